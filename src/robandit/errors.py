@@ -1,0 +1,75 @@
+"""Every error that Robandit raises on purpose.
+
+::
+
+    RobanditError
+    ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
+    │   ├── InvalidReward            NaN, infinite, not a number, or too large to square
+    │   └── MeanUndefined            a law without a finite mean was offered as an arm
+    ├── UnknownArm (KeyError)        an arm that the bandit does not have
+    ├── DecisionError                a decision that is unknown, or was already rewarded or expired
+    ├── KernelError                  a hook that cannot be compiled
+    └── FileError                    a saved file that cannot be written or read
+        ├── CorruptFile              damaged, or not one of ours
+        └── NewerFile                written by a newer Robandit
+
+All of them leave the object they were raised from as it was before the call.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CorruptFile",
+    "DecisionError",
+    "FileError",
+    "InvalidInput",
+    "InvalidReward",
+    "KernelError",
+    "MeanUndefined",
+    "NewerFile",
+    "RobanditError",
+    "UnknownArm",
+]
+
+
+class RobanditError(Exception):
+    """The root: catch this to catch everything that Robandit raises on purpose."""
+
+
+class InvalidInput(RobanditError, ValueError):
+    """A value breaks a rule."""
+
+
+class InvalidReward(InvalidInput):
+    """A reward that cannot be learned from."""
+
+
+class MeanUndefined(InvalidInput):
+    """A law whose mean does not exist or is infinite, so that regret has no meaning."""
+
+
+class UnknownArm(RobanditError, KeyError):
+    """An arm that the bandit does not have."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class DecisionError(RobanditError):
+    """A decision that is unknown, or was already rewarded or expired."""
+
+
+class KernelError(RobanditError):
+    """A hook that cannot be turned into compiled code."""
+
+
+class FileError(RobanditError):
+    """A file that cannot be written or read."""
+
+
+class CorruptFile(FileError):
+    """A file that is damaged, or is not one of Robandit's."""
+
+
+class NewerFile(FileError):
+    """A file written by a newer version of Robandit."""

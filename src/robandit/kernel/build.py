@@ -1,0 +1,141 @@
+"""Compiles an entry: a plain function (with functions bound to its first parameters) over arrays, numbers and records.
+
+A record is a NamedTuple of arrays or of numbers: a policy's state and its parameters. Boxing a NamedTuple into compiled code is
+slow and ties the cache to its class, so the written entry takes the fields one by one (numbers packed into one array) and puts
+the record together inside.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from robandit.errors import KernelError
+from robandit.kernel import cache
+from robandit.kernel.generate import Writer, fingerprint
+from robandit.kernel.types import Floats
+
+__all__ = ["compiled", "flat", "numbers"]
+
+Entry = Callable[..., Any]
+_written: dict[Any, tuple[tuple[Any, str], list[tuple[Callable[[], Any], Any]], Any]] = {}
+
+
+def numbers(record: tuple[float, ...]) -> Floats:
+    """The numbers of a parameters record as the one array that an entry takes for it."""
+    return np.array(record, dtype=np.float64)
+
+
+def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an entry with records taken apart, as the compiled function takes them."""
+    out: list[Any] = []
+    for a in args:
+        if not isinstance(a, tuple):
+            out.append(a)
+        elif all(isinstance(field, np.ndarray) for field in a):
+            out.extend(a)
+        else:
+            out.append(numbers(a))
+    return tuple(out)
+
+
+def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) -> Entry:
+    """The compiled form of an entry for arguments like ``args``.
+
+    Records among the arguments must be passed flat (`flat`). The label is what a person reads while it compiles.
+    """
+    module, name = _module(entry, label, args)
+    try:
+        return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]
+    except KernelError:
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "numba":
+            raise
+        raise KernelError(f"{label} cannot be compiled: {_explained(str(error))}") from error
+
+
+def _explained(message: str) -> str:
+    if "NRT required but not enabled" in message:
+        return "a hook allocates memory (an array, a list, a string) while it runs; allocate in init() and reuse it"
+    return message
+
+
+def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> tuple[Any, str]:
+    key = (_key(entry), tuple(_shape(a) for a in args))
+    known = _written.get(key)
+    if known is not None:
+        (module, name), reads, _ = known
+        # A constant or helper may have been bound anew since, as in a notebook; then write again.
+        if all(fingerprint(get()) == was for get, was in reads):
+            return module, name
+    writer = Writer()
+    text, name = _entry_text(writer, entry, args)
+    slug = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
+    module = cache.load(text, slug)
+    _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
+    return module, name
+
+
+def _key(entry: Any) -> Any:
+    return (id(entry.func), tuple(_key(a) for a in entry.args)) if isinstance(entry, partial) else id(entry)
+
+
+def _shape(argument: Any) -> Any:
+    """What of an argument decides the text: the fields of a record and their types."""
+    if isinstance(argument, tuple):
+        fields = getattr(argument, "_fields", range(len(argument)))
+        return tuple((name, _shape(value)) for name, value in zip(fields, argument, strict=True))
+    if isinstance(argument, np.ndarray):
+        return argument.dtype.str, argument.ndim
+    return type(argument)
+
+
+def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[str, str]:
+    inner = writer.function(entry)
+    records: list[str] = []
+    parameters: list[str] = []
+    passed: list[str] = []
+    names = list(inspect.signature(entry).parameters)
+    for name, value in zip(names, args, strict=True):
+        if not isinstance(value, tuple):
+            parameters.append(name)
+            passed.append(name)
+            continue
+        fields = getattr(value, "_fields", None)
+        if fields is None or not fields:
+            raise KernelError(f"the {name} of {inner} is {value!r}: it must be a NamedTuple with at least one field")
+        record = f"Record_{name}"
+        records.append(f"{record} = namedtuple({record!r}, {list(fields)!r})")
+        if all(isinstance(field, np.ndarray) for field in value):
+            flat_names = [f"{name}_{field}" for field in fields]
+            parameters.extend(flat_names)
+        elif all(isinstance(field, (bool, int, float, np.number)) for field in value):
+            parameters.append(name)
+            flat_names = [
+                f"{'float' if isinstance(v, (float, np.floating)) else 'int'}({name}[{j}])" for j, v in enumerate(value)
+            ]
+        else:
+            raise KernelError(f"the record {value!r} of {inner} mixes kinds: its fields are all arrays, or all numbers")
+        passed.append(f"{record}({', '.join(flat_names)})")
+    outer = f"{inner}_entry"
+    # Types stand in the text because Numba must see ONE signature per file: its index is not safe against two at once.
+    types = ", ".join(f"{n}: {_shape(a)}" for n, a in zip(names, args, strict=True))
+    text = "\n".join(
+        [
+            "from collections import namedtuple",
+            f"# {types}",
+            *records,
+            writer.text(),
+            "@njit(cache=True, **OPTIONS)",
+            f"def {outer}({', '.join(parameters)}):",
+            f"    return {inner}({', '.join(passed)})",
+            "",
+        ]
+    )
+    return text, outer

@@ -1,0 +1,70 @@
+"""Random numbers inside compiled code: xoshiro256++ on four words of state.
+
+Why not ``numpy.random.Generator``: handing one to a compiled function costs about 10 us a call, a kernel cannot hold one per
+arm, and NumPy does not promise the same numbers in its next version. A stream here is a row of four ``uint64``, so it lives
+in a policy's state or in an ``(arms, 4)`` table, is saved with them, and gives the same bytes everywhere.
+
+The functions take the row and advance it. They are plain Python, compiled where a hook or a law calls them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from robandit.kernel.types import UInts
+
+__all__ = ["exponential", "gamma", "normal", "streams", "uniform"]
+
+
+def streams(seed: np.random.SeedSequence, count: int) -> UInts:
+    """The first ``count`` independent streams of a seed, one row each; a larger count only adds rows."""
+    return seed.generate_state(4 * count, np.uint64).reshape(count, 4)
+
+
+def next_word(rng: UInts) -> np.uint64:
+    """64 random bits (Blackman and Vigna 2019, xoshiro256++)."""
+    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
+    mixed = s0 + s3
+    word = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
+    return word
+
+
+def uniform(rng: UInts) -> float:
+    """A double in (0, 1], on the grid of 2^-53: never 0, so that its logarithm is finite."""
+    return (float(next_word(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
+
+
+def exponential(rng: UInts) -> float:
+    """A standard exponential."""
+    return -math.log(uniform(rng))
+
+
+def normal(rng: UInts) -> float:
+    """A standard normal (Box and Muller; the second value is thrown away, so that no state is kept between calls)."""
+    radius = math.sqrt(-2.0 * math.log(uniform(rng)))
+    return radius * math.cos(2.0 * math.pi * uniform(rng))
+
+
+def gamma(shape: float, rng: UInts) -> float:
+    """A gamma variable with the given shape and scale 1 (Marsaglia and Tsang 2000)."""
+    boost = 1.0
+    if shape < 1.0:
+        boost = uniform(rng) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        z = normal(rng)
+        v = (1.0 + c * z) ** 3
+        if v > 0.0 and math.log(uniform(rng)) < 0.5 * z * z + d - d * v + d * math.log(v):
+            return boost * d * v

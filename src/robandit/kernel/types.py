@@ -1,0 +1,14 @@
+"""Names for the array types that hooks and kernels exchange."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Floats", "Ints", "UInts"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+UInts: TypeAlias = NDArray[np.uint64]

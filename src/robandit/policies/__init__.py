@@ -1,0 +1,9 @@
+"""One algorithm per file. To add one: a file here, a line in this list, a line in the changelog."""
+
+from __future__ import annotations
+
+from robandit.policies.adar_ucb import AdaRUCB
+from robandit.policies.base import Policy
+from robandit.policies.ucb1 import UCB1
+
+__all__ = ["UCB1", "AdaRUCB", "Policy"]

@@ -1,0 +1,165 @@
+"""What a policy is: an immutable value with parameters, and hooks that are compiled.
+
+A subclass declares its parameters as annotated fields (keyword-only, stored as given) and writes
+
+- ``init(self, arms, horizon)``: a NamedTuple of NumPy arrays, the state; ``horizon`` is None in a live bandit. A field
+  ``rng`` of four ``uint64`` is seeded for it and is its own random stream;
+- ``select(p, s)``: the arm to pull. It may change caches and ``rng`` only: asking never learns;
+- ``update(p, s, arm, reward)``: learn from a reward;
+
+the last two as static methods in the subset of Python that Numba compiles, without allocating. ``p`` holds the numeric parameters
+by name (see `Policy.params`). That is all for most policies. The rest is optional:
+
+- ``take(p, s, arm)``: a pull is made, its reward is not there yet. Returns a number, the mark, which comes back as fifth argument
+  of ``update`` even if rewards arrive late and out of order. For a policy with ``weighted = True`` it is the
+  probability with which the arm was chosen;
+- ``expire(p, s, arm, mark)``: the reward of that pull will never come;
+- ``full(p, s)`` and ``grow(self, state)``: the state needs more room, and gets it;
+- ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
+- ``counters(self, state)``: numbers about the whole run worth showing;
+- ``validate(self)``: raises `InvalidInput` for parameters outside their domain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any, ClassVar, NamedTuple, cast, dataclass_transform
+
+from robandit.errors import InvalidInput
+from robandit.kernel import loops
+
+__all__ = ["Policy", "check_number"]
+
+_registry: dict[str, type[Policy]] = {}
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Policy:
+    """An algorithm with its parameters: immutable, hashable, JSON-able. See the module for how to write one."""
+
+    label: ClassVar[str] = ""
+    """The name that people read; the class name unless set."""
+    weighted: ClassVar[bool] = False
+    """Whether updates are weighted by the probability of the decision, so that a reward without a decision is refused."""
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Make the subclass a frozen, keyword-only dataclass and remember it by its tag."""
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        if "label" not in vars(cls):
+            cls.label = cls.__name__
+        _registry[cls.tag()] = cls
+
+    def __post_init__(self) -> None:
+        """Check the parameters, once, when the policy is made."""
+        self.validate()
+
+    def validate(self) -> None:
+        """Raise `InvalidInput` for parameters outside their domain."""
+
+    def init(self, arms: int, horizon: int | None) -> Any:
+        """Make the state of a new run: a NamedTuple of arrays."""
+        raise InvalidInput(f"{type(self).__name__} has no init(self, arms, horizon): a policy makes its own state")
+
+    @staticmethod
+    def select(p: Any, s: Any) -> int:
+        """Choose the arm to pull."""
+        raise InvalidInput("the policy has no select(p, s): a policy chooses an arm")
+
+    # Written with four or five parameters, which Python's types cannot say; `hooks` evens it out.
+    update: ClassVar[Any]
+    take = staticmethod(loops.take_nothing)
+    expire = staticmethod(loops.expire_nothing)
+    full = staticmethod(loops.never_full)
+
+    def grow(self, state: Any) -> Any:
+        """Give the state more room, with nothing lost."""
+        raise InvalidInput(f"{type(self).__name__} says that its state is full, but has no grow(self, state)")
+
+    def counters(self, state: Any) -> dict[str, int]:
+        """Numbers about the whole run worth showing."""
+        return {}
+
+    def params(self) -> Any:
+        """The numbers that hooks get as ``p``: the numeric fields, by name. Override it to translate words into numbers."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        numeric = {name: value for name, value in fields.items() if isinstance(value, (int, float))}
+        return _record(tuple(numeric) or ("nothing",))(*(numeric.values() or (0.0,)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The policy as JSON-able data; `Policy.from_dict` reads it back.
+
+        >>> from robandit import UCB1
+        >>> UCB1(scale=2.0).to_dict()
+        {'policy': 'UCB1', 'scale': 2.0}
+        """
+        return {"policy": self.tag()} | {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Policy:
+        """The policy that `to_dict` described.
+
+        >>> Policy.from_dict({"policy": "UCB1", "scale": 2.0})
+        UCB1(scale=2.0)
+        """
+        import msgspec
+
+        given = dict(data)
+        tag = given.pop("policy", None)
+        if tag not in _registry:
+            known = ", ".join(sorted(t for t in _registry if ":" not in t))
+            raise InvalidInput(
+                f"policy {tag!r} is not known here: Robandit has {known}; a policy of your own must be imported before it is read"
+            )
+        cls = _registry[tag]
+        fields = {f.name for f in dataclasses.fields(cls)}
+        for name in given:
+            if name not in fields:
+                raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
+        try:
+            return msgspec.convert(given, cls)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"{tag} cannot be made from {given}: {error}") from error
+
+    @classmethod
+    def tag(cls) -> str:
+        """The name in JSON: the class name for Robandit's own policies, ``module:name`` for others."""
+        own = cls.__module__.startswith("robandit.")
+        return cls.__name__ if own else f"{cls.__module__}:{cls.__qualname__}"
+
+    @classmethod
+    def hooks(cls, *names: str) -> tuple[Any, ...]:
+        """The hooks with these names, ready to be bound to an entry of :mod:`robandit.kernel.loops`."""
+        return tuple(_hook(cls, name) for name in names)
+
+
+@cache
+def _hook(cls: type[Policy], name: str) -> Any:
+    hook = getattr(cls, name, None)
+    if hook is None:
+        raise InvalidInput(f"{cls.__name__} has no {name}: write it as a static method, {name}(p, s, ...)")
+    if name == "update" and len(inspect.signature(hook).parameters) == 4:
+        return partial(loops.without_mark, hook)
+    return hook
+
+
+@cache
+def _record(fields: tuple[str, ...]) -> Any:
+    return cast(Any, NamedTuple)("Params", [(name, float) for name in fields])
+
+
+def check_number(
+    owner: str, name: str, value: Any, *, above: float = -math.inf, below: float = math.inf, least: float | None = None
+) -> None:
+    """Raise `InvalidInput` unless the value is a finite number with ``above < value < below`` (or ``least <= value``)."""
+    rule = f"a finite number {f'>= {least:g}' if least is not None else f'> {above:g}' if above > -math.inf else ''}".strip()
+    if below < math.inf:
+        rule += f" and < {below:g}"
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    good = good and above < value < below and (least is None or value >= least)
+    if not good:
+        raise InvalidInput(f"{owner}: {name} = {value!r} must be {rule}")
