@@ -23,11 +23,16 @@ from robandit.kernel.types import Floats
 __all__ = ["compiled", "flat", "numbers"]
 
 Entry = Callable[..., Any]
+# How Numba says that a function without reference counting (see `cache._options`) would have to allocate.
+_ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
 _written: dict[Any, tuple[tuple[Any, str], list[tuple[Callable[[], Any], Any]], Any]] = {}
 
 
 def numbers(record: tuple[float, ...]) -> Floats:
     """The numbers of a parameters record as the one array that an entry takes for it."""
+    for value in record:
+        if isinstance(value, (int, np.integer)) and int(float(value)) != value:
+            raise KernelError(f"{value} in {record!r} is too large an integer: records hold integers up to 2**53")
     return np.array(record, dtype=np.float64)
 
 
@@ -61,9 +66,14 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
 
 
 def _explained(message: str) -> str:
-    if "NRT required but not enabled" in message:
-        return "a hook allocates memory (an array, a list, a string) while it runs; allocate in init() and reuse it"
-    return message
+    """What a person can do about Numba's complaint, and the line that it is about."""
+    lines = message.splitlines()
+    carets = [j for j, line in enumerate(lines) if line.strip() == "^"]
+    where = f" (at: {lines[carets[0] - 1].strip()})" if carets and carets[0] > 0 else ""
+    if any(sign in message for sign in _ALLOCATION):
+        return f"a hook allocates memory (an array, a list, np.median, ...) while it runs{where}; allocate in init() and reuse it"
+    reasons = [line for line in lines if line.strip() and not line.startswith("Failed in nopython")]
+    return f"{reasons[0] if reasons else message}{where}. Numba says:\n{message}"
 
 
 def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> tuple[Any, str]:
@@ -76,7 +86,7 @@ def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> t
             return module, name
     writer = Writer()
     text, name = _entry_text(writer, entry, args)
-    slug = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
+    slug = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")[:60]  # a file name has at most 255 characters
     module = cache.load(text, slug)
     _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
     return module, name
@@ -92,7 +102,9 @@ def _shape(argument: Any) -> Any:
         fields = getattr(argument, "_fields", range(len(argument)))
         return tuple((name, _shape(value)) for name, value in zip(fields, argument, strict=True))
     if isinstance(argument, np.ndarray):
-        return argument.dtype.str, argument.ndim
+        flags = argument.flags
+        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+        return argument.dtype.str, argument.ndim, layout, "" if flags.writeable else "read-only"
     return type(argument)
 
 
@@ -102,28 +114,32 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
     parameters: list[str] = []
     passed: list[str] = []
     names = list(inspect.signature(entry).parameters)
+    if len(names) != len(args):
+        raise KernelError(f"{inner} takes {len(names)} arguments ({', '.join(names)}), but there are {len(args)}")
     for name, value in zip(names, args, strict=True):
         if not isinstance(value, tuple):
-            parameters.append(name)
-            passed.append(name)
+            # Fresh names throughout: a parameter may be called like a function of the text, even like this one.
+            parameters.append(writer.fresh(name))
+            passed.append(parameters[-1])
             continue
         fields = getattr(value, "_fields", None)
         if fields is None or not fields:
             raise KernelError(f"the {name} of {inner} is {value!r}: it must be a NamedTuple with at least one field")
-        record = f"Record_{name}"
+        record = writer.fresh(f"Record_{name}")
         records.append(f"{record} = namedtuple({record!r}, {list(fields)!r})")
         if all(isinstance(field, np.ndarray) for field in value):
-            flat_names = [f"{name}_{field}" for field in fields]
+            flat_names = [writer.fresh(f"{name}_{field}") for field in fields]
             parameters.extend(flat_names)
         elif all(isinstance(field, (bool, int, float, np.number)) for field in value):
-            parameters.append(name)
+            pack = writer.fresh(name)
+            parameters.append(pack)
             flat_names = [
-                f"{'float' if isinstance(v, (float, np.floating)) else 'int'}({name}[{j}])" for j, v in enumerate(value)
+                f"{'float' if isinstance(v, (float, np.floating)) else 'int'}({pack}[{j}])" for j, v in enumerate(value)
             ]
         else:
             raise KernelError(f"the record {value!r} of {inner} mixes kinds: its fields are all arrays, or all numbers")
         passed.append(f"{record}({', '.join(flat_names)})")
-    outer = f"{inner}_entry"
+    outer = writer.fresh(f"{inner}_entry")
     # Types stand in the text because Numba must see ONE signature per file: its index is not safe against two at once.
     types = ", ".join(f"{n}: {_shape(a)}" for n, a in zip(names, args, strict=True))
     text = "\n".join(

@@ -8,8 +8,8 @@ so two processes that compile the same kernel at once do the work twice and dist
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
-import importlib.util
 import os
 import platform
 import shutil
@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,22 +43,26 @@ def cache_directory() -> Path:
 
     Where it cannot be written, a temporary folder serves this process, and one message says so.
     """
-    return _usable_directory(os.environ.get("ROBANDIT_CACHE_DIR"))
+    with _lock:  # so that two threads do not make two temporary folders
+        return _usable_directory(os.environ.get("ROBANDIT_CACHE_DIR"))
 
 
 @cache
 def _usable_directory(wanted: str | None) -> Path:
-    folder = Path(wanted) if wanted else _user_cache() / "robandit"
+    place = wanted or "for this user"
     try:
+        # Absolute, because a program may change its working folder.
+        folder = (Path(wanted) if wanted else _user_cache() / "robandit").expanduser().absolute()
+        place = str(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder, as in some containers
         temporary = Path(tempfile.mkdtemp(prefix="robandit-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         say(
-            f"the cache folder {folder} cannot be written ({error.strerror}); compiled code will not be kept after this "
-            "process. Set ROBANDIT_CACHE_DIR to a folder that can be written."
+            f"the cache folder {place} cannot be written ({getattr(error, 'strerror', None) or error}); compiled "
+            "code will not be kept after this process. Set ROBANDIT_CACHE_DIR to a folder that can be written."
         )
         return temporary
 
@@ -73,11 +78,12 @@ def _user_cache() -> Path:
 @cache
 def _options() -> str:
     """The jit options. ``_nrt=False`` (private to Numba) removes reference counting from hot loops, a factor of 4 in ours."""
-    from numba import njit
-
+    numba: Any = import_module("numba")
     options = "nogil=True, error_model='numpy'"
+    if numba.config.DISABLE_JIT:
+        return options
     try:
-        njit(_nrt=False)(_nothing).compile("()")
+        numba.njit(_nrt=False)(_nothing).compile("()")
     except Exception:  # any refusal, whatever its type, means the same: do without
         say("this Numba does not take _nrt=False; compiled loops will be slower, results are the same", once=True)
         return options
@@ -91,12 +97,13 @@ def _nothing() -> None:
 @cache
 def _platform_key() -> str:
     import llvmlite.binding
-    import numba
     import numpy
 
-    return "|".join(
-        [platform.python_version(), numba.__version__, numpy.__version__, llvmlite.binding.get_host_cpu_name()]
-    )
+    numba: Any = import_module("numba")
+    # Same processor, other features: a virtual machine may hide some. Bounds checks change the code, not the text.
+    features = llvmlite.binding.get_host_cpu_features().flatten()
+    processor = f"{llvmlite.binding.get_host_cpu_name()} {features} {numba.config.BOUNDSCHECK}"
+    return "|".join([platform.python_version(), numba.__version__, numpy.__version__, processor])
 
 
 def load(text: str, name: str) -> ModuleType:
@@ -108,46 +115,83 @@ def load(text: str, name: str) -> ModuleType:
         if module_name not in _modules:
             path = cache_directory() / f"{module_name}.py"
             _write_whole(path, text)
-            spec = importlib.util.spec_from_file_location(f"_robandit_{module_name}", path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module  # Numba looks modules up by name when it loads cached code
-            spec.loader.exec_module(module)
+            # The text itself is run, not what the file holds by now; and no byte code is stored that could be damaged.
+            module = ModuleType(f"_robandit_{module_name}")
+            module.__file__ = str(path)
+            sys.modules[module.__name__] = module  # Numba looks modules up by name when it loads cached code
+            exec(compile(text, path, "exec", dont_inherit=True), vars(module))
             _modules[module_name] = module
         return _modules[module_name]
 
 
 def _write_whole(path: Path, text: str) -> None:
     """Write a file that is either absent or complete, whoever else writes it now."""
-    try:
-        if path.read_text(encoding="utf-8") == text:
-            return
-    except (OSError, UnicodeDecodeError):
-        pass
+    if _holds(path, text):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)  # someone may have emptied the cache while this process ran
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.utime(temporary, (1e9, 1e9))  # older Numbas look at the date: the same text, written again, is no news
+        os.replace(temporary, path)
+    except PermissionError:  # on Windows: another process reads the file, which it has just written
+        if not _holds(path, text):
+            raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> Any:
     """The entry of a kernel, compiled for arguments like these or taken from the cache."""
-    import numba
-
+    numba: Any = import_module("numba")
     dispatcher = getattr(module, entry)
+    if numba.config.DISABLE_JIT:
+        return dispatcher  # a plain function, for debuggers
     types = tuple(numba.typeof(a) for a in args)
     with _lock:
-        if types in dispatcher.overloads:
+        # One kernel, one signature; a call with other types is an error, not a second compilation.
+        if dispatcher.overloads:
             return dispatcher
         assert module.__file__ is not None
-        path = Path(module.__file__)
-        stored = Path(os.environ["NUMBA_CACHE_DIR"]) if os.environ.get("NUMBA_CACHE_DIR") else path.parent
-        if any(stored.rglob(f"{path.stem}.{entry}-*.nbi")):
-            dispatcher.compile(types)
-            return dispatcher
-        say(f"compiling {label}, first run only")
-        start = time.perf_counter()
+        folder = Path(dispatcher.stats.cache_path)
+        name = f"{Path(module.__file__).stem}.{entry}"
+        seal = folder / f"{name}.sha256"
+        if not _sealed(seal, name):
+            if seal.exists():
+                say(f"the stored code of {label} is damaged; compiling it again")
+            else:
+                say(f"compiling {label}, first run only", once=True)
+            for file in folder.glob(f"{name}-*.nb[ic]"):
+                with contextlib.suppress(OSError):
+                    file.unlink()
         dispatcher.compile(types)
-        say(f"compiled {label} in {time.perf_counter() - start:.1f} s")
+        if not dispatcher.stats.cache_hits:
+            with contextlib.suppress(OSError):  # without a seal it is compiled again next time, no worse
+                _write_whole(seal, _sums(folder, name))
+        dispatcher.disable_compile()
         return dispatcher
+
+
+def _sealed(seal: Path, name: str) -> bool:
+    """Are Numba's files what was written? It does not look, and one wrong bit in stored code kills the process."""
+    if not seal.exists():
+        return False
+    for pause in (0.0, 0.2):  # another process may have written its files just now, and its seal not yet
+        time.sleep(pause)
+        with contextlib.suppress(OSError):
+            if _holds(seal, _sums(seal.parent, name)):
+                return True
+    return False
+
+
+def _sums(folder: Path, name: str) -> str:
+    files = sorted(folder.glob(f"{name}-*.nb[ic]"))
+    return "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)

@@ -20,14 +20,15 @@ __all__ = ["exponential", "gamma", "normal", "streams", "uniform"]
 
 def streams(seed: np.random.SeedSequence, count: int) -> UInts:
     """The first ``count`` independent streams of a seed, one row each; a larger count only adds rows."""
-    return seed.generate_state(4 * count, np.uint64).reshape(count, 4)
+    words: UInts = seed.generate_state(4 * count, np.uint64).astype(np.uint64)
+    return words.reshape(count, 4)
 
 
 def next_word(rng: UInts) -> np.uint64:
     """64 random bits (Blackman and Vigna 2019, xoshiro256++)."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
     mixed = s0 + s3
-    word = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
+    word: np.uint64 = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
     shifted = s1 << np.uint64(17)
     s2 ^= s0
     s3 ^= s1

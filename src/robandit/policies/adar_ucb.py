@@ -19,7 +19,9 @@ whose threshold fell below a merged value.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`): until its next event an arm's index stays below a line (`outlook`).
 
-Sums of X are shifted by one of its early middle values, so that a mean that is large against the spread does not cancel.
+**No digits are lost.** With t of n rewards trimmed to zero, n V >= t/n times the sum of squares, so plain sums do. With none trimmed
+a mean that is large against the spread would cancel: for that case alone there are sums over all X, shifted by one of its
+early middle values. (Shifting all sums would be wrong: a threshold far below the shift leaves only rounding.)
 """
 
 from __future__ import annotations
@@ -48,13 +50,15 @@ REACH = 2  # bonus * sqrt(S) / N (exact) or bonus * M / N (doubling)
 CLIPPED = 3  # d, as a float
 EVENT = 4  # level at which the four above stop being valid; -1 after new data
 THRESHOLD = 5  # M at the level of the last refresh
-SHIFT = 6  # subtracted from X in the sums
-BELOW_SUM = 7  # of X - SHIFT, over X that are not stored, since the last merge
-BELOW_SQUARES = 8
-MERGED = 9  # values up to this size are not stored but in the sums
-TOP_BELOW = 10  # sum of squares of X' not stored, since the last merge
-SMALLEST = 11  # smallest non-zero |X'|: where doubling starts
-ARM_FLOATS = 12
+SHIFT = 6  # subtracted from X in the next two
+ALL_SUM = 7  # of X - SHIFT, over all X
+ALL_SQUARES = 8
+BELOW_SUM = 9  # of X, over those that arrived below MERGED and were never stored
+BELOW_SQUARES = 10
+MERGED = 11  # values up to this size are not stored but in the sums
+TOP_BELOW = 12  # sum of squares of X' that were never stored
+SMALLEST = 13  # smallest non-zero |X'|: where doubling starts
+ARM_FLOATS = 14
 
 # Counts of an arm.
 N_X = 0  # rewards in X
@@ -63,7 +67,7 @@ TOP = 2  # stored |X'|
 TOP_ABOVE = 3  # those above M: d
 BIG = 4  # stored X
 BIG_ABOVE = 5  # those above M: trimmed
-BUILT = 6  # are the sums of X in place?
+BUILT = 6  # is there a shift?
 ISSUED_X = 7  # pulls made for X, rewarded or not: rounds begun
 ISSUED_TOP = 8  # pulls made for X'
 TOP_NEXT = 9  # number of stored values at which to merge
@@ -423,15 +427,15 @@ def moments(s: State, arm: int, trimmed: int) -> tuple[float, float]:
     """Mean and variance of X with its ``trimmed`` largest values set to zero."""
     numbers = s.arms[arm]
     n = float(s.counts[arm, N_X])
-    kept = n - trimmed
+    shift = 0.0
     total = numbers[BELOW_SUM] + s.buffer[arm, BIG_SUM, trimmed]
     squares = numbers[BELOW_SQUARES] + s.buffer[arm, BIG_SQUARES, trimmed]
-    mean = (kept * numbers[SHIFT] + total) / n
-    off = mean - numbers[SHIFT]
     if trimmed == 0:
-        off = total / n
-    variance = (squares - 2.0 * off * total + kept * off * off + trimmed * mean * mean) / (n - 1.0)
-    return mean, max(variance, 0.0)
+        shift = numbers[SHIFT]
+        total = numbers[ALL_SUM]
+        squares = numbers[ALL_SQUARES]
+    off = total / n
+    return shift + off, max((squares - off * total) / (n - 1.0), 0.0)
 
 
 def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
@@ -474,13 +478,15 @@ def learn_mean(p: Params, s: State, arm: int, reward: float) -> None:
     """Put a reward in its place among the largest of X, or into the running sums."""
     numbers = s.arms[arm]
     s.counts[arm, N_X] += 1
-    off = reward - numbers[SHIFT]
+    if s.counts[arm, BUILT] != 0:
+        off = reward - numbers[SHIFT]
+        numbers[ALL_SUM] += off
+        numbers[ALL_SQUARES] += off * off
     if abs(reward) <= numbers[MERGED]:
-        if s.counts[arm, BUILT] != 0:  # before that only zeros come here, and build counts them
-            numbers[BELOW_SUM] += off
-            numbers[BELOW_SQUARES] += off * off
+        numbers[BELOW_SUM] += reward
+        numbers[BELOW_SQUARES] += reward * reward
     else:
-        insert_big(s.buffer[arm], s.counts[arm], reward, off)
+        insert_big(s.buffer[arm], s.counts[arm], reward)
         if s.counts[arm, BIG] >= s.counts[arm, BIG_NEXT]:
             merge(s, arm)
 
@@ -507,7 +513,7 @@ def insert_top(buffer: Floats, counts: Ints, size: float) -> None:
 
 
 @out_of_line
-def insert_big(buffer: Floats, counts: Ints, reward: float, off: float) -> None:
+def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
     """Insert a reward of X and bring the suffix sums up to date."""
     big = buffer[BIG_VALUE]
     sums = buffer[BIG_SUM]
@@ -523,11 +529,11 @@ def insert_big(buffer: Floats, counts: Ints, reward: float, off: float) -> None:
         squares[place] = squares[place - 1]
         place -= 1
     big[place] = reward
-    sums[place] = sums[place + 1] + off
-    squares[place] = squares[place + 1] + off * off
+    sums[place] = sums[place + 1] + reward
+    squares[place] = squares[place + 1] + reward * reward
     for j in range(place):
-        sums[j] += off
-        squares[j] += off * off
+        sums[j] += reward
+        squares[j] += reward * reward
     counts[BIG] += 1
     if place < counts[BIG_ABOVE]:
         counts[BIG_ABOVE] += 1
@@ -535,7 +541,7 @@ def insert_big(buffer: Floats, counts: Ints, reward: float, off: float) -> None:
 
 @out_of_line
 def build(s: State, arm: int) -> None:
-    """Choose the shift and make the sums of X. Until now every non-zero reward of X is stored, and the others are zeros."""
+    """Choose the shift and make the shifted sums. Until now every non-zero reward of X is stored, and the others are zeros."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     big = s.buffer[arm, BIG_VALUE]
@@ -543,16 +549,12 @@ def build(s: State, arm: int) -> None:
     zeros = counts[N_X] - stored
     shift = big[stored // 2] if stored > zeros else 0.0
     numbers[SHIFT] = shift
-    numbers[BELOW_SUM] = -shift * zeros
-    numbers[BELOW_SQUARES] = shift * shift * zeros
-    sums = s.buffer[arm, BIG_SUM]
-    squares = s.buffer[arm, BIG_SQUARES]
-    sums[stored] = 0.0
-    squares[stored] = 0.0
+    numbers[ALL_SUM] = -shift * zeros
+    numbers[ALL_SQUARES] = shift * shift * zeros
     for j in range(stored - 1, -1, -1):
         off = big[j] - shift
-        sums[j] = sums[j + 1] + off
-        squares[j] = squares[j + 1] + off * off
+        numbers[ALL_SUM] += off
+        numbers[ALL_SQUARES] += off * off
     counts[BUILT] = 1
 
 

@@ -90,6 +90,19 @@ class Policy:
         numeric = {name: value for name, value in fields.items() if isinstance(value, (int, float))}
         return _record(tuple(numeric) or ("nothing",))(*(numeric.values() or (0.0,)))
 
+    @property
+    def name(self) -> str:
+        """The label, with the parameters that are not at their defaults.
+
+        >>> from robandit import UCB1
+        >>> UCB1().name, UCB1(scale=2.0).name
+        ('UCB1', 'UCB1(scale=2.0)')
+        """
+        changed = [
+            f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if getattr(self, f.name) != f.default
+        ]
+        return f"{self.label}({', '.join(changed)})" if changed else self.label
+
     def to_dict(self) -> dict[str, Any]:
         """The policy as JSON-able data; `Policy.from_dict` reads it back.
 

@@ -1,0 +1,201 @@
+"""Speed, measured as ratios within one run: ``make bench``. Prints a table and writes benchmarks/results.json.
+
+Every figure has the goal that it must meet. Times are processor times where one thread runs, the best of several tries: the
+machine is shared, and the least disturbed try says most.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import robandit as rb
+from robandit.kernel import compiled
+from robandit.kernel.types import Floats, Ints, UInts
+from robandit.laws.table import draw
+from robandit.policies.base import Policy
+from robandit.policies.ucb1 import COUNT, SUM
+
+TRIES = 5
+HERE = Path(__file__).parent
+
+
+class ScanState(NamedTuple):
+    arms: Floats
+    clock: Ints
+
+
+class ScanParams(NamedTuple):
+    scale: float
+
+
+class ScanUCB1(Policy):
+    """UCB1 as everybody writes it: all indices, every time. The yardstick."""
+
+    scale: float = 1.0
+
+    def init(self, arms: int, horizon: int | None) -> ScanState:
+        return ScanState(np.zeros((arms, 2)), np.zeros(1, dtype=np.int64))
+
+    @staticmethod
+    def select(p: ScanParams, s: ScanState) -> int:
+        level = 2.0 * math.log(s.clock[0] + 1.0)
+        best = -math.inf
+        chosen = 0
+        for arm in range(s.arms.shape[0]):
+            n = s.arms[arm, COUNT]
+            if n == 0.0:
+                return arm
+            value = s.arms[arm, SUM] / n + p.scale * math.sqrt(level / n)
+            if value > best:
+                best = value
+                chosen = arm
+        return chosen
+
+    @staticmethod
+    def update(p: ScanParams, s: ScanState, arm: int, reward: float) -> None:
+        s.arms[arm, SUM] += reward
+        s.arms[arm, COUNT] += 1.0
+        s.clock[0] += 1
+
+
+def draw_all(table: Any, streams: UInts, pulls: int) -> float:
+    """Draw rewards and do nothing with them."""
+    total = 0.0
+    arms = streams.shape[0]
+    arm = 0
+    for _ in range(pulls):
+        total += draw(table.code, table.par, table.start, table.pool, arm, streams[arm])
+        arm += 1
+        if arm == arms:
+            arm = 0
+    return total
+
+
+def problem(arms: int) -> rb.Problem:
+    return rb.problems.negated_pareto(means=(-np.linspace(1.0, 5.5, arms)).tolist(), tail=1.5)
+
+
+def per_pull(policy: Policy, arms: int, horizon: int, tries: int = TRIES) -> float:
+    """Nanoseconds per pull, rewards included."""
+    rb.simulate(policy, problem(arms), 10, 1, seed=0, progress=False)
+    runs = [rb.simulate(policy, problem(arms), horizon, 1, seed=s, threads=1, progress=False) for s in range(tries)]
+    return min(float(run.seconds[0]) for run in runs) / horizon * 1e9
+
+
+def best(action: Callable[[], object], tries: int = TRIES, clock: Callable[[], float] = time.process_time) -> float:
+    times = []
+    for _ in range(tries):
+        start = clock()
+        action()
+        times.append(clock() - start)
+    return min(times)
+
+
+def draws(arms: int, pulls: int) -> float:
+    table = problem(arms).tabulate()
+    streams = np.random.SeedSequence(0).generate_state(4 * arms, np.uint64).reshape(arms, 4)
+    run = compiled(draw_all, label="the benchmark", args=(table, streams, pulls))
+    return best(lambda: run(*table, streams, pulls)) / pulls * 1e9
+
+
+def live(pulls: int = 100_000) -> float:
+    """Microseconds for select() and update() together, at K = 10, after 1e5 pulls."""
+    bandit = rb.Bandit(range(10), rb.AdaRUCB(), seed=0)
+    rewards = (-np.random.default_rng(0).pareto(1.5, pulls) - 1.0).tolist()
+
+    def play() -> None:
+        for reward in rewards:
+            bandit.update(bandit.select(), reward)
+
+    play()
+    return best(play, 3) / pulls * 1e6
+
+
+def in_process(code: str, tries: int, **environment: str) -> float:
+    """Processor seconds of a new Python process that runs this code."""
+    times = []
+    for _ in range(tries):
+        before = os.times()
+        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | environment, stderr=subprocess.DEVNULL)
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    return min(times)
+
+
+SIMULATION = """
+import robandit as rb
+problem = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
+rb.simulate(rb.AdaRUCB(), problem, 1000, 1, seed=0, progress=False)
+"""
+
+
+def two_threads() -> tuple[float, str]:
+    """Wall time on one thread over that on two, and the machine's load meanwhile."""
+    rb.simulate(rb.AdaRUCB(), problem(10), 10, 1, seed=0, progress=False)
+    run = partial(rb.simulate, rb.AdaRUCB(), problem(10), 500_000, 16, seed=0, progress=False)
+    one = best(lambda: run(threads=1), 3, time.perf_counter)
+    two = best(lambda: run(threads=2), 3, time.perf_counter)
+    return one / two, f"load average {os.getloadavg()[0]:.2f}"
+
+
+def figures() -> list[tuple[str, float, str, float, bool]]:
+    """(what, measured, unit, goal, smaller is better)"""
+    rows: list[tuple[str, float, str, float, bool]] = []
+
+    def row(what: str, measured: float, unit: str, goal: float, *, at_most: bool = True) -> None:
+        rows.append((what, measured, unit, goal, at_most))
+        good = measured <= goal if at_most else measured >= goal
+        sign = "<=" if at_most else ">="
+        goal_text = "" if math.isinf(goal) else f"{sign} {goal:g} {unit}"
+        print(f"{what:<66} {measured:9.3g} {unit:<6} {goal_text:<14} {'ok' if good else 'MISSED'}", flush=True)
+
+    adar, lazy, scan = rb.AdaRUCB(), rb.UCB1(), ScanUCB1()
+    ten = {p: per_pull(p, 10, 1_000_000) for p in (adar, lazy, scan)}
+    rewards = draws(10, 1_000_000)
+    row("full-scan UCB1, K=10, T=1e6", ten[scan], "ns", math.inf)
+    row("rewards alone, K=10", rewards, "ns", math.inf)
+    row("AdaR-UCB, K=10, T=1e6", ten[adar], "ns", math.inf)
+    row("AdaR-UCB / full-scan UCB1, K=10, T=1e6", ten[adar] / ten[scan], "x", 1.0)
+    row("AdaR-UCB / rewards alone, K=10, T=1e6", ten[adar] / rewards, "x", 4.0)
+    row("lazy UCB1 / full-scan UCB1, K=10, T=1e6", ten[lazy] / ten[scan], "x", 1.0)
+    hundred = {p: per_pull(p, 100, 1_000_000) for p in (adar, lazy, scan)}
+    row("full-scan UCB1, K=100, T=1e6", hundred[scan], "ns", math.inf)
+    row("AdaR-UCB, K=100, T=1e6", hundred[adar], "ns", math.inf)
+    row("AdaR-UCB / full-scan UCB1, K=100, T=1e6", hundred[adar] / hundred[scan], "x", 0.3)
+    row("lazy UCB1 / full-scan UCB1, K=100, T=1e6", hundred[lazy] / hundred[scan], "x", 0.3)
+    short = per_pull(adar, 10, 100_000)
+    row("AdaR-UCB per pull, T=1e7 / T=1e5, K=10", per_pull(adar, 10, 10_000_000, 2) / short, "x", 2.0)
+    row("live AdaR-UCB, select() + update(), K=10, after 1e5 pulls", live(), "us", 3.0)
+    row("import robandit", in_process("import robandit", 5) - in_process("pass", 5), "s", 0.6)
+    with tempfile.TemporaryDirectory() as folder:
+        cold = in_process(SIMULATION, 1, ROBANDIT_CACHE_DIR=folder)
+        warm = in_process(SIMULATION, 3, ROBANDIT_CACHE_DIR=folder)
+    row("new process, cached simulation", warm, "s", 1.5)
+    row("cold compilation of AdaR-UCB", cold - warm, "s", 15.0)
+    ratio, load = two_threads()
+    row(f"two threads against one ({load})", ratio, "x", 1.7, at_most=False)
+    return rows
+
+
+def main() -> None:
+    rows = figures()
+    missed = [w for w, m, _, g, at_most in rows if not (m <= g if at_most else m >= g)]
+    results = [{"what": w, "measured": m, "unit": u, "goal": None if math.isinf(g) else g} for w, m, u, g, _ in rows]
+    (HERE / "results.json").write_text(json.dumps({"load": os.getloadavg(), "figures": results}, indent=1) + "\n")
+    print(f"\n{len(missed)} goals missed" + "".join(f"\n  {w}" for w in missed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,396 @@
+"""The live bandit: a policy at work on named arms."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import numbers
+import os
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from robandit.errors import CorruptFile, DecisionError, FileError, InvalidInput, InvalidReward, NewerFile, UnknownArm
+from robandit.files import write_atomically
+from robandit.kernel import compiled, loops
+from robandit.kernel.build import flat
+from robandit.kernel.random import streams
+from robandit.policies import AdaRUCB
+from robandit.policies.base import Policy
+
+__all__ = ["Bandit", "Decision"]
+
+Arm: TypeAlias = Any
+MAGIC = b"robandit"
+FORMAT_VERSION = 1
+# What a person reads while an entry is compiled.
+_PURPOSE = {
+    "ask": "live",
+    "tell": "live",
+    "issue": "decisions",
+    "late": "decisions",
+    "forget": "decisions",
+    "describe": "estimates",
+}
+
+
+class Decision(NamedTuple):
+    """A pull whose reward is awaited."""
+
+    id: int
+    arm: Arm
+    propensity: float | None
+    """The probability with which the arm was chosen, for policies that weight rewards by it; else None."""
+
+
+class Bandit:
+    """A policy at work on named arms: ask it for an arm, tell it the reward.
+
+    Parameters
+    ----------
+    arms
+        Two or more names, all different: strings, numbers, None, or tuples of them.
+    policy
+        None: ``AdaRUCB()``.
+    seed
+        For policies that draw random numbers; None takes one from the system.
+
+    Notes
+    -----
+    Rewards are maximised: give costs and latencies a minus sign. In lockstep, `select` and `update` take turns. If
+    rewards come late, `decide` hands out numbered decisions and `reward` takes them in any order, each exactly once. A
+    bandit is not safe to use from two threads at once; hold a lock.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> bandit = rb.Bandit(["eu", "us", "asia"], seed=0)
+    >>> arm = bandit.select()
+    >>> arm
+    'eu'
+    >>> bandit.update(arm, -120.0)
+    >>> decision = bandit.decide()
+    >>> decision.arm
+    'eu'
+    >>> bandit.reward(decision.id, -95.0)
+    >>> [row["pulls"] for row in bandit.estimates()]
+    [2, 0, 0]
+    """
+
+    def __init__(self, arms: Iterable[Arm], policy: Policy | None = None, seed: int | None = None) -> None:
+        """See the class."""
+        if policy is None:
+            policy = AdaRUCB()
+        if not isinstance(policy, Policy):
+            hint = f": did you mean {policy.__name__}()?" if isinstance(policy, type) else ""
+            raise InvalidInput(f"policy = {policy!r} is not a policy{hint}")
+        good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
+        if seed is not None and not good:
+            raise InvalidInput(f"seed = {seed!r} must be a whole number >= 0, or None")
+        self._arms = _checked_arms(arms)
+        self._policy = policy
+        state = policy.init(len(self._arms), None)
+        if "rng" in state._fields:
+            state.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
+        self._received = [0] * len(self._arms)
+        self._open: dict[int, tuple[int, float]] = {}
+        self._next = 0
+        self._pick = -1
+        self._start(state)
+
+    def _start(self, state: Any) -> None:
+        """Bind the compiled hooks to a state."""
+        self._index = {arm: i for i, arm in enumerate(self._arms)}
+        self._params = self._policy.params()
+        self._entries: dict[str, Any] = {}
+        self._use(state)
+        self._ask = self._entry("ask", ("select",))
+        self._tell = self._entry("tell", ("take", "update", "full"), 0, 0.0)
+
+    def _use(self, state: Any) -> None:
+        self._state = state
+        self._args = flat((self._params, state))
+
+    def _entry(self, name: str, hooks: tuple[str, ...], *more: Any) -> Any:
+        """A compiled entry of :mod:`robandit.kernel.loops`, made when it is first needed."""
+        if name not in self._entries:
+            bound = partial(getattr(loops, name), *self._policy.hooks(*hooks))
+            args = (self._params, self._state, *more)
+            self._entries[name] = compiled(bound, label=f"{self._policy.label}, {_PURPOSE[name]}", args=args)
+        return self._entries[name]
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms' names."""
+        return self._arms
+
+    @property
+    def policy(self) -> Policy:
+        """The policy at work."""
+        return self._policy
+
+    @property
+    def open(self) -> tuple[Decision, ...]:
+        """Decisions whose reward is awaited, oldest first."""
+        return tuple(self._decision(number) for number in self._open)
+
+    def __repr__(self) -> str:
+        """Size and progress; `estimates` has the numbers."""
+        pulls = f"{sum(self._received)} rewards, {len(self._open)} open decisions"
+        return f"<Bandit: {self._policy.name}, {len(self._arms)} arms, {pulls}>"
+
+    def select(self) -> Arm:
+        """The arm to pull now. Asking never learns: until something is told, the answer stays the same."""
+        if self._pick < 0:
+            self._pick = self._ask(*self._args)
+        return self._arms[self._pick]
+
+    def estimates(self) -> list[dict[str, Any]]:
+        """What is believed of each arm: its name, rewards received, and the policy's columns, one dict per arm."""
+        columns = self._policy.columns
+        out = np.full((len(self._arms), len(columns)), math.nan)
+        if columns:
+            self._entry("describe", ("estimate",), out)(*self._args, out)
+        return [
+            {"arm": arm, "pulls": pulls, **dict(zip(columns, row, strict=True))}
+            for arm, pulls, row in zip(self._arms, self._received, out.tolist(), strict=True)
+        ]
+
+    def counters(self) -> dict[str, int]:
+        """Rewards received, open decisions, and what the policy counts (AdaR-UCB: evaluations that were not exact)."""
+        counts = {"rewards": sum(self._received), "open": len(self._open)}
+        return counts | self._policy.counters(self._state)
+
+    # --- telling ----------------------------------------------------------------------------------------------------
+
+    def update(self, arm: Arm, reward: float) -> None:
+        """The arm was pulled and gave this reward.
+
+        It need not be the arm that `select` named, except for policies that weight rewards by the probability of the
+        choice.
+        """
+        i = self._position(arm)
+        value = reward if type(reward) is float and -1e150 <= reward <= 1e150 else _checked_reward(reward)
+        if self._policy.weighted and i != self._pick:
+            raise DecisionError(
+                f"{self._policy.label} weights a reward by the probability of its choice, and {arm!r} is not what "
+                "select() named last: call select() right before update(), or use decide() and reward()"
+            )
+        self._learn(i, value)
+
+    def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
+        """Pulls and their rewards, in order, as if told one by one; nothing is learned if any of them is refused."""
+        if self._policy.weighted:
+            raise DecisionError(
+                f"{self._policy.label} weights a reward by the probability of its choice, which is not known for "
+                "rewards told in bulk: use decide() and reward()"
+            )
+        positions = [self._position(arm) for arm in arms]
+        values = [_checked_reward(r) for r in rewards]
+        if len(positions) != len(values):
+            raise InvalidInput(
+                f"{len(positions)} arms but {len(values)} rewards: there must be one reward for each arm"
+            )
+        for i, value in zip(positions, values, strict=True):
+            self._learn(i, value)
+
+    def _learn(self, i: int, value: float) -> None:
+        self._pick = -1
+        if self._tell(*self._args, i, value):
+            self._use(self._policy.grow(self._state))
+        self._received[i] += 1
+
+    # --- late rewards -----------------------------------------------------------------------------------------------
+
+    def decide(self) -> Decision:
+        """Commit to a pull whose reward will come later, through `reward`."""
+        issue = self._entry("issue", ("take",), 0)  # before anything changes: it may fail to compile, or be interrupted
+        self.select()
+        i, self._pick = self._pick, -1
+        number = self._next
+        self._open[number] = (i, issue(*self._args, i))
+        self._next += 1
+        return self._decision(number)
+
+    def reward(self, decision: Decision | int, value: float) -> None:
+        """The reward of an open decision (or of its id): late, in any order, exactly once."""
+        number = self._checked_open(decision)
+        self._settle(number, _checked_reward(value))
+
+    def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
+        """Rewards of several open decisions; nothing is learned if any of them is refused."""
+        chosen = [self._checked_open(d) for d in decisions]
+        checked = [_checked_reward(v) for v in values]
+        if len(chosen) != len(checked):
+            raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: there must be one reward for each")
+        if len(set(chosen)) < len(chosen):
+            twice = next(number for number in chosen if chosen.count(number) > 1)
+            raise DecisionError(f"decision {twice} is given twice: a decision is rewarded exactly once")
+        for number, value in zip(chosen, checked, strict=True):
+            self._settle(number, value)
+
+    def expire(self, *decisions: Decision | int) -> None:
+        """Give up on open decisions: their rewards will never come, and are refused from now on."""
+        forget = self._entry("forget", ("expire",), 0, 0.0)
+        for number in dict.fromkeys([self._checked_open(d) for d in decisions]):
+            i, mark = self._open.pop(number)
+            self._pick = -1
+            forget(*self._args, i, mark)
+
+    def _settle(self, number: int, value: float) -> None:
+        late = self._entry("late", ("update", "full"), 0, 0.0, 0.0)
+        i, mark = self._open.pop(number)
+        self._pick = -1
+        if late(*self._args, i, value, mark):
+            self._use(self._policy.grow(self._state))
+        self._received[i] += 1
+
+    def _decision(self, number: int) -> Decision:
+        i, mark = self._open[number]
+        return Decision(number, self._arms[i], mark if self._policy.weighted else None)
+
+    def _checked_open(self, decision: Decision | int) -> int:
+        number = decision.id if isinstance(decision, Decision) else decision
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < self._next:
+            raise DecisionError(f"decision {number!r} was never made: use an id that decide() returned")
+        if number not in self._open:
+            raise DecisionError(
+                f"decision {number} is closed: it was already rewarded or expired, and counts exactly once"
+            )
+        return int(number)
+
+    def _position(self, arm: Arm) -> int:
+        try:
+            return self._index[arm]
+        except (KeyError, TypeError):
+            known = ", ".join(repr(a) for a in self._arms[:10]) + (", ..." if len(self._arms) > 10 else "")
+            raise UnknownArm(f"arm {arm!r} is unknown: this bandit has {known}") from None
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the bandit to a file, open decisions included. The old file stays until the new one is complete."""
+        payload = msgspec.msgpack.encode(
+            {
+                "policy": self._policy.to_dict(),
+                "arms": self._arms,
+                "received": self._received,
+                "open": [[number, i, mark] for number, (i, mark) in self._open.items()],
+                "next": self._next,
+                "pick": self._pick,
+                "state": {
+                    name: [array.dtype.str, array.shape, array.tobytes()]
+                    for name, array in self._state._asdict().items()
+                },
+            }
+        )
+        version = FORMAT_VERSION.to_bytes(4, "big")
+        check = hashlib.sha256(payload).digest()
+        write_atomically(path, lambda file: file.write(MAGIC + version + check + payload))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Bandit:
+        """Read a bandit that `save` wrote; it goes on exactly where it was.
+
+        A policy of your own must have been imported before.
+        """
+        where = Path(path)
+        try:
+            content = where.read_bytes()
+        except OSError as error:
+            raise FileError(f"{where} cannot be read: {error.strerror}") from error
+        head = len(MAGIC)
+        version = int.from_bytes(content[head : head + 4], "big")
+        if content[:head] != MAGIC or len(content) < head + 36 or version < 1:
+            raise CorruptFile(f"{where} is not a bandit that Robandit saved")
+        if version > FORMAT_VERSION:
+            raise NewerFile(
+                f"{where} has format {version}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit"
+            )
+        payload = content[head + 36 :]
+        if hashlib.sha256(payload).digest() != content[head + 4 : head + 36]:
+            raise CorruptFile(f"{where} is damaged: its checksum does not match; restore it from a copy")
+        data = msgspec.msgpack.decode(payload)
+        bandit = cls.__new__(cls)
+        bandit._policy = Policy.from_dict(data["policy"])
+        bandit._arms = tuple(_hashable(arm) for arm in data["arms"])
+        bandit._received = data["received"]
+        bandit._open = {number: (i, mark) for number, i, mark in data["open"]}
+        bandit._next = data["next"]
+        bandit._pick = data["pick"]
+        bandit._start(_restored(where, bandit._policy, len(bandit._arms), data["state"]))
+        return bandit
+
+
+def _restored(where: Path, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
+    """The saved arrays as the policy's state, if they have the names and types that it uses today."""
+    fresh = policy.init(arms, None)
+    arrays = {
+        name: np.frombuffer(data, dtype=dtype).reshape(shape).copy() for name, (dtype, shape, data) in saved.items()
+    }
+    kinds = {name: (array.dtype, array.ndim) for name, array in fresh._asdict().items()}
+    if {name: (array.dtype, array.ndim) for name, array in arrays.items()} != kinds:
+        raise CorruptFile(
+            f"{where} holds a state that {policy.label} does not use: it was saved by another version of the policy"
+        )
+    return type(fresh)(**{name: arrays[name] for name in fresh._fields})
+
+
+def _checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
+        raise InvalidInput(f"arms = {arms!r} must be a list of names, such as ['a', 'b']")
+    names = tuple(_hashable(arm) for arm in arms)
+    for name in names:
+        _check_arm(name)
+    if len(names) < 2:
+        raise InvalidInput(f"arms = {list(names)!r}: there must be at least two arms to choose from")
+    if len(set(names)) < len(names):
+        twice = next(n for j, n in enumerate(names) if n in names[:j])
+        raise InvalidInput(f"arm {twice!r} is given twice (1, 1.0 and True are the same to Python): names must differ")
+    return names
+
+
+def _hashable(arm: Arm) -> Arm:
+    """Lists come back from a file where tuples went in; NumPy's scalars become Python's."""
+    if isinstance(arm, (list, tuple)):
+        return tuple(_hashable(a) for a in arm)
+    return arm.item() if isinstance(arm, np.generic) else arm
+
+
+def _check_arm(arm: Arm) -> None:
+    if isinstance(arm, tuple):
+        for part in arm:
+            _check_arm(part)
+        return
+    good = arm is None or isinstance(arm, (str, int, float))
+    try:
+        msgspec.msgpack.encode(arm)  # refuses whole numbers beyond 64 bits, lone surrogates, and most subclasses
+    except Exception:
+        good = False
+    if not good or (isinstance(arm, float) and not math.isfinite(arm)):
+        raise InvalidInput(
+            f"arm {arm!r} cannot be saved: a name is a string, a finite number of up to 64 bits, None, or a tuple of "
+            "them"
+        )
+
+
+def _checked_reward(reward: Any) -> float:
+    if not isinstance(reward, (numbers.Real, np.bool_)):
+        raise InvalidReward(f"reward {reward!r} is not a number: pass a float")
+    try:
+        value = float(reward)
+    except OverflowError:  # a whole number or a fraction that no double holds
+        raise InvalidReward(f"reward is beyond +-{loops.LARGEST_REWARD:g}: scale all rewards down") from None
+    if not math.isfinite(value):
+        raise InvalidReward(f"reward {value} cannot be learned from: leave it out, or give a failure a finite cost")
+    if abs(value) > loops.LARGEST_REWARD:
+        raise InvalidReward(
+            f"reward {value:g} is beyond +-{loops.LARGEST_REWARD:g}: rewards are squared, scale them all down"
+        )
+    return value

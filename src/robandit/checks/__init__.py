@@ -1,0 +1,8 @@
+"""What every policy and law must satisfy. Robandit's own pass them; run them on yours."""
+
+from __future__ import annotations
+
+from robandit.checks.laws import check_law
+from robandit.checks.policies import check_policy
+
+__all__ = ["check_law", "check_policy"]

@@ -1,0 +1,207 @@
+"""What every policy must satisfy."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robandit.bandit import Bandit
+from robandit.errors import InvalidInput
+from robandit.kernel import compiled
+from robandit.kernel.random import streams
+from robandit.laws.table import fill
+from robandit.policies.base import Policy
+from robandit.problems import Problem
+from robandit.simulate import Result, simulate
+
+__all__ = ["check_policy"]
+
+ARMS = 3
+HORIZON = 400
+LONG = 4000  # AdaR-UCB does not look at rewards before each arm has its first hundred
+
+
+def check_policy(policy: Policy) -> None:
+    """Run every check that a policy must pass; an AssertionError says which one failed, and how.
+
+    Values: repr, hash, equality and JSON derive from the parameters. Simulation: every arm is tried, the same seed
+    gives the same bytes on any number of threads, another seed gives others where rewards matter, and other policies
+    do not disturb it. Live: asking never learns, `select`/`update` agree pull by pull with the simulation, late rewards
+    in any order are taken, a saved bandit goes on as if nothing had happened.
+
+    >>> from robandit import UCB1
+    >>> check_policy(UCB1())
+    """
+    for check in _CHECKS:
+        check(policy)
+
+
+def _problem() -> Problem:
+    from robandit.laws import Gaussian, Pareto, ZeroInflated
+
+    return Problem([-Pareto(tail=2.2), ZeroInflated(-Pareto(tail=1.8, scale=2.0), 0.3), Gaussian(mean=-3.0, sd=1.0)])
+
+
+def _play(policy: Policy, seed: int = 5, **options: Any) -> Result:
+    options = {"horizon": HORIZON, "replications": 3, "threads": 1} | options
+    return simulate(policy, _problem(), seed=seed, progress=False, **options)
+
+
+def check_value(policy: Policy) -> None:
+    """A policy is an immutable, hashable, JSON-able value."""
+    try:
+        copy = Policy.from_dict(json.loads(json.dumps(policy.to_dict())))
+    except (TypeError, InvalidInput) as error:
+        raise AssertionError(f"{policy!r} does not survive JSON: {error}") from error
+    assert copy == policy, f"{policy!r} does not survive JSON: it came back as {copy!r}"
+    try:
+        same = hash(copy) == hash(policy)
+    except TypeError as error:
+        raise AssertionError(f"{policy!r} has a parameter that can be changed after it was made: {error}") from error
+    assert same, f"{policy!r} and its copy have different hashes"
+    assert type(policy).__name__ in repr(policy), f"repr {policy!r} does not name the class"
+    try:
+        policy.label = "other"  # type: ignore[misc]
+    except AttributeError:
+        pass
+    else:
+        raise AssertionError(f"{policy!r} can be changed after it was made")
+
+
+def check_every_arm_is_tried(policy: Policy) -> None:
+    """No arm is left out, with negative rewards as with positive ones."""
+    from robandit.laws import Gaussian
+
+    for sign in (-1.0, 1.0):
+        problem = Problem([Gaussian(mean=sign * 5.0, sd=0.5), Gaussian(mean=sign * 6.0, sd=0.5)])
+        pulls = simulate(policy, problem, HORIZON, 2, seed=1, threads=1, progress=False).pulls
+        assert pulls.min() > 0, f"{policy!r} never tried some arm: pulls {pulls.tolist()} with rewards of sign {sign}"
+
+
+def check_reproducible(policy: Policy) -> None:
+    """Same seed, same bytes, on one thread or two; other seed, other bytes."""
+    one, again, two = _play(policy), _play(policy), _play(policy, threads=2)
+    for other in (again, two):
+        assert one.pulls.tobytes() == other.pulls.tobytes(), f"{policy!r} is not reproducible: pulls differ"
+        assert one.regret.tobytes() == other.regret.tobytes(), f"{policy!r} is not reproducible: regret differs"
+    seeds = [_play(policy, seed=s, horizon=LONG).regret.tobytes() for s in range(8)]
+    if type(policy).__name__ not in ("Uniform", "Oracle"):  # these do not look at rewards
+        assert len(set(seeds)) > 1, f"{policy!r} plays the same for 8 seeds: it ignores rewards or the seed"
+
+
+def check_alone_or_together(policy: Policy) -> None:
+    """Another policy in the same simulation changes nothing."""
+    from robandit.policies import UCB1
+
+    other = UCB1(scale=7.5)
+    together = simulate([other, policy], _problem(), HORIZON, 3, seed=5, threads=1, progress=False)
+    assert together.pulls[1].tobytes() == _play(policy).pulls[0].tobytes(), f"{policy!r} depends on its company"
+
+
+def check_pulls_add_up(policy: Policy) -> None:
+    """Every pull is counted once, for odd and tiny horizons too."""
+    for horizon in (1, 2, 3, 7, HORIZON + 1):
+        result = _play(policy, horizon=horizon)
+        assert (result.pulls.sum(axis=2) == horizon).all(), (
+            f"{policy!r} made {result.pulls.sum(axis=2)} of {horizon} pulls"
+        )
+        expected = result.pulls[0] @ result.problem.gaps
+        np.testing.assert_allclose(result.regret[0, :, -1], expected, rtol=1e-12, err_msg=f"regret of {policy!r}")
+
+
+def check_asking_never_learns(policy: Policy) -> None:
+    """Asking twice gives the same arm, and changes no later decision."""
+    source = np.random.default_rng(0)
+    once, often = Bandit(range(ARMS), policy, seed=3), Bandit(range(ARMS), policy, seed=3)
+    for step in range(HORIZON):
+        arm = once.select()
+        answers = set()
+        rng = getattr(often._state, "rng", np.zeros(0, dtype=np.uint64))
+        before = rng.copy()
+        for _ in range(3):
+            rng[:] = before  # so that a random policy draws the same numbers again
+            often._pick = -1  # a bandit remembers the answer: ask the policy itself
+            answers.add(often.select())
+            often.estimates()
+        assert answers == {arm}, f"{policy!r} at pull {step}: asked once it says {arm!r}, asked often {answers!r}"
+        reward = -float(source.pareto(2.0)) - 0.1 * arm
+        once.update(arm, reward)
+        often.update(arm, reward)
+
+
+def check_live_agrees(policy: Policy) -> None:
+    """Given the rewards of a simulation, `select` and `update` make its choices, pull by pull."""
+    problem = _problem()
+    regret = _play(policy, replications=1, checkpoints=range(1, HORIZON + 1)).regret[0, 0]
+    words = streams(np.random.SeedSequence(5, spawn_key=(0,)), ARMS + 1)
+    rewards = np.empty((ARMS, HORIZON))
+    for arm in range(ARMS):
+        args = (*problem.tabulate(), arm, words[arm + 1], rewards[arm])
+        compiled(fill, label="the law sampler", args=args)(*args)
+    bandit = Bandit(range(ARMS), policy)
+    state = policy.init(ARMS, HORIZON)  # a policy may make use of the horizon
+    if "rng" in state._fields:
+        state.rng[:] = words[0]
+    bandit._start(state)
+    pulls = np.zeros(ARMS, dtype=np.int64)
+    for step in range(HORIZON):
+        arm = bandit.select()
+        bandit.update(arm, float(rewards[arm, pulls[arm]]))
+        pulls[arm] += 1
+        agrees = abs(regret[step] - pulls @ problem.gaps) <= 1e-9 * HORIZON
+        assert agrees, f"{policy!r} at pull {step}: live it chooses {arm!r}, in the simulation another"
+
+
+def check_late_rewards(policy: Policy) -> None:
+    """Rewards that come late and out of order are all taken."""
+    rng = np.random.default_rng(1)
+    bandit = Bandit(range(ARMS), policy, seed=3)
+    for _ in range(HORIZON // 20):
+        decisions = [bandit.decide() for _ in range(20)]
+        order = rng.permutation(20)
+        bandit.expire(decisions[order[0]])
+        for j in order[1:]:
+            bandit.reward(decisions[j], -float(rng.pareto(2.0)) - decisions[j].arm)
+    counts = bandit.counters()
+    assert counts["open"] == 0, f"{policy!r} keeps {counts['open']} decisions open"
+    assert counts["rewards"] == HORIZON // 20 * 19, f"{policy!r} took {counts['rewards']} late rewards"
+    tried = [row["pulls"] for row in bandit.estimates()]
+    assert min(tried) > 0, f"{policy!r} never tried some arm with late rewards: {tried}"
+
+
+def check_saved_goes_on(policy: Policy) -> None:
+    """A bandit that was saved and loaded decides as one that was not."""
+    rng = np.random.default_rng(2)
+    bandit = Bandit(range(ARMS), policy, seed=3)
+    with tempfile.TemporaryDirectory() as folder:
+        for step in range(HORIZON):
+            if step == HORIZON // 2 + 1:
+                held = bandit.decide()
+                bandit.save(Path(folder) / "bandit")
+                copy = Bandit.load(Path(folder) / "bandit")
+                assert copy.open == (held,), f"{policy!r} lost an open decision: {copy.open} for {held}"
+                for each in (bandit, copy):
+                    each.reward(held.id, -1.0)
+            arm = bandit.select()
+            reward = -float(rng.pareto(2.0)) - 0.1 * arm
+            bandit.update(arm, reward)
+            if step > HORIZON // 2:
+                assert copy.select() == arm, f"{policy!r} decides otherwise after load, at pull {step}"
+                copy.update(arm, reward)
+
+
+_CHECKS = (
+    check_value,
+    check_every_arm_is_tried,
+    check_reproducible,
+    check_alone_or_together,
+    check_pulls_add_up,
+    check_asking_never_learns,
+    check_live_agrees,
+    check_late_rewards,
+    check_saved_goes_on,
+)

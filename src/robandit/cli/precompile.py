@@ -1,0 +1,14 @@
+"""``robandit precompile``."""
+
+from __future__ import annotations
+
+__all__ = ["precompile"]
+
+
+def precompile() -> None:
+    """Compile all policies now, so that later runs start at once."""
+    from robandit.kernel import cache_directory
+    from robandit.warm import precompile as compile_all
+
+    compile_all()
+    print(f"compiled code is in {cache_directory()}")

@@ -1,0 +1,49 @@
+"""Files that are either as they were, or complete."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from robandit.errors import FileError
+
+__all__ = ["write_atomically"]
+
+
+def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+    """Write a file under another name in the same folder, bring it to the disk, and move it into place.
+
+    If anything fails, a full disk included, the old file is untouched and nothing half-written is left.
+    """
+    target = Path(path)
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+        if isinstance(error, OSError):
+            why = error.strerror or error
+            raise FileError(f"{target} cannot be written: {why}; what was there before is unchanged") from error
+        raise
+
+
+def _mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those of a new one (mkstemp's are for one's eyes only)."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

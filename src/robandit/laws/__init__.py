@@ -1,0 +1,48 @@
+"""Reward laws: immutable values with exact moments, tail indices, a compiled sampler and the assumption's verdict.
+
+Every law here can be an arm. Facts are formulas or quadratures to about 1e-9, never estimates; see `Law` for what
+each offers.
+"""
+
+from __future__ import annotations
+
+from robandit.laws.base import Law
+from robandit.laws.burr import Burr
+from robandit.laws.combinators import Affine, Mixture, Negated, ZeroInflated, scaled_to_mean
+from robandit.laws.discrete import Bernoulli, Constant, Discrete, Empirical, two_point
+from robandit.laws.extreme import Frechet, Weibull
+from robandit.laws.gaussian import Gaussian
+from robandit.laws.lognormal import LogNormal
+from robandit.laws.pareto import Lomax, Pareto
+from robandit.laws.stable import Stable
+from robandit.laws.student import Cauchy, StudentT
+from robandit.laws.table import Component, LawTable, tabulate
+from robandit.laws.verdict import Verdict
+
+__all__ = [
+    "Affine",
+    "Bernoulli",
+    "Burr",
+    "Cauchy",
+    "Component",
+    "Constant",
+    "Discrete",
+    "Empirical",
+    "Frechet",
+    "Gaussian",
+    "Law",
+    "LawTable",
+    "LogNormal",
+    "Lomax",
+    "Mixture",
+    "Negated",
+    "Pareto",
+    "Stable",
+    "StudentT",
+    "Verdict",
+    "Weibull",
+    "ZeroInflated",
+    "scaled_to_mean",
+    "tabulate",
+    "two_point",
+]

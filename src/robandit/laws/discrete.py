@@ -1,0 +1,250 @@
+"""Laws on finitely many values: Constant, Bernoulli, Discrete and the recorded sample."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
+from robandit.laws.base import Law
+from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
+from robandit.laws.validation import finite, numbers, probabilities, within
+
+__all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "two_point"]
+
+
+class FiniteLaw(Law):
+    """A law on finitely many values: every fact is a finite sum."""
+
+    @abstractmethod
+    def atoms(self) -> tuple[Floats, Floats]:
+        """The values, increasing, and their probabilities."""
+
+    @cached_property
+    def _atoms(self) -> tuple[Floats, Floats]:
+        return self.atoms()
+
+    @property
+    def mean(self) -> float:
+        """The sum, rounded once."""
+        values, masses = self._atoms
+        return math.fsum(values * masses)
+
+    @property
+    def left_tail(self) -> float:
+        """Infinite: bounded."""
+        return math.inf
+
+    @property
+    def right_tail(self) -> float:
+        """Infinite: bounded."""
+        return math.inf
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The least and the greatest value that can occur."""
+        values, masses = self._atoms
+        possible = values[masses > 0.0]
+        return float(possible[0]), float(possible[-1])
+
+    @property
+    def nonzero_probability(self) -> float:
+        """The probability of the values other than 0."""
+        values, masses = self._atoms
+        return min(math.fsum(masses[values != 0.0]), 1.0)
+
+    @property
+    def symmetric_about(self) -> float | None:
+        """The middle of the support, if values and probabilities mirror each other exactly."""
+        values, masses = self._atoms
+        values, masses = values[masses > 0.0], masses[masses > 0.0]
+        centre = 0.5 * float(values[0]) + 0.5 * float(values[-1])
+        mirrored = np.array_equal(values - centre, (centre - values)[::-1]) and np.array_equal(masses, masses[::-1])
+        return centre if mirrored else None
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """A step function."""
+        values, masses = self._atoms
+        steps = np.append(0.0, np.minimum(np.cumsum(masses), 1.0))
+        steps[-1] = 1.0
+        return np.asarray(steps[np.searchsorted(values, np.asarray(x, dtype=np.float64), side="right")])
+
+    def finite_moment(self, order: float, about: float) -> float:
+        """The sum."""
+        values, masses = self._atoms
+        return math.fsum(np.abs(values - about) ** order * masses)
+
+    def partial_means(self, m: float, about: float) -> tuple[float, float]:
+        """The two sums."""
+        values, masses = self._atoms
+        offset = values - about
+        return (
+            math.fsum((offset * masses)[offset > m]),
+            math.fsum((offset * masses)[offset < -m]),
+        )
+
+
+@dataclass(frozen=True)
+class Constant(FiniteLaw):
+    """Always the same value.
+
+    >>> Constant(-2.0).mean
+    -2.0
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        """Check the value."""
+        object.__setattr__(self, "value", finite(self.value, "value"))
+
+    def components(self) -> tuple[Component, ...]:
+        """A location without a random part."""
+        return (Component(1.0, self.value, 0.0, CONSTANT),)
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """One."""
+        return np.array([self.value]), np.ones(1)
+
+
+@dataclass(frozen=True)
+class Bernoulli(FiniteLaw):
+    """1 with probability p, else 0.
+
+    >>> Bernoulli(p=0.25).variance
+    0.1875
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        """Check the probability."""
+        object.__setattr__(self, "p", within(self.p, "p", 0.0, 1.0))
+
+    def components(self) -> tuple[Component, ...]:
+        """One component."""
+        return (Component(1.0, 0.0, 1.0, BERNOULLI, self.p),)
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """0 and 1."""
+        return np.array([0.0, 1.0]), np.array([1.0 - self.p, self.p])
+
+    @property
+    def nonzero_probability(self) -> float:
+        """The parameter p."""
+        return self.p
+
+
+@dataclass(frozen=True)
+class Discrete(FiniteLaw):
+    """The given values with the given probabilities, kept in increasing order of value; repeated values are refused.
+
+    >>> Discrete(values=(-10.0, 0.0), probabilities=(0.1, 0.9)).mean
+    -1.0
+    """
+
+    values: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check and order the values."""
+        values = numbers(self.values, "values")
+        masses = probabilities(self.probabilities, "probabilities", len(values))
+        order = sorted(range(len(values)), key=values.__getitem__)
+        ordered = tuple(values[i] for i in order)
+        for first, second in pairwise(ordered):
+            if first == second:
+                raise InvalidInput(f"values contain {first} more than once: add up its probabilities")
+        object.__setattr__(self, "values", ordered)
+        object.__setattr__(self, "probabilities", tuple(masses[i] for i in order))
+
+    @cached_property
+    def _data(self) -> Floats:
+        cumulative = np.cumsum(np.array(self.probabilities))
+        # exactly 1 from the last possible value on, so that a uniform of 1 finds it and not an impossible one behind it
+        cumulative[np.flatnonzero(self.probabilities)[-1] :] = 1.0
+        return np.concatenate([cumulative, np.array(self.values)])
+
+    def components(self) -> tuple[Component, ...]:
+        """One component with its cumulative probabilities and values in the pool."""
+        return (Component(1.0, 0.0, 1.0, DISCRETE, data=self._data),)
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """The parameters."""
+        return np.array(self.values), np.array(self.probabilities)
+
+
+def two_point(low: float, high: float, high_probability: float) -> Discrete:
+    """``high`` with the given probability, else ``low``.
+
+    >>> two_point(0.0, 10.0, 0.25).mean
+    2.5
+    """
+    high_probability = within(high_probability, "high_probability", 0.0, 1.0)
+    return Discrete(values=(low, high), probabilities=(1.0 - high_probability, high_probability))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Empirical(FiniteLaw):
+    """A recorded sample, drawn from with replacement. The data are copied, kept read-only and compared by content.
+
+    >>> Empirical([1.0, 2.0, 6.0]).mean
+    3.0
+    """
+
+    data: Floats
+
+    def __init__(self, data: Sequence[float] | Floats) -> None:
+        """Copy and check the sample."""
+        try:
+            sample = np.array(data, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("data cannot be read as numbers: pass a list or array of finite numbers") from None
+        if sample.ndim != 1 or sample.size == 0:
+            raise InvalidInput(f"data has shape {sample.shape}: it must be one-dimensional and not empty")
+        bad = np.flatnonzero(~np.isfinite(sample))
+        if bad.size:
+            raise InvalidInput(f"data[{bad[0]}] is {sample[bad[0]]}: a sample must be finite; drop such records first")
+        sample.setflags(write=False)
+        object.__setattr__(self, "data", sample)
+
+    def __repr__(self) -> str:
+        """All values of a short sample, a summary of a long one."""
+        if self.data.size <= 32:
+            return f"Empirical({self.data.tolist()!r})"
+        return f"<Empirical: {self.data.size} values from {self.data.min():g} to {self.data.max():g}>"
+
+    def __eq__(self, other: object) -> bool:
+        """The same values in the same order."""
+        return isinstance(other, Empirical) and np.array_equal(self.data, other.data)
+
+    def __hash__(self) -> int:
+        """By content; + 0.0 because 0 and -0 are equal."""
+        return hash(("Empirical", hashlib.sha256((self.data + 0.0).tobytes()).digest()))
+
+    def __reduce__(self) -> tuple[type[Empirical], tuple[Floats]]:
+        """Copies and pickles are made anew, so that their data are read-only too."""
+        return Empirical, (self.data,)
+
+    def components(self) -> tuple[Component, ...]:
+        """One component with the sample in the pool."""
+        return (Component(1.0, 0.0, 1.0, EMPIRICAL, data=self.data),)
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """The distinct values and their shares."""
+        values, counts = np.unique(self.data, return_counts=True)
+        return values, counts / self.data.size
+
+    @property
+    def mean(self) -> float:
+        """The sample's mean, rounded once."""
+        return math.fsum(self.data) / self.data.size

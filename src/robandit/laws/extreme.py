@@ -1,0 +1,165 @@
+"""Powers of an exponential variable: Frechet (heavy right tail) and Weibull (every moment finite)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
+from robandit.laws.location_scale import LocationScale
+from robandit.laws.quadrature import Density
+from robandit.laws.table import POWER
+from robandit.laws.validation import positive
+
+__all__ = ["Frechet", "Weibull"]
+
+
+@dataclass(frozen=True)
+class Frechet(LocationScale):
+    """P(X <= x) = exp(-(x / scale)^-tail) for x > 0: the limit law of maxima of heavy-tailed variables.
+
+    Mean ``scale Gamma(1 - 1/tail)`` for tail > 1, raw moments ``scale^p Gamma(1 - p/tail)`` for p < tail.
+
+    >>> Frechet(tail=2.0).mean
+    1.7724538509
+    """
+
+    tail: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "tail", positive(self.tail, "tail"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """E^(-1/tail) with E exponential."""
+        return POWER, -1.0 / self.tail, 0.0
+
+    @property
+    def standard_mean(self) -> float:
+        """Gamma(1 - 1/tail)."""
+        return math.gamma(1.0 - 1.0 / self.tail) if self.tail > 1.0 else math.inf
+
+    @property
+    def right_tail(self) -> float:
+        """The parameter ``tail``."""
+        return self.tail
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """exp(-z^-tail)."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(np.exp(-np.exp(-self.tail * np.log(np.maximum(z, 0.0)))))
+
+    def standard_moment(self, order: float) -> float:
+        """Gamma(1 - order/tail)."""
+        return math.gamma(1.0 - order / self.tail)
+
+    def standard_density(self, order: float) -> Density:
+        """tail z^-(tail + 1) exp(-z^-tail)."""
+        a = self.tail
+
+        def log_density(x: Floats, log_x: Floats) -> Floats:
+            return np.asarray(math.log(a) - (a + 1.0) * log_x - np.exp(-a * log_x))
+
+        return Density(log_density, 0.0, 1.0, a, lambda w: np.asarray(math.log(a) - w**a))
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """1 - exp(-s) and the lower incomplete gamma function at s = t^-tail."""
+        from scipy import special
+
+        s = _power(t, -self.tail)
+        if self.tail <= 1.0:
+            return -math.expm1(-s), math.inf
+        return -math.expm1(-s), self.standard_mean * float(special.gammainc(1.0 - 1.0 / self.tail, s))
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """exp(-s) and the upper incomplete gamma function at s = t^-tail."""
+        s = _power(t, -self.tail)
+        return math.exp(-s), upper_gamma(1.0 - 1.0 / self.tail, s)
+
+
+def _power(t: float, exponent: float) -> float:
+    """t^exponent, with its limits at 0 (and below, where the law has no mass) and beyond a double."""
+    if t <= 0.0:
+        return math.inf if exponent < 0.0 else 0.0
+    log_power = exponent * math.log(t)
+    return math.exp(log_power) if log_power < 709.0 else math.inf
+
+
+def upper_gamma(s: float, x: float) -> float:
+    """The integral of t^(s-1) e^-t from x on; s may be negative, as it is for laws without a mean."""
+    from scipy import special
+
+    if x == math.inf:
+        return 0.0
+    if s > 0.0:
+        return math.gamma(s) * float(special.gammaincc(s, x))
+    if s == 0.0:
+        return float(special.exp1(x))
+    return (upper_gamma(s + 1.0, x) - math.exp(s * math.log(x) - x)) / s
+
+
+@dataclass(frozen=True)
+class Weibull(LocationScale):
+    """P(X > x) = exp(-(x / scale)^shape) for x >= 0: exponential for shape 1, long-tailed below.
+
+    Mean ``scale Gamma(1 + 1/shape)``, raw moments ``scale^p Gamma(1 + p/shape)``.
+
+    >>> Weibull(shape=0.5).mean
+    2.0
+    """
+
+    shape: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "shape", positive(self.shape, "shape"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        if self.shape < 0.01:
+            raise InvalidInput(f"shape is {self.shape}: below 0.01 the values leave a double; take a larger shape")
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """E^(1/shape) with E exponential."""
+        return POWER, 1.0 / self.shape, 0.0
+
+    @property
+    def standard_mean(self) -> float:
+        """Gamma(1 + 1/shape)."""
+        return self.standard_moment(1.0)
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """1 - exp(-z^shape)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.expm1(-(np.maximum(z, 0.0) ** self.shape)))
+
+    def standard_moment(self, order: float) -> float:
+        """Gamma(1 + order/shape)."""
+        return math.gamma(1.0 + order / self.shape)
+
+    def standard_density(self, order: float) -> Density:
+        """shape z^(shape - 1) exp(-z^shape)."""
+        k = self.shape
+
+        def log_density(x: Floats, log_x: Floats) -> Floats:
+            return np.asarray(math.log(k) + (k - 1.0) * log_x - np.exp(k * log_x))
+
+        return Density(log_density, 0.0, 1.0, edge=k)
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """exp(-s) and the upper incomplete gamma function at s = t^shape."""
+        s = _power(t, self.shape)
+        return math.exp(-s), upper_gamma(1.0 + 1.0 / self.shape, s)
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """1 - exp(-s) and the lower incomplete gamma function at s = t^shape."""
+        from scipy import special
+
+        s = _power(t, self.shape)
+        return -math.expm1(-s), self.standard_mean * float(special.gammainc(1.0 + 1.0 / self.shape, s))

@@ -1,0 +1,156 @@
+"""Laws with a right tail of exact power: Pareto and Lomax."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from robandit.kernel.types import Floats
+from robandit.laws.location_scale import LocationScale
+from robandit.laws.quadrature import Density
+from robandit.laws.table import PARETO, Component
+from robandit.laws.validation import positive
+
+__all__ = ["Lomax", "Pareto"]
+
+
+@dataclass(frozen=True)
+class Pareto(LocationScale):
+    """P(X > x) = (scale / x)^tail for x >= scale: the reference heavy tail, with E X^p finite exactly for p < tail.
+
+    Mean ``scale tail / (tail - 1)`` for tail > 1, raw moments ``scale^p tail / (tail - p)``.
+
+    >>> Pareto(tail=1.5).mean
+    3.0
+    """
+
+    tail: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "tail", positive(self.tail, "tail"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """U^(-1/tail)."""
+        return PARETO, 1.0 / self.tail, 0.0
+
+    @property
+    def standard_mean(self) -> float:
+        """tail / (tail - 1)."""
+        return self.tail / (self.tail - 1.0) if self.tail > 1.0 else math.inf
+
+    @property
+    def standard_support(self) -> tuple[float, float]:
+        """From 1 on."""
+        return 1.0, math.inf
+
+    @property
+    def right_tail(self) -> float:
+        """The parameter ``tail``."""
+        return self.tail
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """1 - z^-tail."""
+        return np.asarray(-np.expm1(-self.tail * np.log(np.maximum(z, 1.0))))
+
+    def standard_moment(self, order: float) -> float:
+        """tail / (tail - order)."""
+        return self.tail / (self.tail - order)
+
+    def standard_density(self, order: float) -> Density:
+        """tail z^-(tail + 1) from 1 on."""
+        a = self.tail
+        return Density(lambda _, log_x: math.log(a) - (a + 1.0) * log_x, 1.0, 1.0, a, lambda w: math.log(a) + 0.0 * w)
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """t^-tail and tail t^(1 - tail) / (tail - 1)."""
+        mass = max(t, 1.0) ** -self.tail
+        return mass, self.standard_mean * max(t, 1.0) * mass if self.tail > 1.0 else math.inf
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """1 - t^-tail, and the integral of tail z^-tail from 1 to t."""
+        return below(self.tail, t)
+
+
+def below(a: float, t: float) -> tuple[float, float]:
+    """P(Z < t) and E[Z 1{Z < t}] for a Pareto variable with least value 1."""
+    if t <= 1.0:
+        return 0.0, 0.0
+    log_t = math.log(t)
+    part = log_t if a == 1.0 else a * math.expm1((1.0 - a) * log_t) / (1.0 - a)
+    return -math.expm1(-a * log_t), part
+
+
+@dataclass(frozen=True)
+class Lomax(LocationScale):
+    """P(X > x) = (1 + x / scale)^-tail for x >= 0: a Pareto law moved to start at 0.
+
+    Mean ``scale / (tail - 1)`` for tail > 1, raw moments ``scale^p tail B(p + 1, tail - p)``.
+
+    >>> Lomax(tail=1.5).mean
+    2.0
+    """
+
+    tail: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "tail", positive(self.tail, "tail"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """U^(-1/tail), of which ``components`` takes 1."""
+        return PARETO, 1.0 / self.tail, 0.0
+
+    def components(self) -> tuple[Component, ...]:
+        """A Pareto component, moved down by its least value."""
+        code, a, b = self.standard_code
+        return (Component(1.0, -self.scale, self.scale, code, a, b),)
+
+    @property
+    def standard_mean(self) -> float:
+        """1 / (tail - 1)."""
+        return 1.0 / (self.tail - 1.0) if self.tail > 1.0 else math.inf
+
+    @property
+    def right_tail(self) -> float:
+        """The parameter ``tail``."""
+        return self.tail
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """1 - (1 + z)^-tail."""
+        return np.asarray(-np.expm1(-self.tail * np.log1p(np.maximum(z, 0.0))))
+
+    def standard_moment(self, order: float) -> float:
+        """tail B(order + 1, tail - order)."""
+        log_beta = math.lgamma(order + 1.0) + math.lgamma(self.tail - order) - math.lgamma(self.tail + 1.0)
+        return self.tail * math.exp(log_beta)
+
+    def standard_density(self, order: float) -> Density:
+        """tail (1 + z)^-(tail + 1)."""
+        a = self.tail
+
+        def log_density(x: Floats, log_x: Floats) -> Floats:
+            return np.asarray(math.log(a) - (a + 1.0) * np.log1p(x))
+
+        return Density(log_density, 0.0, 1.0 / a, a, lambda w: np.asarray(math.log(a) - (a + 1.0) * np.log1p(w)))
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """(1 + t)^-tail and (1 + t)^-tail (1 + tail t) / (tail - 1)."""
+        t = max(t, 0.0)
+        mass = (1.0 + t) ** -self.tail
+        if self.tail <= 1.0:
+            return mass, math.inf
+        return mass, mass * (1.0 + self.tail * t) / (self.tail - 1.0)
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """Those of the Pareto variable, less 1."""
+        mass, part = below(self.tail, 1.0 + t)
+        return mass, part - mass

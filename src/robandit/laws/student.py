@@ -1,0 +1,150 @@
+"""Symmetric heavy tails: Student's t, and its member without a mean, Cauchy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from robandit.kernel.types import Floats
+from robandit.laws.quadrature import Density
+from robandit.laws.symmetric import SymmetricLaw
+from robandit.laws.table import CAUCHY, STUDENT
+from robandit.laws.validation import finite, positive
+
+__all__ = ["Cauchy", "StudentT"]
+
+
+@dataclass(frozen=True)
+class StudentT(SymmetricLaw):
+    """loc + scale T with T Student's t: symmetric about loc, tail index dof, mean loc for dof > 1.
+
+    E|X - loc|^p = ``scale^p dof^(p/2) Gamma((p+1)/2) Gamma((dof-p)/2) / (sqrt(pi) Gamma(dof/2))``.
+
+    >>> StudentT(dof=3.0).variance
+    3.0
+    """
+
+    dof: float
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "dof", positive(self.dof, "dof"))
+        object.__setattr__(self, "loc", finite(self.loc, "loc"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+
+    @property
+    def placement(self) -> tuple[float, float]:
+        """The parameters loc and scale."""
+        return self.loc, self.scale
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """Student's t."""
+        return STUDENT, self.dof, 0.0
+
+    @property
+    def right_tail(self) -> float:
+        """The degrees of freedom."""
+        return self.dof
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """Student's cdf."""
+        from scipy import special
+
+        return np.asarray(special.stdtr(self.dof, z))
+
+    def standard_moment(self, order: float) -> float:
+        """See the class."""
+        return _moment(self.dof, order)
+
+    def standard_density(self, order: float) -> Density:
+        """Student's density."""
+        return _density(self.dof)
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """The cdf at -t, and dof / (dof - 1) (1 + t^2/dof) times the density at t."""
+        from scipy import special
+
+        mass = float(special.stdtr(self.dof, -t))
+        if self.dof <= 1.0:
+            return mass, math.inf
+        bend = 2.0 * math.log(math.hypot(1.0, t / math.sqrt(self.dof)))
+        factor = self.dof / (self.dof - 1.0)
+        return mass, factor * math.exp(_log_constant(self.dof) - 0.5 * (self.dof - 1.0) * bend)
+
+
+@dataclass(frozen=True)
+class Cauchy(SymmetricLaw):
+    """loc + scale tan(pi (U - 1/2)): tail index 1, so that no mean exists; a problem refuses it, a diagnostic needs it.
+
+    E|X - loc|^p = ``scale^p / cos(pi p / 2)`` for p < 1.
+
+    >>> Cauchy().mean
+    nan
+    """
+
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "loc", finite(self.loc, "loc"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+
+    @property
+    def placement(self) -> tuple[float, float]:
+        """The parameters loc and scale."""
+        return self.loc, self.scale
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """The tangent of a uniform angle."""
+        return CAUCHY, 0.0, 0.0
+
+    @property
+    def right_tail(self) -> float:
+        """1."""
+        return 1.0
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """The angle, from the side that does not cancel."""
+        return np.asarray(np.arctan2(1.0, -z) / math.pi)
+
+    def standard_moment(self, order: float) -> float:
+        """1 / cos(pi order / 2)."""
+        return 1.0 / math.cos(0.5 * math.pi * order)
+
+    def standard_density(self, order: float) -> Density:
+        """1 / (pi (1 + z^2))."""
+        return _density(1.0)
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """The angle; the partial mean is infinite."""
+        return math.atan2(1.0, t) / math.pi, math.inf
+
+
+def _log_constant(dof: float) -> float:
+    """The logarithm of the density at 0."""
+    return math.lgamma(0.5 * (dof + 1.0)) - math.lgamma(0.5 * dof) - 0.5 * math.log(dof * math.pi)
+
+
+def _moment(dof: float, order: float) -> float:
+    gammas = math.lgamma(0.5 * (order + 1.0)) + math.lgamma(0.5 * (dof - order)) - math.lgamma(0.5 * dof)
+    return math.exp(gammas + 0.5 * order * math.log(dof)) / math.sqrt(math.pi)
+
+
+def _density(dof: float) -> Density:
+    constant = _log_constant(dof)
+    power = 0.5 * (dof + 1.0)
+
+    def log_density(x: Floats, log_x: Floats) -> Floats:
+        return np.asarray(constant - power * np.log1p(x * x / dof))
+
+    def log_kernel(w: Floats) -> Floats:
+        return np.asarray(constant - power * np.log(w * w + 1.0 / dof))
+
+    return Density(log_density, 0.0, 1.0, dof, log_kernel)

@@ -1,0 +1,30 @@
+"""Problems to play against: one law per arm, builders for common families, and the paper's lower-bound instances."""
+
+from __future__ import annotations
+
+from robandit.problems.builders import (
+    bernoulli,
+    gaussian,
+    negated_lomax,
+    negated_pareto,
+    pareto,
+    stable,
+    student_t,
+)
+from robandit.problems.lower_bounds import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
+from robandit.problems.problem import Problem
+
+__all__ = [
+    "Problem",
+    "bernoulli",
+    "eps_adaptive_pair",
+    "gaussian",
+    "hard_gap",
+    "lower_bound_family",
+    "negated_lomax",
+    "negated_pareto",
+    "pareto",
+    "stable",
+    "student_t",
+    "u_adaptive_pair",
+]

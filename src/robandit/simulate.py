@@ -1,0 +1,405 @@
+"""Replications of policies on a problem: seeds, threads, progress, and what comes out."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robandit.errors import CorruptFile, FileError, InvalidInput, InvalidReward, NewerFile
+from robandit.files import write_atomically
+from robandit.kernel import compiled, loops
+from robandit.kernel.build import flat
+from robandit.kernel.random import streams
+from robandit.kernel.types import Floats, Ints
+from robandit.laws.table import draw
+from robandit.policies.base import Policy
+from robandit.problems import Problem
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Result", "simulate"]
+
+FORMAT_VERSION = 1
+CHUNK = 1 << 16  # pulls between two looks at the stop sign: a few milliseconds
+RESAMPLES = 2000
+# A Parquet file has no checksum of its own: damaged ones were read as other numbers, or made Polars panic.
+SEAL = b"robandit-sha256:"
+
+
+def simulate(
+    policies: Policy | Sequence[Policy],
+    problem: Problem,
+    horizon: int,
+    replications: int = 100,
+    seed: int | None = None,
+    *,
+    threads: int | None = None,
+    checkpoints: Sequence[int] | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Play each policy on a problem, many times, and measure its pseudo-regret.
+
+    Replication r has its own random streams, spawned from the seed: one for each arm and one for the policy. So the
+    k-th reward of arm i in replication r is the same for every policy: comparisons are paired, and adding a policy
+    changes no other's numbers. The same seed gives the same bytes for any number of threads.
+
+    Parameters
+    ----------
+    policies
+        One policy or several, no two equal.
+    problem
+        One law per arm.
+    horizon
+        Pulls in each replication.
+    replications
+        How often each policy starts anew.
+    seed
+        A whole number >= 0; None draws one, which is kept in the result.
+    threads
+        None: one per available core.
+    checkpoints
+        Times at which regret is recorded, between 1 and the horizon; the horizon is always added. None: about 50,
+        evenly spaced in the logarithm.
+    progress
+        Show a progress bar; None: when standard error is a terminal.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> problem = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=2.5)
+    >>> result = rb.simulate([rb.AdaRUCB(), rb.UCB1()], problem, horizon=1000, replications=4, seed=1)
+    >>> result.regret.shape == (2, 4, len(result.checkpoints))
+    True
+    """
+    chosen = tuple(policies) if isinstance(policies, Iterable) else (policies,)
+    _check_policies(chosen)
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem = {problem!r} must be a Problem: make one with Problem(laws) or robandit.problems")
+    _check_whole("horizon", horizon, 1)
+    _check_whole("replications", replications, 1)
+    if threads is not None:
+        _check_whole("threads", threads, 1)
+    root = int(np.random.SeedSequence().entropy) if seed is None else seed  # type: ignore[arg-type]
+    _check_whole("seed", root, 0)
+    marks = _checkpoints(horizon, checkpoints)
+    result = Result(
+        policies=chosen,
+        problem=problem,
+        horizon=int(horizon),
+        seed=int(root),
+        checkpoints=marks,
+        regret=np.zeros((len(chosen), replications, len(marks))),
+        pulls=np.zeros((len(chosen), replications, problem.arms), dtype=np.int64),
+    )
+    stop = threading.Event()
+    done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls, one counter per job: no lock is needed
+    jobs: list[Callable[[], float]] = []
+    for i, policy in enumerate(chosen):
+        play = _compiled_play(policy, problem, horizon)
+        jobs += [partial(_replicate, result, play, i, r, stop, done) for r in range(replications)]
+    workers = min(threads or _cores(), len(jobs))
+    with _bar(progress, horizon * len(jobs)) as advance, ThreadPoolExecutor(workers, "robandit") as pool:
+        try:
+            futures: list[Future[float]] = [pool.submit(job) for job in jobs]
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+                advance(int(done.sum()))
+        except BaseException:  # a failure or Ctrl-C: nothing new starts, running jobs stop at their next look
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    for i in range(len(chosen)):
+        result.seconds[i] = sum(f.result() for f in futures[i * replications : (i + 1) * replications])
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a simulation measured. Arrays are indexed by policy, replication, then checkpoint or arm."""
+
+    policies: tuple[Policy, ...]
+    problem: Problem
+    horizon: int
+    seed: int
+    checkpoints: Ints
+    regret: Floats
+    """Pseudo-regret: the gaps of the arms pulled, added up. It depends on choices only, not on the luck of rewards."""
+    pulls: Ints
+    seconds: Floats = field(init=False, repr=False)
+    """Processor time in the loop, per policy, compilation excluded. Not saved."""
+
+    def __post_init__(self) -> None:
+        """Times are filled in by `simulate`."""
+        object.__setattr__(self, "seconds", np.full(len(self.policies), np.nan))
+
+    def __repr__(self) -> str:
+        """One line; `summary` has the numbers."""
+        names = ", ".join(p.name for p in self.policies)
+        return f"<Result: {names}; horizon {self.horizon}, {self.regret.shape[1]} replications, seed {self.seed}>"
+
+    def summary(self) -> pl.DataFrame:
+        """Final regret of each policy, one row each: mean with a 95 % interval, median, quantiles, worst.
+
+        The interval is a percentile bootstrap of the mean over replications (fixed seed), for regret is too skewed
+        for mean +- standard error. With one replication it is empty (NaN).
+        """
+        import polars as pl
+
+        rows = []
+        for i, policy in enumerate(self.policies):
+            final = self.regret[i, :, -1]
+            low, high = _bootstrap_mean(final)
+            rows.append(
+                {
+                    "policy": policy.name,
+                    "mean": float(final.mean()),
+                    "mean_low": low,
+                    "mean_high": high,
+                    "median": float(np.median(final)),
+                    "q05": float(np.quantile(final, 0.05)),
+                    "q95": float(np.quantile(final, 0.95)),
+                    "worst": float(final.max()),
+                }
+            )
+        return pl.DataFrame(rows)
+
+    def curves(self) -> pl.DataFrame:
+        """Regret over time, a row per policy and checkpoint: mean, median, 5 % and 95 % quantiles and the worst."""
+        import polars as pl
+
+        frames = []
+        for i, policy in enumerate(self.policies):
+            regret = self.regret[i]
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "policy": [policy.name] * len(self.checkpoints),
+                        "t": self.checkpoints,
+                        "mean": regret.mean(axis=0),
+                        "median": np.median(regret, axis=0),
+                        "q05": np.quantile(regret, 0.05, axis=0),
+                        "q95": np.quantile(regret, 0.95, axis=0),
+                        "worst": regret.max(axis=0),
+                    }
+                )
+            )
+        return pl.concat(frames)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the times to a Parquet file: a row per policy and replication, the rest as metadata."""
+        import polars as pl
+
+        p, r, _ = self.regret.shape
+        frame = pl.DataFrame(
+            {
+                "policy": np.repeat(np.arange(p), r),
+                "replication": np.tile(np.arange(r), p),
+                "regret": pl.Series(list(self.regret.reshape(p * r, -1)), dtype=pl.List(pl.Float64)),
+                "pulls": pl.Series(list(self.pulls.reshape(p * r, -1)), dtype=pl.List(pl.Int64)),
+            }
+        )
+        about = {
+            "version": FORMAT_VERSION,
+            "policies": [policy.to_dict() for policy in self.policies],
+            "problem": self.problem.to_dict(),
+            "horizon": self.horizon,
+            "seed": str(self.seed),  # may have 128 bits, which JSON readers round
+            "checkpoints": self.checkpoints.tolist(),
+        }
+        blank = SEAL + b"0" * 64
+        buffer = io.BytesIO()  # Polars turns a full disk into errors of its own
+        frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": blank.decode()})
+        content = buffer.getvalue()
+        sealed = content.replace(blank, SEAL + hashlib.sha256(content).hexdigest().encode())
+        write_atomically(path, lambda file: file.write(sealed))
+
+    @staticmethod
+    def from_parquet(path: str | os.PathLike[str]) -> Result:
+        """Read what `to_parquet` wrote."""
+        import polars as pl
+
+        where = Path(path)
+        try:
+            content = where.read_bytes()
+        except OSError as error:
+            raise FileError(f"{where} cannot be read: {error.strerror}") from error
+        start = content.rfind(SEAL) + len(SEAL)
+        blank = content[:start] + b"0" * 64 + content[start + 64 :]
+        if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
+            raise CorruptFile(
+                f"{where} is not a result that Robandit wrote, or it is damaged: its checksum does not match"
+            )
+        try:
+            about = json.loads(pl.read_parquet_metadata(content)["robandit"])
+            version = int(about["version"])
+        except Exception as error:
+            raise CorruptFile(f"{where} is damaged: {error}") from error
+        if version > FORMAT_VERSION:
+            raise NewerFile(
+                f"{where} has format {version}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit"
+            )
+        try:
+            frame = pl.read_parquet(content).sort("policy", "replication")
+            policies = tuple(Policy.from_dict(d) for d in about["policies"])
+            rows = len(frame) // len(policies)
+            return Result(
+                policies=policies,
+                problem=Problem.from_dict(about["problem"]),
+                horizon=int(about["horizon"]),
+                seed=int(about["seed"]),
+                checkpoints=np.array(about["checkpoints"], dtype=np.int64),
+                regret=np.array(frame["regret"].to_list(), dtype=np.float64).reshape(len(policies), rows, -1),
+                pulls=np.array(frame["pulls"].to_list(), dtype=np.int64).reshape(len(policies), rows, -1),
+            )
+        except InvalidInput:
+            raise
+        except Exception as error:
+            raise CorruptFile(f"{where} is damaged: {error}") from error
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
+
+
+def _check_policies(policies: tuple[Any, ...]) -> None:
+    if not policies:
+        raise InvalidInput("policies is empty: give at least one, such as robandit.AdaRUCB()")
+    for policy in policies:
+        if not isinstance(policy, Policy):
+            hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else ""
+            raise InvalidInput(f"{policy!r} is not a policy{hint}")
+        if policies.count(policy) > 1:
+            raise InvalidInput(f"{policy!r} is given twice: on common random numbers it would only repeat itself")
+
+
+def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
+    if wanted is None:
+        marks = np.unique(np.round(np.geomspace(1, horizon, 50)).astype(np.int64))
+    else:
+        for mark in wanted:
+            _check_whole("a checkpoint", mark, 1)
+            if mark > horizon:
+                raise InvalidInput(f"checkpoint {mark} lies beyond the horizon {horizon}: leave it out or play longer")
+        marks = np.unique(np.array(list(wanted), dtype=np.int64))
+    return np.union1d(marks, np.array([horizon], dtype=np.int64))
+
+
+def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
+    """The loop for this policy; the problem only lends its types."""
+    entry = partial(loops.play, *policy.hooks("select", "take", "update", "full"), draw)
+    k = problem.arms
+    args = (
+        policy.params(),
+        policy.init(k, horizon),
+        problem.tabulate(),
+        np.zeros((k, 4), dtype=np.uint64),
+        np.zeros(k),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1),
+        np.zeros(k, dtype=np.int64),
+        np.zeros(2),
+        0,
+        horizon,
+    )
+    return compiled(entry, label=policy.label, args=args)
+
+
+def _replicate(result: Result, play: Callable[..., int], i: int, r: int, stop: threading.Event, done: Ints) -> float:
+    """Replication r of policy i, into its rows of the result; returns the time it took."""
+    policy, problem, horizon = result.policies[i], result.problem, result.horizon
+    words = streams(np.random.SeedSequence(result.seed, spawn_key=(r,)), problem.arms + 1)
+    params = policy.params()
+    state = policy.init(problem.arms, horizon)
+    if "rng" in state._fields:
+        state.rng[:] = words[0]
+    refused = np.array([0.0, -1.0])
+    fixed = (
+        problem.tabulate(),
+        np.ascontiguousarray(words[1:]),
+        problem.gaps.copy(),  # the problem's own is read-only, which is another type to compiled code
+        result.checkpoints,
+        result.regret[i, r],
+        result.pulls[i, r],
+        refused,
+    )
+    start = time.thread_time()  # processor time: other programs do not count
+    t = 0
+    job = i * result.regret.shape[1] + r
+    while t < horizon and not stop.is_set():
+        end = min(t + CHUNK, horizon)
+        t = play(*flat((params, state, *fixed, t, end)))
+        done[job] = t
+        if refused[1] >= 0:
+            arm = int(refused[1])
+            raise InvalidReward(
+                f"{problem.laws[arm]!r} (arm {arm}) drew {refused[0]:g}, beyond +-{loops.LARGEST_REWARD:g}: "
+                "rewards are squared; scale the problem down"
+            )
+        # The loop returns early to grow. If it happens to be at its end, ask the hook, which is plain Python too.
+        if t < end or (t < horizon and policy.full(params, state)):
+            state = policy.grow(state)
+    return time.thread_time() - start
+
+
+def _bootstrap_mean(values: Floats) -> tuple[float, float]:
+    if len(values) < 2:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(0)
+    means = np.empty(RESAMPLES)
+    for j in range(RESAMPLES):
+        means[j] = values[rng.integers(0, len(values), len(values))].mean()
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+@contextmanager
+def _bar(wanted: bool | None, pulls: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, or nothing."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("simulating"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=pulls, rate="")
+        start = time.perf_counter()
+
+        def advance(done: int) -> None:
+            rate = done / max(time.perf_counter() - start, 1e-9)
+            bar.update(task, completed=done, rate=f"{rate / 1e6:.1f} M pulls/s")
+
+        yield advance

@@ -1,0 +1,95 @@
+"""Run a policy's hooks step by step: compiled as the library does it, or interpreted."""
+
+from functools import partial
+
+import numpy as np
+
+from robandit.kernel import compiled, loops
+from robandit.kernel.build import flat
+
+
+class Live:
+    """The compiled hooks of a policy over one state, which grows when it must."""
+
+    def __init__(self, policy, arms, horizon=None, state=None):
+        self.policy, self.arms = policy, arms
+        self.p = policy.params()
+        self.s = policy.init(arms, horizon) if state is None else state
+        self.grown = 0
+        self._entries = {}
+        self._flat = flat((self.p, self.s))
+
+    def _entry(self, loop, hooks, *like):
+        known = self._entries.get(loop)
+        if known is None:
+            bound = partial(loop, *self.policy.hooks(*hooks))
+            known = self._entries[loop] = self.make(bound, (self.p, self.s, *like))
+        return known
+
+    def make(self, bound, args):
+        return compiled(bound, label=f"{self.policy.label} (test)", args=args)
+
+    def _grow(self, must):
+        if must:
+            self.grown += 1
+            self.s = self.policy.grow(self.s)
+            self._flat = flat((self.p, self.s))
+
+    def ask(self):
+        return int(self._entry(loops.ask, ("select",))(*self._flat))
+
+    def tell(self, arm, reward):
+        self._grow(self._entry(loops.tell, ("take", "update", "full"), 0, 0.0)(*self._flat, arm, reward))
+
+    def issue(self, arm):
+        return float(self._entry(loops.issue, ("take",), 0)(*self._flat, arm))
+
+    def late(self, arm, reward, mark):
+        self._grow(self._entry(loops.late, ("update", "full"), 0, 0.0, 0.0)(*self._flat, arm, reward, mark))
+
+    def forget(self, arm, mark):
+        self._entry(loops.forget, ("expire",), 0, 0.0)(*self._flat, arm, mark)
+
+    def describe(self):
+        out = np.zeros((self.arms, len(self.policy.columns)))
+        self._entry(loops.describe, ("estimate",), out)(*self._flat, out)
+        return {name: out[:, j] for j, name in enumerate(self.policy.columns)}
+
+    def replay(self, rewards, steps):
+        """Let the policy choose ``steps`` times; ``rewards[arm]`` are handed out in order. Returns the arms chosen."""
+        used = np.zeros(self.arms, dtype=np.int64)
+        chosen = np.zeros(steps, dtype=np.int64)
+        t = 0
+        while t < steps:
+            entry = self._entry(replay, ("select", "take", "update", "full"), rewards, used, chosen, t)
+            t = entry(*self._flat, rewards, used, chosen, t)
+            self._grow(t < steps or self.policy.hooks("full")[0](self.p, self.s))
+        return chosen
+
+
+class Plain(Live):
+    """The same without compilation."""
+
+    def __init__(self, policy, arms, horizon=None, state=None):
+        super().__init__(policy, arms, horizon, state)
+        self._flat = (self.p, self.s)
+
+    def make(self, bound, args):
+        return bound
+
+    def _grow(self, must):
+        super()._grow(must)
+        self._flat = (self.p, self.s)
+
+
+def replay(select, take, update, full, p, s, rewards, used, chosen, t):
+    """Rounds with given rewards, until the end or until the state must grow."""
+    while t < chosen.shape[0]:
+        arm = select(p, s)
+        update(p, s, arm, rewards[arm, used[arm] % rewards.shape[1]], take(p, s, arm))
+        used[arm] += 1
+        chosen[t] = arm
+        t += 1
+        if full(p, s):
+            break
+    return t

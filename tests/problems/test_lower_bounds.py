@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robandit.errors import InvalidInput
+from robandit.problems import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
+
+
+def test_theorem_2_by_hand() -> None:
+    first, second = u_adaptive_pair(u=2.0, u_alternative=50.0, delta=0.5, eps=0.5)
+    assert first.means.tolist() == [0.0, 0.5]
+    assert second.means == pytest.approx([1.0, 0.5])
+    assert first.laws[1] == second.laws[1]
+    values, masses = first.laws[1].atoms()  # type: ignore[misc]
+    assert values.tolist() == [0.0, 16.0]  # (u/delta)^(1/eps)
+    assert masses[1] == pytest.approx(0.5**3 / 2.0**2)
+    values, masses = second.laws[0].atoms()  # type: ignore[misc]
+    assert values.tolist() == [0.0, 2500.0]
+    assert masses[1] == pytest.approx(1.0 / 50.0**2)
+
+
+def test_theorem_3_by_hand() -> None:
+    first, second = eps_adaptive_pair(delta=0.125, eps=1.0, eps_alternative=0.5)
+    # gamma = 1/4, gamma' = 1/16
+    values, masses = first.laws[1].atoms()  # type: ignore[misc]
+    assert values.tolist() == [0.0, 4.0]
+    assert masses[1] == pytest.approx(0.25**2 - 0.125 * 0.25)
+    values, masses = second.laws[0].atoms()  # type: ignore[misc]
+    assert values.tolist() == [0.0, 16.0]
+    assert masses[1] == pytest.approx(0.0625**1.5)
+    assert first.means == pytest.approx([0.0, 0.125])
+    assert second.means == pytest.approx([0.25, 0.125])
+    assert (first.best_arm, second.best_arm) == (1, 0)
+
+
+def test_theorem_4_by_hand() -> None:
+    base = lower_bound_family(arms=4, eps=0.5, u=2.0, delta=0.5)
+    assert base.means == pytest.approx([-1.0 / 3.0, -0.5, -0.5, -0.5])
+    values, masses = base.laws[1].atoms()  # type: ignore[misc]
+    assert values.tolist() == [-16.0, 0.0]
+    assert masses[0] == pytest.approx(0.5**3 / 2.0**2)
+    other = lower_bound_family(arms=4, eps=0.5, u=2.0, delta=0.5, best=2)
+    assert other.means == pytest.approx([-1.0 / 3.0, -0.5, -0.5 / 3.0, -0.5])
+    assert other.best_arm == 2
+    assert lower_bound_family(arms=4, eps=0.5, u=2.0, delta=0.5, best=0) == base
+    assert base.assumption().how == "exact"
+    assert base.assumption()
+    assert base.laws[1].nonzero_probability == pytest.approx(masses[0])
+
+
+def test_theorem_4_hard_gap() -> None:
+    gap = hard_gap(arms=5, eps=0.5, u=3.0, horizon=10_000)
+    assert gap == pytest.approx(0.5 * (4.0 * 3.0**2 / (10_000 * math.log(3.0))) ** (1.0 / 3.0))
+    problem = lower_bound_family(arms=5, eps=0.5, u=3.0, horizon=10_000)
+    assert problem.means[1] == pytest.approx(-gap)
+    # the exponent of the divergence at that gap, T/(K-1) Delta^(1+1/eps) u^(-1/eps) log 3, is 2^-(1+1/eps)
+    exponent = 10_000 / 4 * gap**3 / 9.0 * math.log(3.0)
+    assert exponent == pytest.approx(0.125)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(eps=st.floats(0.1, 1.0), u=st.floats(0.01, 100.0), ratio=st.floats(1.0, 1e4), share=st.floats(0.01, 1.0))
+def test_every_instance_respects_its_moment_bound(eps: float, u: float, ratio: float, share: float) -> None:
+    delta = 0.4999 * share * u ** (1.0 / (1.0 + eps))
+    first, second = u_adaptive_pair(u, u * ratio, delta, eps)
+    assert first.u(eps) == pytest.approx(u)
+    assert second.u(eps) == pytest.approx(u * ratio)
+    assert second.means == pytest.approx([2.0 * delta, delta])
+    family = lower_bound_family(arms=3, eps=eps, u=u, delta=delta, best=1)
+    assert family.u(eps) == pytest.approx(u)
+    assert family.means == pytest.approx([-2.0 * delta / 3.0, -delta / 3.0, -delta])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(eps=st.floats(0.2, 1.0), share=st.floats(0.1, 0.9), delta=st.floats(0.01, 0.5))
+def test_theorem_3_moments(eps: float, share: float, delta: float) -> None:
+    first, second = eps_adaptive_pair(delta, eps, share * eps)
+    assert first.u(eps) == pytest.approx(0.5)
+    assert second.u(share * eps) == pytest.approx(1.0)
+    assert second.means == pytest.approx([2.0 * delta, delta])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"delta": 1.5}, "arm 1 would need the mass .* take a smaller delta"),
+        ({"delta": 0.9, "u_alternative": 2.0}, "arm 0 of the alternative would need the mass"),
+        ({"u_alternative": 0.5}, "u_alternative is 0.5: it must be at least u"),
+        ({"eps": 0.0}, "eps is 0.0"),
+        ({"eps": 1.5}, "eps is 1.5"),
+        ({"delta": 0.0}, "delta is 0.0"),
+        ({"u": -1.0}, "u is -1.0"),
+    ],
+)
+def test_theorem_2_refuses(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        u_adaptive_pair(**{"u": 1.0, "u_alternative": 10.0, "delta": 0.1, "eps": 1.0, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"delta": 0.6}, "delta is 0.6: it must be at most 1/2"),
+        ({"eps_alternative": 1.0}, "eps_alternative is 1.0: it must be below eps"),
+        ({"eps": 2.0}, "eps is 2.0"),
+        ({"eps_alternative": 0.0}, "eps_alternative is 0.0"),
+        ({"eps_alternative": 0.001}, "beyond a double"),
+    ],
+)
+def test_theorem_3_refuses(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        eps_adaptive_pair(**{"delta": 0.1, "eps": 1.0, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"arms": 1}, "arms is 1"),
+        ({"arms": 2.0}, "arms is 2.0"),
+        ({"delta": None}, "give exactly one of the two"),
+        ({"horizon": 100}, "give exactly one of the two"),
+        ({"delta": None, "horizon": 0}, "horizon is 0"),
+        ({"best": 3}, "best is 3: the arms are 0 to 2"),
+        ({"best": -1}, "best is -1"),
+        ({"delta": 1.5}, "would need the mass"),
+        ({"eps": 0.0}, "eps is 0.0"),
+        ({"u": 0.0}, "u is 0.0"),
+    ],
+)
+def test_theorem_4_refuses(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        lower_bound_family(**{"arms": 3, "eps": 1.0, "u": 1.0, "delta": 0.1, **arguments})  # type: ignore[arg-type]
