@@ -62,6 +62,7 @@ LAWS: list[Law] = [
     Burr(2.0, 0.75),
     Burr(0.8, 2.0, scale=3.0),
     Burr(0.5, 1.0),
+    Burr(9.0, 1.4, scale=0.005),
     Cauchy(loc=1.0, scale=2.0),
     Gaussian(),
     Gaussian(mean=-3.0, sd=0.1),
@@ -91,5 +92,6 @@ LAWS: list[Law] = [
     Mixture((Pareto(2.5), -Pareto(1.5), Constant(0.0), Empirical([1.0, 5.0])), (0.3, 0.3, 0.2, 0.2)),
     Mixture((Bernoulli(0.5), -Bernoulli(0.5)), (0.5, 0.5)),
     Mixture((Pareto(1.5), Cauchy()), (1.0, 0.0)),
+    Mixture((Bernoulli(0.76) * -0.585 - 0.622, Bernoulli(0.39) * -0.83 - 0.0893), (0.8, 0.2)) * 0.802 + 0.872,
     Mixture((Mixture((Gaussian(1.0), Gaussian(-1.0)), (0.5, 0.5)), ZeroInflated(StudentT(1.5), 0.5)), (0.25, 0.75)),
 ]

@@ -179,6 +179,15 @@ def test_stable_moments_agree_with_the_unturned_integral(alpha: float, beta: flo
     assert Stable(alpha, beta).absolute_moment(order, about) == pytest.approx(expected, rel=1e-8)
 
 
+def test_stable_moments_of_tiny_order() -> None:
+    # log-convexity joins the orders 0, 0.02 and 0.5, and |X|^p tends to 1
+    law = Stable(1.56, 0.43, loc=66.0)
+    assert law.absolute_moment(1e-3) == pytest.approx(1.0 + 1e-3 * math.log(66.0), abs=1e-4)
+    assert law.absolute_moment(0.02) <= law.absolute_moment(0.5) ** 0.04
+    exact = Stable(1.56, 0.43).absolute_moment(0.02)
+    assert Stable(1.56, 0.43).absolute_moment(0.02, about=1e-12) == pytest.approx(exact, rel=1e-9)
+
+
 def test_stable_moments_agree_with_partial_means_far_from_the_location() -> None:
     for alpha, beta in [(1.5, 0.0), (1.5, 1.0), (1.2, -0.7), (1.9, 0.4)]:
         law = Stable(alpha, beta)

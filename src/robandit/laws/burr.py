@@ -79,8 +79,9 @@ class Burr(LocationScale):
         """(1 + t^c)^-k, and an incomplete beta function of 1 / (1 + t^c)."""
         from scipy import special
 
-        share = 1.0 / (1.0 + max(t, 0.0) ** self.c)
-        mass = share**self.k
+        log_power = _log_power(t, self.c)
+        share = math.exp(-_softplus(log_power))
+        mass = math.exp(-self.k * _softplus(log_power))
         if self.right_tail <= 1.0:
             return mass, math.inf
         inverse = 1.0 / self.c
@@ -90,12 +91,22 @@ class Burr(LocationScale):
         """1 - (1 + t^c)^-k, and the incomplete beta function of the rest."""
         from scipy import special
 
-        power = max(t, 0.0) ** self.c
-        mass = -math.expm1(-self.k * math.log1p(power))
-        share = power / (1.0 + power)
+        log_power = _log_power(t, self.c)
+        mass = -math.expm1(-self.k * _softplus(log_power))
+        share = math.exp(-_softplus(-log_power))
         inverse = 1.0 / self.c
         if self.right_tail > 1.0:
             return mass, self.standard_mean * float(special.betainc(1.0 + inverse, self.k - inverse, share))
         # without a mean the beta function has a negative parameter: the same integral as a hypergeometric series
         series = float(special.hyp2f1(1.0 + inverse, 1.0 + inverse - self.k, 2.0 + inverse, share))
         return mass, self.k * share ** (1.0 + inverse) / (1.0 + inverse) * series
+
+
+def _log_power(t: float, exponent: float) -> float:
+    """log(t^exponent), with its limit at 0 and below, where the law has no mass."""
+    return exponent * math.log(t) if t > 0.0 else -math.inf
+
+
+def _softplus(y: float) -> float:
+    """log(1 + e^y) for any y: t^c itself may be beyond a double."""
+    return y if y > 700.0 else math.log1p(math.exp(y))

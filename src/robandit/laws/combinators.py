@@ -62,9 +62,8 @@ class AffineLaw(Law):
     @property
     def support(self) -> tuple[float, float]:
         """The inner law's, moved."""
-        loc, scale = self.map
-        low, high = sorted(loc + scale * end for end in self.law.support)
-        return low, high
+        ends = [leaf.loc + leaf.scale * end for leaf in leaves(self) for end in leaf.law.support]
+        return min(ends), max(ends)
 
     @property
     def symmetric_about(self) -> float | None:

@@ -31,7 +31,7 @@ class Stable(Law):
     = 2 is the normal law with variance 2 scale^2.
 
     Moments about loc are exact; about other points, and the cdf and partial means, they are quadratures to about 1e-9
-    for alpha at least 0.02 away from 1 (closer to 1 with a skew, they may be refused).
+    for alpha at least 0.05 away from 1 (closer to 1 with a skew, they may be refused).
 
     >>> Stable(alpha=1.5).absolute_moment(1.0)
     1.7054652401
@@ -188,7 +188,8 @@ class Stable(Law):
             )
             far = (1.0 - np.exp(z) + walk * np.exp(log_s) / (1.0 - square)) * np.exp(-order * log_s)
             value = (back * np.where(inside, near, far)).real
-            return np.asarray(np.where(np.isfinite(value), value, 0.0))
+            # beyond a double phi is 0, and so is what was added to it
+            return np.asarray(np.where(np.isfinite(value), value, back.real * np.exp(-order * log_s)))
 
         reach = NEGLIGIBLE / min(order, alpha - order, 1.0) + abs(math.log(shift or 1.0))
         what = f"the moment of order {order} of {self!r}"
