@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
-
 from robandit import checks, errors, laws, policies, problems
 from robandit.bandit import Bandit, Decision
 from robandit.policies import *  # noqa: F403  one list of policies, in policies/__init__.py
@@ -12,7 +10,7 @@ from robandit.problems import Problem
 from robandit.simulate import Result, simulate
 from robandit.warm import precompile
 
-__version__ = _version("robandit")
+__version__ = "0.1.0.dev0"
 __all__ = [
     "Bandit",
     "Decision",

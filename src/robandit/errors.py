@@ -51,7 +51,8 @@ class MeanUndefined(InvalidInput):
 class UnknownArm(RobanditError, KeyError):
     """An arm that the bandit does not have."""
 
-    def __str__(self) -> str:  # KeyError would print the repr of the message
+    def __str__(self) -> str:
+        """The message; KeyError would print its repr."""
         return str(self.args[0]) if self.args else ""
 
 

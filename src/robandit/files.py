@@ -17,9 +17,12 @@ __all__ = ["write_atomically"]
 def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Write a file under another name in the same folder, bring it to the disk, and move it into place.
 
-    If anything fails, a full disk included, the old file is untouched and nothing half-written is left.
+    If anything fails, a full disk included, the old file is untouched and nothing half-written is left. A link stays,
+    and what it points to is replaced; a device or a pipe is refused, for it would be replaced by a file.
     """
-    target = Path(path)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise FileError(f"{target} cannot be written: it is not a file; give the name of one")
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

@@ -37,6 +37,7 @@ __all__ = ["Result", "simulate"]
 FORMAT_VERSION = 1
 CHUNK = 1 << 16  # pulls between two looks at the stop sign: a few milliseconds
 RESAMPLES = 2000
+LONGEST = 2**53  # up to here doubles count exactly
 # A Parquet file has no checksum of its own: damaged ones were read as other numbers, or made Polars panic.
 SEAL = b"robandit-sha256:"
 
@@ -91,16 +92,19 @@ def simulate(
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem = {problem!r} must be a Problem: make one with Problem(laws) or robandit.problems")
     _check_whole("horizon", horizon, 1)
+    if horizon > LONGEST:
+        raise InvalidInput(f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years")
     _check_whole("replications", replications, 1)
     if threads is not None:
         _check_whole("threads", threads, 1)
     root = int(np.random.SeedSequence().entropy) if seed is None else seed  # type: ignore[arg-type]
     _check_whole("seed", root, 0)
+    horizon, replications = int(horizon), int(replications)  # NumPy's whole numbers would be compiled for anew
     marks = _checkpoints(horizon, checkpoints)
     result = Result(
         policies=chosen,
         problem=problem,
-        horizon=int(horizon),
+        horizon=horizon,
         seed=int(root),
         checkpoints=marks,
         regret=np.zeros((len(chosen), replications, len(marks))),
@@ -294,6 +298,8 @@ def _check_policies(policies: tuple[Any, ...]) -> None:
 def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
     if wanted is None:
         marks = np.unique(np.round(np.geomspace(1, horizon, 50)).astype(np.int64))
+    elif not isinstance(wanted, Iterable):
+        raise InvalidInput(f"checkpoints = {wanted!r} must be a list of times, such as [100, 1000]")
     else:
         for mark in wanted:
             _check_whole("a checkpoint", mark, 1)
@@ -305,7 +311,8 @@ def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
 
 def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
     """The loop for this policy; the problem only lends its types."""
-    entry = partial(loops.play, *policy.hooks("select", "take", "update", "full"), draw)
+    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw)
+    entry: Callable[..., int] = partial(loops.play, *hooks)
     k = problem.arms
     args = (
         policy.params(),

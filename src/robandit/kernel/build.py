@@ -31,7 +31,7 @@ _written: dict[Any, tuple[tuple[Any, str], list[tuple[Callable[[], Any], Any]], 
 def numbers(record: tuple[float, ...]) -> Floats:
     """The numbers of a parameters record as the one array that an entry takes for it."""
     for value in record:
-        if isinstance(value, (int, np.integer)) and int(float(value)) != value:
+        if isinstance(value, (int, np.integer)) and abs(int(value)) > 2**53:
             raise KernelError(f"{value} in {record!r} is too large an integer: records hold integers up to 2**53")
     return np.array(record, dtype=np.float64)
 

@@ -2,7 +2,8 @@
 
 A kernel is a text (see :mod:`robandit.kernel.generate`). It is stored under the hash of that text, of the versions of Python,
 NumPy and Numba and of the processor; Numba's compiled code lies beside it. Both are written under another name and then moved,
-so two processes that compile the same kernel at once do the work twice and disturb nothing.
+so two processes that compile the same kernel at once do the work twice and disturb nothing. A checksum lies there too:
+Numba loads whatever it finds, and damaged machine code kills the process.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
         seal = folder / f"{name}.sha256"
         if not _sealed(seal, name):
             if seal.exists():
-                say(f"the stored code of {label} is damaged; compiling it again")
+                say(f"the stored code of {label} does not match its checksum; compiling it again")
             else:
                 say(f"compiling {label}, first run only", once=True)
             for file in folder.glob(f"{name}-*.nb[ic]"):
@@ -174,10 +175,22 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
                     file.unlink()
         dispatcher.compile(types)
         if not dispatcher.stats.cache_hits:
-            with contextlib.suppress(OSError):  # without a seal it is compiled again next time, no worse
-                _write_whole(seal, _sums(folder, name))
+            _seal(seal, name)
         dispatcher.disable_compile()
         return dispatcher
+
+
+def _seal(seal: Path, name: str) -> None:
+    """Write down what Numba's files hold; without it they are not trusted, and compiled again.
+
+    Another process may replace them meanwhile. So each looks again after it has written: the last to write is then right.
+    """
+    for _ in range(10):
+        with contextlib.suppress(OSError):
+            sums = _sums(seal.parent, name)
+            _write_whole(seal, sums)
+            if _sums(seal.parent, name) == sums:
+                return
 
 
 def _sealed(seal: Path, name: str) -> bool:

@@ -58,6 +58,7 @@ class Writer:
     """Collects functions into one text; `function` returns the name under which one was written."""
 
     def __init__(self) -> None:
+        """Nothing is written yet."""
         self._names: dict[Any, str] = {}
         self._taken: set[str] = {"np", "math", "njit", "namedtuple", "OPTIONS"} | set(dir(builtins))
         self._constants: list[str] = []

@@ -128,7 +128,7 @@ def contest(
     lead[LEADER] = winner
     lead[SECOND] = first_arm
     lines[HEIGHT, arms] = highest
-    lines[SLOPE, arms] = steepest
+    lines[SLOPE, arms] = steepest if arms > 1 else 0.0
     lines[FROM, arms] = level
     lines[UNTIL, arms] = ends
     return winner

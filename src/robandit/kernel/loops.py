@@ -68,24 +68,24 @@ def play(
 
 def ask(select: Hook, p: Any, s: Any) -> int:
     """The arm to pull now."""
-    return select(p, s)  # type: ignore[no-any-return]
+    return select(p, s)
 
 
 def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float) -> bool:
     """An arm was pulled and gave this reward; returns whether the state must grow."""
     update(p, s, arm, reward, take(p, s, arm))
-    return full(p, s)  # type: ignore[no-any-return]
+    return full(p, s)
 
 
 def issue(take: Hook, p: Any, s: Any, arm: int) -> float:
     """An arm is pulled, its reward will come later; returns the mark to hand in with it."""
-    return take(p, s, arm)  # type: ignore[no-any-return]
+    return take(p, s, arm)
 
 
 def late(update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> bool:
     """The reward of an earlier pull; returns whether the state must grow."""
     update(p, s, arm, reward, mark)
-    return full(p, s)  # type: ignore[no-any-return]
+    return full(p, s)
 
 
 def forget(expire: Hook, p: Any, s: Any, arm: int, mark: float) -> None:

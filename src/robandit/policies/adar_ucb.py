@@ -19,9 +19,9 @@ whose threshold fell below a merged value.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`): until its next event an arm's index stays below a line (`outlook`).
 
-**No digits are lost.** With t of n rewards trimmed to zero, n V >= t/n times the sum of squares, so plain sums do. With none trimmed
-a mean that is large against the spread would cancel: for that case alone there are sums over all X, shifted by one of its
-early middle values. (Shifting all sums would be wrong: a threshold far below the shift leaves only rounding.)
+**No digits are lost.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums
+will do. With none trimmed, a mean that is large against the spread would cancel: for that case alone there are sums over
+all X, shifted by one of its early middle values. (Shifted sums cannot serve a threshold far below the shift.)
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ _registry: dict[str, type[Policy]] = {}
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
     """An algorithm with its parameters: immutable, hashable, JSON-able. See the module for how to write one."""
 
@@ -150,7 +151,6 @@ class Policy:
         return tuple(_hook(cls, name) for name in names)
 
 
-@cache
 def _hook(cls: type[Policy], name: str) -> Any:
     hook = getattr(cls, name, None)
     if hook is None:

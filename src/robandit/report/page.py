@@ -8,6 +8,7 @@ import os
 from importlib.metadata import version
 from typing import Any
 
+from robandit import __version__
 from robandit.files import write_atomically
 from robandit.report.table import uniform_regret
 from robandit.simulate import Result
@@ -70,7 +71,7 @@ def _page(result: Result, command: str) -> str:
 <ul>
 {told}</ul>
 <h2>To get this again</h2>
-<p><code>{html.escape(command)}</code>, with robandit {version("robandit")}, numpy {version("numpy")}, numba {version("numba")}.</p>
+<p><code>{html.escape(command)}</code>, with robandit {__version__}, numpy {version("numpy")}, numba {version("numba")}.</p>
 </html>
 """
 

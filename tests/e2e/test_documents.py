@@ -1,0 +1,37 @@
+"""The README's snippets and the examples run as they stand."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_runs(tmp_path):
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert snippets
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(snippets).replace("replications=200", "replications=4"))
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "AdaR-UCB" in done.stdout
+    assert {f.name for f in tmp_path.iterdir()} >= {"bandit.bin", "result.parquet"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(path, tmp_path):
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_example_policy_is_short_and_keeps_the_contract():
+    from robandit.checks import check_policy
+
+    path = ROOT / "examples" / "custom_policy.py"
+    policy = re.search(r"class State.*?(?=\n\n\nif __name__)", path.read_text(), re.DOTALL).group()
+    assert len([line for line in policy.splitlines() if line.strip()]) <= 25
+    check_policy(runpy.run_path(str(path), run_name="custom_policy")["MedianGreedy"]())

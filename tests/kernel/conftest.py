@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from robandit.kernel import build, cache
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cache folder for all kernel tests of this run, not the user's."""
+    folder = tmp_path_factory.getbasetemp() / "robandit-cache"
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(folder))
+
+
+@pytest.fixture
+def as_new_process(monkeypatch: pytest.MonkeyPatch):
+    """Forget, when called, everything that was compiled or said."""
+
+    def forget() -> None:
+        monkeypatch.setattr(cache, "_modules", {})
+        monkeypatch.setattr(cache, "_said", set())
+        monkeypatch.setattr(build, "_written", {})
+
+    forget()
+    return forget

@@ -1,0 +1,546 @@
+"""Compiled code is kept between processes, and is never that of an older text."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from kernel.running import finish, imported, plain, run, start
+from robandit.errors import KernelError
+from robandit.kernel import build, cache, cache_directory, compiled, say
+
+MAIN = """
+import numpy as np
+import hooks
+from robandit.kernel import compiled
+
+kernel = compiled(hooks.hook, label="a hook", args=(1.0,))
+print(kernel(10.0), sum(kernel.stats.cache_hits.values()))
+"""
+
+HOOKS = """
+import far
+import numpy as np
+from far import helper
+
+OWN = 1.0
+TABLE = np.array([1.0, 2.0])
+
+class Setting:
+    RATE = 1.0
+
+def hook(x):
+    return x + OWN + helper(x) + far.LEVEL + far.Inner.DEPTH + Setting.RATE + TABLE[1]
+"""
+
+FAR = """
+REMOTE = 1.0
+LEVEL = 1.0
+
+class Inner:
+    DEPTH = 1.0
+
+def helper(x):
+    return REMOTE * x
+"""
+
+EDITS = {  # what is edited: the file, the old text, the new one, the new result
+    "a hook": ("hooks.py", "return x + OWN", "return x - OWN", 24.0),
+    "a helper in another module": ("far.py", "REMOTE * x", "REMOTE * x * 3.0", 46.0),
+    "a constant": ("hooks.py", "OWN = 1.0", "OWN = 5.0", 30.0),
+    "a constant of a helper in another module": ("far.py", "REMOTE = 1.0", "REMOTE = 2.0", 36.0),
+    "a constant of a module, by attribute": ("far.py", "LEVEL = 1.0", "LEVEL = 9.0", 34.0),
+    "a constant of a class, by attribute": ("hooks.py", "RATE = 1.0", "RATE = 8.0", 33.0),
+    "a constant of a class of a module": ("far.py", "DEPTH = 1.0", "DEPTH = 7.0", 32.0),
+    "an entry of an array constant": ("hooks.py", "1.0, 2.0", "1.0, 3.0", 27.0),
+}
+
+
+def listing(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_new_process_takes_what_an_older_one_compiled_and_never_what_was_edited_since(tmp_path):
+    folder, store = tmp_path / "project", tmp_path / "cache"
+    folder.mkdir()
+    texts = {"main.py": MAIN, "hooks.py": HOOKS, "far.py": FAR}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+
+    assert run(folder / "main.py", cache=store) == ("26.0 0", "robandit: compiling a hook, first run only")
+    original = listing(store)
+    assert run(folder / "main.py", cache=store) == ("26.0 1", "")
+    assert listing(store) == original
+
+    def edited(what: str) -> Path:
+        """The project with one edit. In a folder of its own, so that two can run at a time."""
+        name, old, new, _ = EDITS[what]
+        copy = tmp_path / hashlib.sha256(what.encode()).hexdigest()[:8]
+        shutil.copytree(folder, copy)
+        assert texts[name].count(old) == 1
+        (copy / name).write_text(texts[name].replace(old, new))
+        return copy / "main.py"
+
+    names = list(EDITS)
+    for k in range(0, len(names), 2):
+        running = {what: start(edited(what), cache=store) for what in names[k : k + 2]}
+        for what, process in running.items():
+            expected = f"{EDITS[what][3]} 0", "robandit: compiling a hook, first run only"
+            assert finish(process) == expected, what
+
+    assert original <= listing(store)
+    assert len([name for name in listing(store) if name.endswith(".py")]) == 1 + len(EDITS)
+    assert run(folder / "main.py", cache=store) == ("26.0 1", "")  # going back finds the old file
+
+
+def test_an_edit_after_import_is_refused(tmp_path):
+    text = "K = 1.0\n\ndef hook(x):\n    return K * x\n"
+    for edit in ("K * x + 1.0", "x * K", "syntax error("):
+        module = imported(tmp_path, text)
+        Path(module.__file__).write_text(text.replace("K * x", edit))
+        with pytest.raises(KernelError, match="no longer what this program imported: the file was edited meanwhile"):
+            compiled(module.hook, label="edited", args=(1.0,))
+    module = imported(tmp_path, text)
+    Path(module.__file__).write_text("\n" + text)  # the line numbers moved
+    with pytest.raises(KernelError, match="no longer what this program imported"):
+        compiled(module.hook, label="edited", args=(1.0,))
+
+
+def test_an_edit_of_a_helper_after_import_is_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    far = imported(tmp_path, "def helper(x):\n    return x\n", "edited_far")
+    monkeypatch.setitem(sys.modules, "edited_far", far)
+    near = imported(tmp_path, "from edited_far import helper\ndef hook(x):\n    return helper(x)\n")
+    Path(far.__file__).write_text("def helper(x):\n    return 2 * x\n")
+    with pytest.raises(KernelError, match=r"helper in .*edited_far\.py is no longer"):
+        compiled(near.hook, label="edited", args=(1.0,))
+
+
+def test_swapped_closure_variables_count_as_an_edit(tmp_path):
+    text = "def make(a, b):\n    def hook(x):\n        return x + a * 1.0 - b\n    return hook\n"
+    module = imported(tmp_path, text)
+    hook = module.make(1.0, 2.0)
+    Path(module.__file__).write_text(text.replace("a * 1.0 - b", "b * 1.0 - a"))
+    with pytest.raises(KernelError, match="no longer what this program imported"):
+        plain(hook)
+
+
+# -- within one process, as in a notebook ------------------------------------------------------------------------------
+
+
+def test_rebinding_and_changing_what_a_function_reads(tmp_path):
+    module = imported(
+        tmp_path,
+        "import numpy as np\nK = 2.0\nTABLE = np.array([1.0, 2.0])\nclass Setting:\n    RATE = 1.0\n"
+        "def helper(x):\n    return K * x\n"
+        "def hook(x):\n    return helper(x) + TABLE[0] + Setting.RATE + abs(x)\n",
+    )
+
+    def result() -> float:
+        return compiled(module.hook, label="rebound", args=(1.0,))(-1.0)
+
+    assert result() == 1.0
+    module.K = 3.0
+    assert result() == 0.0
+    module.TABLE[0] = 11.0  # in place
+    assert result() == 10.0
+    module.Setting.RATE = 2.0
+    assert result() == 11.0
+    module.helper = imported(tmp_path, "def helper(x):\n    return 100.0\n").helper
+    assert result() == 114.0
+    module.abs = imported(tmp_path, "def negative(x):\n    return x\n").negative  # a global that hides a builtin
+    assert result() == 112.0
+    del module.helper
+    with pytest.raises(KernelError, match="reads helper, which is not defined"):
+        result()
+
+
+def test_code_that_is_replaced_inside_a_function(tmp_path):
+    """IPython's autoreload does this: the object stays, its code is another."""
+    module = imported(tmp_path, "def helper(x, k=1.0):\n    return x + k\ndef hook(x):\n    return helper(x)\n")
+    assert compiled(module.hook, label="reloaded", args=(1.0,))(1.0) == 2.0
+    module.helper.__defaults__ = (5.0,)
+    assert compiled(module.hook, label="reloaded", args=(1.0,))(1.0) == 6.0
+    module.helper.__code__ = imported(tmp_path, "def helper(x, k):\n    return x - k\n").helper.__code__
+    assert compiled(module.hook, label="reloaded", args=(1.0,))(1.0) == -4.0
+
+
+def test_a_closure_cell_that_changes():
+    k = 2.0
+
+    def hook(x):
+        return k * x
+
+    assert compiled(hook, label="cell", args=(1.0,))(1.0) == 2.0
+    k = 3.0
+    assert compiled(hook, label="cell", args=(1.0,))(1.0) == 3.0
+
+
+def test_closures_that_come_and_go_are_not_confused():
+    """A collected function's id is soon another function's."""
+
+    def make(k):
+        def hook(x):
+            return k * x
+
+        return hook
+
+    for k in range(50):
+        module, _ = build._module(make(k), "coming and going", (1.0,))
+        assert module.k == k
+        gc.collect(0)
+
+
+def test_the_same_again_is_the_same_object():
+    def hook(x):
+        return x
+
+    assert compiled(hook, label="same", args=(1.0,)) is compiled(hook, label="same", args=(2.0,))
+
+
+# -- two at once -------------------------------------------------------------------------------------------------------
+
+AT_ONCE = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from robandit.kernel import cache, compiled
+
+K = 2.0
+
+def hook(x):
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += K * x[j]
+    return total
+
+cache._platform_key()  # everything slow that comes before
+cache._options()
+Path(sys.argv[1]).touch()
+while not Path(sys.argv[2]).exists():
+    time.sleep(0.001)
+kernel = compiled(hook, label="at once", args=(np.ones(1),))
+print(kernel(np.arange(5.0)), sum(kernel.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_processes_that_compile_the_same_at_once(tmp_path, count):
+    script, store, gate = tmp_path / "script.py", tmp_path / "cache", tmp_path / "gate"
+    script.write_text(AT_ONCE)
+    marks = [tmp_path / f"ready{k}" for k in range(count)]
+    processes = [start(script, mark, gate, cache=store) for mark in marks]
+    while not all(mark.exists() for mark in marks):
+        assert all(process.poll() is None for process in processes)
+        threading.Event().wait(0.01)
+    gate.touch()
+    for process in processes:
+        out, _ = finish(process)
+        assert out.split()[0] == "20.0"
+    assert not [name for name in listing(store) if "tmp" in name]
+    assert run(script, tmp_path / "late", gate, cache=store) == ("20.0 1", "")
+
+
+def test_threads_that_compile_the_same_at_once():
+    def hook(x):
+        return x + 1.0
+
+    found = []
+
+    def work() -> None:
+        found.append(compiled(hook, label="threads", args=(1.0,)))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
+    assert found[0](1.0) == 2.0
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def hook_to_damage(x):
+    return 3.0 * x + 1.0
+
+
+def damaged_text(store: Path) -> None:
+    next(store.glob("*.py")).write_text("def nonsense(")
+
+
+def same_size_text(store: Path) -> None:
+    path = next(store.glob("*.py"))
+    path.write_text(path.read_text().replace("3.0 * x", "4.0 * x"))
+
+
+def truncated(suffix: str, size: int):
+    def damage(store: Path) -> None:
+        os.truncate(next(store.rglob(f"*.{suffix}")), size)
+
+    return damage
+
+
+def flipped(suffix: str, position: float):
+    """One wrong bit: Numba itself would load it, and the process would die or compute nonsense."""
+
+    def damage(store: Path) -> None:
+        path = next(store.rglob(f"*.{suffix}"))
+        data = bytearray(path.read_bytes())
+        data[int(position * len(data))] ^= 4
+        path.write_bytes(data)
+
+    return damage
+
+
+def removed(suffix: str):
+    def damage(store: Path) -> None:
+        next(store.rglob(f"*.{suffix}")).unlink()
+
+    return damage
+
+
+DAMAGED = "robandit: the stored code of damage does not match its checksum; compiling it again"
+COMPILING = "robandit: compiling damage, first run only"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damaged_text, ""),  # written again; the code beside it is still right
+        (same_size_text, ""),
+        (removed("py"), ""),
+        (truncated("nbc", 0), DAMAGED),
+        (truncated("nbc", 1000), DAMAGED),
+        (truncated("nbi", 0), DAMAGED),
+        (truncated("nbi", 30), DAMAGED),
+        (flipped("nbc", 0.1), DAMAGED),
+        (flipped("nbc", 0.3), DAMAGED),
+        (flipped("nbi", 0.9), DAMAGED),
+        (removed("nbc"), DAMAGED),
+        (removed("nbi"), DAMAGED),
+        (truncated("sha256", 0), DAMAGED),
+        (removed("sha256"), COMPILING),  # as if the process had been killed before it was done
+    ],
+)
+def test_damaged_files_are_replaced(damage, message, tmp_path, monkeypatch, capsys, as_new_process):
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))
+
+    def result() -> float:
+        as_new_process()
+        return compiled(hook_to_damage, label="damage", args=(1.0,))(2.0)
+
+    assert result() == 7.0
+    assert capsys.readouterr().err.strip() == COMPILING
+    damage(tmp_path)
+    assert result() == 7.0
+    assert capsys.readouterr().err.strip() == message
+    assert result() == 7.0
+    assert capsys.readouterr().err == ""
+    assert not [name for name in listing(tmp_path) if "tmp" in name]
+
+
+def test_stored_code_is_loaded_not_compiled_again(tmp_path, monkeypatch, as_new_process):
+    """The control of the tests above: a file that was not touched is a hit."""
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))
+    hits = []
+    for _ in range(2):
+        as_new_process()
+        hits.append(sum(compiled(hook_to_damage, label="hit", args=(1.0,)).stats.cache_hits.values()))
+    assert hits == [0, 1]
+
+
+# -- the folder --------------------------------------------------------------------------------------------------------
+
+TWO_KERNELS = """
+from robandit.kernel import cache_directory, compiled
+
+def one(x):
+    return x + 1.0
+
+def two(x):
+    return x + 2.0
+
+results = [compiled(f, label=f.__name__, args=(1.0,))(1.0) for f in (one, two)]
+print(results, cache_directory())
+"""
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    script, file = tmp_path / "script.py", tmp_path / "file"
+    script.write_text(TWO_KERNELS)
+    file.touch()
+    for store in (file, file / "below"):
+        out, err = run(script, cache=store)
+        results, used = out.rsplit(" ", 1)
+        assert results == "[2.0, 3.0]"
+        assert err.count(f"the cache folder {store} cannot be written (") == 1
+        assert err.count("Set ROBANDIT_CACHE_DIR to a folder that can be written.") == 1
+        assert len(err.splitlines()) == 3  # and one line for each kernel
+        assert not Path(used).exists()  # the temporary folder is gone
+
+
+def test_threads_share_one_temporary_folder(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "file"))
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(cache_directory())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert capsys.readouterr().err.count("cannot be written") == 1
+
+
+def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", "relative-cache")
+    assert cache_directory() == tmp_path / "relative-cache"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cache_directory() == tmp_path / "relative-cache"
+
+
+def test_a_folder_that_is_emptied_while_the_program_runs(tmp_path, monkeypatch):
+    store = tmp_path / "cache"
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(store))
+
+    def one(x):
+        return x + 10.0
+
+    def two(x):
+        return x + 20.0
+
+    assert compiled(one, label="one", args=(1.0,))(1.0) == 11.0
+    shutil.rmtree(store)
+    assert compiled(two, label="two", args=(1.0,))(1.0) == 21.0
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        cache._write_whole(tmp_path / "kernel.py", "text")
+    assert listing(tmp_path) == set()
+
+
+def test_another_process_that_holds_the_same_file_open(tmp_path, monkeypatch):
+    """Windows refuses to replace a file that is being read; that is no harm if it already holds the text."""
+    path = tmp_path / "kernel.py"
+
+    def refuse(*_: object) -> None:
+        path.write_text("theirs")
+        raise PermissionError(13, "Access is denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    cache._write_whole(path, "theirs")
+    with pytest.raises(PermissionError):
+        cache._write_whole(path, "ours")
+    assert listing(tmp_path) == {"kernel.py"}
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {}, "home/.cache"),
+        ("linux", {"XDG_CACHE_HOME": "/xdg"}, "/xdg"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "home/.cache"),
+        ("freebsd14", {}, "home/.cache"),
+        ("darwin", {"XDG_CACHE_HOME": "/xdg"}, "home/Library/Caches"),
+        ("win32", {}, "home/AppData/Local"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local"),
+    ],
+)
+def test_the_users_cache_folder(platform, environment, expected, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("home"))
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache._user_cache() == Path(expected)
+
+
+def test_the_default_folder_is_robandit_in_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", "")
+    monkeypatch.setattr(cache, "_user_cache", lambda: tmp_path)
+    cache._usable_directory.cache_clear()
+    assert cache_directory() == tmp_path / "robandit"
+    cache._usable_directory.cache_clear()
+
+
+def test_a_user_without_a_home(monkeypatch, capsys):
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("ROBANDIT_CACHE_DIR")
+    monkeypatch.setattr(cache, "_user_cache", nowhere)
+    cache._usable_directory.cache_clear()
+    assert cache_directory().is_dir()
+    assert "cannot be written (Could not determine home directory.)" in capsys.readouterr().err
+    cache._usable_directory.cache_clear()
+
+
+# -- Numba's own switches ----------------------------------------------------------------------------------------------
+
+
+def test_a_numba_that_does_not_take_the_private_option(monkeypatch, capsys, as_new_process):
+    genuine = numba.njit
+
+    def njit(*args, **options):
+        if "_nrt" in options:
+            raise KeyError("_nrt is not an option")
+        return genuine(*args, **options)
+
+    def hook(x):
+        return x + 30.0
+
+    monkeypatch.setattr(numba, "njit", njit)
+    cache._options.cache_clear()
+    try:
+        assert compiled(hook, label="fallback", args=(1.0,))(1.0) == 31.0
+        cache._options.cache_clear()
+        cache._options()
+        assert capsys.readouterr().err.count("this Numba does not take _nrt=False") == 1
+    finally:
+        cache._options.cache_clear()
+
+
+def test_without_jit_the_entry_is_plain_python(monkeypatch, capsys, as_new_process):
+    def hook(x):
+        return x + 40.0
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    cache._options.cache_clear()
+    try:
+        assert compiled(hook, label="plain", args=(1.0,))(1.0) == 41.0
+        assert capsys.readouterr().err == ""
+    finally:
+        cache._options.cache_clear()
+
+
+def test_messages_are_said_once_or_always(capsys, as_new_process):
+    for _ in range(2):
+        say("one", once=True)
+        say("two")
+    assert capsys.readouterr().err.splitlines() == ["robandit: one", "robandit: two", "robandit: two"]
+
+
+def test_the_processor_and_versions_are_part_of_the_key():
+    key = cache._platform_key()
+    assert numba.__version__ in key
+    assert np.__version__ in key

@@ -1,0 +1,652 @@
+"""What the generator writes: the same meaning as the functions it was given, or a refusal by name."""
+
+from __future__ import annotations
+
+import enum
+import math
+import math as arithmetic
+from functools import partial, wraps
+from math import inf, log
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy as xp
+import pytest
+import scipy.special
+
+from kernel.running import imported, plain
+from robandit.errors import KernelError
+from robandit.kernel import compiled
+from robandit.kernel.build import flat, numbers
+from robandit.kernel.generate import Writer, out_of_line
+
+SCALE = 3.0
+NOTHING = None
+NAN = math.nan
+TABLE = np.array([[1.0, -0.0], [math.inf, 4.0]])
+TUPLE = (1, 2.5, (math.inf, -math.inf), "word")
+SINGLE = np.float32(math.inf)
+DOUBLE = np.float64(0.1)
+WORD = np.uint64(2**63 + 1)
+FLAG = np.bool_(True)
+i = 100.0
+scale_2 = -1.0
+
+
+class Setting:
+    rate = 10.0
+    SCALE = 5.0
+
+    @staticmethod
+    def twice(x):
+        return 2.0 * x
+
+    @staticmethod
+    def thrice(x):
+        """Only called through the class."""
+        return Setting.twice(x) + x
+
+    @classmethod
+    def method(cls, x):
+        return x
+
+
+class Colour(enum.IntEnum):
+    RED = 7
+
+
+class Word(enum.StrEnum):
+    RED = "red"
+
+
+def add(x, y):
+    return x + y
+
+
+def times(x, y):
+    return x * y
+
+
+def apply(function, x, y):
+    return function(x, y)
+
+
+def apply_later(function, x, y):
+    """Hands the function on."""
+    return apply(function, x, y) + apply(times, x, y)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def test_constants_keep_their_value_and_their_kind():
+    def read():
+        return SCALE, NOTHING, NAN, TUPLE, SINGLE, DOUBLE, WORD, FLAG, inf, Colour.RED
+
+    values = plain(read)()
+    assert values[0:2] == (3.0, None)
+    assert math.isnan(values[2])
+    assert values[3] == TUPLE
+    assert isinstance(values[4], np.float32)
+    assert values[4] == np.inf
+    assert values[5] == 0.1
+    assert isinstance(values[6], np.uint64)
+    assert int(values[6]) == 2**63 + 1
+    assert values[7] == np.True_
+    assert values[8:] == (math.inf, 7)
+
+
+def test_a_constant_that_prints_itself_otherwise_is_written_as_its_value():
+    def read():
+        return Word.RED
+
+    assert plain(read)() == "red"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3)])
+def test_array_constants_keep_shape_type_and_bits(dtype, shape):
+    constant = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
+
+    def read():
+        return constant
+
+    back = plain(read)()
+    assert back.dtype == constant.dtype
+    assert back.shape == shape
+    assert back.tobytes() == constant.tobytes()
+
+
+def test_array_constants_keep_signs_of_zero_and_infinities():
+    def read():
+        return TABLE
+
+    assert plain(read)().tobytes() == TABLE.tobytes()
+
+
+def test_constants_that_are_values_of_math_and_numpy():
+    def read(x):
+        return log(x) + arithmetic.sqrt(x) + xp.exp(x) + math.pi + xp.pi + abs(-x) + max(x, 0.0)
+
+    assert plain(read)(2.0) == log(2.0) + math.sqrt(2.0) + np.exp(2.0) + 2.0 * math.pi + 4.0
+
+
+def test_attributes_of_modules_and_classes(tmp_path):
+    helper = imported(
+        tmp_path, "LEVEL = 4.0\nclass Inner:\n    DEPTH = 2.0\ndef half(x):\n    return x / Inner.DEPTH\n"
+    )
+
+    def read(x):
+        return helper.LEVEL + helper.Inner.DEPTH + helper.half(x) + Setting.rate + Setting.thrice(x)
+
+    assert plain(read)(8.0) == read(8.0) == 44.0
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_name_in_two_modules_stays_two_things(tmp_path):
+    one = imported(tmp_path, "SCALE = 10.0\ndef helper(x):\n    return x + SCALE\n")
+    two = imported(tmp_path, "SCALE = 20.0\ndef helper(x):\n    return x * SCALE\n")
+
+    def both(x):
+        return one.helper(x), two.helper(x), SCALE, one.SCALE, two.SCALE, Setting.SCALE
+
+    assert plain(both)(1.0) == (11.0, 20.0, 3.0, 10.0, 20.0, 5.0)
+
+
+def test_a_variable_does_not_hide_a_constant_of_the_same_last_name():
+    def product(rate):
+        return Setting.rate * rate
+
+    def assigned(x):
+        rate = x + 1.0
+        return Setting.rate * rate
+
+    def shadowed(SCALE, scale_2):
+        return Setting.SCALE * SCALE + scale_2
+
+    assert plain(product)(3.0) == 30.0
+    assert plain(assigned)(2.0) == 30.0
+    assert plain(shadowed)(2.0, 0.5) == 10.5
+
+
+def test_a_variable_does_not_hide_a_function_a_module_or_a_builtin(tmp_path):
+    helper = imported(tmp_path, "largest = max\ndef mean(x, y):\n    return (x + y) / 2.0\n")
+
+    def averaged(x):
+        mean = helper.mean(x, 1.0)
+        return mean  # noqa: RET504
+
+    def rooted(np, math):
+        return xp.sqrt(np) + arithmetic.sqrt(math)
+
+    def greatest(max):
+        return helper.largest(max, 1.0)
+
+    assert plain(averaged)(3.0) == 2.0
+    assert plain(rooted)(4.0, 9.0) == 5.0
+    assert plain(greatest)(7.0) == 7.0
+
+
+def test_a_function_called_like_a_builtin_or_like_the_writers_own_names(tmp_path):
+    helper = imported(
+        tmp_path,
+        "OPTIONS = 2.0\nnjit = 3.0\nnamedtuple = 5.0\n"
+        "def max(x):\n    return -x\ndef np(x):\n    return max(x) * OPTIONS * njit * namedtuple\n",
+    )
+    assert plain(helper.np)(1.0) == -30.0
+
+
+def test_loop_variables_hide_globals():
+    def loop(n):
+        total = 0.0
+        for i in range(n):
+            total += i
+        return total
+
+    assert plain(loop)(4) == 6.0
+
+
+def test_a_deleted_name_is_a_variable():
+    def deleting(x):
+        y = x
+        del y
+        y = 2.0 * x
+        return y + 0.0
+
+    assert plain(deleting)(2.0) == 4.0
+
+
+def test_annotated_assignments_docstrings_and_annotations_are_dropped():
+    def annotated(x: Undefined) -> Undefined:  # noqa: F821
+        """A docstring."""
+        y: Undefined = x  # noqa: F821
+        z: Undefined  # noqa: F821
+        z = y + 1.0
+        return z
+
+    def nothing():
+        """Only a docstring."""
+
+    assert plain(annotated)(1.0) == 2.0
+    assert plain(nothing)() is None
+
+
+def test_defaults_are_the_values_of_the_definition_not_of_today(tmp_path):
+    module = imported(tmp_path, "K = 2.0\ndef f(x, k=K, name='a'):\n    return x * k\nK = 5.0\n")
+    assert plain(module.f)(1.0) == 2.0
+
+    def call(x):
+        return module.f(x) + module.f(x, 3.0) + module.f(x, k=4.0)
+
+    assert plain(call)(1.0) == 9.0
+
+
+def test_positional_only_parameters():
+    def f(x, /, y):
+        return x - y
+
+    assert plain(f)(3.0, 1.0) == 2.0
+
+
+def test_odd_indentation_inside_a_method(tmp_path):
+    module = imported(
+        tmp_path,
+        "class A:\n    @staticmethod\n    def f(x):\n        '''Text\nat the margin.\n'''\n# so is this\n        return x + 1.0\n",
+    )
+    assert plain(module.A.f)(1.0) == 2.0
+
+
+def test_recursion():
+    assert plain(factorial)(5) == 120
+
+
+def factorial(n):
+    return 1 if n == 0 else n * factorial(n - 1)
+
+
+# -- functions as arguments --------------------------------------------------------------------------------------------
+
+
+def test_functions_as_arguments_are_bound():
+    def once(x, y):
+        return apply(add, x, y), apply(times, x, y), apply_later(add, x, y)
+
+    writer = Writer()
+    writer.function(once)
+    assert writer.text().count("def apply") == 3  # two copies of `apply`, one of `apply_later`
+    assert plain(once)(2.0, 5.0) == (7.0, 10.0, 17.0)
+
+
+def test_functions_as_keyword_arguments_keep_the_other_arguments():
+    def by_keyword(x):
+        return apply(x=x, function=add, y=1.0) + apply(times, x, y=10.0)
+
+    assert plain(by_keyword)(2.0) == 23.0
+
+
+def scaled(function, x, y, factor=1.0):
+    return factor * function(x, y)
+
+
+def test_keywords_beside_a_bound_function_are_not_lost():
+    def call(x):
+        return scaled(add, x, 1.0, factor=10.0)
+
+    assert plain(call)(2.0) == 30.0
+
+
+sum_of = partial(apply, add)
+nested = partial(apply_later, partial(apply, add))
+
+
+def test_partials_bind():
+    def call(x):
+        return sum_of(x, 1.0) + nested(x, 1.0)
+
+    assert plain(partial(apply, add))(1.0, 2.0) == 3.0
+    assert plain(partial(apply, partial(apply, times)))(3.0, 2.0) == 6.0
+    assert plain(call)(2.0) == 3.0 + (3.0 + 2.0)
+
+
+def test_jitted_functions_and_static_methods_are_taken_as_their_plain_functions():
+    jitted = numba.njit(add)
+    jitted_apply = numba.njit(apply)
+
+    def call(x):
+        return jitted(x, 1.0) + apply(jitted, x, 1.0) + jitted_apply(add, x, 1.0)
+
+    assert plain(call)(1.0) == 6.0
+    assert plain(partial(apply, staticmethod(times)))(3.0, 2.0) == 6.0
+
+
+def test_a_decorated_function_is_what_the_decorator_made():
+    def doubled(function):
+        @wraps(function)
+        def inner(x):
+            return 2.0 * function(x)
+
+        return inner
+
+    @doubled
+    def one(x):
+        return x + 1.0
+
+    assert plain(one)(1.0) == one(1.0) == 4.0
+
+
+def test_rare_functions_are_not_inlined():
+    @out_of_line
+    def rare(x):
+        return x
+
+    def hot(x):
+        return rare(x)
+
+    writer = Writer()
+    writer.function(hot)
+    assert writer.text().count("forceinline") == 1
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+SETTINGS = {"a": 1.0}
+THING = object()
+LARGE = np.zeros(200_000)
+cached = partial(apply, function=add)
+
+
+def reads_dict(x):
+    return SETTINGS["a"]
+
+
+def reads_object(x):
+    return THING
+
+
+def reads_class(x):
+    return Setting
+
+
+def reads_method(x):
+    return Setting.method(x)
+
+
+def reads_nothing(x):
+    return undefined_name  # noqa: F821
+
+
+def reads_missing_attribute(x):
+    return arithmetic_helpers.missing
+
+
+def reads_scipy(x):
+    return scipy.special.gammaln(x)
+
+
+def reads_complex(x):
+    return COMPLEX
+
+
+def reads_long_double(x):
+    return LONG
+
+
+def reads_large(x):
+    return LARGE[0]
+
+
+def reads_random(x):
+    return np.random.random()  # noqa: NPY002
+
+
+def inner_function(x):
+    def inside():
+        return x
+
+    return inside()
+
+
+def with_lambda(x):
+    return (lambda: x)()
+
+
+def with_star(*x):
+    return x
+
+
+def with_keyword_only(*, x):
+    return x
+
+
+def with_global(x):
+    global SCALE
+    SCALE = x
+    return SCALE
+
+
+def with_attribute_assignment(x):
+    Setting.rate = x
+    return Setting.rate
+
+
+def with_import(x):
+    import math
+
+    return math.sqrt(x)
+
+
+def with_comprehension(x):
+    return sum([i + x for i in range(3)])
+
+
+def with_generator(x):
+    return sum(i for i in range(3))
+
+
+def with_match(x):
+    match x:
+        case i:
+            return i
+
+
+def with_yield(x):
+    yield x
+
+
+async def asynchronous(x):
+    return x
+
+
+def with_starred_call(x):
+    return apply(*(add, x, x)) + apply(add, *(x, x))
+
+
+def with_bound_keyword(x):
+    return cached(x=x, y=x)
+
+
+def with_function_default(x, function=add):
+    return function(x, x)
+
+
+COMPLEX = np.complex128(1j)
+LONG = np.longdouble("0.1")
+arithmetic_helpers = numba.extending
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (reads_dict, "reads_dict reads SETTINGS, which is a dict: compiled code may read numbers"),
+        (reads_object, "reads_object reads THING, which is a object"),
+        (reads_class, "reads Setting, which is a type"),
+        (reads_method, "reads Setting.method, which is a method"),
+        (reads_nothing, "reads undefined_name, which is not defined"),
+        (reads_missing_attribute, "reads arithmetic_helpers.missing, which is not defined"),
+        (reads_scipy, "reads scipy.special.gammaln, which is a ufunc"),
+        (reads_complex, "reads COMPLEX, which is a complex128"),
+        (reads_long_double, "reads LONG, which is a longdouble"),
+        (reads_large, "array of 1600000 bytes, too large for a constant .hand it over in the state"),
+        (reads_random, "draw with robandit.kernel.random"),
+        (inner_function, "inner_function cannot be compiled: it defines the inner function inside"),
+        (with_lambda, "it holds a lambda; write a function with 'def'"),
+        (with_star, r"it takes \* or keyword-only arguments"),
+        (with_keyword_only, r"it takes \* or keyword-only arguments"),
+        (with_global, "assigns a global variable; keep it in the state"),
+        (with_attribute_assignment, "assigns Setting.rate; keep it in the state"),
+        (with_import, "import at the top of the file"),
+        (with_comprehension, "write a loop over arrays made in init"),
+        (with_generator, "write a loop over arrays made in init"),
+        (with_match, "write if and elif"),
+        (with_yield, "is a generator"),
+        (asynchronous, "is a function made with 'def'"),
+        (with_starred_call, r"has functions beside \* or \*\*"),
+        (with_bound_keyword, "binds function by keyword"),
+        (with_function_default, "has a function as default of function"),
+        (lambda x: x, "is a function made with 'def'"),
+        (math.sqrt, "is a function made with 'def'"),
+        (3.0, "3.0 cannot be compiled"),
+        (partial(apply, 2.0), "2.0 cannot be compiled"),
+    ],
+)
+def test_refused_by_name(function: Any, words: str):
+    with pytest.raises(KernelError, match=words):
+        plain(function)
+
+
+def test_a_closure_over_a_name_that_has_no_value_yet():
+    def early(x):
+        return x * later
+
+    with pytest.raises(KernelError, match="reads later, which is not defined"):
+        plain(early)
+    later = 2.0
+    assert plain(early)(3.0) == 6.0
+
+
+# -- the compiled entry ------------------------------------------------------------------------------------------------
+
+
+class Params(NamedTuple):
+    rate: float
+    steps: int
+    flag: bool
+
+
+class State(NamedTuple):
+    sums: Any
+    counts: Any
+
+
+def entry(function, p, s, p_rate, entry):
+    """Parameter names that clash with the entry itself and with a flattened field."""
+    if p.flag:
+        s.counts[0] += p.steps
+    s.sums[0] += function(p.rate, SCALE)
+    return p_rate + entry + s.sums.shape[0] // 2
+
+
+def test_records_arrive_in_compiled_code():
+    p, s = Params(2.5, 3, True), State(np.zeros(5), np.zeros(1, dtype=np.int64))
+    args = (p, s, 0.5, 10)
+    kernel = compiled(partial(entry, times), label="records", args=args)
+    assert kernel(*flat(args)) == 12.5
+    assert s.sums[0] == 7.5
+    assert s.counts[0] == 3
+
+
+def test_compiled_constants_equal_the_plain_ones():
+    def read(x):
+        return (
+            TUPLE[2][1] + x,
+            SINGLE,
+            TABLE[1, 1] * x,
+            WORD,
+            Colour.RED + Setting.rate,
+            math.copysign(1.0, TABLE[0, 1]),
+        )
+
+    got = compiled(read, label="constants", args=(1.0,))(1.0)
+    assert got == (-math.inf, math.inf, 4.0, 2**63 + 1, 17.0, -1.0)
+
+
+def test_an_aliased_name_compiles():
+    def clash(rate, np, mean):
+        return Setting.rate * rate + xp.sqrt(np) + mean + Setting.twice(mean)
+
+    assert compiled(clash, label="clash", args=(1.0, 1.0, 1.0))(3.0, 4.0, 1.0) == 35.0
+
+
+def test_allocation_while_running_is_refused_with_the_way_out():
+    def allocating(x):
+        return np.zeros(3)[0] + x
+
+    with pytest.raises(KernelError, match=r"memory cannot be compiled: a hook allocates memory .* allocate in init"):
+        compiled(allocating, label="memory", args=(1.0,))
+
+
+def test_what_numba_refuses_is_a_kernel_error():
+    def wrong(x):
+        return x + "text"
+
+    with pytest.raises(KernelError, match="wrong cannot be compiled: "):
+        compiled(wrong, label="wrong", args=(1.0,))
+
+
+def test_records_that_cannot_be_taken_apart_are_refused():
+    class Mixed(NamedTuple):
+        number: float
+        array: Any
+
+    class Empty(NamedTuple):
+        pass
+
+    def first(record):
+        return record[0]
+
+    for record, words in [
+        (Mixed(1.0, np.zeros(1)), "mixes kinds"),
+        (Empty(), "at least one field"),
+        ((1.0, 2.0), "must be a NamedTuple"),
+    ]:
+        with pytest.raises(KernelError, match=words):
+            compiled(first, label="record", args=(record,))
+
+
+def test_a_wrong_number_of_arguments_is_said():
+    with pytest.raises(KernelError, match=r"add takes 2 arguments \(x, y\), but there are 1"):
+        compiled(add, label="count", args=(1.0,))
+
+
+def test_an_integer_that_a_double_cannot_hold_is_refused():
+    assert numbers((2**53, 1.5)).tolist() == [2.0**53, 1.5]
+    with pytest.raises(KernelError, match=r"9007199254740993 .* too large an integer"):
+        numbers((2**53 + 1, 1.5))
+
+
+def test_layouts_are_kernels_of_their_own():
+    def corner(a):
+        return a[0, 1]
+
+    base = np.arange(12.0).reshape(3, 4)
+    for array in (base, np.asfortranarray(base), base[:, ::2]):
+        assert compiled(corner, label="layout", args=(array,))(array) == array[0, 1]
+
+
+def test_a_very_long_label():
+    assert compiled(add, label="long " * 100, args=(1.0, 1.0))(1.0, 2.0) == 3.0
+
+
+def test_a_call_with_another_kind_of_array_is_an_error_not_a_second_compilation():
+    def first(a):
+        return a[0]
+
+    array = np.arange(4.0)
+    kernel = compiled(first, label="one signature", args=(array,))
+    for other in (array[::2], array.astype(np.float32), array.reshape(2, 2)):
+        with pytest.raises(TypeError, match="No matching definition"):
+            kernel(other)
+    assert len(kernel.overloads) == 1
