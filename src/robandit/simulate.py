@@ -93,7 +93,9 @@ def simulate(
         raise InvalidInput(f"problem = {problem!r} must be a Problem: make one with Problem(laws) or robandit.problems")
     _check_whole("horizon", horizon, 1)
     if horizon > LONGEST:
-        raise InvalidInput(f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years")
+        raise InvalidInput(
+            f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years"
+        )
     _check_whole("replications", replications, 1)
     if threads is not None:
         _check_whole("threads", threads, 1)

@@ -499,20 +499,17 @@ def test_a_user_without_a_home(monkeypatch, capsys):
 
 
 def test_a_numba_that_does_not_take_the_private_option(monkeypatch, capsys, as_new_process):
-    genuine = numba.njit
-
-    def njit(*args, **options):
-        if "_nrt" in options:
-            raise KeyError("_nrt is not an option")
-        return genuine(*args, **options)
-
     def hook(x):
         return x + 30.0
 
-    monkeypatch.setattr(numba, "njit", njit)
+    class WithoutIt:
+        pass
+
+    monkeypatch.setattr("numba.core.cpu.CPUTargetOptions", WithoutIt)
     cache._options.cache_clear()
     try:
         assert compiled(hook, label="fallback", args=(1.0,))(1.0) == 31.0
+        assert "_nrt" not in cache._options()
         cache._options.cache_clear()
         cache._options()
         assert capsys.readouterr().err.count("this Numba does not take _nrt=False") == 1

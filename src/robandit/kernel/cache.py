@@ -83,16 +83,10 @@ def _options() -> str:
     options = "nogil=True, error_model='numpy'"
     if numba.config.DISABLE_JIT:
         return options
-    try:
-        numba.njit(_nrt=False)(_nothing).compile("()")
-    except Exception:  # any refusal, whatever its type, means the same: do without
+    if not hasattr(import_module("numba.core.cpu").CPUTargetOptions, "_nrt"):  # asked, not tried: a trial costs 0.1 s
         say("this Numba does not take _nrt=False; compiled loops will be slower, results are the same", once=True)
         return options
     return options + ", _nrt=False"
-
-
-def _nothing() -> None:
-    return None
 
 
 @cache

@@ -1,0 +1,66 @@
+"""Importing is light, names exist, and what was compiled ahead of time is not compiled again."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import robandit as rb
+from robandit.errors import InvalidInput
+
+HEAVY = ["numba", "llvmlite", "polars", "scipy.stats", "matplotlib", "rich", "altair", "dask", "cyclopts"]
+
+
+def run(code, **environment):
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | environment, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_import_is_light():
+    loaded = run("import sys, robandit; print(*sys.modules)").stdout.split()
+    assert "robandit.simulate" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+def test_every_public_name_exists():
+    assert len(set(rb.__all__)) == len(rb.__all__)
+    for module in (rb, rb.checks, rb.errors, rb.laws, rb.policies, rb.problems):
+        for name in module.__all__:
+            assert getattr(module, name) is not None, f"{module.__name__}.{name}"
+    assert {"AdaRUCB", "UCB1", "Bandit", "simulate", "precompile", "Policy"} <= set(rb.__all__)
+    assert rb.__version__
+
+
+USE = """
+import robandit as rb
+problem = rb.problems.{problem}
+rb.simulate(rb.UCB1(scale=3.0), problem, 50, 3, seed=0, threads=2)
+bandit = rb.Bandit(["x", "y", "z"], rb.UCB1(scale=2.0), seed=1)
+bandit.update(bandit.select(), 1.0)
+decision, late = bandit.decide(), bandit.decide()
+bandit.reward(decision, 2)
+bandit.expire(late)
+print(len(bandit.estimates()))
+"""
+
+
+def test_precompiled_is_not_compiled_again(tmp_path):
+    folder = str(tmp_path)
+    first = run("import robandit as rb; rb.precompile([rb.UCB1()])", ROBANDIT_CACHE_DIR=folder)
+    assert "compiling UCB1" in first.stderr
+    before = sorted(os.listdir(tmp_path))
+    for problem in ("negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.0)", "bernoulli(means=[0.1, 0.2])"):
+        second = run(USE.format(problem=problem), ROBANDIT_CACHE_DIR=folder)
+        assert second.stderr == ""
+        assert second.stdout == "3\n"
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_precompile_refuses_what_is_no_policy():
+    with pytest.raises(InvalidInput, match=r"did you mean UCB1\(\)"):
+        rb.precompile([rb.UCB1])
