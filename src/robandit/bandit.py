@@ -329,17 +329,23 @@ class Bandit:
 
 
 def _restored(where: Path, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
-    """The saved arrays as the policy's state, if they have the names and types that it uses today."""
+    """The saved arrays as the policy's state, if they have the names, types and sizes that it uses today."""
     fresh = policy.init(arms, None)
     arrays = {
         name: np.frombuffer(data, dtype=dtype).reshape(shape).copy() for name, (dtype, shape, data) in saved.items()
     }
-    kinds = {name: (array.dtype, array.ndim) for name, array in fresh._asdict().items()}
-    if {name: (array.dtype, array.ndim) for name, array in arrays.items()} != kinds:
+    wanted = fresh._asdict()
+    if set(arrays) != set(wanted) or not all(_fits(arrays[name], array) for name, array in wanted.items()):
         raise CorruptFile(
             f"{where} holds a state that {policy.label} does not use: it was saved by another version of the policy"
         )
     return type(fresh)(**{name: arrays[name] for name in fresh._fields})
+
+
+def _fits(saved: Any, fresh: Any) -> bool:
+    """Could a state that began as the fresh array have become the saved one? It keeps its type, and may have grown."""
+    same = saved.dtype == fresh.dtype and saved.ndim == fresh.ndim
+    return same and all(is_ >= was for is_, was in zip(saved.shape, fresh.shape, strict=True))
 
 
 def _checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:

@@ -363,8 +363,7 @@ def _replicate(result: Result, play: Callable[..., int], i: int, r: int, stop: t
                 f"{problem.laws[arm]!r} (arm {arm}) drew {refused[0]:g}, beyond +-{loops.LARGEST_REWARD:g}: "
                 "rewards are squared; scale the problem down"
             )
-        # The loop returns early to grow. If it happens to be at its end, ask the hook, which is plain Python too.
-        if t < end or (t < horizon and policy.full(params, state)):
+        if t < end:
             state = policy.grow(state)
     return time.thread_time() - start
 

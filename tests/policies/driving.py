@@ -7,6 +7,8 @@ import numpy as np
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 
+_entries = {}  # looking an entry up in the library takes longer than a short run
+
 
 class Live:
     """The compiled hooks of a policy over one state, which grows when it must."""
@@ -16,15 +18,14 @@ class Live:
         self.p = policy.params()
         self.s = policy.init(arms, horizon) if state is None else state
         self.grown = 0
-        self._entries = {}
         self._flat = flat((self.p, self.s))
 
     def _entry(self, loop, hooks, *like):
-        known = self._entries.get(loop)
-        if known is None:
+        key = (type(self), loop, type(self.policy), tuple(map(type, self.p)))
+        if key not in _entries:
             bound = partial(loop, *self.policy.hooks(*hooks))
-            known = self._entries[loop] = self.make(bound, (self.p, self.s, *like))
-        return known
+            _entries[key] = self.make(bound, (self.p, self.s, *like))
+        return _entries[key]
 
     def make(self, bound, args):
         return compiled(bound, label=f"{self.policy.label} (test)", args=args)

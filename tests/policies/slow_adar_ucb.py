@@ -35,9 +35,11 @@ def doubled_root(rewards, a):
     """Appendix C: start at the smallest non-zero size, double until the equation's left side is at most a."""
     sizes = np.abs(rewards[rewards != 0])
     guess = sizes.min()
-    while (np.minimum(sizes, guess) / guess) @ (np.minimum(sizes, guess) / guess) > a:
+    while True:
+        ratios = np.minimum(sizes, guess) / guess
+        if ratios @ ratios <= a:
+            return guess
         guess *= 2
-    return guess
 
 
 class Terms(NamedTuple):
@@ -60,7 +62,9 @@ class Terms(NamedTuple):
 
 
 class SlowAdaRUCB:
-    def __init__(self, arms, c=C, guard=None, bonus="paper", var_factor=2.0, delta_exp=3.0, solver="exact", tie="fewest"):
+    def __init__(
+        self, arms, c=C, guard=None, bonus="paper", var_factor=2.0, delta_exp=3.0, solver="exact", tie="fewest"
+    ):
         self.c, self.guard, self.bonus, self.var_factor = c, c if guard is None else guard, bonus, var_factor
         self.delta_exp, self.solver, self.tie = delta_exp, solver, tie
         self.x = [np.zeros(0) for _ in range(arms)]
@@ -81,7 +85,7 @@ class SlowAdaRUCB:
         variance = (off @ off) / (n - 1)
         factor = {"paper": 10 / n, "tight": 14 / (3 * (n - 1))}.get(self.bonus) or self.bonus / n
         spread = unit * math.sqrt(self.var_factor * variance * level / n)
-        return Terms(mean, spread, factor * m * level, m, np.mean(np.abs(x) > m))
+        return Terms(mean, spread, factor * m * level, m, np.count_nonzero(np.abs(x) > m) / n)
 
     def index(self, arm, tau):
         terms = self.terms(arm, tau)
@@ -117,7 +121,8 @@ class SlowAdaRUCB:
         kept = [v if abs(v) <= m else mp.mpf(0) for v in x]
         mean = mp.fsum(kept) / n
         variance = mp.fsum((v - mean) ** 2 for v in kept) / (n - 1)
-        factor = {"paper": mp.mpf(10) / n, "tight": mp.mpf(14) / (3 * (n - 1))}.get(self.bonus) or mp.mpf(self.bonus) / n
+        tight = mp.mpf(14) / (3 * (n - 1))
+        factor = tight if self.bonus == "tight" else mp.mpf(10 if self.bonus == "paper" else self.bonus) / n
         spread = mp.sqrt(mp.mpf(self.var_factor) * variance * level / n)
         return Terms(mean, spread, factor * m * level, m, sum(abs(v) > m for v in x) / n)
 

@@ -50,7 +50,7 @@ def length(rng, arms, given, nonzero):
     forced = 10.0
     for _ in range(30):
         forced = arms * (guard * math.log(forced + 2) + 3) / nonzero
-    return int(min(forced, 3000) + min(forced * rng.uniform(0.1, 2), 3000 / arms) + 30)
+    return int(min(forced, 2000) + min(forced * rng.uniform(0.1, 2), 2000 / arms) + 30)
 
 
 class Judge:
@@ -144,15 +144,15 @@ def test_the_suite_does_see_exact_ties_and_finds_them_exact():
         reference.learn(0, x, y)
     for x, y in zip(np.sort(values), rng.permutation(values), strict=True):
         reference.learn(1, x, y)
-    judge(reference, 20, 0, 1)
+    judge(reference, 3, 0, 1)
     assert (judge.ties, judge.indistinct) == (1, 0)
     kept = int(np.argsort(np.abs(reference.x[1]))[10])
     reference.x[1][kept] *= 1 + 2**-48
-    judge(reference, 20, 0, 1)
+    judge(reference, 3, 0, 1)
     assert (judge.ties, judge.indistinct) == (1, 1)
     reference.x[1][kept] += 1e-6
     with pytest.raises(AssertionError, match="is better by"):
-        judge(reference, 20, 0, 1)
+        judge(reference, 3, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_a_long_run_that_merges_many_times(seed, kind, given):
         assert (live.s.arms[pulls > 8 * most, module.MERGED] > 0).any()
         assert live.policy.counters(live.s) == {"fallbacks": 0}
     assert (chosen[2 * rounds] == chosen[None]).all()
-    # The reference on the run that was played: at 400 of its rounds, and early ones.
+    # The reference on the run that was played: at 300 of its rounds.
     judge = Judge()
     arm_of = chosen[None][::2]
     assert (arm_of == chosen[None][1::2]).all()
-    checked = set(rng.integers(1, rounds, 350)) | set(range(rounds - 50, rounds))
+    checked = set(rng.integers(1, rounds, 250)) | set(range(rounds - 50, rounds))
     reference = SlowAdaRUCB(arms, **given)
     place = np.zeros(arms, dtype=int)
     before = np.zeros((rounds, arms), dtype=int)
@@ -193,5 +193,5 @@ def test_a_long_run_that_merges_many_times(seed, kind, given):
             reference.y[arm] = rewards[arm, 1 : 2 * before[tau, arm] : 2]
         expected, _ = reference.choose(tau + 1)
         judge(reference, tau + 1, arm_of[tau], expected)
-    assert judge.decisions >= 390
+    assert judge.decisions > 280
     assert judge.indistinct == 0

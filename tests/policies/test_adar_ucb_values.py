@@ -31,7 +31,7 @@ def row(live, arm=0):
     return {name: float(values[arm]) for name, values in live.describe().items()}
 
 
-def spread_and_variance(live, tau):
+def variance_of(live):
     p, n = live.p, live.s.counts[0, module.N_X]
     return live.s.arms[0, module.SPREAD] * n / p.var_factor
 
@@ -59,7 +59,7 @@ def test_known_values(runner, tau, a, threshold, share, mean, variance, paper, t
         assert said["index"] == pytest.approx(index, abs=2e-12)
         assert said["mean"] == pytest.approx(mean, abs=1e-14)
         assert said["share_trimmed"] == share
-        assert spread_and_variance(live, tau) == pytest.approx(variance, abs=1e-12)
+        assert variance_of(live) == pytest.approx(variance, abs=1e-12)
         assert live.p.c * live.p.delta_exp * math.log(tau) == pytest.approx(a, abs=1e-10)
 
 
@@ -158,7 +158,7 @@ def test_an_arm_returns_to_exploration_exactly_when_its_root_ceases_to_exist():
         live.tell(arm, -1.0 - 100 * arm + rng.standard_normal())
         live.tell(arm, -1.0 - 100 * arm + rng.standard_normal())
     assert forced[0] == 1
-    assert forced[-1] > 500  # again and again, not only at first
+    assert forced[-1] - len(forced) > 100  # again and again, not only at first
 
 
 def test_order_of_samples_does_not_matter():
@@ -168,7 +168,11 @@ def test_order_of_samples_does_not_matter():
             tau = int(rng.integers(2, min(last_round(y, policy), 900) + 1))
             for horizon in (2000, None):
                 one = row(loaded(policy, x, y, tau, horizon=horizon))
-                orders = [(rng.permutation(x), rng.permutation(y)), (np.sort(x), np.sort(y)), (np.sort(x)[::-1], np.sort(y)[::-1])]
+                orders = [
+                    (rng.permutation(x), rng.permutation(y)),
+                    (np.sort(x), np.sort(y)),
+                    (np.sort(x)[::-1], np.sort(y)[::-1]),
+                ]
                 for other_x, other_y in orders:
                     two = row(loaded(policy, other_x, other_y, tau, horizon=horizon))
                     size = abs(one["mean"]) + one["threshold"]
@@ -201,7 +205,7 @@ def test_a_mean_that_is_large_against_the_spread_keeps_its_digits():
         x = mean + noise
         live = loaded(AdaRUCB(), x, mean + rng.permutation(noise), 50)
         row(live)
-        assert spread_and_variance(live, 50) == pytest.approx(np.var(x - mean, ddof=1), rel=1e-9)
+        assert variance_of(live) == pytest.approx(np.var(x - mean, ddof=1), rel=1e-9)
 
 
 def test_a_threshold_far_below_the_early_rewards_keeps_the_digits_of_the_small_ones():
@@ -235,7 +239,7 @@ def test_a_threshold_far_below_the_early_rewards_keeps_the_digits_of_the_small_o
 def test_the_outlook_is_above_the_index_until_its_end(solver):
     """In plain Python, on states of every kind: the line that the lazy arg-max trusts."""
     checked = bent = 0
-    for seed in range(3):
+    for seed in range(2):
         for rng, kind, x, y in samples(100 + seed):
             given = [{}, {"bonus": "tight"}, {"c": 1.0}, {"c": 0.2, "bonus": 0.01}][int(rng.integers(4))]
             policy = AdaRUCB(solver=solver, **given)
@@ -243,7 +247,7 @@ def test_the_outlook_is_above_the_index_until_its_end(solver):
             base = loaded(policy, x, y, 2, runner=Plain).s
             last = policy.delta_exp * math.log(min(last_round(y, policy), 900))
             first = policy.delta_exp * math.log(2)
-            for level in [first, *rng.uniform(first, last, 12)]:
+            for level in [first, *rng.uniform(first, last, 8)]:
                 s = copy.deepcopy(base)
                 s.arms[0, module.EVENT] = -1.0
                 value = module.index(p, s, 0, level)
@@ -251,20 +255,21 @@ def test_the_outlook_is_above_the_index_until_its_end(solver):
                 assert height >= value
                 end = min(until, last)
                 values = []
-                for l in np.linspace(level, max(end, level), 60):
-                    fresh = copy.deepcopy(base)
+                fresh = copy.deepcopy(base)
+                for later in np.linspace(level, max(end, level), 40):
                     fresh.arms[0, module.EVENT] = -1.0
-                    values.append(module.index(p, fresh, 0, l))
-                    assert values[-1] <= height + slope * (l - level), (kind, level, l, until)
+                    values.append(module.index(p, fresh, 0, later))
+                    assert values[-1] <= height + slope * (later - level), (kind, level, later, until)
                     # The index that is not refreshed, because the event has not come, is the same.
-                    kept = module.index(p, s, 0, l) if l < until else values[-1]
+                    kept = module.index(p, s, 0, later) if later < until else values[-1]
                     assert kept == pytest.approx(values[-1], rel=1e-12, abs=1e-300)
                     checked += 1
                 bent += end > level and slope > 0
                 # A line that is far too high would be right and useless.
                 if end > level * 1.0001:
                     above = height + slope * (end - level) - max(values[-1], values[0])
-                    rise = abs(values[-1] - values[0]) + (end - level) / level * (height + 2 * abs(s.arms[0, module.MEAN]))
+                    size = height + 2 * abs(s.arms[0, module.MEAN])
+                    rise = abs(values[-1] - values[0]) + (end - level) / level * size
                     assert above <= 3 * rise + 1e-9 * abs(height)
     assert checked > 10_000
     assert bent > 50

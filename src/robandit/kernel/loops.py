@@ -45,6 +45,8 @@ def play(
     while j < marks.shape[0] and marks[j] <= t:
         j += 1
     while t < stop:
+        if full(p, s):
+            return t
         arm = select(p, s)
         mark = take(p, s, arm)
         reward = draw(table.code, table.par, table.start, table.pool, arm, streams[arm])
@@ -61,8 +63,6 @@ def play(
                 total += gaps[i] * pulls[i]
             regret[j] = total
             j += 1
-        if full(p, s):
-            return t
     return t
 
 

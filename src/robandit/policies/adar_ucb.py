@@ -21,7 +21,8 @@ whose threshold fell below a merged value.
 
 **No digits are lost.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums
 will do. With none trimmed, a mean that is large against the spread would cancel: for that case alone there are sums over
-all X, shifted by one of its early middle values. (Shifted sums cannot serve a threshold far below the shift.)
+all X, shifted by the first of them: (first - mean)^2 <= (n - 1) V, so at most a factor n is lost. (Shifted sums cannot serve
+a threshold far below the shift.)
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = ["AdaRUCB"]
 
 C = (1.0 + math.sqrt(2.0)) ** 2
 ROUNDS_FOR_EVER = 2**53  # a live bandit that decides every microsecond passes this in 285 years
-LIVE_VALUES = 2048  # per buffer row: five rows of doubles are 80 KiB an arm
+LIVE_VALUES = 2048  # per buffer row: five rows of doubles are 80 KiB an arm (more if c * delta_exp is over 44)
 
 # Numbers of an arm.
 MEAN = 0  # trimmed mean, cached between events
@@ -50,7 +51,7 @@ REACH = 2  # bonus * sqrt(S) / N (exact) or bonus * M / N (doubling)
 CLIPPED = 3  # d, as a float
 EVENT = 4  # level at which the four above stop being valid; -1 after new data
 THRESHOLD = 5  # M at the level of the last refresh
-SHIFT = 6  # subtracted from X in the next two
+SHIFT = 6  # the first X, subtracted from all in the next two
 ALL_SUM = 7  # of X - SHIFT, over all X
 ALL_SQUARES = 8
 BELOW_SUM = 9  # of X, over those that arrived below MERGED and were never stored
@@ -67,12 +68,11 @@ TOP = 2  # stored |X'|
 TOP_ABOVE = 3  # those above M: d
 BIG = 4  # stored X
 BIG_ABOVE = 5  # those above M: trimmed
-BUILT = 6  # is there a shift?
-ISSUED_X = 7  # pulls made for X, rewarded or not: rounds begun
-ISSUED_TOP = 8  # pulls made for X'
-TOP_NEXT = 9  # number of stored values at which to merge
-BIG_NEXT = 10
-ARM_INTS = 11
+ISSUED_X = 6  # pulls made for X, rewarded or not: rounds begun
+ISSUED_TOP = 7  # pulls made for X'
+TOP_NEXT = 8  # number of stored values at which to merge
+BIG_NEXT = 9
+ARM_INTS = 10
 
 # Rows of an arm's buffer; TOP_* and BIG_* are in descending order of size, sums are suffix sums that include what was merged.
 TOP_VALUE = 0
@@ -150,8 +150,8 @@ class AdaRUCB(Policy):
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for every
-    eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
+    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
+    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
     ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8; the printed constants have a gap in their proof, the rates do
     not). Must know: nothing. Anytime, not random. With a ``bonus``, ``c``, ``guard``, ``var_factor`` or ``delta_exp``
     below the defaults (``"tight"`` excepted) nothing is proved.
@@ -308,11 +308,13 @@ class AdaRUCB(Policy):
         out[2] = math.nan
         out[3] = math.nan
         if certain(s.counts[arm]) > p.guard * level:
+            fallbacks = s.clock[FALLBACKS]
             s.arms[arm, EVENT] = -1.0
             out[1] = index(p, s, arm, level)
             out[0] = s.arms[arm, MEAN]
             out[2] = s.arms[arm, THRESHOLD]
             out[3] = s.counts[arm, BIG_ABOVE] / s.counts[arm, N_X]
+            s.clock[FALLBACKS] = fallbacks  # asking is not counted
 
 
 def rounds(p: Params, s: State, arm: int) -> int:
@@ -374,8 +376,6 @@ def refresh(p: Params, s: State, arm: int, level: float) -> None:
     """Bring the cached numbers of an arm to this level and find the level at which they next change."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
-    if counts[BUILT] == 0:
-        build(s, arm)
     a = p.c * level
     d = clipped_at(s, arm, a)
     counts[TOP_ABOVE] = d
@@ -478,10 +478,11 @@ def learn_mean(p: Params, s: State, arm: int, reward: float) -> None:
     """Put a reward in its place among the largest of X, or into the running sums."""
     numbers = s.arms[arm]
     s.counts[arm, N_X] += 1
-    if s.counts[arm, BUILT] != 0:
-        off = reward - numbers[SHIFT]
-        numbers[ALL_SUM] += off
-        numbers[ALL_SQUARES] += off * off
+    if s.counts[arm, N_X] == 1:
+        numbers[SHIFT] = reward
+    off = reward - numbers[SHIFT]
+    numbers[ALL_SUM] += off
+    numbers[ALL_SQUARES] += off * off
     if abs(reward) <= numbers[MERGED]:
         numbers[BELOW_SUM] += reward
         numbers[BELOW_SQUARES] += reward * reward
@@ -540,25 +541,6 @@ def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
 
 
 @out_of_line
-def build(s: State, arm: int) -> None:
-    """Choose the shift and make the shifted sums. Until now every non-zero reward of X is stored, and the others are zeros."""
-    numbers = s.arms[arm]
-    counts = s.counts[arm]
-    big = s.buffer[arm, BIG_VALUE]
-    stored = counts[BIG]
-    zeros = counts[N_X] - stored
-    shift = big[stored // 2] if stored > zeros else 0.0
-    numbers[SHIFT] = shift
-    numbers[ALL_SUM] = -shift * zeros
-    numbers[ALL_SQUARES] = shift * shift * zeros
-    for j in range(stored - 1, -1, -1):
-        off = big[j] - shift
-        numbers[ALL_SUM] += off
-        numbers[ALL_SQUARES] += off * off
-    counts[BUILT] = 1
-
-
-@out_of_line
 def merge(s: State, arm: int) -> None:
     """Let go of the stored values that are below every later threshold: they are never clipped and never trimmed.
 
@@ -566,8 +548,6 @@ def merge(s: State, arm: int) -> None:
     """
     numbers = s.arms[arm]
     counts = s.counts[arm]
-    if counts[BUILT] == 0:
-        build(s, arm)
     top = s.buffer[arm, TOP_VALUE]
     big = s.buffer[arm, BIG_VALUE]
     a = s.limits[0]

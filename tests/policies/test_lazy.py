@@ -1,0 +1,224 @@
+"""The lazy arg-max decides as a full scan does."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policies.driving import Live, Plain
+from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.policies import UCB1, AdaRUCB, adar_ucb, ucb1
+
+
+class Pieces:
+    """An index policy of nothing but functions: arm i has pieces, each ``base + rise * sqrt(level)`` up to the next event.
+
+    At an event an index may jump either way. Pieces with ``rise = 0`` on small whole numbers make exact ties.
+    """
+
+    def __init__(self, arms):
+        self.pieces = [[(math.inf, 0.0, 0.0)] for _ in range(arms)]
+        self.rounds = [0] * arms
+        self.lines, self.lead = lazy_state(arms)
+        self.evaluated = 0
+
+    def piece(self, arm, level):
+        return next(p for p in self.pieces[arm] if level < p[0])
+
+    def index(self, arm, level):
+        _, base, rise = self.piece(arm, level)
+        return base + rise * math.sqrt(level)
+
+    def lazy(self, level):
+        return best_arm(counted_index, outlook, rounds, None, self, self.lines, self.lead, level)
+
+    def scan(self, level):
+        return min(range(len(self.rounds)), key=lambda i: (-self.index(i, level), self.rounds[i], i))
+
+
+def counted_index(p, s, arm, level):
+    s.evaluated += 1
+    return s.index(arm, level)
+
+
+def outlook(p, s, arm, level):
+    end, base, rise = s.piece(arm, level)
+    top = abs(base) + abs(rise) * math.sqrt(level)
+    # The piece does not hold at its end itself, so the line ends just before.
+    return base + rise * math.sqrt(level) + 1e-12 * top, 0.5 * rise / math.sqrt(level), math.nextafter(end, 0.0)
+
+
+def rounds(p, s, arm):
+    return s.rounds[arm]
+
+
+WHOLE = st.integers(-3, 3).map(float)
+ANY = st.floats(-100, 100)
+# Rises are not negative: a square root that falls is not below its tangent.
+PIECES = st.lists(
+    st.tuples(st.floats(1e-3, 10), st.one_of(WHOLE, ANY), st.one_of(st.just(0.0), st.just(1.0), st.floats(0, 50))),
+    min_size=1,
+    max_size=4,
+)
+
+
+@st.composite
+def runs(draw):
+    arms = draw(st.integers(1, 6))
+    steps = []
+    for _ in range(draw(st.integers(1, 40))):
+        advance = draw(st.one_of(st.just(0.0), st.floats(0, 3)))  # the same level twice is a step too
+        changes = draw(st.lists(st.tuples(st.integers(-1, arms - 1), PIECES), max_size=2))
+        steps.append((advance, changes, draw(st.booleans())))
+    return arms, steps
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(runs())
+def test_the_lazy_arm_is_the_best_arm(run):
+    arms, steps = run
+    s = Pieces(arms)
+    level = 0.5
+    last = 0
+    for advance, changes, play in steps:
+        for where, pieces in changes:
+            arm = last if where < 0 else where  # the leader's data change most often, as in a bandit
+            end, made = level, []
+            for length, base, rise in pieces:
+                end += length
+                made.append((end, base, rise))
+            s.pieces[arm] = [*made[:-1], (math.inf, *made[-1][1:])]
+            touched(s.lines, s.lead, arm)
+        level += advance
+        last = s.lazy(level)
+        assert last == s.scan(level)
+        if play:
+            s.rounds[last] += 1  # rounds may change without touched: they only break ties
+
+
+def test_it_is_lazy():
+    """Smooth indices, one arm touched a round: a few evaluations, not one per arm."""
+    arms, steps = 50, 2000
+    rng = np.random.default_rng(0)
+    s = Pieces(arms)
+    for arm in range(arms):
+        s.pieces[arm] = [(math.inf, rng.normal(), rng.uniform(1, 2))]
+    for t in range(2, steps):
+        level = math.log(t)
+        arm = s.lazy(level)
+        assert arm == s.scan(level)
+        s.rounds[arm] += 1
+        _, base, rise = s.pieces[arm][0]
+        s.pieces[arm] = [(math.inf, base + rng.normal() / t, rise * math.sqrt(1 - 1 / (s.rounds[arm] + 5)))]
+        touched(s.lines, s.lead, arm)
+    assert s.evaluated < 4 * steps
+
+
+class SlowUCB1:
+    """UCB1 by its formula: everything, every time."""
+
+    def __init__(self, arms, scale=1.0):
+        self.sums, self.counts, self.scale, self.t = [0.0] * arms, [0] * arms, scale, 0
+
+    def index(self, arm):
+        n = self.counts[arm]
+        level = math.log(self.t + 1)
+        return self.sums[arm] / n + self.scale * math.sqrt(2 * level / n) if n else math.inf
+
+    def choose(self):
+        return min(range(len(self.sums)), key=lambda i: (-self.index(i), self.counts[i], i))
+
+    def learn(self, arm, reward):
+        self.sums[arm] += reward
+        self.counts[arm] += 1
+        self.t += 1
+
+
+UCB1_REWARDS = {
+    "bernoulli": lambda rng, arm: float(rng.random() < 0.3 + 0.4 / (1 + arm)),
+    "always tied": lambda rng, arm: 0.0,
+    "pairs tied": lambda rng, arm: float(arm // 2),
+    "normal": lambda rng, arm: rng.normal() - 0.1 * arm,
+    "heavy": lambda rng, arm: rng.standard_t(1.2) * 1e3,
+    "large": lambda rng, arm: 1e140 * rng.random(),
+}
+
+
+@pytest.mark.parametrize("kind", UCB1_REWARDS)
+@pytest.mark.parametrize(("arms", "steps"), [(2, 800), (3, 800), (17, 800), (200, 900)])
+def test_ucb1_is_a_full_scan(kind, arms, steps):
+    rng = np.random.default_rng(arms)
+    scale = [1.0, 0.1, 25.0][arms % 3]
+    live, slow = Live(UCB1(scale=scale), arms), SlowUCB1(arms, scale)
+    for _ in range(steps):
+        arm = live.ask()
+        assert arm == live.ask()
+        assert arm == slow.choose()
+        reward = UCB1_REWARDS[kind](rng, arm)
+        live.tell(arm, reward)
+        slow.learn(arm, reward)
+    said = live.describe()
+    for arm in range(arms):
+        assert said["index"][arm] == pytest.approx(slow.index(arm), rel=1e-12)
+        assert said["mean"][arm] == pytest.approx(
+            slow.sums[arm] / slow.counts[arm] if slow.counts[arm] else math.nan, nan_ok=True
+        )
+
+
+def test_ucb1_with_rewards_of_other_arms_than_asked_for():
+    rng = np.random.default_rng(4)
+    live, slow = Live(UCB1(), 6), SlowUCB1(6)
+    for _ in range(1500):
+        arm = live.ask()
+        assert arm == slow.choose()
+        for told in {arm, int(rng.integers(6))} if rng.random() < 0.3 else {arm}:
+            reward = float(rng.integers(0, 3))
+            live.tell(told, reward)
+            slow.learn(told, reward)
+
+
+def test_ucb1_with_late_rewards():
+    live = Live(UCB1(), 3)
+    marks = []
+    for _ in range(5):  # nothing is known: the arm with the fewest pulls on their way
+        arm = live.ask()
+        marks.append((arm, live.issue(arm)))
+    assert [arm for arm, _ in marks] == [0, 1, 2, 0, 1]
+    live.forget(2, marks[2][1])
+    assert live.ask() == 2
+    before = live.s.pulls[3 + ucb1.TAKEN]
+    for arm, mark in marks[:2] + marks[3:]:
+        live.late(arm, 0.5, mark)
+        assert live.ask() == 2
+    live.tell(2, 0.0)
+    assert live.s.pulls[3 + ucb1.TAKEN] == before + 1 == 6
+    twice, once = 0.5 + math.sqrt(math.log(7)), math.sqrt(2 * math.log(7))
+    assert live.describe()["index"] == pytest.approx([twice, twice, once])
+
+
+def evaluations(policy, module, monkeypatch, arms, rewards, steps):
+    """How often a run evaluates an index."""
+    calls = 0
+    original = module.index
+
+    def counted(p, s, arm, level):
+        nonlocal calls
+        calls += 1
+        return original(p, s, arm, level)
+
+    monkeypatch.setattr(module, "index", counted)
+    Plain(policy, arms, steps).replay(rewards, steps)
+    return calls
+
+
+def test_ucb1_and_adar_ucb_evaluate_few_arms(monkeypatch):
+    rng = np.random.default_rng(0)
+    arms = 30
+    rewards = (rng.random((arms, 400)) < np.linspace(0.2, 0.8, arms)[:, None]).astype(float)
+    count = partial(evaluations, monkeypatch=monkeypatch, arms=arms, rewards=rewards)
+    # UCB1's outlook asks for the index once more, hence the larger number.
+    assert count(UCB1(), ucb1, steps=3000) < 5 * 3000
+    assert count(AdaRUCB(c=0.5, delta_exp=1.0), adar_ucb, steps=3000) < 4 * 1500

@@ -1,0 +1,296 @@
+"""Policies as values: parameters, JSON, identity; policies of a user's own; hooks in plain Python."""
+
+import dataclasses
+import json
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from policies.driving import Live, Plain
+from policies.rewards import KINDS
+from robandit.errors import InvalidInput, KernelError
+from robandit.kernel.random import streams, uniform
+from robandit.policies import UCB1, AdaRUCB, Policy
+from robandit.policies.base import check_number
+
+NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, False, "1", None, [1.0], 1j]
+
+
+def refused(make, *words):
+    """The message names the policy, the value and the rule."""
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value), (word, str(caught.value))
+
+
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, 0.0, -1.0, -1e-300])
+def test_numbers_that_must_be_positive(value):
+    refused(lambda: UCB1(scale=value), "UCB1: scale", repr(value), "a finite number > 0")
+    for name in ("c", "delta_exp"):
+        refused(lambda: AdaRUCB(**{name: value}), f"AdaRUCB: {name}", repr(value), "a finite number > 0")  # noqa: B023
+    if not isinstance(value, str):
+        refused(lambda: AdaRUCB(bonus=value), "AdaRUCB: bonus", repr(value), "a finite number > 0")
+
+
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, -1.0, -1e-300])
+def test_numbers_that_may_be_zero(value):
+    refused(lambda: AdaRUCB(var_factor=value), "AdaRUCB: var_factor", repr(value), "a finite number >= 0")
+
+
+@pytest.mark.parametrize("value", [v for v in NOT_NUMBERS if v is not None] + [0.0, -1.0, 4.0, 5.82])
+def test_the_guard_is_at_least_c(value):
+    refused(lambda: AdaRUCB(guard=value), "AdaRUCB: guard", repr(value), "a finite number >= 5.82843")
+
+
+def test_words():
+    refused(lambda: AdaRUCB(bonus="loose"), "AdaRUCB: bonus = 'loose'", "'paper', 'tight' or a number > 0")
+    refused(lambda: AdaRUCB(bonus="10"), "AdaRUCB: bonus = '10'")
+    for value in ("bisection", "", None, 1, True, math.nan, ["exact"]):
+        refused(lambda: AdaRUCB(solver=value), f"AdaRUCB: solver = {value!r}", "'exact' or 'doubling'")  # noqa: B023
+        refused(lambda: AdaRUCB(tie=value), f"AdaRUCB: tie = {value!r}", "'fewest' or 'lowest'")  # noqa: B023
+
+
+def test_what_is_allowed():
+    AdaRUCB(c=1, guard=1, bonus=1, var_factor=0, delta_exp=1e-9)
+    AdaRUCB(c=1e-300)
+    AdaRUCB(guard=AdaRUCB().c)
+    UCB1(scale=np.float64(2.0))
+    check_number("A", "b", 0.5, above=0.0, below=1.0)
+    refused(lambda: check_number("A", "b", 1.0, above=0.0, below=1.0), "A: b = 1.0 must be a finite number > 0 and < 1")
+    refused(lambda: check_number("A", "b", "x"), "A: b = 'x' must be a finite number")
+
+
+def test_parameters_are_named():
+    with pytest.raises(TypeError):
+        UCB1(2.0)
+    with pytest.raises(TypeError):
+        AdaRUCB(epsilon=0.5)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        UCB1(),
+        UCB1(scale=2.5),
+        AdaRUCB(),
+        AdaRUCB(c=7.0, guard=8.0, bonus=3.5, solver="doubling", tie="lowest"),
+        AdaRUCB(bonus="tight"),
+    ],
+)
+def test_json_and_back(policy):
+    data = json.loads(json.dumps(policy.to_dict()))
+    assert data["policy"] == type(policy).__name__
+    again = Policy.from_dict(data)
+    assert type(again) is type(policy)
+    assert again == policy
+    assert hash(again) == hash(policy)
+    assert repr(again) == repr(policy)
+    assert again.params() == policy.params()
+    assert eval(repr(policy), {"UCB1": UCB1, "AdaRUCB": AdaRUCB}) == policy
+
+
+def test_defaults_may_be_left_out():
+    assert Policy.from_dict({"policy": "AdaRUCB"}) == AdaRUCB()
+    assert Policy.from_dict({"policy": "AdaRUCB", "bonus": "tight"}) == AdaRUCB(bonus="tight")
+
+
+def test_equality_is_of_class_and_parameters():
+    assert AdaRUCB(bonus="tight") != AdaRUCB()
+    assert UCB1() != AdaRUCB()
+    assert len({AdaRUCB(), AdaRUCB(), AdaRUCB(c=6.0), UCB1()}) == 3
+
+
+def test_immutable():
+    policy = AdaRUCB()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        policy.c = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del policy.c
+    assert policy == AdaRUCB()
+
+
+@pytest.mark.parametrize("tag", ["UCB7", None, "", "some.module:Own"])
+def test_an_unknown_policy(tag):
+    refused(lambda: Policy.from_dict({"policy": tag}), f"policy {tag!r} is not known here", "AdaRUCB, UCB1")
+    refused(lambda: Policy.from_dict({}), "policy None is not known here")
+
+
+def test_an_unknown_parameter():
+    refused(lambda: Policy.from_dict({"policy": "UCB1", "skale": 1.0}), "UCB1 has no parameter 'skale': it has scale")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, True, "1.0", -1.0, None, [1.0]])
+def test_a_bad_value_in_json(value):
+    refused(lambda: Policy.from_dict({"policy": "UCB1", "scale": value}), "UCB1", "scale")
+    refused(lambda: Policy.from_dict({"policy": "AdaRUCB", "c": value}), "AdaRUCB", "c")
+    refused(lambda: Policy.from_dict({"policy": "AdaRUCB", "solver": value}), "AdaRUCB", "solver")
+
+
+class Shares(NamedTuple):
+    logs: np.ndarray
+    shares: np.ndarray
+    rng: np.ndarray
+
+
+def fill(s):
+    top = s.logs[0]
+    for i in range(s.logs.shape[0]):
+        top = max(top, s.logs[i])
+    total = 0.0
+    for i in range(s.logs.shape[0]):
+        s.shares[i] = math.exp(s.logs[i] - top)
+        total += s.shares[i]
+    for i in range(s.logs.shape[0]):
+        s.shares[i] /= total
+
+
+class Weights(Policy):
+    """Exponential weights with importance weighting, as a user would write it."""
+
+    rate: float = 0.05
+
+    weighted = True
+    columns = ("share",)
+
+    def validate(self):
+        check_number("Weights", "rate", self.rate, above=0.0, below=1.0)
+
+    def init(self, arms, horizon):
+        return Shares(np.zeros(arms), np.full(arms, 1.0 / arms), np.zeros(4, dtype=np.uint64))
+
+    @staticmethod
+    def select(p, s):
+        left = uniform(s.rng)
+        for arm in range(s.shares.shape[0] - 1):
+            left -= s.shares[arm]
+            if left <= 0.0:
+                return arm
+        return s.shares.shape[0] - 1
+
+    @staticmethod
+    def take(p, s, arm):
+        return s.shares[arm]
+
+    @staticmethod
+    def update(p, s, arm, reward, mark):
+        s.logs[arm] += p.rate * reward / mark
+        fill(s)
+
+    @staticmethod
+    def estimate(p, s, arm, out):
+        out[0] = s.shares[arm]
+
+
+class Counts(NamedTuple):
+    sums: np.ndarray
+    pulls: np.ndarray
+
+
+class Greedy(Policy):
+    """The shortest policy: the best mean so far."""
+
+    first: int = 2
+
+    def init(self, arms, horizon):
+        return Counts(np.zeros(arms), np.zeros(arms, dtype=np.int64))
+
+    @staticmethod
+    def select(p, s):
+        best = 0
+        for arm in range(s.sums.shape[0]):
+            if s.pulls[arm] < p.first:
+                return arm
+            if s.sums[arm] / s.pulls[arm] > s.sums[best] / s.pulls[best]:
+                best = arm
+        return best
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.sums[arm] += reward
+        s.pulls[arm] += 1
+
+
+@pytest.mark.parametrize("runner", [Live, Plain])
+def test_a_weighted_policy_of_a_users_own(runner):
+    policy = Weights(rate=0.02)
+    state = policy.init(3, None)
+    state.rng[:] = streams(np.random.SeedSequence(5), 1)[0]
+    live = runner(policy, 3, state=state)
+    rng = np.random.default_rng(0)
+    logs = np.zeros(3)
+    chosen = []
+    with np.errstate(over="ignore"):  # words of 64 bits wrap around, which plain Python's NumPy mentions
+        for _ in range(600):
+            arm = live.ask()
+            shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+            mark = live.issue(arm)
+            assert mark == pytest.approx(shares[arm], rel=1e-12)
+            reward = float(rng.random() < (0.2, 0.8, 0.4)[arm])
+            live.late(arm, reward, mark)
+            logs[arm] += 0.02 * reward / mark
+            chosen.append(arm)
+    assert live.describe()["share"] == pytest.approx(np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum())
+    assert np.bincount(chosen).argmax() == 1
+    live.forget(0, 0.3)  # nothing to undo
+
+
+@pytest.mark.parametrize("runner", [Live, Plain])
+def test_an_update_without_mark(runner):
+    live = runner(Greedy(first=3), 2)
+    chosen = []
+    for reward in (0.0, 1.0, 0.0, 2.0, 2.0, 2.0, 5.0, 5.0):
+        chosen.append(live.ask())
+        live.tell(chosen[-1], reward)
+    assert chosen == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert live.issue(0) == 1.0
+    assert live.s.sums.tolist() == [1.0, 16.0]
+
+
+def test_a_policy_of_a_users_own_is_a_value_too():
+    assert Weights().label == "Weights"
+    assert Weights.tag().endswith(":Weights")
+    assert ":" in Weights.tag()
+    assert Policy.from_dict(Weights(rate=0.5).to_dict()) == Weights(rate=0.5)
+    refused(lambda: Weights(rate=1.0), "Weights: rate = 1.0", "> 0 and < 1")
+    assert Greedy(first=4).params().first == 4
+    assert Greedy().counters(Greedy().init(2, None)) == {}
+
+
+def test_what_a_policy_lacks_is_said():
+    class Nothing(Policy):
+        pass
+
+    refused(lambda: Nothing().init(2, None), "Nothing has no init(self, arms, horizon)")
+    refused(lambda: Nothing.select(None, None), "no select(p, s)")
+    refused(lambda: Nothing().hooks("update"), "Nothing has no update")
+    refused(lambda: Nothing().grow(None), "Nothing says that its state is full")
+    assert Nothing().params()._fields == ("nothing",)
+
+
+class Allocates(Greedy):
+    @staticmethod
+    def select(p, s):
+        return int(np.zeros(3).argmax())
+
+
+def test_a_hook_that_allocates_is_refused_in_words():
+    with pytest.raises(KernelError, match="allocates memory"):
+        Live(Allocates(), 2).ask()
+
+
+@pytest.mark.parametrize("horizon", [1600, None])
+@pytest.mark.parametrize(
+    "policy", [AdaRUCB(c=1.5), AdaRUCB(c=1.0, bonus="tight", solver="doubling", tie="lowest"), UCB1()]
+)
+def test_plain_python_is_faithful(policy, horizon):
+    for kind in ("losses, tail 1.5", "half zeros", "integers", "narrow"):
+        rng = np.random.default_rng(3)
+        rewards = np.array([KINDS[kind](rng, arm, 1600) for arm in range(4)])
+        compiled, plain = Live(policy, 4, horizon), Plain(policy, 4, horizon)
+        assert (compiled.replay(rewards, 1600) == plain.replay(rewards, 1600)).all()
+        for mine, its in zip(compiled.s, plain.s, strict=True):
+            assert mine.shape == its.shape
+            assert np.allclose(mine, its, rtol=1e-9, atol=1e-12 * np.abs(rewards).max() ** 2, equal_nan=True)
