@@ -596,7 +596,7 @@ def test_every_kind_of_real_number_is_a_reward():
         ([("x", math.nan), "a"], "arm nan"),
         ([{"x": 1}, "a"], "arm {'x': 1} cannot be saved"),
         ([{1, 2}, "a"], "cannot be saved"),
-        ([object(), "a"], "cannot be saved"),
+        ([NotImplemented, "a"], "cannot be saved"),
         ([b"x", "a"], "arm b'x'"),
         ([1j, "a"], "arm 1j"),
         ([2**64, "a"], "up to 64 bits"),
