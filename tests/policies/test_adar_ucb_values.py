@@ -161,6 +161,24 @@ def test_an_arm_returns_to_exploration_exactly_when_its_root_ceases_to_exist():
     assert forced[-1] - len(forced) > 100  # again and again, not only at first
 
 
+def test_the_guard_itself_is_not_enough():
+    """Exactly guard * L non-zero rewards: to be explored. With a logarithm in it, that takes a guard made for the purpose."""
+    level = 3 * math.log(3)
+    guard = next(
+        g for g in (12 / level, math.nextafter(12 / level, 0), math.nextafter(12 / level, 9)) if g * level == 12
+    )
+    live = Live(AdaRUCB(c=1.0, guard=guard), 2, 2000)
+    for arm, count in ((0, 12), (1, 13)):
+        for _ in range(count):
+            live.late(arm, -1.0 + 1e6 * arm, IN_X)
+            live.late(arm, -1.0 + 1e6 * arm, IN_TOP)
+    live.s.clock[module.ROUNDS] = 2
+    assert live.describe()["index"][0] == math.inf > live.describe()["index"][1]
+    assert live.ask() == 0
+    live.late(0, -1.0, IN_TOP)
+    assert live.ask() == 1
+
+
 def test_order_of_samples_does_not_matter():
     for bonus in ("paper", "tight"):
         policy = AdaRUCB(bonus=bonus)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from policies.driving import Live, Plain
 from policies.rewards import KINDS
+from policies.slow_adar_ucb import SlowAdaRUCB
 from robandit.policies import AdaRUCB
 from robandit.policies import adar_ucb as module
 
@@ -147,3 +148,28 @@ def test_late_rewards_never_stop_exploration_of_the_others():
         live.issue(arm)
         pulls[arm] += 1
     assert pulls.tolist() == [20] * 4
+
+
+@pytest.mark.parametrize("runner", [Live, Plain])
+@pytest.mark.parametrize("horizon", [2600, None])
+def test_many_rewards_at_once_between_two_evaluations(runner, horizon):
+    """The threshold passes everything that was above it when it was last looked at, and all of that is merged meanwhile."""
+    policy = AdaRUCB()
+    rng = np.random.default_rng(7)
+    for second in (np.full(1200, 1e4), 1e4 * (1 + 1e-3 * rng.random(1200)), 1e4 * rng.standard_normal(1200)):
+        live, reference = runner(policy, 1, horizon), SlowAdaRUCB(1)
+        for batch in (rng.standard_cauchy(60), second):
+            for value in batch:
+                live.tell(0, value)
+                live.tell(0, -value)
+                reference.learn(0, value, -value)
+            tau = len(reference.x[0]) + 1
+            if len(batch) == 60:
+                live.s.clock[module.ROUNDS] = 10
+                assert live.describe()["share_trimmed"][0] > 0.3
+                assert live.s.counts[0, module.TOP_ABOVE] > 10
+                live.s.clock[module.ROUNDS] = tau - 1
+        want, said = reference.precise(0, tau), live.describe()
+        assert said["threshold"][0] == pytest.approx(float(want.threshold), rel=1e-12)
+        assert said["index"][0] == pytest.approx(float(want.index), rel=1e-11)
+        assert said["share_trimmed"][0] == float(want.share_trimmed)

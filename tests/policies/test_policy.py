@@ -294,3 +294,22 @@ def test_plain_python_is_faithful(policy, horizon):
         for mine, its in zip(compiled.s, plain.s, strict=True):
             assert mine.shape == its.shape
             assert np.allclose(mine, its, rtol=1e-9, atol=1e-12 * np.abs(rewards).max() ** 2, equal_nan=True)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), np.array([1.0, 2.0]), [1.0], 1j])
+def test_numbers_that_are_none_are_refused_by_name(value):
+    for make in (lambda: UCB1(scale=value), lambda: AdaRUCB(bonus=value), lambda: AdaRUCB(c=value)):
+        with pytest.raises(InvalidInput, match="must be a finite number"):
+            make()
+
+
+def test_numpy_numbers_become_pythons():
+    policy = UCB1(scale=np.float32(2.0))
+    assert policy == UCB1(scale=2.0)
+    assert type(policy.scale) is float
+
+
+@pytest.mark.parametrize("tag", [[], {}, None, 7])
+def test_tags_that_are_no_names(tag):
+    with pytest.raises(InvalidInput, match="is not known here"):
+        Policy.from_dict({"policy": tag})

@@ -188,10 +188,10 @@ class AdaRUCB(Policy):
         check_number("AdaRUCB", "c", self.c, above=0.0)
         if self.guard is not None:
             check_number("AdaRUCB", "guard", self.guard, least=self.c)
-        if self.bonus not in ("paper", "tight"):
-            if isinstance(self.bonus, str):
-                raise InvalidInput(f"AdaRUCB: bonus = {self.bonus!r} must be 'paper', 'tight' or a number > 0")
+        if not isinstance(self.bonus, str):
             check_number("AdaRUCB", "bonus", self.bonus, above=0.0)
+        elif self.bonus not in ("paper", "tight"):
+            raise InvalidInput(f"AdaRUCB: bonus = {self.bonus!r} must be 'paper', 'tight' or a number > 0")
         check_number("AdaRUCB", "var_factor", self.var_factor, least=0.0)
         check_number("AdaRUCB", "delta_exp", self.delta_exp, above=0.0)
         if self.solver not in ("exact", "doubling"):

@@ -25,9 +25,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import sys
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple, cast, dataclass_transform
+
+import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.kernel import loops
@@ -56,7 +59,10 @@ class Policy:
         _registry[cls.tag()] = cls
 
     def __post_init__(self) -> None:
-        """Check the parameters, once, when the policy is made."""
+        """Check the parameters, once, when the policy is made. NumPy's numbers become Python's, which JSON can write."""
+        for f in dataclasses.fields(self):
+            if isinstance(value := getattr(self, f.name), np.generic):
+                object.__setattr__(self, f.name, value.item())
         self.validate()
 
     def validate(self) -> None:
@@ -124,7 +130,7 @@ class Policy:
 
         given = dict(data)
         tag = given.pop("policy", None)
-        if tag not in _registry:
+        if not isinstance(tag, str) or tag not in _registry:
             known = ", ".join(sorted(t for t in _registry if ":" not in t))
             raise InvalidInput(
                 f"policy {tag!r} is not known here: Robandit has {known}; a policy of your own must be imported before it is read"
@@ -172,7 +178,7 @@ def check_number(
     rule = f"a finite number {f'>= {least:g}' if least is not None else f'> {above:g}' if above > -math.inf else ''}".strip()
     if below < math.inf:
         rule += f" and < {below:g}"
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     good = good and above < value < below and (least is None or value >= least)
     if not good:
         raise InvalidInput(f"{owner}: {name} = {value!r} must be {rule}")
