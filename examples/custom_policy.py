@@ -24,10 +24,10 @@ class MedianGreedy(rb.Policy):
     def select(p: Any, s: State) -> int:
         best, chosen, explore = -np.inf, 0, uniform(s.rng) < p.epsilon
         for arm in range(len(s.counts)):
-            a, b, c = s.sums[arm]
-            value = uniform(s.rng) if explore else max(min(a, b), min(max(a, b), c)) / s.counts[arm]
             if s.counts[arm] < 3:
                 return arm
+            a, b, c = s.sums[arm]
+            value = uniform(s.rng) if explore else max(min(a, b), min(max(a, b), c)) / s.counts[arm]
             if value > best:
                 best, chosen = value, arm
         return chosen

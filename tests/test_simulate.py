@@ -486,3 +486,9 @@ def test_a_failing_policy_stops_the_simulation():
     with pytest.raises(RuntimeError, match="no more room"):
         rb.simulate(Stuck(), losses(), 50, 20, seed=0, threads=2)
     assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+def test_checkpoints_may_come_from_a_generator():
+    problem = rb.problems.gaussian(means=[0.0, 1.0])
+    result = rb.simulate(rb.UCB1(), problem, 1000, 1, seed=0, checkpoints=(t for t in (10, 100)))
+    assert result.checkpoints.tolist() == [10, 100, 1000]

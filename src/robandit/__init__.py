@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from robandit import checks, errors, laws, policies, problems
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
+from robandit import errors, laws, policies, problems
 from robandit.bandit import Bandit, Decision
 from robandit.policies import *  # noqa: F403  one list of policies, in policies/__init__.py
 from robandit.policies import __all__ as _policies
 from robandit.problems import Problem
 from robandit.simulate import Result, simulate
 from robandit.warm import precompile
+
+if TYPE_CHECKING:
+    from robandit import checks, estimators
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -18,6 +25,7 @@ __all__ = [
     "Result",
     "checks",
     "errors",
+    "estimators",
     "laws",
     "policies",
     "precompile",
@@ -25,3 +33,10 @@ __all__ = [
     "simulate",
 ]
 __all__ += _policies
+
+
+def __getattr__(name: str) -> _Any:
+    """Packages that a live bandit does not need are imported when they are first used."""
+    if name in ("checks", "estimators"):
+        return _import_module(f"robandit.{name}")
+    raise AttributeError(f"module 'robandit' has no attribute {name!r}")

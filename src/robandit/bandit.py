@@ -6,6 +6,7 @@ import hashlib
 import math
 import numbers
 import os
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,16 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from robandit.errors import CorruptFile, DecisionError, FileError, InvalidInput, InvalidReward, NewerFile, UnknownArm
+from robandit.errors import (
+    CorruptFile,
+    DecisionError,
+    FileError,
+    InvalidInput,
+    InvalidReward,
+    KernelError,
+    NewerFile,
+    UnknownArm,
+)
 from robandit.files import write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
@@ -27,6 +37,7 @@ __all__ = ["Bandit", "Decision"]
 Arm: TypeAlias = Any
 MAGIC = b"robandit"
 FORMAT_VERSION = 1
+_LARGEST = loops.LARGEST_REWARD
 # What a person reads while an entry is compiled.
 _PURPOSE = {
     "ask": "live",
@@ -93,9 +104,7 @@ class Bandit:
             raise InvalidInput(f"seed = {seed!r} must be a whole number >= 0, or None")
         self._arms = _checked_arms(arms)
         self._policy = policy
-        state = policy.init(len(self._arms), None)
-        if "rng" in state._fields:
-            state.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
+        state = policy.start(len(self._arms), None, streams(np.random.SeedSequence(seed), 1)[0])
         self._received = [0] * len(self._arms)
         self._open: dict[int, tuple[int, float]] = {}
         self._next = 0
@@ -148,11 +157,16 @@ class Bandit:
     def select(self) -> Arm:
         """The arm to pull now. Asking never learns: until something is told, the answer stays the same."""
         if self._pick < 0:
-            self._pick = self._ask(*self._args)
+            pick = self._ask(*self._args)
+            if not 0 <= pick < len(self._arms):
+                raise KernelError(
+                    f"{self._policy!r} chose arm {pick}, but arms are 0 to {len(self._arms) - 1}: its select() is wrong"
+                )
+            self._pick = pick
         return self._arms[self._pick]
 
     def estimates(self) -> list[dict[str, Any]]:
-        """What is believed of each arm: its name, rewards received, and the policy's columns, one dict per arm."""
+        """What is believed of each arm: its name, rewards received (``pulls``), and the policy's columns, one dict per arm."""
         columns = self._policy.columns
         out = np.full((len(self._arms), len(columns)), math.nan)
         if columns:
@@ -176,7 +190,7 @@ class Bandit:
         choice.
         """
         i = self._position(arm)
-        value = reward if type(reward) is float and -1e150 <= reward <= 1e150 else _checked_reward(reward)
+        value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else _checked_reward(reward)
         if self._policy.weighted and i != self._pick:
             raise DecisionError(
                 f"{self._policy.label} weights a reward by the probability of its choice, and {arm!r} is not what "
@@ -191,8 +205,8 @@ class Bandit:
                 f"{self._policy.label} weights a reward by the probability of its choice, which is not known for "
                 "rewards told in bulk: use decide() and reward()"
             )
-        positions = [self._position(arm) for arm in arms]
-        values = [_checked_reward(r) for r in rewards]
+        positions = [self._position(arm) for arm in _listed("arms", arms)]
+        values = [_checked_reward(r) for r in _listed("rewards", rewards)]
         if len(positions) != len(values):
             raise InvalidInput(
                 f"{len(positions)} arms but {len(values)} rewards: there must be one reward for each arm"
@@ -202,9 +216,10 @@ class Bandit:
 
     def _learn(self, i: int, value: float) -> None:
         self._pick = -1
-        if self._tell(*self._args, i, value):
-            self._use(self._policy.grow(self._state))
+        must_grow = self._tell(*self._args, i, value)
         self._received[i] += 1
+        if must_grow:
+            self._use(self._policy.grow(self._state))
 
     # --- late rewards -----------------------------------------------------------------------------------------------
 
@@ -225,12 +240,12 @@ class Bandit:
 
     def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
         """Rewards of several open decisions; nothing is learned if any of them is refused."""
-        chosen = [self._checked_open(d) for d in decisions]
-        checked = [_checked_reward(v) for v in values]
+        chosen = [self._checked_open(d) for d in _listed("decisions", decisions)]
+        checked = [_checked_reward(v) for v in _listed("values", values)]
         if len(chosen) != len(checked):
             raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: there must be one reward for each")
         if len(set(chosen)) < len(chosen):
-            twice = next(number for number in chosen if chosen.count(number) > 1)
+            twice = Counter(chosen).most_common(1)[0][0]
             raise DecisionError(f"decision {twice} is given twice: a decision is rewarded exactly once")
         for number, value in zip(chosen, checked, strict=True):
             self._settle(number, value)
@@ -239,17 +254,20 @@ class Bandit:
         """Give up on open decisions: their rewards will never come, and are refused from now on."""
         forget = self._entry("forget", ("expire",), 0, 0.0)
         for number in dict.fromkeys([self._checked_open(d) for d in decisions]):
-            i, mark = self._open.pop(number)
+            i, mark = self._open[number]
             self._pick = -1
             forget(*self._args, i, mark)
+            del self._open[number]
 
     def _settle(self, number: int, value: float) -> None:
         late = self._entry("late", ("update", "full"), 0, 0.0, 0.0)
-        i, mark = self._open.pop(number)
+        i, mark = self._open[number]
         self._pick = -1
-        if late(*self._args, i, value, mark):
-            self._use(self._policy.grow(self._state))
+        must_grow = late(*self._args, i, value, mark)
+        del self._open[number]
         self._received[i] += 1
+        if must_grow:
+            self._use(self._policy.grow(self._state))
 
     def _decision(self, number: int) -> Decision:
         i, mark = self._open[number]
@@ -263,6 +281,8 @@ class Bandit:
             raise DecisionError(
                 f"decision {number} is closed: it was already rewarded or expired, and counts exactly once"
             )
+        if isinstance(decision, Decision) and decision != self._decision(int(number)):
+            raise DecisionError(f"{decision!r} is not a decision of this bandit: {self._decision(int(number))!r} is")
         return int(number)
 
     def _position(self, arm: Arm) -> int:
@@ -276,7 +296,13 @@ class Bandit:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a file, open decisions included. The old file stays until the new one is complete."""
-        payload = msgspec.msgpack.encode(
+        payload = self._packed()
+        version = FORMAT_VERSION.to_bytes(4, "big")
+        check = hashlib.sha256(payload).digest()
+        write_atomically(path, lambda file: file.write(MAGIC + version + check + payload))
+
+    def _packed(self) -> bytes:
+        return msgspec.msgpack.encode(
             {
                 "policy": self._policy.to_dict(),
                 "arms": self._arms,
@@ -290,9 +316,10 @@ class Bandit:
                 },
             }
         )
-        version = FORMAT_VERSION.to_bytes(4, "big")
-        check = hashlib.sha256(payload).digest()
-        write_atomically(path, lambda file: file.write(MAGIC + version + check + payload))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made of what `save` writes: independent of the original, and of compiled code."""
+        return _unpacked, (self._packed(), "a copied bandit")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Bandit:
@@ -316,25 +343,49 @@ class Bandit:
         payload = content[head + 36 :]
         if hashlib.sha256(payload).digest() != content[head + 4 : head + 36]:
             raise CorruptFile(f"{where} is damaged: its checksum does not match; restore it from a copy")
-        data = msgspec.msgpack.decode(payload)
-        bandit = cls.__new__(cls)
-        bandit._policy = Policy.from_dict(data["policy"])
-        bandit._arms = tuple(_hashable(arm) for arm in data["arms"])
-        bandit._received = data["received"]
-        bandit._open = {number: (i, mark) for number, i, mark in data["open"]}
-        bandit._next = data["next"]
-        bandit._pick = data["pick"]
-        bandit._start(_restored(where, bandit._policy, len(bandit._arms), data["state"]))
-        return bandit
+        return _unpacked(payload, str(where))
 
 
-def _restored(where: Path, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
+class _Content(msgspec.Struct):
+    """What a file holds."""
+
+    policy: dict[str, Any]
+    arms: list[Any]
+    received: list[int]
+    open: list[tuple[int, int, float]]
+    next: int
+    pick: int
+    state: dict[str, tuple[str, list[int], bytes]]
+
+
+def _unpacked(payload: bytes, where: str) -> Bandit:
+    try:
+        data = msgspec.msgpack.decode(payload, type=_Content)
+    except msgspec.MsgspecError as error:
+        raise CorruptFile(f"{where} is damaged: {error}") from error
+    bandit = Bandit.__new__(Bandit)
+    bandit._policy = Policy.from_dict(data.policy)
+    bandit._arms = tuple(_hashable(arm) for arm in data.arms)
+    bandit._received = data.received
+    bandit._open = {number: (i, mark) for number, i, mark in data.open}
+    bandit._next = data.next
+    bandit._pick = data.pick
+    arms = range(len(bandit._arms))
+    known = all(i in arms and 0 <= number < data.next for number, i, _ in data.open)
+    if len(data.received) != len(arms) or not known or (data.pick != -1 and data.pick not in arms):
+        raise CorruptFile(f"{where} is damaged: its counts, decisions and arms do not fit together")
+    bandit._start(_restored(where, bandit._policy, len(bandit._arms), data.state))
+    return bandit
+
+
+def _restored(where: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
     """The saved arrays as the policy's state, if they have the names, types and sizes that it uses today."""
     fresh = policy.init(arms, None)
-    arrays = {
-        name: np.frombuffer(data, dtype=dtype).reshape(shape).copy() for name, (dtype, shape, data) in saved.items()
-    }
     wanted = fresh._asdict()
+    try:
+        arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
+    except (TypeError, ValueError) as error:
+        raise CorruptFile(f"{where} is damaged: {error}") from error
     if set(arrays) != set(wanted) or not all(_fits(arrays[name], array) for name, array in wanted.items()):
         raise CorruptFile(
             f"{where} holds a state that {policy.label} does not use: it was saved by another version of the policy"
@@ -348,6 +399,12 @@ def _fits(saved: Any, fresh: Any) -> bool:
     return same and all(is_ >= was for is_, was in zip(saved.shape, fresh.shape, strict=True))
 
 
+def _listed(name: str, values: Any) -> Iterable[Any]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} = {values!r} must be a list")
+    return values
+
+
 def _checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
         raise InvalidInput(f"arms = {arms!r} must be a list of names, such as ['a', 'b']")
@@ -357,7 +414,7 @@ def _checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
     if len(names) < 2:
         raise InvalidInput(f"arms = {list(names)!r}: there must be at least two arms to choose from")
     if len(set(names)) < len(names):
-        twice = next(n for j, n in enumerate(names) if n in names[:j])
+        twice = Counter(names).most_common(1)[0][0]
         raise InvalidInput(f"arm {twice!r} is given twice (1, 1.0 and True are the same to Python): names must differ")
     return names
 

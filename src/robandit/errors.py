@@ -5,7 +5,8 @@
     RobanditError
     ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
     │   ├── InvalidReward            NaN, infinite, not a number, or too large to square
-    │   └── MeanUndefined            a law without a finite mean was offered as an arm
+    │   ├── MeanUndefined            a law without a finite mean was offered as an arm
+    │   └── NoThresholdError         a sample with too few non-zero values for a trimming threshold
     ├── UnknownArm (KeyError)        an arm that the bandit does not have
     ├── DecisionError                a decision that is unknown, or was already rewarded or expired
     ├── KernelError                  a hook that cannot be compiled
@@ -27,6 +28,7 @@ __all__ = [
     "KernelError",
     "MeanUndefined",
     "NewerFile",
+    "NoThresholdError",
     "RobanditError",
     "UnknownArm",
 ]
@@ -46,6 +48,10 @@ class InvalidReward(InvalidInput):
 
 class MeanUndefined(InvalidInput):
     """A law whose mean does not exist or is infinite, so that regret has no meaning."""
+
+
+class NoThresholdError(InvalidInput):
+    """A sample with too few non-zero values: the equation of the trimming threshold has no root."""
 
 
 class UnknownArm(RobanditError, KeyError):

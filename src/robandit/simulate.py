@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit.errors import CorruptFile, FileError, InvalidInput, InvalidReward, NewerFile
+from robandit.errors import CorruptFile, FileError, InvalidInput, InvalidReward, KernelError, NewerFile
 from robandit.files import write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
@@ -295,6 +295,8 @@ def _check_policies(policies: tuple[Any, ...]) -> None:
             raise InvalidInput(f"{policy!r} is not a policy{hint}")
         if policies.count(policy) > 1:
             raise InvalidInput(f"{policy!r} is given twice: on common random numbers it would only repeat itself")
+        if [p.name for p in policies].count(policy.name) > 1:
+            raise InvalidInput(f"two policies are named {policy.name!r}: give one class another label")
 
 
 def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
@@ -303,11 +305,12 @@ def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
     elif not isinstance(wanted, Iterable):
         raise InvalidInput(f"checkpoints = {wanted!r} must be a list of times, such as [100, 1000]")
     else:
+        wanted = list(wanted)
         for mark in wanted:
             _check_whole("a checkpoint", mark, 1)
             if mark > horizon:
                 raise InvalidInput(f"checkpoint {mark} lies beyond the horizon {horizon}: leave it out or play longer")
-        marks = np.unique(np.array(list(wanted), dtype=np.int64))
+        marks = np.unique(np.array(wanted, dtype=np.int64))
     return np.union1d(marks, np.array([horizon], dtype=np.int64))
 
 
@@ -318,14 +321,14 @@ def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[.
     k = problem.arms
     args = (
         policy.params(),
-        policy.init(k, horizon),
+        policy.start(k, horizon, np.zeros(4, dtype=np.uint64)),
         problem.tabulate(),
         np.zeros((k, 4), dtype=np.uint64),
         np.zeros(k),
         np.zeros(1, dtype=np.int64),
         np.zeros(1),
         np.zeros(k, dtype=np.int64),
-        np.zeros(2),
+        np.zeros(3),
         0,
         horizon,
     )
@@ -337,10 +340,8 @@ def _replicate(result: Result, play: Callable[..., int], i: int, r: int, stop: t
     policy, problem, horizon = result.policies[i], result.problem, result.horizon
     words = streams(np.random.SeedSequence(result.seed, spawn_key=(r,)), problem.arms + 1)
     params = policy.params()
-    state = policy.init(problem.arms, horizon)
-    if "rng" in state._fields:
-        state.rng[:] = words[0]
-    refused = np.array([0.0, -1.0])
+    state = policy.start(problem.arms, horizon, words[0])
+    refused = np.zeros(3)
     fixed = (
         problem.tabulate(),
         np.ascontiguousarray(words[1:]),
@@ -357,15 +358,20 @@ def _replicate(result: Result, play: Callable[..., int], i: int, r: int, stop: t
         end = min(t + CHUNK, horizon)
         t = play(*flat((params, state, *fixed, t, end)))
         done[job] = t
-        if refused[1] >= 0:
-            arm = int(refused[1])
-            raise InvalidReward(
-                f"{problem.laws[arm]!r} (arm {arm}) drew {refused[0]:g}, beyond +-{loops.LARGEST_REWARD:g}: "
-                "rewards are squared; scale the problem down"
-            )
+        if refused[0] > 0.0:
+            raise _refusal(policy, problem, int(refused[1]), float(refused[2]), in_play=refused[0] == 2.0)
         if t < end:
             state = policy.grow(state)
     return time.thread_time() - start
+
+
+def _refusal(policy: Policy, problem: Problem, arm: int, reward: float, *, in_play: bool) -> Exception:
+    if not in_play:
+        return KernelError(f"{policy!r} chose arm {arm}, but arms are 0 to {problem.arms - 1}: its select() is wrong")
+    return InvalidReward(
+        f"{problem.laws[arm]!r} (arm {arm}) drew {reward:g}, beyond +-{loops.LARGEST_REWARD:g}: rewards are squared; scale "
+        "the problem down"
+    )
 
 
 def _bootstrap_mean(values: Floats) -> tuple[float, float]:

@@ -34,14 +34,14 @@ def test_compare_prints_every_policy_and_where_the_report_is(compared):
 def test_the_report_needs_nothing_else(compared):
     _, page = compared
 
-    class Collector(HTMLParser):
-        found: list = []
+    found = []
 
+    class Collector(HTMLParser):
         def handle_starttag(self, tag, attrs):
-            self.found += [v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#")]
+            found.extend(v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#"))
 
     Collector().feed(page)
-    assert Collector.found == []
+    assert found == []
     assert "@import" not in page
     assert "url(http" not in page
     assert page.count("<svg") == 1
@@ -70,7 +70,10 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--out", "missing/report.html"], 1, "missing does not exist"),
         (["compare", "--horizon", "many"], 2, "many"),
         (["compare", "--colour", "red"], 2, "--colour"),
+        (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
+        (["estimators", "coverage", "--trials", "1"], 1, "trials = 1"),
+        (["estimators", "coverage", "--out", "missing"], 1, "missing is not a folder"),
     ],
 )
 def test_wrong_words_are_refused_by_name(words, code, says, tmp_path):

@@ -16,15 +16,26 @@ def test_the_readme_runs(tmp_path):
     assert snippets
     script = tmp_path / "readme.py"
     script.write_text("\n".join(snippets).replace("replications=200", "replications=4"))
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "AdaR-UCB" in done.stdout
     assert {f.name for f in tmp_path.iterdir()} >= {"bandit.bin", "result.parquet"}
 
 
+def test_the_readme_shows_what_commands_print():
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
+    assert any("AdaR-UCB / full-scan UCB1" in block for block in blocks), "the figures of make bench are missing"
+    assert any("ns/pull" in block for block in blocks), "the table of make demo is missing"
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_run(path, tmp_path):
-    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -264,7 +264,7 @@ def test_what_a_policy_lacks_is_said():
         pass
 
     refused(lambda: Nothing().init(2, None), "Nothing has no init(self, arms, horizon)")
-    refused(lambda: Nothing.select(None, None), "no select(p, s)")
+    refused(lambda: Nothing().hooks("select"), "Nothing has no select: write it as a static method, select(p, s)")
     refused(lambda: Nothing().hooks("update"), "Nothing has no update")
     refused(lambda: Nothing().grow(None), "Nothing says that its state is full")
     assert Nothing().params()._fields == ("nothing",)

@@ -13,6 +13,7 @@ def main() -> None:
 
     from robandit import __version__
     from robandit.cli.compare import compare
+    from robandit.cli.estimators import coverage
     from robandit.cli.precompile import precompile
     from robandit.errors import RobanditError
 
@@ -24,6 +25,9 @@ def main() -> None:
     )
     app.command(compare)
     app.command(precompile)
+    estimators = cyclopts.App(name="estimators", help="Robust means and their confidence bounds.")
+    estimators.command(coverage)
+    app.command(estimators)
     try:
         app(exit_on_error=False)
     except cyclopts.CycloptsError:  # already printed, with the usage

@@ -36,15 +36,17 @@ def compare(
 
     from robandit import problems
     from robandit.errors import FileError
-    from robandit.policies import UCB1, AdaRUCB
+    from robandit.policies import AdaRUCB, all_policies
     from robandit.report.page import write_page
     from robandit.report.table import leaderboard
     from robandit.simulate import simulate
 
     if not out.absolute().parent.is_dir():
         raise FileError(f"{out} cannot be written: the folder {out.absolute().parent} does not exist; make it first")
+    if out.is_dir():
+        raise FileError(f"{out} cannot be written: it is a folder; name a file in it")
     problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
-    policies = [AdaRUCB(), AdaRUCB(bonus="tight"), UCB1()]
+    policies = [*all_policies(), AdaRUCB(bonus="tight")]
     result = simulate(policies, problem, horizon, replications, seed, threads=threads)
     Console().print(leaderboard(result))
     write_page(result, out, command=f"robandit compare --horizon {horizon} --replications {replications} --seed {seed}")

@@ -72,6 +72,15 @@ def _explained(message: str) -> str:
     where = f" (at: {lines[carets[0] - 1].strip()})" if carets and carets[0] > 0 else ""
     if any(sign in message for sign in _ALLOCATION):
         return f"a hook allocates memory (an array, a list, np.median, ...) while it runs{where}; allocate in init() and reuse it"
+    unknown = re.search(r"Unknown attribute '(\w+)' of type Record_(\w+)", message)
+    if unknown:
+        name, record = unknown.groups()
+        way = (
+            "declare it as an annotated field of the policy, name: float = ..."
+            if record == "p"
+            else "add it to the state"
+        )
+        return f"{record} has no {name}{where}; {way}"
     reasons = [line for line in lines if line.strip() and not line.startswith("Failed in nopython")]
     return f"{reasons[0] if reasons else message}{where}. Numba says:\n{message}"
 

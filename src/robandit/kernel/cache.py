@@ -128,6 +128,9 @@ def _write_whole(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # others may read what we compiled; mkstemp would not let them
         os.utime(temporary, (1e9, 1e9))  # older Numbas look at the date: the same text, written again, is no news
         os.replace(temporary, path)
     except PermissionError:  # on Windows: another process reads the file, which it has just written
@@ -149,7 +152,7 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
     numba: Any = import_module("numba")
     dispatcher = getattr(module, entry)
     if numba.config.DISABLE_JIT:
-        return dispatcher  # a plain function, for debuggers
+        return _quietly(dispatcher)  # a plain function, for debuggers
     types = tuple(numba.typeof(a) for a in args)
     with _lock:
         # One kernel, one signature; a call with other types is an error, not a second compilation.
@@ -172,6 +175,17 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
             _seal(seal, name)
         dispatcher.disable_compile()
         return dispatcher
+
+
+def _quietly(function: Any) -> Any:
+    """Random numbers let 64-bit words overflow, as they must; NumPy would warn where compiled code does not."""
+    import numpy
+
+    def quiet(*args: Any) -> Any:
+        with numpy.errstate(over="ignore"):
+            return function(*args)
+
+    return quiet
 
 
 def _seal(seal: Path, name: str) -> None:

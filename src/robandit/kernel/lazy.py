@@ -3,7 +3,7 @@
 The index of an arm that is not pulled changes only because a common level (log t) grows, and it changes smoothly. So each arm keeps
 a straight line that its index stays below until a known level. While the leader's exact index is above all lines, nobody else is
 looked at; when it is not, only arms whose line reaches the best exact value are evaluated. An arm that is skipped
- has index <= line < best, so it is not an arg-max; ``>=`` in the test lets exact ties be seen.
+has index <= line < best, so it is not an arg-max; ``>=`` in the test lets exact ties be seen.
 
 Lines, not constants: indices rise together, and a constant that bounds the future of an arm close behind the best exceeds the
 best's present at once. (Per round at 100 arms played almost uniformly: 4.1 evaluations with constants over one common window,

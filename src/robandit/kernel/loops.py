@@ -10,7 +10,7 @@ from typing import Any
 
 from robandit.kernel.types import Floats, Ints, UInts
 
-__all__ = ["LARGEST_REWARD", "ask", "describe", "forget", "issue", "late", "never_full", "play", "take_nothing", "tell"]
+__all__ = ["LARGEST_REWARD", "ask", "describe", "forget", "issue", "late", "play", "tell"]
 
 LARGEST_REWARD = 1e150
 """Rewards are squared and the squares added up, so their size is bounded by the square root of the largest double."""
@@ -38,8 +38,8 @@ def play(
 ) -> int:
     """Pull from time ``t`` until ``stop``; returns the time reached.
 
-    ``regret[j]`` becomes the pseudo-regret at time ``marks[j]``. It returns early when the state must grow, and when a reward is
-    not usable, which is then in ``refused`` with its arm.
+    ``regret[j]`` becomes the pseudo-regret at time ``marks[j]``. It returns early when the state must grow, and when an arm or a
+    reward is not usable: then ``refused`` holds 1 (the arm does not exist) or 2 (the reward), the arm and the reward.
     """
     j = 0
     while j < marks.shape[0] and marks[j] <= t:
@@ -47,12 +47,17 @@ def play(
     while t < stop:
         if full(p, s):
             return t
-        arm = select(p, s)
+        arm = int(select(p, s))
+        if arm < 0 or arm >= gaps.shape[0]:
+            refused[0] = 1.0
+            refused[1] = arm
+            return t
         mark = take(p, s, arm)
         reward = draw(table.code, table.par, table.start, table.pool, arm, streams[arm])
         if not abs(reward) <= LARGEST_REWARD:
-            refused[0] = reward
+            refused[0] = 2.0
             refused[1] = arm
+            refused[2] = reward
             return t
         update(p, s, arm, reward, mark)
         pulls[arm] += 1
@@ -68,7 +73,7 @@ def play(
 
 def ask(select: Hook, p: Any, s: Any) -> int:
     """The arm to pull now."""
-    return select(p, s)
+    return int(select(p, s))
 
 
 def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float) -> bool:

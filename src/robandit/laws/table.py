@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
 
@@ -157,6 +158,7 @@ def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
         out[i] = draw(code, par, start, pool, arm, rng)
 
 
+@out_of_line
 def draw_other(kind: int, a: float, b: float, row: Floats, pool: Floats, rng: UInts) -> float:
     """The base variables that are not among the hottest."""
     if kind == BERNOULLI:

@@ -7,3 +7,9 @@ from robandit.policies.base import Policy
 from robandit.policies.ucb1 import UCB1
 
 __all__ = ["UCB1", "AdaRUCB", "Policy"]
+
+
+def all_policies() -> list[Policy]:
+    """One of each, with its default parameters."""
+    classes = [globals()[name] for name in __all__]
+    return [cls() for cls in classes if cls is not Policy]

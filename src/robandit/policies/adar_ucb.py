@@ -194,6 +194,10 @@ class AdaRUCB(Policy):
             raise InvalidInput(f"AdaRUCB: bonus = {self.bonus!r} must be 'paper', 'tight' or a number > 0")
         check_number("AdaRUCB", "var_factor", self.var_factor, least=0.0)
         check_number("AdaRUCB", "delta_exp", self.delta_exp, above=0.0)
+        if self.c * self.delta_exp > 1e4:
+            raise InvalidInput(
+                f"AdaRUCB: c * delta_exp = {self.c * self.delta_exp:g} must be at most 1e4: each arm stores 37 times as many values"
+            )
         if self.solver not in ("exact", "doubling"):
             raise InvalidInput(f"AdaRUCB: solver = {self.solver!r} must be 'exact' or 'doubling'")
         if self.tie not in ("fewest", "lowest"):

@@ -3,12 +3,14 @@
 A subclass declares its parameters as annotated fields (keyword-only, stored as given) and writes
 
 - ``init(self, arms, horizon)``: a NamedTuple of NumPy arrays, the state; ``horizon`` is None in a live bandit. A field
-  ``rng`` of four ``uint64`` is seeded for it and is its own random stream;
+  ``rng`` of four ``uint64`` is seeded for it and is its own random stream, for `robandit.kernel.random.uniform(s.rng)` and
+  its siblings;
 - ``select(p, s)``: the arm to pull. It may change caches and ``rng`` only: asking never learns;
 - ``update(p, s, arm, reward)``: learn from a reward;
 
-the last two as static methods in the subset of Python that Numba compiles, without allocating. ``p`` holds the numeric parameters
-by name (see `Policy.params`). That is all for most policies. The rest is optional:
+the last two as static methods in the subset of Python that Numba compiles, without allocating. Compiled code does not check
+indices: one outside an array reads or writes other memory. ``p`` holds the numeric parameters by name (see
+`Policy.params`). That is all for most policies. The rest is optional:
 
 - ``take(p, s, arm)``: a pull is made, its reward is not there yet. Returns a number, the mark, which comes back as fifth argument
   of ``update`` even if rewards arrive late and out of order. For a policy with ``weighted = True`` it is the
@@ -34,6 +36,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.kernel import loops
+from robandit.kernel.types import UInts
 
 __all__ = ["Policy", "check_number"]
 
@@ -49,6 +52,8 @@ class Policy:
     """The name that people read; the class name unless set."""
     weighted: ClassVar[bool] = False
     """Whether updates are weighted by the probability of the decision, so that a reward without a decision is refused."""
+    uses_rewards: ClassVar[bool] = True
+    """False for a policy whose choices do not depend on rewards, such as one that plays arms in turn."""
     columns: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -72,12 +77,16 @@ class Policy:
         """Make the state of a new run: a NamedTuple of arrays."""
         raise InvalidInput(f"{type(self).__name__} has no init(self, arms, horizon): a policy makes its own state")
 
-    @staticmethod
-    def select(p: Any, s: Any) -> int:
-        """Choose the arm to pull."""
-        raise InvalidInput("the policy has no select(p, s): a policy chooses an arm")
+    def start(self, arms: int, horizon: int | None, stream: UInts) -> Any:
+        """The state of a new run, checked, with its random stream in place."""
+        state = self.init(arms, horizon)
+        check_state(type(self).__name__, state)
+        if "rng" in state._fields:
+            state.rng[:] = stream
+        return state
 
-    # Written with four or five parameters, which Python's types cannot say; `hooks` evens it out.
+    # select(p, s), and update(p, s, arm, reward) with or without a mark, which Python's types cannot say; `hooks` evens it out.
+    select: ClassVar[Any]
     update: ClassVar[Any]
     take = staticmethod(loops.take_nothing)
     expire = staticmethod(loops.expire_nothing)
@@ -106,7 +115,9 @@ class Policy:
         ('UCB1', 'UCB1(scale=2.0)')
         """
         changed = [
-            f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if getattr(self, f.name) != f.default
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in dataclasses.fields(self)
+            if getattr(self, f.name) != f.default
         ]
         return f"{self.label}({', '.join(changed)})" if changed else self.label
 
@@ -157,13 +168,53 @@ class Policy:
         return tuple(_hook(cls, name) for name in names)
 
 
+_SIGNATURES = {
+    "select": ("p, s",),
+    "update": ("p, s, arm, reward", "p, s, arm, reward, mark"),
+    "take": ("p, s, arm",),
+    "expire": ("p, s, arm, mark",),
+    "full": ("p, s",),
+    "estimate": ("p, s, arm, out",),
+}
+
+
 def _hook(cls: type[Policy], name: str) -> Any:
     hook = getattr(cls, name, None)
+    wanted = " or ".join(f"{name}({signature})" for signature in _SIGNATURES[name])
     if hook is None:
-        raise InvalidInput(f"{cls.__name__} has no {name}: write it as a static method, {name}(p, s, ...)")
-    if name == "update" and len(inspect.signature(hook).parameters) == 4:
-        return partial(loops.without_mark, hook)
-    return hook
+        raise InvalidInput(f"{cls.__name__} has no {name}: write it as a static method, {wanted}")
+    given = inspect.signature(hook)
+    if not isinstance(inspect.getattr_static(cls, name), staticmethod):
+        raise InvalidInput(
+            f"{name}{given} of {cls.__name__} is not static: put @staticmethod above it, and write {wanted}"
+        )
+    count = len(given.parameters)
+    if count not in {len(signature.split(",")) for signature in _SIGNATURES[name]}:
+        raise InvalidInput(f"{name}{given} of {cls.__name__} has {count} parameters: write {wanted}")
+    return partial(loops.without_mark, hook) if name == "update" and count == 4 else hook
+
+
+def check_state(owner: str, state: Any) -> None:
+    """Raise `InvalidInput` unless this is what compiled hooks can work on and a file can hold."""
+    if not isinstance(state, tuple) or not getattr(state, "_fields", ()):
+        raise InvalidInput(f"init of {owner} returned {type(state).__name__}: it must be a NamedTuple of NumPy arrays")
+    arrays = list(state)
+    for name, array in zip(cast(Any, state)._fields, arrays, strict=True):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+            kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise InvalidInput(
+                f"the state of {owner} has {name} = {kind}: it must be an array of numbers; one number is an array of 1"
+            )
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise InvalidInput(f"the state of {owner} has a {name} that is not contiguous or not writable: use .copy()")
+        if sum(np.may_share_memory(array, other) for other in arrays) > 1 and array.size:
+            raise InvalidInput(
+                f"the state of {owner} has a {name} that shares its memory with another field: use .copy()"
+            )
+        if name == "rng" and (array.dtype != np.uint64 or array.shape != (4,)):
+            raise InvalidInput(
+                f"the state of {owner} has rng = {array.dtype}{array.shape}: it must be np.zeros(4, dtype=np.uint64)"
+            )
 
 
 @cache

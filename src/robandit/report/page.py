@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 from importlib.metadata import version
 from typing import Any
@@ -78,6 +79,8 @@ def _page(result: Result, command: str) -> str:
 
 def _caution(rows: list[dict[str, Any]]) -> str:
     """Whose mean could be the lowest too, for all that these replications can tell."""
+    if any(math.isnan(row["mean_low"]) for row in rows):
+        return "One replication: how far it is from the mean cannot be said."
     rivals = [row["policy"] for row in rows[1:] if not row["mean_low"] > rows[0]["mean_high"]]
     if not rivals:
         return "The 95 % interval of its mean lies below all others."
@@ -85,7 +88,9 @@ def _caution(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    return html.escape(value) if isinstance(value, str) else f"{value:,.0f}"
+    if isinstance(value, str):
+        return html.escape(value)
+    return "–" if math.isnan(value) else f"{value:,.0f}"
 
 
 def _curves(result: Result) -> str:

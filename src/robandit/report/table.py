@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from robandit.simulate import Result
@@ -34,5 +35,6 @@ def leaderboard(result: Result) -> Table:
     for row in result.summary().sort("mean").iter_rows(named=True):
         pulls = result.regret.shape[1] * result.horizon
         numbers = [f"{row[c]:,.0f}" for c in ("mean", "median", "q95", "worst")]
-        table.add_row(row["policy"], *numbers, f"{speed[row['policy']] / pulls * 1e9:.0f}")
+        seconds = speed[row["policy"]]
+        table.add_row(row["policy"], *numbers, "–" if math.isnan(seconds) else f"{seconds / pulls * 1e9:.0f}")
     return table

@@ -1,0 +1,120 @@
+"""The likelihood upper bound of a mean whose samples lie below a known M.
+
+It is the largest mean that a law on (-inf, M] can have while its Kullback-Leibler distance from the sample stays within C,
+written as one convex problem: ``U = min over l >= M of l - exp(-C + mean_j log(l - z_j))``. Every l gives an upper bound of U,
+so an inexact minimum errs on the safe side, and only in second order.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats
+
+__all__ = ["row_bounds"]
+
+FACTORS = 16  # in one product: 1 - z/l is in [1e-16, 2] here, so 16 of them stay in range
+LOWEST = -37.0  # log(l - 1) is searched in this range: l from 1 + 1e-16, where nothing is lost against l = 1,
+HIGHEST = 37.0  # to 1e16; the minimum is near sqrt(variance / 2 C) in units of M
+STEPS = 100
+CLOSE = 1e-9  # in log(l - 1): an error of 1e-18 in the bound
+
+
+def row_bounds(z: Floats, largest: Floats, exponent: float) -> Floats:
+    """The bound of each row of values in [-largest, largest], with C = ``exponent``."""
+    out = np.empty(len(z))
+    _kernel()(np.ascontiguousarray(z / largest[:, None]), exponent, out)
+    return out * largest
+
+
+@cache
+def _kernel() -> Any:
+    from robandit.kernel import compiled
+
+    return compiled(bound_rows, label="the likelihood bound", args=(np.zeros((1, 1)), 1.0, np.zeros(1)))
+
+
+def bound_rows(z: Floats, exponent: float, out: Floats) -> None:
+    """The bound of each row of values in [-1, 1]."""
+    for row in range(z.shape[0]):
+        out[row] = bound(z[row], exponent)
+
+
+@out_of_line
+def bound(z: Floats, exponent: float) -> float:
+    """Find where the derivative changes sign, by false position with halved ends (Illinois), in log(l - 1)."""
+    low = LOWEST
+    high = HIGHEST
+    at_low = tilt(z, exponent, 1.0 + math.exp(low))
+    if at_low <= 0.0:
+        return value_at(z, exponent, 1.0)
+    at_high = tilt(z, exponent, 1.0 + math.exp(high))
+    kept = 0
+    for step in range(STEPS):
+        if high - low <= CLOSE:
+            break
+        new = 0.5 * (low + high)
+        if step >= 4:  # halved first: far out the derivative is flat, and a secant of no use
+            new = low + (high - low) * at_low / (at_low - at_high)
+            if not low < new < high:
+                new = 0.5 * (low + high)
+        at_new = tilt(z, exponent, 1.0 + math.exp(new))
+        if abs(at_new) < 1e-14:
+            low = new
+            break
+        if at_new > 0.0:
+            low = new
+            at_low = at_new
+            if kept == 1:
+                at_high *= 0.5
+            kept = 1
+        else:
+            high = new
+            at_high = at_new
+            if kept == -1:
+                at_low *= 0.5
+            kept = -1
+    return min(value_at(z, exponent, 1.0 + math.exp(low)), value_at(z, exponent, 1.0 + math.exp(high)))
+
+
+@out_of_line
+def value_at(z: Floats, exponent: float, bound_l: float) -> float:
+    """l - exp(-C + mean log(l - z)), written so that l does not cancel."""
+    return -bound_l * math.expm1(mean_log(z, 1.0 / bound_l) - exponent)
+
+
+@out_of_line
+def tilt(z: Floats, exponent: float, bound_l: float) -> float:
+    """Positive below the minimum, negative above: the logarithm of exp(-C + mean log(l - z)) mean 1/(l - z)."""
+    inverse = 1.0 / bound_l
+    n = z.shape[0]
+    total = 0.0
+    for j in range(n):
+        total += 1.0 / (1.0 - z[j] * inverse)
+    return mean_log(z, inverse) + math.log(total / n) - exponent
+
+
+def mean_log(z: Floats, inverse: float) -> float:
+    """The mean of log(1 - z/l); minus infinity where some z = l."""
+    n = z.shape[0]
+    out = 0.0
+    i = 0
+    while i + FACTORS <= n:
+        product = 1.0
+        for j in range(i, i + FACTORS):
+            product *= 1.0 - z[j] * inverse
+        if product <= 0.0:
+            return -math.inf
+        out += math.log(product)
+        i += FACTORS
+    for j in range(i, n):
+        if z[j] * inverse >= 1.0:
+            return -math.inf
+        out += math.log1p(-z[j] * inverse)
+    mean: float = out / n
+    return mean

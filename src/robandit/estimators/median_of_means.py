@@ -1,0 +1,119 @@
+"""The median of means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robandit.errors import InvalidInput
+from robandit.estimators.estimate import (
+    Estimate,
+    check_delta,
+    check_order,
+    check_positive,
+    refuse_non_finite,
+    rows,
+    shaped,
+)
+from robandit.estimators.moments import row_means, row_medians
+
+__all__ = ["median_of_means", "median_of_means_blocks", "median_of_means_width"]
+
+
+def median_of_means(
+    x: ArrayLike, *, delta: float, eps: float | None = None, v: float | None = None, axis: int = -1
+) -> Estimate:
+    """The median of the means of equal blocks: simple, fast, invariant to shift and scale.
+
+    Use it for a value when little is known and n is large (it only needs a delta), and for bounds when a centred moment is known.
+    Its constants are large: where a variance bound is known `catoni_mean` is several times narrower. Its value is pulled towards
+    the median of the block means, so it is biased for skewed laws and small blocks.
+
+    Parameters
+    ----------
+    x
+        The sample in an order that does not depend on its values, or a batch along ``axis``. Blocks are consecutive; up to
+        k - 1 last values, which fill no block, are not used.
+    delta
+        The bounds hold with probability at least 1 - delta. It sets the number of blocks, with or without bounds.
+    eps, v
+        E|x - mean|^(1+eps) <= v with 0 < eps <= 1. Both, or none: then there are no bounds.
+    axis
+        Where the values of one sample lie.
+
+    Returns
+    -------
+    An `Estimate`. Without eps and v its bounds are infinite and its delta None.
+
+    Guarantee
+    ---------
+    With D = log(e^(1/8) 2/delta) there are k = floor(min(8 D, n/2)) blocks, at least one, and
+    |value - mean| <= (12 v)^(1/(1+eps)) (16 D / n)^(eps/(1+eps)) with probability at least 1 - delta: Lemma 2 of the paper on both
+    sides with half of delta each. Its proof needs all floor(8 D) blocks of two values or more. With fewer values than that the
+    formula can fail (two samples of a law with rare large values, delta = 1e-4), so the bounds are infinite then and ``assumed``
+    says how many values are missing; `median_of_means_width` still gives the formula. Must know eps and v.
+
+    Examples
+    --------
+    >>> from robandit.estimators import median_of_means
+    >>> median_of_means([0.3, -1.2, 2.5, 0.1, -4, 1.1, 0.7, 3.3], delta=0.02).value
+    0.425
+
+    References
+    ----------
+    S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013. The method is
+    A. Nemirovsky, D. Yudin, Problem complexity and method efficiency in optimization, 1983.
+    """
+    delta = check_delta(delta)
+    if (eps is None) != (v is None):
+        raise InvalidInput(f"eps = {eps!r} and v = {v!r}: give both for bounds, or none of them for the value alone")
+    width = math.inf
+    assumed = "nothing: a value without bounds (give eps and v for bounds)"
+    matrix, shape = rows(x, axis, check=False)
+    count, n = matrix.shape
+    if eps is not None and v is not None:
+        eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
+        needed = 2 * median_of_means_blocks(2**62, delta)
+        if n >= needed:
+            width = median_of_means_width(n, eps=eps, v=v, delta=delta)
+            assumed = f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
+        else:
+            assumed = f"no bounds: Lemma 2 needs n >= {needed} at this delta, and there are {n} values"
+    k = median_of_means_blocks(n, delta)
+    used = k * (n // k)
+    blocks = np.ascontiguousarray(matrix[:, :used]).reshape(count * k, n // k)
+    means = row_means(blocks)
+    # A NaN or infinity stays one in its block's mean; only values that are in no block must be looked at.
+    if not (np.isfinite(means).all() and np.isfinite(matrix[:, used:]).all()):
+        refuse_non_finite(matrix)
+    value = row_medians(means.reshape(count, k))
+    return Estimate(
+        value=shaped(value, shape),
+        lower=shaped(value - width, shape),
+        upper=shaped(value + width, shape),
+        delta=None if eps is None else delta,
+        assumed=assumed,
+        n=n,
+    )
+
+
+def median_of_means_blocks(n: int, delta: float) -> int:
+    """The number of blocks for n values: floor(min(8 log(e^(1/8) 2/delta), n/2)), at least 1.
+
+    >>> median_of_means_blocks(8, 0.02), median_of_means_blocks(1000, 0.02)
+    (4, 37)
+    """
+    return max(1, min(math.floor(1.0 + 8.0 * math.log(2.0 / delta)), n // 2))
+
+
+def median_of_means_width(n: int, *, eps: float, v: float, delta: float) -> float:
+    """The formula of the two-sided bound: (12 v)^(1/(1+eps)) (16 log(e^(1/8) 2/delta) / n)^(eps/(1+eps)).
+
+    >>> round(median_of_means_width(8, eps=0.5, v=2.0, delta=0.02), 9)
+    17.59718022
+    """
+    eps, v, delta = check_order("eps", eps, 0.0, 1.0), check_positive("v", v), check_delta(delta)
+    root = 1.0 / (1.0 + eps)
+    return float(12.0**root * v**root * (16.0 * (0.125 + math.log(2.0 / delta)) / n) ** (eps * root))

@@ -1,0 +1,66 @@
+"""Means, medians and standard deviations of rows that hold from 1e-300 to 1e300.
+
+Squares overflow beyond 1e154, and a sum of doubles near the largest one does too. Each function takes the plain way first and
+repeats only the rows that need it, multiplied by a power of two, which changes no digit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robandit.kernel.types import Floats
+
+__all__ = ["exponents", "row_means", "row_medians", "row_sds", "trimmed"]
+
+_SUMMABLE = 2.0**-64  # times the largest double, 2^64 of them can be added
+
+
+def exponents(matrix: Floats) -> Floats:
+    """Per row, k with 2^k just above the largest size, as a column; 0 where squares are safe, and for rows of zeros."""
+    largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))
+    power = np.frexp(largest)[1]
+    return np.where((largest > 1e-130) & (largest < 1e130), 0, power)[:, None]
+
+
+def row_means(matrix: Floats) -> Floats:
+    """The mean of each row; NaN or infinite only where the row is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means: Floats = matrix.mean(axis=1)
+    bad = ~np.isfinite(means)
+    if bad.any():
+        with np.errstate(invalid="ignore"):
+            means[bad] = (matrix[bad] * _SUMMABLE).mean(axis=1) / _SUMMABLE
+    return means
+
+
+def row_medians(matrix: Floats) -> Floats:
+    """The median of each row: the mean of the two middle values for an even count."""
+    n = matrix.shape[1]
+    low, high = (n - 1) // 2, n // 2
+    part = np.partition(matrix, (low, high), axis=1)
+    return row_means(np.ascontiguousarray(part[:, low : high + 1]))
+
+
+def row_sds(matrix: Floats, means: Floats) -> Floats:
+    """The standard deviation (n - 1) of each row about its mean, which is given.
+
+    In two passes: the mean is subtracted before squaring, and what its rounding left over is taken out again.
+    """
+    k = exponents(matrix)
+    n = matrix.shape[1]
+    if k.any():
+        off = np.ldexp(matrix, -k) - np.ldexp(means[:, None], -k)
+    else:
+        off = matrix - means[:, None]
+    # Deviations may be far smaller than the values they come from: 1e-200 about a mean of 1.
+    small = np.where(k == 0, exponents(off), 0)
+    if small.any():
+        off = np.ldexp(off, -small)
+    squares = np.square(off).sum(axis=1) - np.square(off.sum(axis=1)) / n
+    sds: Floats = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (n - 1)), (k + small)[:, 0])
+    return sds
+
+
+def trimmed(matrix: Floats, thresholds: Floats) -> Floats:
+    """The samples with those above their row's threshold set to zero."""
+    return np.where(np.abs(matrix) <= thresholds[:, None], matrix, 0.0)

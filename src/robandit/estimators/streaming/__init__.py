@@ -1,0 +1,18 @@
+"""Robust means of streams: bounded memory, any delta asked for later, shards merged, state as JSON.
+
+============== ================================== ==========================================================
+accumulator    the one-shot function              what is exact
+============== ================================== ==========================================================
+TrimmedMean    adaptive_trimmed_mean              everything, whatever the order, the split and the merges
+MedianOfMeans  median_of_means                    up to rounding while blocks hold one value; then where blocks begin
+Catoni         catoni_mean                        up to an error that is computed and added to the interval
+============== ================================== ==========================================================
+"""
+
+from __future__ import annotations
+
+from robandit.estimators.streaming.catoni import Catoni
+from robandit.estimators.streaming.median_of_means import MedianOfMeans
+from robandit.estimators.streaming.trimmed_mean import TrimmedMean
+
+__all__ = ["Catoni", "MedianOfMeans", "TrimmedMean"]

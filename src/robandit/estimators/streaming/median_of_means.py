@@ -1,0 +1,256 @@
+"""The median of means of a stream: equal blocks that are paired when there are too many.
+
+**What is kept.** Means of blocks of s = 2^h consecutive values, between B and 2 B of them once n >= B; when the 2 B-th is
+complete, neighbours are paired and s doubles. The fewer than s values after the last complete block are kept as a binary
+counter: at most one block of each size 2^0, 2^1, ..., s/2. So every number stored is a mean of pairwise means, whose
+rounding grows with log2 n only.
+
+**Merging** brings both to the larger s, adds the two counters with carries, and puts the blocks side by side. No value is
+lost, every block still holds exactly s values, and which values share a block never depends on the values.
+
+**Why the bound holds with other blocks.** For delta the theorem wants k blocks of N = floor(n/k) values. Here block i ends
+at the multiple of s at or below i N, so it is a union of stored blocks and holds at least N' = s floor(N/s) = s floor(n /
+(k s)) values. As n >= k s (there are at least B >= k blocks), floor(y) > y/2 gives N' > n/(2 k), which is all that the
+proof uses: each block mean is within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean but for probability 1/4, hence more
+than half of k >= 8 log(2/delta) independent blocks are, on either side, but for probability delta/2; and 1/N' < 2 k/n <= 16
+log(e^(1/8) 2/delta)/n is the printed width. Blocks need not be equally large for this, only independent and not smaller
+than N'.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from robandit.errors import InvalidInput
+from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive
+from robandit.estimators.median_of_means import median_of_means_blocks, median_of_means_width
+from robandit.estimators.streaming.accumulator import Accumulator, Saved, check_asked
+from robandit.kernel.types import Floats, Ints
+
+__all__ = ["MedianOfMeans"]
+
+FINER = 16  # B over the largest number of blocks: ends of blocks move by less than N/16
+
+MANY = 2**62  # values: as many as there ever are
+
+# Counts.
+N = 0
+LEVEL = 1  # log2 of the size of a block
+STORED = 2
+COUNTS = 3
+
+
+class MedianOfMeans(Accumulator):
+    """The median of the means of many blocks: the streaming form of `median_of_means`.
+
+    Use it for any law with finite moment of order 1 + eps about its mean: both sides, no symmetry, nothing assumed about
+    the sign. Not where a sharp value matters more than a safe one: its width has larger constants than Catoni's.
+
+    The value equals the one-shot function's, up to rounding, whenever the size s of the stored blocks divides N =
+    floor(n/k): always while n < 2 B (then s = 1). Otherwise each block begins and ends up to s - 1 < N/16 values earlier.
+    The bounds are valid in any case: the top of this file proves it. Shards whose sizes are multiples of the final s merge
+    into exactly the one stream's blocks; others into blocks of other values, just as good.
+
+    Memory: at most 2 B + 64 doubles, B = 16 floor(1 + 8 log(2/delta_min)): 3632, and 57 KiB, by default.
+
+    Parameters
+    ----------
+    delta_min
+        The smallest delta that can be asked for.
+
+    Guarantee
+    ---------
+    For independent values with E|X - mean|^(1+eps) <= v, eps in (0, 1]: with probability at least 1 - delta the mean is within
+    (12 v)^(1/(1+eps)) (16 log(e^(1/8) 2/delta) / n)^(eps/(1+eps)) of the value (Lemma 2 on both sides), if there are at least
+    two values for each of floor(8 log(e^(1/8) 2/delta)) blocks; with fewer both sides are infinite. Must know: eps and v;
+    without them there is a value but no bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robandit.estimators.streaming import MedianOfMeans
+    >>> mean = MedianOfMeans()
+    >>> mean.update_many(np.arange(3000.0) % 7.0)
+    >>> estimate = mean.estimate(0.05, eps=1.0, v=4.0)
+    >>> round(estimate.value, 6), round(estimate.upper - estimate.value, 6)
+    (3.0, 0.988106)
+
+    References
+    ----------
+    S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59(11), 2013.
+    """
+
+    settings = ("delta_min",)
+
+    def __init__(self, *, delta_min: float = 1e-12) -> None:
+        """Nothing was taken yet."""
+        self.delta_min = check_delta(delta_min)
+        self._room = 2 * FINER * median_of_means_blocks(MANY, self.delta_min)
+        self._one = np.zeros(1)
+        self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
+        self._slots: Floats = np.zeros(64)
+        self._blocks: Floats = np.zeros(self._room)
+
+    @property
+    def n(self) -> int:
+        """How many values were taken."""
+        return int(self._counts[N])
+
+    def estimate(self, delta: float, *, eps: float | None = None, v: float | None = None) -> Estimate:
+        """The median of means for this delta, and its bounds where eps and v are given; asking changes nothing."""
+        delta = check_asked(self._name, delta, self.delta_min)
+        if (eps is None) != (v is None):
+            raise InvalidInput(
+                f"eps = {eps!r} and v = {v!r}: give both for bounds, or none of them for the value alone"
+            )
+        n = self.n
+        if n == 0:
+            raise InvalidInput("there are no values yet: at least 1 is needed")
+        width = math.inf
+        assumed = "nothing: a value without bounds (give eps and v for bounds)"
+        if eps is not None and v is not None:
+            eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
+            needed = 2 * median_of_means_blocks(MANY, delta)
+            if n >= needed:
+                width = median_of_means_width(n, eps=eps, v=v, delta=delta)
+                assumed = f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
+            else:
+                assumed = f"no bounds: Lemma 2 needs n >= {needed} at this delta, and there are {n} values"
+        k = median_of_means_blocks(n, delta)
+        value = self._median(k, n // k)
+        return Estimate(
+            value=value,
+            lower=value - width,
+            upper=value + width,
+            delta=None if eps is None else delta,
+            assumed=assumed,
+            n=n,
+        )
+
+    def _median(self, k: int, size: int) -> float:
+        """Of k blocks that end at the multiples of the stored size at or below ``size``, 2 ``size``, ..."""
+        level = int(self._counts[LEVEL])
+        blocks = self._blocks[: self._counts[STORED]]
+        means = np.empty(k)
+        big = float(np.abs(blocks).max()) > 1e290  # then a sum of them could overflow
+        for i in range(k):
+            part = blocks[(i * size) >> level : ((i + 1) * size) >> level]
+            means[i] = 2.0**50 * (math.fsum(part * 2.0**-50) / part.size) if big else math.fsum(part) / part.size
+        means.sort()
+        return _middle(float(means[(k - 1) // 2]), float(means[k // 2]))
+
+    def _take(self, values: Floats) -> None:
+        _absorb()(values, self._counts, self._slots, self._blocks)
+
+    def _add(self, other: MedianOfMeans) -> None:
+        if other.n == 0:
+            return
+        level = max(int(self._counts[LEVEL]), int(other._counts[LEVEL]))
+        blocks, rest = self._at(level)
+        more, other_rest = other._at(level)
+        blocks = [*blocks, *more]
+        # Two counters are added like binary numbers.
+        slots: dict[int, float] = {}
+        over: float | None = None
+        for h in range(level):
+            here = [x for x in (rest.get(h), other_rest.get(h), over) if x is not None]
+            over = _middle(here[0], here[1]) if len(here) > 1 else None
+            if len(here) % 2:
+                slots[h] = here[-1]
+        if over is not None:
+            blocks.append(over)
+        while len(blocks) >= self._room:
+            if len(blocks) % 2:
+                slots[level] = blocks.pop()
+            blocks = [_middle(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
+            level += 1
+        self._counts[N] += other.n
+        self._put(level, blocks, slots)
+
+    def _at(self, level: int) -> tuple[list[float], dict[int, float]]:
+        """The blocks of size 2^level, and the rest by the logarithms of their sizes."""
+        h = int(self._counts[LEVEL])
+        blocks = self._blocks[: self._counts[STORED]].tolist()
+        slots = {j: float(self._slots[j]) for j in range(h) if (self.n >> j) & 1}
+        while h < level:
+            if len(blocks) % 2:
+                slots[h] = blocks.pop()
+            blocks = [_middle(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
+            h += 1
+        return blocks, slots
+
+    def _put(self, level: int, blocks: list[float], slots: dict[int, float]) -> None:
+        self._counts[LEVEL] = level
+        self._counts[STORED] = len(blocks)
+        self._blocks[: len(blocks)] = blocks
+        for h, mean in slots.items():
+            self._slots[h] = mean
+
+    def _save(self) -> dict[str, Any]:
+        level = int(self._counts[LEVEL])
+        blocks, slots = self._at(level)
+        return {"n": self.n, "level": level, "blocks": blocks, "rest": [slots[h] for h in sorted(slots)]}
+
+    def _load(self, saved: Saved) -> None:
+        n, level = saved.whole("n"), saved.whole("level", most=62)
+        blocks = saved.numbers("blocks", most=self._room - 1)
+        rest = saved.numbers("rest", most=level)
+        if len(blocks) != n >> level or (level > 0 and len(blocks) < self._room // 2):
+            raise saved.refuse(
+                "blocks", len(blocks), f"floor(n / 2^level) = {n >> level} numbers, at least half of {self._room}"
+            )
+        sizes = [h for h in range(level) if (n >> h) & 1]
+        if len(rest) != len(sizes):
+            raise saved.refuse("rest", len(rest), f"{len(sizes)} numbers, one for each block size in the rest of n")
+        self._counts[N] = n
+        self._put(level, blocks.tolist(), dict(zip(sizes, rest.tolist(), strict=True)))
+
+
+def _middle(a: float, b: float) -> float:
+    """(a + b) / 2, rounded once, without overflow."""
+    total = a + b
+    if abs(total) > 1.7976931348623157e308:
+        return 0.5 * a + 0.5 * b
+    return 0.5 * total
+
+
+@cache
+def _absorb() -> Callable[..., None]:
+    from robandit.kernel import compiled
+
+    floats = np.zeros(1)
+    return compiled(
+        absorb, label="the streaming median of means", args=(floats, np.zeros(1, dtype=np.int64), floats, floats)
+    )
+
+
+def absorb(values: Floats, counts: Ints, slots: Floats, blocks: Floats) -> None:
+    """Each value is a block of size 1; two equal ones become one of twice the size, up to the size of the stored blocks."""
+    n = counts[N]
+    level = counts[LEVEL]
+    stored = counts[STORED]
+    for value in values:
+        mean = value
+        h = 0
+        while h < level and (n >> h) & 1:
+            mean = _middle(slots[h], mean)
+            h += 1
+        n += 1
+        if h < level:
+            slots[h] = mean
+            continue
+        blocks[stored] = mean
+        stored += 1
+        if stored == blocks.shape[0]:
+            stored //= 2
+            for i in range(stored):
+                blocks[i] = _middle(blocks[2 * i], blocks[2 * i + 1])
+            level += 1
+    counts[N] = n
+    counts[LEVEL] = level
+    counts[STORED] = stored

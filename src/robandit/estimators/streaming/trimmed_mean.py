@@ -1,0 +1,404 @@
+"""The adaptive trimmed mean of a stream: every delta can be asked for at any time, and nothing is rounded before the end.
+
+**The threshold needs only the largest values.** M solves ``sum_j min((X'_j / M)^2, 1) = a`` with a = c log(1/delta). With d
+values above M it is ``M^2 = (sum of squares of the others) / (a - d)`` with d < a. So the ceil(a) largest |X'| and the
+exact sum of all squares decide it, for all a up to a_max = c log(4 / delta_min).
+
+**Of X, only values that could still be trimmed are needed one by one.** More data raise the left side at every M, so they raise
+M; a larger delta lowers a, which raises M too. So M(data now, a_max) is below every threshold that can ever be asked for, and
+values up to it live in the sums alone. This survives merging: the pooled left side is the sum of both, at least each of them,
+so the pooled M(., a_max) is at least each shard's, and what a shard let go stays untrimmed for ever.
+
+All sums are integers (:mod:`robandit.estimators.streaming.exact`): stored values are subtracted from them without cancellation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from robandit.errors import InvalidInput, NoThresholdError
+from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive
+from robandit.estimators.streaming.accumulator import Accumulator, Saved, check_asked
+from robandit.estimators.streaming.exact import (
+    CARRY_AFTER,
+    SQUARE_DIGITS,
+    SUM_DIGITS,
+    add_signed,
+    add_square,
+    carry,
+    read,
+    root_of_ratio,
+    units,
+    write,
+)
+from robandit.estimators.threshold import C
+from robandit.kernel.types import Floats, Ints
+
+__all__ = ["TrimmedMean"]
+
+SLACK = 1e-12  # far above the rounding of one root, far below what it could cost in memory
+
+# Counts.
+N_X = 0
+N_TOP = 1  # values in X'
+NONZERO = 2  # non-zero ones in X'
+BIG = 3  # stored X
+TOP = 4  # stored |X'|
+PENDING = 5  # values since the last carry
+COUNTS = 6
+# Cuts: values up to these sizes are not stored.
+BIG_CUT = 0
+TOP_CUT = 1
+
+
+class TrimmedMean(Accumulator):
+    """The mean of the values up to a threshold that the data themselves give: the streaming form of `adaptive_trimmed_mean`.
+
+    Use it for rewards, costs or latencies of which nothing is known: no moment must be given for the upper bound. Not for a
+    two-sided interval without knowledge of the tails (give eps and u, or use `MedianOfMeans`), and not for right-skewed
+    data such as revenue, where the assumption of the upper bound fails.
+
+    Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, to
+    X if they are equally long. Merging adds X to X and X' to X'. So a merged accumulator equals, bit for bit, any other
+    that has the same values in each of the two, whatever the order, the split and the tree of merges. The alternation
+    starts anew in each shard: shards of odd size have one value more in X, and shards of one value each have nothing in X'
+    at all.
+
+    Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1
+    (170 by default, 12 KiB), and 342 digits (3 KiB) for the sums. For independent data about q of the 6 q places for X are
+    needed. Data that are not (every second value zero, say) can fill them; then the smallest are let go, `lost` counts
+    them, and `estimate` refuses to answer, by name, as long as the threshold is below one of them. It is never silently
+    wrong.
+
+    Parameters
+    ----------
+    delta_min
+        The smallest delta that can be asked for.
+
+    Guarantee
+    ---------
+    For independent values of one law with n of them in X, V their variance after trimming (trimmed ones count as zeros):
+
+    - upper bound (Lemma 2): under truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0, the mean is at most value
+      + sqrt(2 V L / n) + 10 M L / n, L = log(2/delta), with probability at least 1 - delta. ``bonus="tight"`` has 14 M L /
+      (3 (n - 1)), the same inequality before rounding. Must know: nothing.
+    - both sides (Theorem 6), where eps and u with E|X|^(1+eps) <= u are given: 5.6 u^(1/(1+eps)) (L / n)^(eps/(1+eps)), L =
+      log(4/delta). With s values in X' and n in X, n is min(n, s) and where s > n the width is multiplied by
+      (s/n)^(1/(1+eps)): the proof's three terms, with M <= (u s / L)^(1/(1+eps)) and P(|X| > M) <= 14.66 L / s, are then
+      bounded one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robandit.estimators.streaming import TrimmedMean
+    >>> latencies = TrimmedMean()
+    >>> latencies.update_many(-np.arange(1.0, 201.0))
+    >>> estimate = latencies.estimate(0.05)
+    >>> round(estimate.value, 6), round(estimate.threshold, 6), estimate.n
+    (-100.0, 250.893938, 200)
+
+    References
+    ----------
+    G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (epsilon, u)-adaptive regret minimization in heavy-tailed bandits.
+    COLT 2024, PMLR 247.
+    """
+
+    settings = ("delta_min",)
+
+    def __init__(self, *, delta_min: float = 1e-12) -> None:
+        """Nothing was taken yet."""
+        self.delta_min = check_delta(delta_min)
+        self._most = C * math.log(4.0 / self.delta_min)
+        self._keep = math.ceil(self._most) + 1
+        self._one = np.zeros(1)
+        self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
+        self._sum: Ints = np.zeros(SUM_DIGITS, dtype=np.int64)
+        self._squares: Ints = np.zeros(SQUARE_DIGITS, dtype=np.int64)
+        self._top_squares: Ints = np.zeros(SQUARE_DIGITS, dtype=np.int64)
+        self._big: Floats = np.zeros(6 * self._keep)  # about q are in use for independent data; see the docstring
+        self._top: Floats = np.zeros(3 * self._keep)
+        self._cuts: Floats = np.zeros(2)
+        self._floor = 0.0
+        self._lost = 0
+
+    @property
+    def n(self) -> int:
+        """How many values were taken."""
+        return int(self._counts[N_X] + self._counts[N_TOP])
+
+    @property
+    def lost(self) -> int:
+        """How many values of X had to be let go although a threshold might trim them; 0 for all but strange data."""
+        return self._lost
+
+    def estimate(
+        self,
+        delta: float,
+        *,
+        eps: float | None = None,
+        u: float | None = None,
+        bonus: Literal["paper", "tight"] = "paper",
+    ) -> Estimate:
+        """The trimmed mean and its bounds at this delta; asking changes nothing.
+
+        Without eps and u the upper bound alone. With both, both sides. ``bonus="likelihood"`` needs every value
+        again: `adaptive_trimmed_mean` has it.
+        """
+        delta = check_asked(self._name, delta, self.delta_min)
+        if bonus not in ("paper", "tight"):
+            raise InvalidInput(
+                f"bonus = {bonus!r} must be 'paper' or 'tight' (the likelihood bound needs all values: use adaptive_trimmed_mean)"
+            )
+        if (eps is None) != (u is None):
+            raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both for a two-sided bound, or none of them")
+        if eps is not None:
+            eps, u = check_order("eps", eps, 0.0, 1.0), check_positive("u", u)
+            if bonus != "paper":
+                raise InvalidInput(
+                    f"bonus = {bonus!r} belongs to the one-sided bound, eps and u to the two-sided one: leave out one"
+                )
+        level = math.log((2.0 if u is None else 4.0) / delta)
+        n = int(self._counts[N_X])
+        threshold = self._threshold(C * level)
+        if n < 2:
+            raise InvalidInput(f"there are {n} values in X: at least 2 are needed for a variance")
+        if threshold < self._floor:
+            raise InvalidInput(
+                f"{self._lost} values of X up to {self._floor!r} were let go for lack of room, and the threshold at delta = "
+                f"{delta!r} is {threshold!r}: too many values are large for independent data. Ask for a larger delta, or "
+                "shuffle the data"
+            )
+        big = self._big[: self._counts[BIG]]
+        trimmed = big[np.abs(big) > threshold]
+        total, squares = read(self._sum), read(self._squares)
+        for value in trimmed:
+            size = units(value)
+            total -= size
+            squares -= size * size
+        mean = total / (n << 1074)
+        lower, upper = -math.inf, math.inf
+        if eps is None or u is None:
+            spread = root_of_ratio(n * squares - total * total, n * (n - 1), scale=1074)
+            reach = 10.0 * level / n if bonus == "paper" else 14.0 * level / (3.0 * (n - 1.0))
+            upper = mean + spread * math.sqrt(2.0 * level / n) + reach * threshold
+            assumed = "truncated non-positivity (Lemma 2)"
+        else:
+            width = self._both_sides(level, eps, u)
+            lower, upper = mean - width, mean + width
+            assumed = f"E|x|^{1.0 + eps:g} <= {u:g} (Theorem 6)"
+        return Estimate(
+            value=mean,
+            lower=lower,
+            upper=upper,
+            delta=delta,
+            assumed=assumed,
+            n=self.n,
+            share_trimmed=len(trimmed) / n,
+            threshold=threshold,
+        )
+
+    def _both_sides(self, level: float, eps: float, u: float) -> float:
+        """Theorem 6 with ``n`` values in X and ``s`` in X'."""
+        n, s = float(self._counts[N_X]), float(self._counts[N_TOP])
+        order = 1.0 / (1.0 + eps)
+        return float(5.6 * u**order * (level / min(n, s)) ** (eps * order) * max(1.0, s / n) ** order)
+
+    def _threshold(self, a: float) -> float:
+        """The root of sum min((X'/M)^2, 1) = a, to the last digit."""
+        nonzero = int(self._counts[NONZERO])
+        if nonzero <= a:
+            raise NoThresholdError(
+                f"there is no threshold yet: {nonzero} of the {self._counts[N_TOP]} values in X' are not zero, and "
+                f"more than {a:.6g} are needed; take more values, or ask for a larger delta"
+            )
+        top, bottom = a.as_integer_ratio()
+        rest = read(self._top_squares)
+        stored = np.sort(self._top[: self._counts[TOP]])[::-1]
+        d = 0
+        for value in stored:
+            square = units(value) ** 2
+            if rest * bottom >= square * (top - d * bottom):
+                break
+            rest -= square
+            d += 1
+        root = root_of_ratio(rest * bottom, top - d * bottom, scale=1074)
+        if root == math.inf:
+            raise InvalidInput(
+                "the threshold is larger than the largest double (1.8e308): divide the data by a constant first"
+            )
+        return root
+
+    def _take(self, values: Floats) -> None:
+        run = _absorb()
+        start = 0
+        while start < values.size:
+            rest = values[start:]
+            start += run(
+                rest,
+                rest.view(np.int64),
+                self._counts,
+                self._sum,
+                self._squares,
+                self._top_squares,
+                self._big,
+                self._top,
+                self._cuts,
+            )
+            if self._counts[BIG] == self._big.size or self._counts[TOP] == self._top.size:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """Make room: a buffer is full."""
+        self._keep_needed(self._big[: self._counts[BIG]], self._top[: self._counts[TOP]], self._big.size - self._keep)
+
+    def _keep_needed(self, big: Floats, top: Floats, most: int) -> None:
+        """Store the largest of X' that count, and of X those that a threshold could still trim, but not more than ``most``."""
+        counts, cuts = self._counts, self._cuts
+        top = np.sort(top)[::-1][: self._keep]
+        if top.size == self._keep:
+            cuts[TOP_CUT] = top[-1]
+        self._top[: top.size] = top
+        counts[TOP] = top.size
+        if counts[NONZERO] > self._most:
+            cuts[BIG_CUT] = max(cuts[BIG_CUT], self._threshold(self._most) * (1.0 - SLACK))
+        big = big[np.abs(big) > cuts[BIG_CUT]]
+        big = big[np.lexsort((big, -np.abs(big)))]  # an order of its own, so that equal states look equal
+        if big.size > most:
+            self._floor = float(abs(big[most]))
+            cuts[BIG_CUT] = self._floor
+            kept = big[np.abs(big) > self._floor]
+            self._lost += big.size - kept.size
+            big = kept
+        self._big[: big.size] = big
+        counts[BIG] = big.size
+
+    def _add(self, other: TrimmedMean) -> None:
+        mine, its = self._counts, other._counts
+        for digits, more in (
+            (self._sum, other._sum),
+            (self._squares, other._squares),
+            (self._top_squares, other._top_squares),
+        ):
+            write(read(digits) + read(more), digits)
+        for j in (N_X, N_TOP, NONZERO):
+            mine[j] += its[j]
+        mine[PENDING] = 0
+        self._lost += other._lost
+        self._floor = max(self._floor, other._floor)
+        # What either has let go is below its cut, so the larger cut holds for both: see the top of this file.
+        np.maximum(self._cuts, other._cuts, out=self._cuts)
+        big = np.concatenate([self._big[: mine[BIG]], other._big[: its[BIG]]])
+        top = np.concatenate([self._top[: mine[TOP]], other._top[: its[TOP]]])
+        self._keep_needed(big, top, self._big.size - self._keep)
+
+    def _save(self) -> dict[str, Any]:
+        counts = self._counts
+        self._keep_needed(self._big[: counts[BIG]], self._top[: counts[TOP]], self._big.size)
+        return {
+            "n_x": int(counts[N_X]),
+            "n_threshold": int(counts[N_TOP]),
+            "nonzero": int(counts[NONZERO]),
+            "sum_x": f"{read(self._sum):x}",
+            "squares_x": f"{read(self._squares):x}",
+            "squares_threshold": f"{read(self._top_squares):x}",
+            "largest_x": self._big[: counts[BIG]].tolist(),
+            "largest_threshold": self._top[: counts[TOP]].tolist(),
+            "cut": float(self._cuts[BIG_CUT]),
+            "floor": self._floor,
+            "lost": self._lost,
+        }
+
+    def _load(self, saved: Saved) -> None:
+        counts = self._counts
+        n, s = saved.whole("n_x"), saved.whole("n_threshold")
+        nonzero = saved.whole("nonzero", most=s)
+        total, squares, top_squares = (saved.integer(f) for f in ("sum_x", "squares_x", "squares_threshold"))
+        big = saved.numbers("largest_x", most=min(n, self._big.size))
+        top = saved.numbers("largest_threshold", most=min(nonzero, self._keep), least=5e-324)
+        cut, floor = saved.number("cut", least=0.0), saved.number("floor", least=0.0)
+        lost = saved.whole("lost", most=n)
+        # Sums of squares that are too small for the values beside them give negative variances much later, so they are refused now.
+        if squares < sum(units(v) ** 2 for v in big) or n * squares < total * total or squares >> 4260:
+            raise saved.refuse("squares_x", f"{squares:x}", "what the other fields allow")
+        if top_squares < sum(units(v) ** 2 for v in top) or (top_squares > 0) != (nonzero > 0) or top_squares >> 4260:
+            raise saved.refuse("squares_threshold", f"{top_squares:x}", "what the other fields allow")
+        if len(top) < min(nonzero, self._keep):
+            raise saved.refuse("largest_threshold", len(top), f"{min(nonzero, self._keep)} numbers")
+        if big.size and not np.abs(big).min() > cut:
+            raise saved.refuse("largest_x", float(np.abs(big).min()), f"numbers larger than cut = {cut!r}")
+        if floor > cut or (floor > 0.0) != (lost > 0):
+            raise saved.refuse("floor", floor, "at most cut, and 0 exactly if nothing was lost")
+        write(total, self._sum)
+        write(squares, self._squares)
+        write(top_squares, self._top_squares)
+        counts[N_X], counts[N_TOP], counts[NONZERO] = n, s, nonzero
+        self._cuts[BIG_CUT] = cut
+        self._floor, self._lost = floor, lost
+        self._keep_needed(big, top, self._big.size)
+
+
+@cache
+def _absorb() -> Callable[..., int]:
+    from robandit.kernel import compiled
+
+    ints = np.zeros(1, dtype=np.int64)
+    floats = np.zeros(1)
+    args = (floats, ints, ints, ints, ints, ints, floats, floats, floats)
+    return compiled(absorb, label="the streaming trimmed mean", args=args)
+
+
+def absorb(
+    values: Floats,
+    bits: Ints,
+    counts: Ints,
+    total: Ints,
+    squares: Ints,
+    top_squares: Ints,
+    big: Floats,
+    top: Floats,
+    cuts: Floats,
+) -> int:
+    """Take values until there are no more or a buffer is full; returns how many were taken. ``bits`` are the same doubles."""
+    taken = 0
+    while taken < values.shape[0]:
+        pattern = bits[taken]
+        size = abs(values[taken])
+        value = values[taken]
+        taken += 1
+        mantissa = pattern & (2**52 - 1)
+        shift = (pattern >> 52) & 2047
+        if shift > 0:
+            mantissa += 2**52
+            shift -= 1
+        if counts[N_X] <= counts[N_TOP]:
+            counts[N_X] += 1
+            if mantissa != 0:
+                add_signed(total, mantissa, shift, 1 if pattern >= 0 else -1)
+                add_square(squares, mantissa, shift)
+            if size > cuts[BIG_CUT]:
+                big[counts[BIG]] = value
+                counts[BIG] += 1
+                if counts[BIG] == big.shape[0]:
+                    break
+        else:
+            counts[N_TOP] += 1
+            if mantissa != 0:
+                counts[NONZERO] += 1
+                add_square(top_squares, mantissa, shift)
+                if size > cuts[TOP_CUT]:
+                    top[counts[TOP]] = size
+                    counts[TOP] += 1
+                    if counts[TOP] == top.shape[0]:
+                        break
+    counts[PENDING] += taken
+    if counts[PENDING] >= CARRY_AFTER:
+        carry(total)
+        carry(squares)
+        carry(top_squares)
+        counts[PENDING] = 0
+    return taken

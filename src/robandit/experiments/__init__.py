@@ -1,0 +1,1 @@
+"""Studies that compare things over many random trials."""

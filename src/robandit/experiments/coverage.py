@@ -1,0 +1,265 @@
+"""How often do the bounds of an estimator hold, and how wide are they? Every estimator on every law, beside common practice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robandit import estimators
+from robandit.errors import InvalidInput, NoThresholdError
+from robandit.kernel.types import Floats
+from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["CONTENDERS", "LAWS", "Contender", "Facts", "coverage", "facts"]
+
+LAWS: dict[str, Law] = {
+    "Pareto 1.2": Pareto(tail=1.2),
+    "Pareto 1.5": Pareto(tail=1.5),
+    "Pareto 2.5": Pareto(tail=2.5),
+    "negated Pareto 1.5": -Pareto(tail=1.5),
+    "Student t 1.5": StudentT(dof=1.5),
+    "log-normal": LogNormal(mu=0.0, sigma=1.0),
+    "Gaussian": Gaussian(mean=0.0, sd=1.0),
+    "half zero Pareto 1.5": ZeroInflated(Pareto(tail=1.5), 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is true of a law, for the estimators that must be told and for the table to say what fails."""
+
+    law: Law
+    eps: float
+    u: float
+    v: float
+    variance: float
+    nonpositive: bool
+    nonpositive_about_median: bool
+
+
+@cache
+def facts(law: Law) -> Facts:
+    """The exact facts of a law; eps is min(1, 0.9 (tail index - 1))."""
+    eps = min(1.0, 0.9 * (law.tail_index - 1.0))
+    return Facts(
+        law=law,
+        eps=eps,
+        u=law.absolute_moment(1.0 + eps),
+        v=law.central_moment(1.0 + eps),
+        variance=law.variance,
+        nonpositive=law.truncated_nonpositivity().holds,
+        nonpositive_about_median=law.truncated_nonpositivity(_median(law)).holds,
+    )
+
+
+def _median(law: Law) -> float:
+    if law.symmetric_about is not None:
+        return law.symmetric_about
+    low, high = -1.0, 1.0
+    while law.cdf([low])[0] > 0.5:
+        low *= 2.0
+    while law.cdf([high])[0] < 0.5:
+        high *= 2.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if law.cdf([middle])[0] < 0.5:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+Bounds = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to an interval: ``bounds(x, facts, delta)`` for a batch of samples."""
+
+    name: str
+    told: str
+    """What it must be told."""
+    bounds: Callable[[Floats, Facts, float], Bounds]
+    applies: Callable[[Facts], bool] = lambda _: True
+    """Whether its assumption holds for a law."""
+    ours: bool = True
+
+
+def _estimated(
+    function: Callable[..., estimators.Estimate], **options: Any
+) -> Callable[[Floats, Facts, float], Bounds]:
+    """An estimator of ours as a contender; options that are functions are asked of the facts."""
+
+    def bounds(x: Floats, known: Facts, delta: float) -> Bounds:
+        given = {name: option(known) if callable(option) else option for name, option in options.items()}
+        try:
+            estimate = function(x, delta=delta, **given)
+        except NoThresholdError:  # for some row; a row without a threshold has no bound
+            if len(x) == 1:
+                return np.full(1, -math.inf), np.full(1, math.inf)
+            pairs = [bounds(row[None, :], known, delta) for row in x]
+            return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+        return np.asarray(estimate.lower), np.asarray(estimate.upper)
+
+    return bounds
+
+
+def _eps(known: Facts) -> float:
+    return known.eps
+
+
+def _u(known: Facts) -> float:
+    return known.u
+
+
+def _v(known: Facts) -> float:
+    return known.v
+
+
+def _variance(known: Facts) -> float:
+    return known.variance
+
+
+def _has_variance(known: Facts) -> bool:
+    return math.isfinite(known.variance)
+
+
+def _student(x: Floats, known: Facts, delta: float) -> Bounds:
+    from scipy import stats
+
+    n = x.shape[1]
+    width = stats.t.ppf(1.0 - delta / 2.0, n - 1) * x.std(axis=1, ddof=1) / math.sqrt(n)
+    return x.mean(axis=1) - width, x.mean(axis=1) + width
+
+
+def _scipy_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
+    from scipy.stats import mstats
+
+    ends = [mstats.trimmed_mean_ci(row, limits=(0.1, 0.1), alpha=delta) for row in x]
+    return np.array([float(e[0]) for e in ends]), np.array([float(e[1]) for e in ends])
+
+
+def _statsmodels_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
+    from scipy import stats
+    from statsmodels.stats.robust_compare import TrimmedMean  # type: ignore[import-untyped, unused-ignore]
+
+    found = [TrimmedMean(row, 0.1) for row in x]
+    means = np.array([f.mean_trimmed for f in found])
+    # Its test of the mean turned into an interval.
+    widths = np.array([stats.t.ppf(1.0 - delta / 2.0, f.ttest_mean()[2]) * f.std_mean_trimmed for f in found])
+    return means - widths, means + widths
+
+
+def _statsmodels_huber(x: Floats, known: Facts, delta: float) -> Bounds:
+    import statsmodels.api as sm  # type: ignore[import-untyped, unused-ignore]
+
+    ones = np.ones((x.shape[1], 1))
+    ends = [sm.RLM(row, ones, M=sm.robust.norms.HuberT()).fit().conf_int(alpha=delta)[0] for row in x]
+    return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
+
+
+_adaptive = estimators.adaptive_trimmed_mean
+CONTENDERS: tuple[Contender, ...] = (
+    Contender("adaptive, upper", "nothing", _estimated(_adaptive), lambda k: k.nonpositive),
+    Contender("adaptive, tight", "nothing", _estimated(_adaptive, bonus="tight"), lambda k: k.nonpositive),
+    Contender(
+        "adaptive, likelihood",
+        "nothing",
+        _estimated(_adaptive, bonus="likelihood", center="median"),
+        lambda k: k.nonpositive_about_median,
+    ),
+    Contender("adaptive, two-sided", "eps, u", _estimated(_adaptive, eps=_eps, u=_u)),
+    Contender("truncated mean", "eps, u", _estimated(estimators.truncated_mean, eps=_eps, u=_u)),
+    Contender("median of means", "eps, v", _estimated(estimators.median_of_means, eps=_eps, v=_v)),
+    Contender("Catoni", "variance", _estimated(estimators.catoni_mean, v=_variance), _has_variance),
+    Contender("Catoni, infinite var.", "eps, v", _estimated(estimators.infinite_variance_catoni, eps=_eps, v=_v)),
+    Contender("Catoni, Lepskii", "eps", _estimated(estimators.lepskii_catoni, eps=_eps)),
+    Contender("mean, Chebyshev", "variance", _estimated(estimators.sample_mean, v=_variance), _has_variance),
+    Contender("mean, Student", "nothing", _student, _has_variance, ours=False),
+    Contender(
+        "scipy trimmed_mean_ci", "nothing", _scipy_trimmed, lambda k: k.law.symmetric_about is not None, ours=False
+    ),
+    Contender(
+        "statsmodels trimmed",
+        "nothing",
+        _statsmodels_trimmed,
+        lambda k: k.law.symmetric_about is not None,
+        ours=False,
+    ),
+    Contender(
+        "statsmodels Huber", "nothing", _statsmodels_huber, lambda k: k.law.symmetric_about is not None, ours=False
+    ),
+)
+
+
+def coverage(
+    *,
+    sizes: Sequence[int] = (100, 1_000, 10_000),
+    delta: float = 0.05,
+    trials: int = 1_000,
+    seed: int = 0,
+    laws: dict[str, Law] | None = None,
+    contenders: Sequence[Contender] = CONTENDERS,
+    advance: Callable[[str], None] = lambda _: None,
+) -> pl.DataFrame:
+    """Share of trials in which the interval of each contender held the mean, and its median half-width.
+
+    One row per law, size and contender: ``coverage`` and ``half_width`` are empty where it cannot be used (``note`` says why);
+    ``assumption`` is false where its assumption fails, so that nothing is promised. ``advance`` is called after each row.
+    """
+    import polars as pl
+
+    for name, value in (("trials", trials), *(("a size", size) for size in sizes)):
+        if not isinstance(value, int) or value < 2:
+            raise InvalidInput(f"{name} = {value!r} must be a whole number >= 2")
+    estimators.estimate.check_delta(delta)
+    rows = []
+    for law_name, law in (laws or LAWS).items():
+        known = facts(law)
+        for n in sizes:
+            for contender in contenders:
+                measured = _measure(contender, known, n, delta, trials, seed)
+                rows.append({"law": law_name, "n": n, "estimator": contender.name, "told": contender.told} | measured)
+                advance(f"{law_name}, n = {n:,}")
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+BATCH = 2_000_000  # values drawn at a time: 16 MB
+
+
+def _measure(contender: Contender, known: Facts, n: int, delta: float, trials: int, seed: int) -> dict[str, Any]:
+    empty: dict[str, Any] = {"coverage": None, "half_width": None, "assumption": contender.applies(known), "note": ""}
+    if contender.told == "variance" and not _has_variance(known):
+        return empty | {"note": "no variance"}
+    if not contender.ours and contender.name.startswith("statsmodels") and find_spec("statsmodels") is None:
+        return empty | {"note": "statsmodels is not installed"}
+    held = 0
+    widths: list[Floats] = []
+    for x in _samples(known.law, n, trials, seed):
+        try:
+            lower, upper = contender.bounds(x, known, delta)
+        except InvalidInput as error:  # too few values for this theorem
+            return empty | {"note": str(error)}
+        held += int(np.sum((lower <= known.law.mean) & (known.law.mean <= upper)))
+        one_sided = np.isneginf(lower)
+        widths.append(np.where(one_sided, upper - known.law.mean, 0.5 * (upper - np.where(one_sided, 0.0, lower))))
+    half_width = float(np.median(np.concatenate(widths)))
+    return empty | {"coverage": held / trials, "half_width": half_width}
+
+
+def _samples(law: Law, n: int, trials: int, seed: int) -> Iterator[Floats]:
+    """The same samples for every contender, a batch at a time."""
+    per_batch = max(1, BATCH // n)
+    for number, start in enumerate(range(0, trials, per_batch)):
+        count = min(per_batch, trials - start)
+        root = np.random.SeedSequence(seed, spawn_key=(n, number))
+        yield law.sample(count * n, root).reshape(count, n)

@@ -1,0 +1,36 @@
+"""Progress of long work on standard error: a bar on a terminal, a line now and then otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["steps"]
+
+PAUSE = 10.0  # seconds between two lines where there is no terminal
+
+
+@contextmanager
+def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Call what is yielded after each of ``total`` steps, with a word on where the work is."""
+    if not sys.stderr.isatty():
+        done, last = 0, time.monotonic()
+
+        def line(where: str) -> None:
+            nonlocal done, last
+            done += 1
+            if time.monotonic() - last > PAUSE or done == total:
+                last = time.monotonic()
+                print(f"{what}: {done} of {total} ({where})", file=sys.stderr, flush=True)
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda where: bar.update(task, advance=1, description=f"{what} ({where})")

@@ -1,0 +1,266 @@
+"""Every rule with an input that breaks it; the message names the value, the rule and the way out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from robandit import estimators as est
+from robandit.errors import InvalidInput, NoThresholdError
+
+X = np.random.default_rng(0).normal(size=200)
+EVERY = {
+    "trimming_threshold": lambda x, **k: est.trimming_threshold(x, 0.1, **k),
+    "trimmed_mean": lambda x, **k: est.trimmed_mean(x, 1.0, **k),
+    "trimmed_variance": lambda x, **k: est.trimmed_variance(x, 1.0, **k),
+    "adaptive_trimmed_mean": lambda x, **k: est.adaptive_trimmed_mean(x, delta=0.1, **k),
+    "truncated_mean": lambda x, **k: est.truncated_mean(x, eps=0.5, u=1.0, delta=0.1, **k),
+    "median_of_means": lambda x, **k: est.median_of_means(x, delta=0.1, **k),
+    "catoni_mean": lambda x, **k: est.catoni_mean(x, v=1.0, delta=0.1, **k),
+    "catoni_root": lambda x, **k: est.catoni_root(x, 1.0, **k),
+    "infinite_variance_catoni": lambda x, **k: est.infinite_variance_catoni(x, eps=0.9, v=1.0, delta=0.1, **k),
+    "lepskii_catoni": lambda x, **k: est.lepskii_catoni(x, eps=0.9, delta=0.1, **k),
+    "p_robust_mean": lambda x, **k: est.p_robust_mean(x, p=1.5, c=1.0, **k),
+    "winsorized_mean": lambda x, **k: est.winsorized_mean(x, **k),
+    "sample_mean": lambda x, **k: est.sample_mean(x, **k),
+}
+
+
+def test_every_estimator_is_in_the_list():
+    others = {
+        "Estimate",
+        "b_p",
+        "median_of_means_blocks",
+        "median_of_means_width",
+        "TrimmedMean",
+        "MedianOfMeans",
+        "Catoni",
+    }
+    assert set(est.__all__) - others == set(EVERY)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("position", [0, 7, 130, 199])
+def test_non_finite(name, bad, position):
+    x = X.copy()
+    x[position] = bad
+    with pytest.raises(InvalidInput, match=rf"the sample holds {bad} \(position {position}\): leave it out"):
+        EVERY[name](x)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_several_infinities_do_not_hide_each_other(name):
+    x = X.copy()
+    x[[3, 90]] = math.inf, -math.inf
+    with pytest.raises(InvalidInput, match=r"holds inf \(position 3\)"):
+        EVERY[name](x)
+    with pytest.raises(InvalidInput, match="holds inf"):
+        EVERY[name](np.full(400, math.inf))
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (3.0, "the single number 3.0: pass a list or array"),
+        ([], "has 0 values: at least"),
+        (np.zeros((3, 0)), "has 0 values"),
+        (["a", "b"], "not an array of numbers"),
+        ([1.0, object()], "not an array of numbers"),
+        ([1.0, None] * 20, r"holds nan \(position 1\)"),
+        ([[1.0, 2.0], [3.0]], "not an array of numbers"),
+        ([1 + 2j], "not an array of numbers .*complex"),
+        (np.ma.masked_greater(X, 1.0), "masked values: leave them out"),
+    ],
+)
+def test_samples(name, x, message):
+    with pytest.raises(InvalidInput, match=message):
+        EVERY[name](x)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("axis", [1, -2, 0.5, None])
+def test_axis(name, axis):
+    with pytest.raises(InvalidInput, match=r"axis = .* does not exist in an array with 1 axes"):
+        EVERY[name](X, axis=axis)
+
+
+BAD_PROBABILITIES = [0, 1, -0.1, 2, math.nan, "0.1", True, None]
+BAD_POSITIVE = [0, -1, math.inf, math.nan, "1", True]
+BAD_EPS = [0, -0.5, 1.01, math.nan, "1", True]
+
+
+def refused(message, call, bad):
+    for value in bad:
+        with pytest.raises(InvalidInput, match=message) as caught:
+            call(value)
+        assert repr(value) in str(caught.value)
+
+
+def test_delta():
+    message = "delta = .* must be a probability between 0 and 1"
+    refused(message, lambda d: est.trimming_threshold(X, d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.adaptive_trimmed_mean(X, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.truncated_mean(X, eps=1, u=1, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.median_of_means(X, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.catoni_mean(X, v=1, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.lepskii_catoni(X, eps=1, delta=d), BAD_PROBABILITIES)
+    refused(message, lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d), BAD_PROBABILITIES[:-1])
+    refused(message, lambda d: est.sample_mean(X, v=1, delta=d), BAD_PROBABILITIES[:-1])
+
+
+def test_moments():
+    message = "must be a finite number > 0"
+    refused("c = .* " + message, lambda c: est.trimming_threshold(X, 0.1, c=c), BAD_POSITIVE)
+    refused("u = .* " + message, lambda u: est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=u), BAD_POSITIVE)
+    refused("u = .* " + message, lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1), BAD_POSITIVE)
+    refused("v = .* " + message, lambda v: est.median_of_means(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
+    refused("v = .* " + message, lambda v: est.catoni_mean(X, v=v, delta=0.1), BAD_POSITIVE)
+    refused("alpha = .* " + message, lambda a: est.catoni_root(X, a), BAD_POSITIVE)
+    refused("v = .* " + message, lambda v: est.infinite_variance_catoni(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
+    refused(
+        "tau0 = .* " + message, lambda t: est.infinite_variance_catoni(X, eps=1, v=1, delta=0.1, tau0=t), BAD_POSITIVE
+    )
+    refused("c = .* " + message, lambda c: est.p_robust_mean(X, p=2, c=c), BAD_POSITIVE)
+    refused("u = .* " + message, lambda u: est.p_robust_mean(X, p=2, c=1, u=u, delta=0.1), BAD_POSITIVE)
+    refused("v = .* " + message, lambda v: est.sample_mean(X, v=v, delta=0.1), BAD_POSITIVE)
+
+
+def test_orders():
+    message = "eps = .* must be a number > 0 and <= 1"
+    refused(message, lambda e: est.adaptive_trimmed_mean(X, delta=0.1, eps=e, u=1), BAD_EPS)
+    refused(message, lambda e: est.truncated_mean(X, eps=e, u=1, delta=0.1), BAD_EPS)
+    refused(message, lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1), BAD_EPS)
+    refused(message, lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1), BAD_EPS)
+    refused(message, lambda e: est.lepskii_catoni(X, eps=e, delta=0.1), BAD_EPS)
+    refused("p = .* must be a number > 1 and <= 2", est.b_p, [1, 0.5, 2.1, math.nan, "2", True])
+    refused("p = .* must be a number > 1 and <= 2", lambda p: est.p_robust_mean(X, p=p, c=1), [1, 2.1, math.nan])
+
+
+def test_choices():
+    with pytest.raises(InvalidInput, match="bonus = 'wide' must be one of 'paper', 'tight', 'likelihood'"):
+        est.adaptive_trimmed_mean(X, delta=0.1, bonus="wide")
+    with pytest.raises(InvalidInput, match="center = 'mean' must be one of None, 'median'"):
+        est.adaptive_trimmed_mean(X, delta=0.1, center="mean")
+    with pytest.raises(InvalidInput, match="bonus = 'likelihood' must be one of 'paper', 'tight'"):
+        est.catoni_mean(X, v=1, delta=0.1, bonus="likelihood")
+    refused(
+        "seed = .* must be an integer >= 0, or None",
+        lambda s: est.adaptive_trimmed_mean(X, delta=0.1, seed=s),
+        [-1, 1.5, "1", True],
+    )
+    refused(
+        "share = .* must be a number >= 0 and < 1/2",
+        lambda s: est.winsorized_mean(X, share=s),
+        [0.5, -0.1, math.nan, "0", True],
+    )
+    refused(
+        "range_factor = .* must be a finite number > 1",
+        lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=f),
+        [1, 0.5, math.inf, math.nan, "2", True],
+    )
+    refused(
+        "ratio = .* must be a finite number > 1",
+        lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, ratio=f),
+        [1, math.nan],
+    )
+
+
+@pytest.mark.parametrize("threshold", [-1.0, math.nan, [1.0, -2.0]])
+def test_thresholds(threshold):
+    x = np.zeros((2, 5))
+    for method in (est.trimmed_mean, est.trimmed_variance):
+        with pytest.raises(InvalidInput, match="must be a number >= 0, or infinity"):
+            method(x, threshold)
+        with pytest.raises(
+            InvalidInput, match=r"does not fit a batch of shape \(2,\): pass one number, or one per sample"
+        ):
+            method(x, [1.0, 2.0, 3.0])
+        with pytest.raises(InvalidInput, match="does not fit"):
+            method(x, "wide")
+
+
+def test_pairs():
+    with pytest.raises(InvalidInput, match="eps = 1 and u = None: give both"):
+        est.adaptive_trimmed_mean(X, delta=0.1, eps=1)
+    with pytest.raises(InvalidInput, match="eps = None and v = 1: give both"):
+        est.median_of_means(X, delta=0.1, v=1)
+    with pytest.raises(InvalidInput, match=r"v = None and delta = 0.1: give both"):
+        est.sample_mean(X, delta=0.1)
+    with pytest.raises(InvalidInput, match=r"u = 1 and delta = None: give both"):
+        est.p_robust_mean(X, p=2, c=1, u=1)
+    for extra in ({"center": "median"}, {"bonus": "tight"}):
+        with pytest.raises(InvalidInput, match="belong to the one-sided bound"):
+            est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=1, **extra)
+
+
+def test_no_threshold():
+    """One more non-zero value than the message's rule allows is enough, and the number it names is right."""
+    a = (1 + math.sqrt(2)) ** 2 * math.log(10)  # 13.42
+    x = np.zeros(50)
+    x[:13] = 1.0
+    with pytest.raises(
+        NoThresholdError,
+        match=r"has 13 non-zero values of 50.*= 13.4204: pass at least 14 non-zero values, or a larger delta than 0.1",
+    ):
+        est.trimming_threshold(x, 0.1)
+    x[13] = -1.0
+    assert est.trimming_threshold(x, 0.1) == pytest.approx(math.sqrt(14 / a))
+    with pytest.raises(NoThresholdError, match="sample has 5 non-zero values of 5,"):
+        est.trimming_threshold(np.ones(5), 0.1)
+    with pytest.raises(NoThresholdError, match="sample 1 of the batch has 0 non-zero values"):
+        est.trimming_threshold([np.ones(50), np.zeros(50)], 0.1)
+    with pytest.raises(NoThresholdError, match="0 non-zero values"):
+        est.adaptive_trimmed_mean(np.full(100, 3.0), delta=0.1, center="median")
+    assert issubclass(NoThresholdError, InvalidInput)
+    assert issubclass(NoThresholdError, ValueError)
+
+
+def test_no_threshold_where_the_level_is_a_whole_number():
+    """At m = a exactly F(M) = a holds only in the limit M -> 0 of ties: there is no root."""
+    x = np.ones(30)
+    assert est.trimming_threshold(x, math.exp(-1.0), c=29.0) == pytest.approx(math.sqrt(30 / 29))
+    with pytest.raises(NoThresholdError, match="pass at least 31"):
+        est.trimming_threshold(x, math.exp(-1.0), c=30.0)
+
+
+def test_too_few_values():
+    with pytest.raises(InvalidInput, match="has 1 values: at least 2 are needed"):
+        est.trimmed_variance([1.0], 2.0)
+    with pytest.raises(InvalidInput, match="has 2 values: at least 3 are needed"):
+        est.adaptive_trimmed_mean([1.0, 2.0], delta=0.1)
+    with pytest.raises(
+        InvalidInput, match=r"has 14 values, and this bound needs 15 at delta = 0.05: .*bonus='tight' \(8\)"
+    ):
+        est.catoni_mean(X[:14], v=1, delta=0.05)
+    assert est.catoni_mean(X[:15], v=1, delta=0.05).n == 15
+    assert est.catoni_mean(X[:8], v=1, delta=0.05, bonus="tight").n == 8
+    with pytest.raises(InvalidInput, match="has 7 values, and this bound needs 8"):
+        est.catoni_mean(X[:7], v=1, delta=0.05, bonus="tight")
+    with pytest.raises(InvalidInput, match=r"has 14 values, and the bound of order 2 needs 15: pass more"):
+        est.infinite_variance_catoni(X[:14], eps=1, v=1, delta=0.05)
+    assert est.infinite_variance_catoni(X[:15], eps=1, v=1, delta=0.05).n == 15
+    with pytest.raises(InvalidInput, match=r"needs .* \(tau0 = 1/eps needs 15\)"):
+        est.infinite_variance_catoni(X[:20], eps=1, v=1, delta=0.05, tau0=0.1)
+    with pytest.raises(InvalidInput, match="all values of a sample are zero"):
+        est.lepskii_catoni(np.zeros(100), eps=1, delta=0.1)
+
+
+def test_too_large():
+    with pytest.raises(InvalidInput, match="the threshold is larger than the largest double"):
+        est.trimming_threshold(np.full(1000, 1.7e308), 0.5)
+    with pytest.raises(InvalidInput, match="the variance is larger than the largest double"):
+        est.trimmed_variance([1e200, -1e200], math.inf)
+
+
+def test_estimate_prints_itself():
+    assert repr(est.sample_mean([1.0, 3.0], v=2.0, delta=0.25)) == (
+        "<Estimate 2 in [0, 4] with probability 0.75: variance <= 2 (Chebyshev)>"
+    )
+    assert repr(est.winsorized_mean([1.0])).startswith("<Estimate 1 in [-inf, inf]: ")
+    assert repr(est.winsorized_mean(np.ones((3, 4)))).startswith("<Estimate of (3,) samples of 4: ")

@@ -1,0 +1,151 @@
+"""What people get wrong when they write a policy, and what they are told."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import robandit as rb
+from robandit.errors import InvalidInput, KernelError
+
+PROBLEM = rb.problems.gaussian(means=[0.0, 1.0])
+
+
+class State(NamedTuple):
+    counts: Any
+
+
+class Wild(rb.Policy):
+    """Chooses what it is told to choose."""
+
+    which: int = 0
+
+    def init(self, arms, horizon):
+        return State(np.zeros(arms, dtype=np.int64))
+
+    @staticmethod
+    def select(p, s):
+        return p.which
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.counts[arm] += 1
+
+
+@pytest.mark.parametrize("which", [2, 5, 10**8, -1, -2, -3])
+def test_an_arm_that_does_not_exist_is_refused_before_anything_is_touched(which):
+    with pytest.raises(KernelError, match=rf"chose arm {which}, but arms are 0 to 1: its select\(\) is wrong"):
+        rb.simulate(Wild(which=which), PROBLEM, 100, 1, seed=0)
+    bandit = rb.Bandit(["a", "b"], Wild(which=which))
+    for ask in (bandit.select, bandit.decide):
+        with pytest.raises(KernelError, match=f"chose arm {which}"):
+            ask()
+    assert bandit.counters() == {"rewards": 0, "open": 0}
+
+
+def test_an_arm_that_exists_is_played():
+    assert rb.simulate(Wild(which=1), PROBLEM, 100, 1, seed=0).pulls.tolist() == [[[0, 100]]]
+
+
+def starting(make):
+    class Starting(Wild):
+        def init(self, arms, horizon):
+            return make(arms)
+
+    return Starting()
+
+
+class WithRng(NamedTuple):
+    counts: Any
+    rng: Any
+
+
+def shared(arms):
+    array = np.zeros(arms, dtype=np.int64)
+    return NamedTuple("Two", [("a", Any), ("b", Any)])(array, array)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda k: None, "init of Starting returned NoneType: it must be a NamedTuple"),
+        (lambda k: (np.zeros(k),), "returned tuple"),
+        (lambda k: {"counts": np.zeros(k)}, "returned dict"),
+        (lambda k: np.zeros(k), "returned ndarray"),
+        (lambda k: State(3), "counts = int: it must be an array of numbers"),
+        (lambda k: State([0, 0]), "counts = list"),
+        (lambda k: State(np.zeros(k, dtype=object)), "counts = object"),
+        (lambda k: State(np.zeros(k, dtype="i8,f8")), "counts = .*f0"),
+        (lambda k: State(np.zeros((k, 2), dtype=np.int64)[:, 0]), "counts that is not contiguous"),
+        (lambda k: State(np.broadcast_to(np.int64(0), (k,))), "not contiguous or not writable"),
+        (shared, "a that shares its memory with another field"),
+        (lambda k: WithRng(np.zeros(k, dtype=np.int64), np.zeros(3, dtype=np.uint64)), r"rng = uint64\(3,\)"),
+        (lambda k: WithRng(np.zeros(k, dtype=np.int64), np.zeros(4)), r"rng = float64\(4,\)"),
+    ],
+)
+def test_states_that_compiled_hooks_cannot_work_on(make, says):
+    for start in (lambda p: rb.simulate(p, PROBLEM, 10, 1, seed=0), lambda p: rb.Bandit([1, 2], p)):
+        with pytest.raises(InvalidInput, match=says):
+            start(starting(make))
+
+
+class NoSelect(rb.Policy):
+    init = Wild.init
+    update = staticmethod(Wild.update)
+
+
+class NotStatic(Wild):
+    def select(self, p, s):
+        return 0
+
+
+class TooMany(Wild):
+    @staticmethod
+    def select(p, s, t):
+        return 0
+
+
+class NoInit(rb.Policy):
+    select = staticmethod(Wild.select)
+    update = staticmethod(Wild.update)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (NoSelect(), r"NoSelect has no select: write it as a static method, select\(p, s\)"),
+        (NotStatic(), r"is not static: put @staticmethod above it, and write select\(p, s\)"),
+        (TooMany(), r"has 3 parameters: write select\(p, s\)"),
+        (NoInit(), r"NoInit has no init\(self, arms, horizon\)"),
+    ],
+)
+def test_hooks_that_are_missing_or_misshapen(policy, says):
+    with pytest.raises(InvalidInput, match=says):
+        rb.simulate(policy, PROBLEM, 10, 1, seed=0)
+
+
+class Unannotated(Wild):
+    bold = 3.0
+
+    @staticmethod
+    def select(p, s):
+        return int(p.bold) - 3
+
+
+def test_a_parameter_without_annotation():
+    with pytest.raises(KernelError, match=r"p has no bold .*declare it as an annotated field"):
+        rb.simulate(Unannotated(), PROBLEM, 10, 1, seed=0)
+
+
+def test_two_policies_with_one_name():
+    class Other(Wild):
+        label = "Wild"
+
+    with pytest.raises(InvalidInput, match="two policies are named 'Wild': give one class another label"):
+        rb.simulate([Wild(), Other()], PROBLEM, 10, 1, seed=0)
+
+
+def test_parameters_that_would_fill_the_memory():
+    for c, delta_exp in ((1e300, 3.0), (5.8, 1e308), (1e4, 1.1)):
+        with pytest.raises(InvalidInput, match=r"c \* delta_exp = .* must be at most 1e4"):
+            rb.AdaRUCB(c=c, delta_exp=delta_exp)
