@@ -23,6 +23,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, InvalidReward,
 from robandit.files import write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
+from robandit.kernel.cores import cores
 from robandit.kernel.random import streams
 from robandit.kernel.types import Floats, Ints
 from robandit.laws.table import draw
@@ -118,7 +119,7 @@ def simulate(
     for i, policy in enumerate(chosen):
         play = _compiled_play(policy, problem, horizon)
         jobs += [partial(_replicate, result, play, i, r, stop, done) for r in range(replications)]
-    workers = min(threads or _cores(), len(jobs))
+    workers = min(threads or cores(), len(jobs))
     with _bar(progress, horizon * len(jobs)) as advance, ThreadPoolExecutor(workers, "robandit") as pool:
         try:
             futures: list[Future[float]] = [pool.submit(job) for job in jobs]
@@ -383,13 +384,6 @@ def _bootstrap_mean(values: Floats) -> tuple[float, float]:
         means[j] = values[rng.integers(0, len(values), len(values))].mean()
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ import numpy as np
 
 from robandit import estimators
 from robandit.errors import InvalidInput, NoThresholdError
+from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
 
@@ -222,14 +224,19 @@ def coverage(
         if not isinstance(value, int) or value < 2:
             raise InvalidInput(f"{name} = {value!r} must be a whole number >= 2")
     estimators.estimate.check_delta(delta)
+    cells = [(name, n, contender) for name in (laws or LAWS) for n in sizes for contender in contenders]
+    known = {name: facts(law) for name, law in (laws or LAWS).items()}
+
+    def measured(cell: tuple[str, int, Contender]) -> dict[str, Any]:
+        name, n, contender = cell
+        row = {"law": name, "n": n, "estimator": contender.name, "told": contender.told}
+        return row | _measure(contender, known[name], n, delta, trials, seed)
+
     rows = []
-    for law_name, law in (laws or LAWS).items():
-        known = facts(law)
-        for n in sizes:
-            for contender in contenders:
-                measured = _measure(contender, known, n, delta, trials, seed)
-                rows.append({"law": law_name, "n": n, "estimator": contender.name, "told": contender.told} | measured)
-                advance(f"{law_name}, n = {n:,}")
+    with ThreadPoolExecutor(cores()) as pool:  # most of the time is spent in compiled code, which runs side by side
+        for (name, n, _), row in zip(cells, pool.map(measured, cells), strict=True):
+            rows.append(row)
+            advance(f"{name}, n = {n:,}")
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
