@@ -26,9 +26,17 @@ def test_the_readme_runs(tmp_path):
 
 def test_the_readme_shows_what_commands_print():
     text = (ROOT / "README.md").read_text()
-    blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
+    blocks = [block for kind, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if not kind]
     assert any("AdaR-UCB / full-scan UCB1" in block for block in blocks), "the figures of make bench are missing"
     assert any("ns/pull" in block for block in blocks), "the table of make demo is missing"
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)

@@ -100,7 +100,8 @@ def test_variance_of_values_far_from_zero():
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
 @pytest.mark.parametrize("center", [None, "median"])
 @pytest.mark.parametrize("bonus", ["paper", "tight", "likelihood"])
-def test_adaptive(bonus, center, scale):
+def test_adaptive(bonus, center, scale, monkeypatch):
+    monkeypatch.setattr("robandit.estimators.adaptive.CENTRED", 0.0)  # small samples will do for arithmetic
     for kind in ("cauchy", "zeros"):
         x = scaled(kind, scale)
         estimate = est.adaptive_trimmed_mean(x, delta=0.3, bonus=bonus, center=center)

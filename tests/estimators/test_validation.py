@@ -206,7 +206,7 @@ def test_no_threshold():
     x[:13] = 1.0
     with pytest.raises(
         NoThresholdError,
-        match=r"has 13 non-zero values of 50.*= 13.4204: pass at least 14 non-zero values, or a larger delta than 0.1",
+        match=r"has 13 non-zero values of 50.*= 13.4204: pass at least 14 non-zero values, or a delta of at least 0.108",
     ):
         est.trimming_threshold(x, 0.1)
     x[13] = -1.0
@@ -216,7 +216,7 @@ def test_no_threshold():
     with pytest.raises(NoThresholdError, match="sample 1 of the batch has 0 non-zero values"):
         est.trimming_threshold([np.ones(50), np.zeros(50)], 0.1)
     with pytest.raises(NoThresholdError, match="0 non-zero values"):
-        est.adaptive_trimmed_mean(np.full(100, 3.0), delta=0.1, center="median")
+        est.adaptive_trimmed_mean(np.full(200, 3.0), delta=0.1, center="median")
     assert issubclass(NoThresholdError, InvalidInput)
     assert issubclass(NoThresholdError, ValueError)
 
@@ -262,5 +262,5 @@ def test_estimate_prints_itself():
     assert repr(est.sample_mean([1.0, 3.0], v=2.0, delta=0.25)) == (
         "<Estimate 2 in [0, 4] with probability 0.75: variance <= 2 (Chebyshev)>"
     )
-    assert repr(est.winsorized_mean([1.0])).startswith("<Estimate 1 in [-inf, inf]: ")
+    assert repr(est.winsorized_mean([1.0])).startswith("<Estimate 1: ")
     assert repr(est.winsorized_mean(np.ones((3, 4)))).startswith("<Estimate of (3,) samples of 4: ")

@@ -8,14 +8,27 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, rows, shaped
+from robandit.errors import InvalidInput, NoThresholdError
+from robandit.estimators.estimate import (
+    Estimate,
+    check_choice,
+    check_delta,
+    check_order,
+    check_positive,
+    log_over,
+    rows,
+    shaped,
+)
 from robandit.estimators.likelihood import row_bounds
 from robandit.estimators.moments import row_means, row_medians, row_sds, trimmed
-from robandit.estimators.threshold import row_thresholds
+from robandit.estimators.threshold import C, row_thresholds
 from robandit.kernel.types import Floats
 
 __all__ = ["adaptive_trimmed_mean"]
+
+CENTRED = (
+    3.0  # values of X' per c L below which a centred bound is refused; at 2 the coverage of 0.95 was 0.94, at 3 0.996
+)
 
 
 def adaptive_trimmed_mean(
@@ -63,7 +76,7 @@ def adaptive_trimmed_mean(
     Raises
     ------
     NoThresholdError
-        X' has too few non-zero values for this delta.
+        X' has too few non-zero values for this delta; with ``center``, too few values.
 
     Guarantee
     ---------
@@ -72,9 +85,12 @@ def adaptive_trimmed_mean(
     - default, Lemma 2 with delta' = delta/2: mean <= value + sqrt(2 V L / N) + bonus, if E[x 1{|x| > M}] <= 0 for
       all M >= 0 (truncated non-positivity; it implies a mean <= 0). Must know nothing else. There is no lower bound.
     - ``bonus="likelihood"``, delta' = delta (project's own; from the concentration of KLinf for bounded laws): same assumption.
-    - ``center="median"``: as these two, with the assumption about the median m of X': E[(x-m) 1{|x-m| > M}] <= 0. It holds
-      for left-skewed laws, and for symmetric laws with one peak when m is not below the centre; when it is, as in half of all
-      samples, about (centre - m) P(|x - m| > M) is missed: far less than the bound's width.
+    - ``center="median"``: as these two, with the assumption about the sample median m of X': E[(x-m) 1{|x-m| > M}] <= 0. Proved
+      where it holds for that m. For a symmetric law with one peak it holds when m is not below the centre, which is half of all
+      samples; otherwise something is missed that grows with the share of values above M, and with few values per c L coverage
+      falls to one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). From there on coverage was
+      at least 1 - delta for Gaussian, Student (1.2, 1.5, 3) and left-skewed laws and delta = 0.2 to 0.001, in 20,000
+      samples each: measured, not proved.
     - with eps and u, Theorem 6 with delta' = delta/4: |value - mean| <= 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps)), N the smaller half.
       Must know eps and u; nothing is assumed about the skew.
 
@@ -94,8 +110,8 @@ def adaptive_trimmed_mean(
     bandit algorithm for semi-bounded rewards, JMLR 2015; A. Garivier, H. Hadiji, P. Menard, G. Stoltz, KL-UCB-switch, JMLR 2022.
     """
     delta = check_delta(delta)
-    _check_choice("bonus", bonus, ("paper", "tight", "likelihood"))
-    _check_choice("center", center, (None, "median"))
+    check_choice("bonus", bonus, ("paper", "tight", "likelihood"))
+    check_choice("center", center, (None, "median"))
     if (eps is None) != (u is None):
         raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both for a two-sided bound, or none of them")
     if eps is not None:
@@ -116,11 +132,22 @@ def adaptive_trimmed_mean(
     middle = np.zeros(len(matrix))
     if center is not None:
         middle = row_medians(other)
-        body = body - middle[:, None]
-        other = other - middle[:, None]
+        with np.errstate(over="ignore"):
+            body = body - middle[:, None]
+            other = other - middle[:, None]
+        if not (np.isfinite(body).all() and np.isfinite(other).all()):
+            raise InvalidInput(
+                "a value minus the median is beyond the largest double: divide the sample by a constant first"
+            )
     parts = 4.0 if eps is not None else 1.0 if bonus == "likelihood" else 2.0
-    level = math.log(parts / delta)
-    thresholds = row_thresholds(other, level)
+    level = log_over(parts, delta)
+    if center is not None and other.shape[1] < CENTRED * C * level:
+        needed = 2 * math.ceil(CENTRED * C * level)
+        raise NoThresholdError(
+            f"the sample has {n} values: a bound about the median needs at least {needed} at delta = {delta:g}; pass more "
+            "values, a larger delta, or center=None"
+        )
+    thresholds = row_thresholds(other, level, parts=parts)
     kept = trimmed(body, thresholds)
     means = row_means(kept)
     lower = np.full(len(matrix), -math.inf)
@@ -153,8 +180,3 @@ def _upper(kept: Floats, means: Floats, thresholds: Floats, level: float, bonus:
     factor = 10.0 / n if bonus == "paper" else 14.0 / (3.0 * (n - 1.0))
     upper: Floats = means + row_sds(kept, means) * math.sqrt(2.0 * level / n) + factor * level * thresholds
     return upper
-
-
-def _check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise InvalidInput(f"{name} = {value!r} must be one of {', '.join(repr(a) for a in allowed)}")

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, Number, check_delta, check_positive, rows, shaped
+from robandit.estimators.estimate import (
+    Estimate,
+    Number,
+    check_choice,
+    check_delta,
+    check_positive,
+    log_over,
+    rows,
+    shaped,
+)
 from robandit.estimators.roots import row_roots
 
 __all__ = ["catoni_mean", "catoni_root"]
@@ -57,11 +66,10 @@ def catoni_mean(
     S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013, Lemma 3.
     """
     v, delta = check_positive("v", v), check_delta(delta)
-    if bonus not in ("paper", "tight"):
-        raise InvalidInput(f"bonus = {bonus!r} must be one of 'paper', 'tight'")
+    check_choice("bonus", bonus, ("paper", "tight"))
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
-    level = math.log(2.0 / delta)
+    level = log_over(2.0, delta)
     least = math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
     if n < least:
         raise InvalidInput(
@@ -104,9 +112,8 @@ def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:
 
     Guarantee
     ---------
-    The root is unique and accurate to 1e-12 of the spread of the sample (or of its distance from the median, if that is
-    larger), or to the last digit. For alpha as in `catoni_mean` it
-    has that function's bounds.
+    The root is unique and accurate to 1e-11 of the spread of the sample (or of its distance from the median, if that is
+    larger), or to the last digit; for moderate alpha to 1e-12. For alpha as in `catoni_mean` it has that function's bounds.
 
     Examples
     --------

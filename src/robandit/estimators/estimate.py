@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,21 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
-__all__ = ["Estimate", "Number", "check_delta", "check_order", "check_positive", "refuse_non_finite", "rows", "shaped"]
+__all__ = [
+    "Estimate",
+    "Number",
+    "check_choice",
+    "check_delta",
+    "check_order",
+    "check_positive",
+    "check_whole",
+    "check_within",
+    "log_over",
+    "refuse_non_finite",
+    "rows",
+    "shaped",
+    "shown",
+]
 
 Number = Any
 """A float for one sample, an array of them for a batch."""
@@ -35,12 +50,19 @@ class Estimate:
     share_trimmed: Number = 0.0
     threshold: Number = None
 
+    def __post_init__(self) -> None:
+        """A share that is the same for the whole batch has the batch's shape too."""
+        if np.ndim(self.value) and not np.ndim(self.share_trimmed):
+            object.__setattr__(self, "share_trimmed", np.full(np.shape(self.value), float(self.share_trimmed)))
+
     def __repr__(self) -> str:
-        """Value and interval in one line."""
+        """Value and interval, where there is one, in one line."""
         if np.ndim(self.value):
             return f"<Estimate of {np.shape(self.value)} samples of {self.n}: {self.assumed}>"
-        sure = "" if self.delta is None else f" with probability {1 - self.delta:g}"
-        return f"<Estimate {self.value:.6g} in [{self.lower:.6g}, {self.upper:.6g}]{sure}: {self.assumed}>"
+        if self.delta is None:
+            return f"<Estimate {self.value:.6g}: {self.assumed}>"
+        sure = f"with probability {1 - self.delta:g}"
+        return f"<Estimate {self.value:.6g} in [{self.lower:.6g}, {self.upper:.6g}] {sure}: {self.assumed}>"
 
 
 def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) -> tuple[Floats, tuple[int, ...]]:
@@ -81,7 +103,8 @@ def refuse_non_finite(matrix: Floats) -> None:
     bad = np.argwhere(~np.isfinite(matrix))
     if bad.size:
         row, position = bad[0]
-        raise InvalidInput(f"the sample holds {matrix[row, position]} (position {position}): leave it out")
+        which = f"sample {row} of the batch" if len(matrix) > 1 else "the sample"
+        raise InvalidInput(f"{which} holds {matrix[row, position]} (position {position}): leave it out")
 
 
 def shaped(values: Floats, shape: tuple[int, ...]) -> Number:
@@ -89,25 +112,61 @@ def shaped(values: Floats, shape: tuple[int, ...]) -> Number:
     return values.reshape(shape) if shape else float(values[0])
 
 
-def check_delta(delta: Any) -> float:
+def check_delta(delta: Any, name: str = "delta") -> float:
     """A probability strictly between 0 and 1."""
-    return _within("delta", delta, 0.0, 1.0, "a probability between 0 and 1, such as 0.05")
+    return check_within(name, delta, 0.0, 1.0, "a probability between 0 and 1, such as 0.05")
 
 
 def check_order(name: str, value: Any, low: float, high: float) -> float:
-    """A number in (low, high]."""
-    if value == high and not isinstance(value, bool):
-        return float(high)
-    return _within(name, value, low, high, f"a number > {low:g} and <= {high:g}")
+    """A number in (low, high]; an eps must also be more than nothing beside 1, as it only ever occurs in 1 + eps."""
+    order = check_within(name, value, low, math.nextafter(high, math.inf), f"a number > {low:g} and <= {high:g}")
+    if 1.0 + order == 1.0:
+        raise InvalidInput(f"{name} = {shown(value)} is too small: 1 + {name} is 1 in doubles; pass at least 1e-15")
+    return order
 
 
 def check_positive(name: str, value: Any) -> float:
     """A finite number > 0."""
-    return _within(name, value, 0.0, np.inf, "a finite number > 0")
+    return check_within(name, value, 0.0, math.inf, "a finite number > 0")
 
 
-def _within(name: str, value: Any, low: float, high: float, rule: str) -> float:
-    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not good or not low < float(value) < high:
-        raise InvalidInput(f"{name} = {value!r} must be {rule}")
-    return float(value)
+def check_within(name: str, value: Any, low: float, high: float, rule: str) -> float:
+    """A number in (low, high); booleans are none, and an integer that is no double counts as infinite."""
+    number = math.nan
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.copysign(math.inf, 1 if value > 0 else -1)
+    if not low < number < high:
+        raise InvalidInput(f"{name} = {shown(value)} must be {rule}")
+    return number
+
+
+def check_whole(name: str, value: Any) -> int:
+    """A whole number from 1 to 2^63 - 1, as sizes of samples are."""
+    good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not good or not 1 <= value < 2**63:
+        raise InvalidInput(f"{name} = {shown(value)} must be a whole number from 1 to 2^63 - 1")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str | None, ...], more: str = "") -> None:
+    """One of a few names, or None where that is allowed."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        raise InvalidInput(f"{name} = {shown(value)} must be one of {', '.join(repr(a) for a in allowed)}{more}")
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: on one line, and not long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # an integer of thousands of digits
+        return f"a number of type {type(value).__name__} and thousands of digits"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def log_over(parts: float, delta: float) -> float:
+    """log(parts / delta), also where the quotient is no double."""
+    ratio = parts / delta
+    return math.log(ratio) if ratio < math.inf else math.log(parts) - math.log(delta)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, rows, shaped
+from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, log_over, rows, shaped
 from robandit.estimators.p_robust import b_p
 from robandit.estimators.roots import row_roots
 
@@ -60,7 +60,7 @@ def infinite_variance_catoni(
     eps, v, delta = check_order("eps", eps, 0.0, 1.0), check_positive("v", v), check_delta(delta)
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
-    tuned = tuning(n, math.log(2.0 / delta), eps, tau0)
+    tuned = tuning(n, log_over(2.0, delta), eps, tau0)
     scale = v ** (1.0 / (1.0 + eps))
     value = row_roots(matrix, np.full(len(matrix), tuned.alpha / scale), order=1.0 + eps, factor=b_p(1.0 + eps))
     width = tuned.width * scale
@@ -96,8 +96,8 @@ def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tunin
         tau = check_positive("tau0", tau0)
     rest = 1.0 - share * _d(tau, eps, c)
     if rest <= 0.0:
-        least = math.floor(level * _d(tau, eps, c)) + 1
-        ways = f" (tau0 = 1/eps needs {math.floor(level * _d(1.0 / eps, eps, c)) + 1})" if tau0 is not None else ""
+        least = _least(level * _d(tau, eps, c))
+        ways = f" (tau0 = 1/eps needs {_least(level * _d(1.0 / eps, eps, c))})" if tau0 is not None else ""
         raise InvalidInput(
             f"the sample has {n} values, and the bound of order {order:g} needs {least}{ways}: pass more values, or a larger delta"
         )
@@ -108,7 +108,16 @@ def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tunin
 
 
 def _d(tau: float, eps: float, c: float) -> float:
-    return float((1.0 + eps) / eps * (1.0 + tau) * ((1.0 + tau) / tau * c) ** (1.0 / eps))
+    """D of the theorem; infinite where it is no double."""
+    try:
+        return float((1.0 + eps) / eps * (1.0 + tau) * ((1.0 + tau) / tau * c) ** (1.0 / eps))
+    except OverflowError:
+        return math.inf
+
+
+def _least(bound: float) -> str:
+    """The least whole number above a bound, for a message."""
+    return f"{math.floor(bound) + 1}" if bound < 2**63 else f"more than {min(bound, 1.7e308):.3g}"
 
 
 def _narrowest(share: float, eps: float, c: float) -> float:

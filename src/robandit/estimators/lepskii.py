@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, rows, shaped
+from robandit.estimators.estimate import Estimate, check_delta, check_order, check_within, log_over, rows, shaped
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.p_robust import b_p
 from robandit.estimators.roots import row_roots
 from robandit.kernel.types import Floats
 
 __all__ = ["lepskii_catoni"]
+
+MOST = 10_000  # moments in the grid: each costs the solution of an equation
 
 
 def lepskii_catoni(
@@ -48,7 +50,8 @@ def lepskii_catoni(
     ---------
     Let s = (mean |x|^(1+eps))^(1/(1+eps)), r = v^(1/(1+eps)) with v = E|x - mean|^(1+eps), and w(L) the width of
     `infinite_variance_catoni` at v = 1 with L = log(2 (1 + log A^2 / log ratio) / delta). If s/A <= r <= A s, then with probability
-    at least 1 - delta |value - mean| <= 3 ratio r w(L). As r is unknown the bounds returned are those of the proof
+    at least 1 - delta |value - mean| <= 3 ratio r w(L), as published; with the printed rule we could not prove it again. As r
+    is unknown the bounds returned are those of the proof
     in known numbers: |value - mean| <= (2 chosen + ratio A s) w(L). Must know eps. Not fully adaptive: that s is within A of r is
     an assumption, and for eps near 0 not a mild one. (The grid starts at s/A, so it depends on the sample; the published
     proof counts its points as if it did not.)
@@ -66,24 +69,29 @@ def lepskii_catoni(
     S. Bhatt, G. Fang, P. Li, G. Samorodnitsky. Nearly optimal Catoni's M-estimator for infinite variance. ICML 2022, PMLR 162.
     """
     eps, delta = check_order("eps", eps, 0.0, 1.0), check_delta(delta)
-    _above_one("range_factor", range_factor)
-    _above_one("ratio", ratio)
+    range_factor, ratio = _above_one("range_factor", range_factor), _above_one("ratio", ratio)
     matrix, shape = rows(x, axis)
     count, n = matrix.shape
     order = 1.0 + eps
     points = 1.0 + 2.0 * math.log(range_factor) / math.log(ratio)
-    tuned = tuning(n, math.log(2.0 * points / delta), eps)
+    if points > MOST:
+        raise InvalidInput(
+            f"ratio = {ratio!r} and range_factor = {range_factor!r} give a grid of {points:.3g} moments, and {MOST} are allowed: "
+            f"pass a ratio of at least {1.0 + math.expm1(2.0 * math.log(range_factor) / (MOST - 1.0)) * 1.0001:.10g}"
+        )
+    tuned = tuning(n, log_over(2.0 * points, delta), eps)
     scales = _scales(matrix, order)
     # Up to ratio * A * s: one point at or beyond every moment in the range. 1e-9 is for a logarithm that rounds down.
-    grid = scales / range_factor * ratio ** np.arange(math.floor(points + 1e-9) + 1.0)[:, None]
+    grid = _grid(scales, range_factor, ratio, math.floor(points + 1e-9) + 1)
     roots = np.empty_like(grid)
     start = None
     for j in reversed(range(len(grid))):
         roots[j] = start = row_roots(matrix, tuned.alpha / grid[j], order=order, factor=b_p(order), starts=start)
-    chosen = _smallest_that_agrees(roots, grid, tuned.width)
-    every = np.arange(count)
-    value, scale = roots[chosen, every], grid[chosen, every]
-    width = (2.0 * scale + ratio * range_factor * scales) * tuned.width
+    with np.errstate(over="ignore"):  # a width that is no double is infinite
+        chosen = _smallest_that_agrees(roots, grid, tuned.width)
+        every = np.arange(count)
+        value, scale = roots[chosen, every], grid[chosen, every]
+        width = (2.0 * scale + ratio * range_factor * scales) * tuned.width
     return Estimate(
         value=shaped(value, shape),
         lower=shaped(value - width, shape),
@@ -93,6 +101,22 @@ def lepskii_catoni(
         n=n,
         threshold=shaped(scale, shape),
     )
+
+
+def _grid(scales: Floats, range_factor: float, ratio: float, count: int) -> Floats:
+    """scales / A * ratio^j for j < count, one row per j."""
+    steps = np.arange(float(count))[:, None]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        grid: Floats = scales / range_factor * ratio**steps
+        if not np.isfinite(grid).all() or not (grid > 0.0).all():
+            # A power that is no double need not make the product none.
+            grid = np.exp(np.log(scales) - math.log(range_factor) + steps * math.log(ratio))
+    if not (grid < 1e307).all() or not (grid > 1e-307).all():
+        raise InvalidInput(
+            f"with range_factor = {range_factor:g} the moments reach from {grid.min():.3g} to {grid.max():.3g} as scales, beyond "
+            "what doubles hold: divide the sample by a constant, or lower range_factor"
+        )
+    return grid
 
 
 def _scales(matrix: Floats, order: float) -> Floats:
@@ -118,7 +142,5 @@ def _smallest_that_agrees(roots: Floats, grid: Floats, width: float) -> Floats:
     return chosen
 
 
-def _above_one(name: str, value: object) -> None:
-    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not good or not 1.0 < float(value) < math.inf:  # type: ignore[arg-type]
-        raise InvalidInput(f"{name} = {value!r} must be a finite number > 1")
+def _above_one(name: str, value: object) -> float:
+    return check_within(name, value, 1.0, math.inf, "a finite number > 1")

@@ -13,6 +13,8 @@ from robandit.estimators.estimate import (
     check_delta,
     check_order,
     check_positive,
+    check_whole,
+    log_over,
     refuse_non_finite,
     rows,
     shaped,
@@ -45,7 +47,7 @@ def median_of_means(
 
     Returns
     -------
-    An `Estimate`. Without eps and v its bounds are infinite and its delta None.
+    An `Estimate`. Without eps and v, or with too few values for the theorem, its bounds are infinite and its delta None.
 
     Guarantee
     ---------
@@ -80,7 +82,9 @@ def median_of_means(
             width = median_of_means_width(n, eps=eps, v=v, delta=delta)
             assumed = f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
         else:
-            assumed = f"no bounds: Lemma 2 needs n >= {needed} at this delta, and there are {n} values"
+            assumed = (
+                f"nothing: a value without bounds (Lemma 2 needs n >= {needed} at this delta, and there are {n} values)"
+            )
     k = median_of_means_blocks(n, delta)
     used = k * (n // k)
     blocks = np.ascontiguousarray(matrix[:, :used]).reshape(count * k, n // k)
@@ -93,7 +97,7 @@ def median_of_means(
         value=shaped(value, shape),
         lower=shaped(value - width, shape),
         upper=shaped(value + width, shape),
-        delta=None if eps is None else delta,
+        delta=delta if width < math.inf else None,
         assumed=assumed,
         n=n,
     )
@@ -105,7 +109,8 @@ def median_of_means_blocks(n: int, delta: float) -> int:
     >>> median_of_means_blocks(8, 0.02), median_of_means_blocks(1000, 0.02)
     (4, 37)
     """
-    return max(1, min(math.floor(1.0 + 8.0 * math.log(2.0 / delta)), n // 2))
+    n, delta = check_whole("n", n), check_delta(delta)
+    return max(1, min(math.floor(1.0 + 8.0 * log_over(2.0, delta)), n // 2))
 
 
 def median_of_means_width(n: int, *, eps: float, v: float, delta: float) -> float:
@@ -114,6 +119,7 @@ def median_of_means_width(n: int, *, eps: float, v: float, delta: float) -> floa
     >>> round(median_of_means_width(8, eps=0.5, v=2.0, delta=0.02), 9)
     17.59718022
     """
-    eps, v, delta = check_order("eps", eps, 0.0, 1.0), check_positive("v", v), check_delta(delta)
+    n, delta = check_whole("n", n), check_delta(delta)
+    eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
     root = 1.0 / (1.0 + eps)
-    return float(12.0**root * v**root * (16.0 * (0.125 + math.log(2.0 / delta)) / n) ** (eps * root))
+    return float(12.0**root * v**root * (16.0 * (0.125 + log_over(2.0, delta)) / n) ** (eps * root))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, rows, shaped
+from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, log_over, rows, shaped
 from robandit.estimators.moments import row_means
 
 __all__ = ["b_p", "p_robust_mean"]
@@ -65,7 +65,11 @@ def p_robust_mean(
     assumed = "nothing: a value without bounds (give u and delta for bounds)"
     if u is not None and delta is not None:
         u, delta = check_positive("u", u), check_delta(delta)
-        width = c * n ** (1.0 / p - 1.0) * (math.log(2.0 / delta) + b * (u ** (1.0 / p) / c) ** p)
+        try:
+            bias = b * (u ** (1.0 / p) / c) ** p
+        except OverflowError:  # c is far too small for u
+            bias = math.inf
+        width = c * n ** (1.0 / p - 1.0) * (log_over(2.0, delta) + bias)
         assumed = f"E|x|^{p:g} <= {u:g} (Lee et al.)"
     unit = c * n ** (1.0 / p)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

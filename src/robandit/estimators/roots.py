@@ -32,13 +32,18 @@ LANES = 64  # products side by side
 PASSES = 3000  # more than halving needs to get from 1e308 to 5e-324
 LOG_2 = math.log(2.0)
 HUGE = 1e150  # beyond it squares may overflow, and 1 + z is z^2 C to the last digit
+CLOSE = 1e-13  # of the spread: what the last digits of the sum allow
+ULP = 2.0**-52
+TINY = 1e-300
+SMALLEST = 5e-324
+LARGEST = 1.7976931348623157e308
 INSIDE = 1e300  # a product beyond it may have overflowed on the way
 
 
 def row_roots(
     matrix: Floats, alphas: Floats, *, order: float = 2.0, factor: float = 0.5, starts: Floats | None = None
 ) -> Floats:
-    """The root of each row with its own alpha; ``starts``, where given, are good guesses."""
+    """The root of each row with its own alpha; ``starts``, where given, are guesses within the range of the row."""
     found = np.full(len(matrix), math.nan) if starts is None else starts.copy()
     _kernel(order == 2.0 and factor == 0.5)(
         matrix, alphas, order, factor, np.empty(SAMPLED + MIDDLE + 2 * LANES), found
@@ -124,18 +129,22 @@ def secants(
 
     Slope and spread are in units of 1/alpha, which no scale of the data takes out of range.
 
-    A secant that leaves the bracket, or brackets that shrink too slowly, are answered by halving; a search that has seen only one
-    side lengthens its steps.
+    Nothing is returned before the root lies between two points that are close: between far clusters of values the sum is steep at
+    a cluster and flat beside it, so a short step proves nothing. A step that is shorter than the tolerance is lengthened to it, and
+    so closes the bracket if it was right. A secant that leaves the bracket, or brackets that shrink too slowly, are answered by
+    halving; a search that has seen only one side lengthens its steps.
     """
     careful = size < 1e-3 * math.sqrt(n)
     spread = 0.0
     if slope > 0.0:
         spread = size / slope
+    else:
+        slope = TINY
     low = -math.inf
     high = math.inf
     before = math.nan  # the last theta, and the sum there
     total_before = 0.0
-    width = math.inf  # of the bracket, three passes ago
+    width = math.inf  # half of the bracket, three passes ago
     for k in range(PASSES):
         value: float = total(x, n, theta, alpha, order, factor, careful, lanes)
         if value == 0.0:
@@ -147,27 +156,28 @@ def secants(
         secant = (total_before - value) / (alpha * (theta - before))
         if secant > 0.0:  # not on the first pass, which has no secant, nor where rounding has taken over
             slope = secant
-        ahead = value / slope
-        step = ahead / alpha
+        step = value / slope / alpha
+        least = max(CLOSE * spread / alpha, 2.0 * ULP * abs(theta), SMALLEST)
         bracketed = low > -math.inf and high < math.inf
-        if bracketed and (abs(ahead) <= 1e-12 * spread or abs(step) <= 1e-16 * abs(theta)):
+        half = 0.5 * high - 0.5 * low  # the whole may be no double
+        if bracketed and half <= least:
             return min(max(theta + step, low), high)
-        if abs(ahead) <= 1e-13 * spread or abs(step) <= 1e-16 * abs(theta):
-            return theta + step
+        if not abs(step) >= least:
+            step = math.copysign(least, value)
         if not bracketed and k >= 4:
-            step *= 2.0 ** (k - 3)
+            step *= 2.0 ** min(k - 3, 1000)
         new = theta + step
         if bracketed:
             halve = not low < new < high
             if k % 3 == 0:
-                halve = halve or high - low > 0.5 * width
-                width = high - low
+                halve = halve or half > 0.5 * width
+                width = half
             if halve:
                 new = 0.5 * low + 0.5 * high
                 if not low < new < high:
                     return theta  # low and high are neighbours
         elif not abs(new) < math.inf:
-            new = math.copysign(1.7e308, step)
+            new = math.copysign(LARGEST, value)
         before = theta
         total_before = value
         theta = new
@@ -180,7 +190,7 @@ def shape_at(x: Floats, n: int, theta: float, alpha: float, order: float, factor
     slope = 0.0
     size = 0.0
     for j in range(n):
-        z = alpha * abs(x[j] - theta)
+        z = distance(x[j], theta, alpha)
         if z < HUGE:
             power = factor * z ** (order - 1.0)
             slope += (1.0 + order * power) / (1.0 + z + power * z)
@@ -192,8 +202,7 @@ def shape_at(x: Floats, n: int, theta: float, alpha: float, order: float, factor
 
 def influence(x: float, theta: float, alpha: float, order: float, factor: float) -> float:
     """psi(alpha (x - theta)), to the last digits from the smallest to the largest argument."""
-    off = x - theta
-    z = alpha * abs(off)
+    z = distance(x, theta, alpha)
     if z < HUGE:
         if order == 2.0:
             power = z * z
@@ -202,8 +211,16 @@ def influence(x: float, theta: float, alpha: float, order: float, factor: float)
         out = math.log1p(z + factor * power)
     else:  # neither the difference nor its multiple need be finite
         out = order * (math.log(alpha) + math.log(abs(0.5 * x - 0.5 * theta)) + LOG_2) + math.log(factor)
-    if off < 0.0:
+    if x < theta:
         return -out
+    return out
+
+
+def distance(x: float, theta: float, alpha: float) -> float:
+    """alpha |x - theta|; the difference itself need not be a double."""
+    out = alpha * abs(x - theta)
+    if out == math.inf:
+        out = 2.0 * (alpha * abs(0.5 * x - 0.5 * theta))
     return out
 
 

@@ -9,6 +9,7 @@ a short buffer above a cut-off; nearly every value costs one multiply-add and on
 from __future__ import annotations
 
 import math
+from decimal import ROUND_UP, Context
 from functools import cache
 from typing import Any
 
@@ -16,12 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, NoThresholdError
-from robandit.estimators.estimate import Number, check_delta, check_positive, refuse_non_finite, rows, shaped
+from robandit.estimators.estimate import (
+    Number,
+    check_delta,
+    check_positive,
+    log_over,
+    refuse_non_finite,
+    rows,
+    shaped,
+    shown,
+)
 from robandit.estimators.moments import row_means, row_sds, trimmed
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-__all__ = ["C", "row_thresholds", "trimmed_mean", "trimmed_variance", "trimming_threshold"]
+__all__ = ["C", "enough_delta", "row_thresholds", "trimmed_mean", "trimmed_variance", "trimming_threshold"]
 
 C = (1.0 + math.sqrt(2.0)) ** 2
 BLOCK = 16  # values looked at together
@@ -78,7 +88,7 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
     """
     delta, c = check_delta(delta), check_positive("c", c)
     matrix, shape = rows(x, axis, check=False)
-    return shaped(row_thresholds(matrix, math.log(1.0 / delta), c), shape)
+    return shaped(row_thresholds(matrix, log_over(1.0, delta), c), shape)
 
 
 def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
@@ -155,11 +165,22 @@ def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> N
 
 def _thresholds(threshold: ArrayLike, shape: tuple[int, ...]) -> Floats:
     try:
-        values = np.asarray(threshold, dtype=np.float64)
+        given = np.asarray(threshold)
+        if given.dtype.kind == "b":
+            raise InvalidInput(f"threshold = {shown(threshold)} must be a number >= 0, or infinity to trim nothing")
+        if given.dtype.kind not in "iufO":
+            raise TypeError
+        values = given.astype(np.float64)
         every: Floats = np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1)
-    except (TypeError, ValueError):
+    except OverflowError:
         raise InvalidInput(
-            f"threshold = {threshold!r} does not fit a batch of shape {shape}: pass one number, or one per sample"
+            f"threshold = {shown(threshold)} must be a number >= 0 up to 1.8e308, or infinity to trim nothing"
+        ) from None
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"threshold = {shown(threshold)} does not fit a batch of shape {shape}: pass one number, or one per sample"
         ) from None
     if not (every >= 0.0).all():
         raise InvalidInput(
@@ -168,13 +189,16 @@ def _thresholds(threshold: ArrayLike, shape: tuple[int, ...]) -> Floats:
     return every
 
 
-def row_thresholds(matrix: Floats, level: float, c: float = C) -> Floats:
-    """The root of each row for ``level`` = log(1/delta); refuses rows without one, and rows that are not finite."""
+def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float = 1.0) -> Floats:
+    """The root of each row for ``level`` = log(parts/delta); refuses rows without one, and rows that are not finite.
+
+    ``parts`` is for messages only, which speak of the caller's delta.
+    """
     a = c * level
     n = matrix.shape[1]
     if not a < n:
         refuse_non_finite(matrix)
-        _no_root(int(np.count_nonzero(matrix[0])) if len(matrix) else 0, n, a, c, "")
+        _no_root(int(np.count_nonzero(matrix[0])) if len(matrix) else 0, n, a, c, parts, _which(matrix, 0))
     top = math.ceil(a)
     found = np.empty((len(matrix), 2))
     # Room for twice as many more: then a selection, which costs about as much as filling the buffer, is rare.
@@ -186,15 +210,26 @@ def row_thresholds(matrix: Floats, level: float, c: float = C) -> Floats:
         )
     if (found[:, ROOT] < 0.0).any():
         row = int(np.flatnonzero(found[:, ROOT] < 0.0)[0])
-        _no_root(int(found[row, NONZERO]), n, a, c, f" {row} of the batch" if len(matrix) > 1 else "")
+        _no_root(int(found[row, NONZERO]), n, a, c, parts, _which(matrix, row))
     return np.ascontiguousarray(found[:, ROOT])
 
 
-def _no_root(nonzero: int, n: int, a: float, c: float, which: str) -> None:
+def _which(matrix: Floats, row: int) -> str:
+    return f" {row} of the batch" if len(matrix) > 1 else ""
+
+
+def _no_root(nonzero: int, n: int, a: float, c: float, parts: float, which: str) -> None:
     raise NoThresholdError(
-        f"sample{which} has {nonzero} non-zero values of {n}, and a threshold exists only with more than c log(1/delta) = {a:.6g}: "
-        f"pass at least {math.floor(a) + 1} non-zero values, or a larger delta than {math.exp(-a / c):.3g}"
+        f"sample{which} has {nonzero} non-zero values of {n}, and a threshold exists only with more than "
+        f"c log({parts:g}/delta) = {a:.6g}: pass at least {math.floor(a) + 1} non-zero values{enough_delta(nonzero, c, parts)}"
     )
+
+
+def enough_delta(nonzero: int, c: float, parts: float, verb: str = "") -> str:
+    """The end of a message: the smallest delta for which so many non-zero values have a threshold, if there is one."""
+    # c log(parts/delta) must be below their number. Rounded up, and away from a tie.
+    delta = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(parts * math.exp(-nonzero / c) * (1.0 + 1e-12))
+    return f", or {verb + ' ' if verb else ''}a delta of at least {float(delta):.3g}" if delta < 1 else ""
 
 
 @cache

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, rows, shaped
+from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, log_over, rows, shaped
 from robandit.estimators.moments import row_means
 
 __all__ = ["truncated_mean"]
@@ -59,7 +57,7 @@ def truncated_mean(
     eps, u, delta = check_order("eps", eps, 0.0, 1.0), check_positive("u", u), check_delta(delta)
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
-    level = math.log(2.0 / delta)
+    level = log_over(2.0, delta)
     root = 1.0 / (1.0 + eps)
     # u^(1/(1+eps)) is a size like x: taken out first, u j cannot overflow.
     last = u**root * (n / level) ** root

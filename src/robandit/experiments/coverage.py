@@ -93,7 +93,8 @@ class Contender:
     bounds: Callable[[Floats, Facts, float], Bounds]
     applies: Callable[[Facts], bool] = lambda _: True
     """Whether its assumption holds for a law."""
-    ours: bool = True
+    package: str = "robandit"
+    """Where it comes from; it is left out where that is not installed."""
 
 
 def _estimated(
@@ -105,10 +106,11 @@ def _estimated(
         given = {name: option(known) if callable(option) else option for name, option in options.items()}
         try:
             estimate = function(x, delta=delta, **given)
-        except NoThresholdError:  # for some row; a row without a threshold has no bound
+        except NoThresholdError:  # of some row, which then has no bounds
             if len(x) == 1:
                 return np.full(1, -math.inf), np.full(1, math.inf)
-            pairs = [bounds(row[None, :], known, delta) for row in x]
+            half = len(x) // 2
+            pairs = [bounds(part, known, delta) for part in (x[:half], x[half:])]
             return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
         return np.asarray(estimate.lower), np.asarray(estimate.upper)
 
@@ -169,12 +171,19 @@ def _statsmodels_huber(x: Floats, known: Facts, delta: float) -> Bounds:
     return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
 
 
+def _p_robust(x: Floats, known: Facts, delta: float) -> Bounds:
+    p = 1.0 + known.eps
+    estimate = estimators.p_robust_mean(x, p=p, c=known.u ** (1.0 / p), u=known.u, delta=delta)
+    return np.asarray(estimate.lower), np.asarray(estimate.upper)
+
+
 _adaptive = estimators.adaptive_trimmed_mean
 CONTENDERS: tuple[Contender, ...] = (
     Contender("adaptive, upper", "nothing", _estimated(_adaptive), lambda k: k.nonpositive),
     Contender("adaptive, tight", "nothing", _estimated(_adaptive, bonus="tight"), lambda k: k.nonpositive),
+    Contender("adaptive, likelihood", "nothing", _estimated(_adaptive, bonus="likelihood"), lambda k: k.nonpositive),
     Contender(
-        "adaptive, likelihood",
+        "adaptive, centred",
         "nothing",
         _estimated(_adaptive, bonus="likelihood", center="median"),
         lambda k: k.nonpositive_about_median,
@@ -184,21 +193,26 @@ CONTENDERS: tuple[Contender, ...] = (
     Contender("median of means", "eps, v", _estimated(estimators.median_of_means, eps=_eps, v=_v)),
     Contender("Catoni", "variance", _estimated(estimators.catoni_mean, v=_variance), _has_variance),
     Contender("Catoni, infinite var.", "eps, v", _estimated(estimators.infinite_variance_catoni, eps=_eps, v=_v)),
+    Contender("p-robust mean", "eps, u", _p_robust),
     Contender("Catoni, Lepskii", "eps", _estimated(estimators.lepskii_catoni, eps=_eps)),
     Contender("mean, Chebyshev", "variance", _estimated(estimators.sample_mean, v=_variance), _has_variance),
-    Contender("mean, Student", "nothing", _student, _has_variance, ours=False),
+    Contender("mean, Student", "nothing", _student, _has_variance, package="scipy"),
     Contender(
-        "scipy trimmed_mean_ci", "nothing", _scipy_trimmed, lambda k: k.law.symmetric_about is not None, ours=False
+        "scipy trimmed_mean_ci", "nothing", _scipy_trimmed, lambda k: k.law.symmetric_about is not None, package="scipy"
     ),
     Contender(
         "statsmodels trimmed",
         "nothing",
         _statsmodels_trimmed,
         lambda k: k.law.symmetric_about is not None,
-        ours=False,
+        package="statsmodels",
     ),
     Contender(
-        "statsmodels Huber", "nothing", _statsmodels_huber, lambda k: k.law.symmetric_about is not None, ours=False
+        "statsmodels Huber",
+        "nothing",
+        _statsmodels_huber,
+        lambda k: k.law.symmetric_about is not None,
+        package="statsmodels",
     ),
 )
 
@@ -213,8 +227,9 @@ def coverage(
     contenders: Sequence[Contender] = CONTENDERS,
     advance: Callable[[str], None] = lambda _: None,
 ) -> pl.DataFrame:
-    """Share of trials in which the interval of each contender held the mean, and its median half-width.
+    """Share of intervals of each contender that held the mean, and their median half-width.
 
+    A sample for which a contender gives no finite bound is not counted as held, nor as missed: ``note`` says how many those are.
     One row per law, size and contender: ``coverage`` and ``half_width`` are empty where it cannot be used (``note`` says why);
     ``assumption`` is false where its assumption fails, so that nothing is promised. ``advance`` is called after each row.
     """
@@ -247,20 +262,26 @@ def _measure(contender: Contender, known: Facts, n: int, delta: float, trials: i
     empty: dict[str, Any] = {"coverage": None, "half_width": None, "assumption": contender.applies(known), "note": ""}
     if contender.told == "variance" and not _has_variance(known):
         return empty | {"note": "no variance"}
-    if not contender.ours and contender.name.startswith("statsmodels") and find_spec("statsmodels") is None:
-        return empty | {"note": "statsmodels is not installed"}
-    held = 0
+    if find_spec(contender.package) is None:
+        return empty | {"note": f"{contender.package} is not installed"}
+    held = answered = 0
     widths: list[Floats] = []
     for x in _samples(known.law, n, trials, seed):
         try:
             lower, upper = contender.bounds(x, known, delta)
         except InvalidInput as error:  # too few values for this theorem
             return empty | {"note": str(error)}
+        given = np.isfinite(upper)
+        lower, upper = lower[given], upper[given]
+        answered += len(upper)
         held += int(np.sum((lower <= known.law.mean) & (known.law.mean <= upper)))
         one_sided = np.isneginf(lower)
         widths.append(np.where(one_sided, upper - known.law.mean, 0.5 * (upper - np.where(one_sided, 0.0, lower))))
+    if answered == 0:
+        return empty | {"note": "no bounds: too few values"}
+    note = "" if answered == trials else f"no bounds for {trials - answered} of {trials} samples"
     half_width = float(np.median(np.concatenate(widths)))
-    return empty | {"coverage": held / trials, "half_width": half_width}
+    return empty | {"coverage": held / answered, "half_width": half_width, "note": note}
 
 
 def _samples(law: Law, n: int, trials: int, seed: int) -> Iterator[Floats]:

@@ -42,8 +42,8 @@ def _grid(frame: pl.DataFrame, n: int, *, width: bool) -> tuple[list[str], list[
 
 def _explained(delta: float) -> str:
     return (
-        f"{MARK}: the assumption fails, so nothing is promised; –: cannot be used (no variance, too few values). Promised: "
-        f"at least {100 * (1 - delta):g} %."
+        f"{MARK}: the assumption fails, so nothing is promised; –: no bounds (no variance, too few values, not installed). "
+        f"Promised: at least {100 * (1 - delta):g} %; centred: measured, not proved for symmetric laws."
     )
 
 
@@ -75,7 +75,7 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
     parts = [
         "# Coverage and width of the estimators",
         f"Made by `{command}`. Each cell: how often, in % of {trials:,} samples, the interval held the true mean, and in "
-        f"brackets its median half-width (for one-sided bounds: upper bound minus mean). {_explained(delta)}",
+        f"brackets its median half-width (one-sided: upper bound minus mean; negative where it fails). {_explained(delta)}",
         "![Coverage of each estimator on each law](coverage.svg)",
     ]
     for n in frame["n"].unique(maintain_order=True):

@@ -3,10 +3,13 @@
 ============== ================================== ==========================================================
 accumulator    the one-shot function              what is exact
 ============== ================================== ==========================================================
-TrimmedMean    adaptive_trimmed_mean              everything, whatever the order, the split and the merges
+TrimmedMean    adaptive_trimmed_mean              correctly rounded, whatever the order, the split and the merges
 MedianOfMeans  median_of_means                    up to rounding while blocks hold one value; then where blocks begin
 Catoni         catoni_mean                        up to an error that is computed and added to the interval
 ============== ================================== ==========================================================
+
+TrimmedMean's mean, spread and threshold are the doubles nearest to the exact ones. The one-shot function rounds on the way, so its
+last digit may differ.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Accumulator:
     def update_many(self, values: ArrayLike) -> None:
         """Take many values, in this order; all of them or, if one is refused, none."""
         if (isinstance(values, np.ndarray) and values.shape == (0,)) or (
-            isinstance(values, (list, tuple)) and not values
+            isinstance(values, (list, tuple, range)) and not values
         ):
             return
         try:

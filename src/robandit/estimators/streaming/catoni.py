@@ -33,7 +33,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_positive
+from robandit.estimators.estimate import Estimate, check_choice, check_delta, check_positive, log_over
 from robandit.estimators.streaming.accumulator import Accumulator, Saved
 from robandit.kernel.types import Floats, Ints
 
@@ -70,7 +70,9 @@ class Catoni(Accumulator):
     Memory: 63 doubles, then 2.7 KiB for each power of two that occurs among the distances from the center: 20 to 60 of them in
     practice, about 100 KiB; never more than 2046 of them, 5.6 MiB, whatever the data.
 
-    Guarantee --------- For independent values with variance at most v: with probability at least 1 - delta the mean is
+    Guarantee
+    ---------
+    For independent values with variance at most v: with probability at least 1 - delta the mean is
     within 2 sqrt(v log(2/delta) / n), and the numerical error, of the value, if n >= 4 log(2/delta); fewer values are
     refused. ``bonus="tight"``: within sqrt(2 v L / (n - 2 L)), L = log(2/delta), if n > 2 L. Must know: v.
 
@@ -85,7 +87,9 @@ class Catoni(Accumulator):
     >>> round(estimate.value, 4), round(estimate.upper - estimate.value, 4)
     (0.02, 0.0859)
 
-    References ---------- O. Catoni. Challenging the empirical mean and empirical variance: a deviation study. Annales de
+    References
+    ----------
+    O. Catoni. Challenging the empirical mean and empirical variance: a deviation study. Annales de
     l'Institut Henri Poincaré 48(4), 2012. With these constants: S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy
     tail. IEEE Transactions on Information Theory 59(11), 2013, Lemma 3.
     """
@@ -115,10 +119,9 @@ class Catoni(Accumulator):
 
         ``bonus="tight"`` is Catoni's own width sqrt(2 v L / (n - 2 L)), L = log(2/delta); the value is the same.
         """
-        if bonus not in ("paper", "tight"):
-            raise InvalidInput(f"bonus = {bonus!r} must be one of 'paper', 'tight'")
+        check_choice("bonus", bonus, ("paper", "tight"))
         v, delta = check_positive("v", v), check_delta(delta)
-        n, level = self._n, math.log(2.0 / delta)
+        n, level = self._n, log_over(2.0, delta)
         least = math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
         if n < least:
             raise InvalidInput(
@@ -142,7 +145,7 @@ class Catoni(Accumulator):
 
     def _solve(self, delta: float, v: float) -> tuple[float, float]:
         n = self._n
-        ell = 2.0 * math.log(2.0 / delta)
+        ell = 2.0 * log_over(2.0, delta)
         if n <= ell:
             raise InvalidInput(f"there are {n} values, and more than 2 log(2/delta) = {ell:.6g} are needed: take more")
         alpha = math.sqrt(ell * (n - ell)) / n / math.sqrt(v)

@@ -67,8 +67,8 @@ class MedianOfMeans(Accumulator):
     ---------
     For independent values with E|X - mean|^(1+eps) <= v, eps in (0, 1]: with probability at least 1 - delta the mean is within
     (12 v)^(1/(1+eps)) (16 log(e^(1/8) 2/delta) / n)^(eps/(1+eps)) of the value (Lemma 2 on both sides), if there are at least
-    two values for each of floor(8 log(e^(1/8) 2/delta)) blocks; with fewer both sides are infinite. Must know: eps and v;
-    without them there is a value but no bound.
+    two values for each of floor(8 log(e^(1/8) 2/delta)) blocks; with fewer both sides are infinite and delta is None. Must know:
+    eps and v; without them there is a value but no bound.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class MedianOfMeans(Accumulator):
 
     def __init__(self, *, delta_min: float = 1e-12) -> None:
         """Nothing was taken yet."""
-        self.delta_min = check_delta(delta_min)
+        self.delta_min = check_delta(delta_min, "delta_min")
         self._room = 2 * FINER * median_of_means_blocks(MANY, self.delta_min)
         self._one = np.zeros(1)
         self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
@@ -120,14 +120,14 @@ class MedianOfMeans(Accumulator):
                 width = median_of_means_width(n, eps=eps, v=v, delta=delta)
                 assumed = f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
             else:
-                assumed = f"no bounds: Lemma 2 needs n >= {needed} at this delta, and there are {n} values"
+                assumed = f"nothing: a value without bounds (Lemma 2 needs n >= {needed} at this delta, and there are {n} values)"
         k = median_of_means_blocks(n, delta)
         value = self._median(k, n // k)
         return Estimate(
             value=value,
             lower=value - width,
             upper=value + width,
-            delta=None if eps is None else delta,
+            delta=delta if width < math.inf else None,
             assumed=assumed,
             n=n,
         )

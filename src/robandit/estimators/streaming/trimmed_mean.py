@@ -22,7 +22,14 @@ from typing import Any, Literal
 import numpy as np
 
 from robandit.errors import InvalidInput, NoThresholdError
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive
+from robandit.estimators.estimate import (
+    Estimate,
+    check_choice,
+    check_delta,
+    check_order,
+    check_positive,
+    log_over,
+)
 from robandit.estimators.streaming.accumulator import Accumulator, Saved, check_asked
 from robandit.estimators.streaming.exact import (
     CARRY_AFTER,
@@ -36,7 +43,7 @@ from robandit.estimators.streaming.exact import (
     units,
     write,
 )
-from robandit.estimators.threshold import C
+from robandit.estimators.threshold import C, enough_delta
 from robandit.kernel.types import Floats, Ints
 
 __all__ = ["TrimmedMean"]
@@ -112,8 +119,8 @@ class TrimmedMean(Accumulator):
 
     def __init__(self, *, delta_min: float = 1e-12) -> None:
         """Nothing was taken yet."""
-        self.delta_min = check_delta(delta_min)
-        self._most = C * math.log(4.0 / self.delta_min)
+        self.delta_min = check_delta(delta_min, "delta_min")
+        self._most = C * log_over(4.0, self.delta_min)
         self._keep = math.ceil(self._most) + 1
         self._one = np.zeros(1)
         self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
@@ -150,10 +157,8 @@ class TrimmedMean(Accumulator):
         again: `adaptive_trimmed_mean` has it.
         """
         delta = check_asked(self._name, delta, self.delta_min)
-        if bonus not in ("paper", "tight"):
-            raise InvalidInput(
-                f"bonus = {bonus!r} must be 'paper' or 'tight' (the likelihood bound needs all values: use adaptive_trimmed_mean)"
-            )
+        more = " (the likelihood bound needs all values: use adaptive_trimmed_mean)"
+        check_choice("bonus", bonus, ("paper", "tight"), more)
         if (eps is None) != (u is None):
             raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both for a two-sided bound, or none of them")
         if eps is not None:
@@ -162,9 +167,10 @@ class TrimmedMean(Accumulator):
                 raise InvalidInput(
                     f"bonus = {bonus!r} belongs to the one-sided bound, eps and u to the two-sided one: leave out one"
                 )
-        level = math.log((2.0 if u is None else 4.0) / delta)
+        parts = 2.0 if u is None else 4.0
+        level = log_over(parts, delta)
         n = int(self._counts[N_X])
-        threshold = self._threshold(C * level)
+        threshold = self._threshold(C * level, parts)
         if n < 2:
             raise InvalidInput(f"there are {n} values in X: at least 2 are needed for a variance")
         if threshold < self._floor:
@@ -208,13 +214,13 @@ class TrimmedMean(Accumulator):
         order = 1.0 / (1.0 + eps)
         return float(5.6 * u**order * (level / min(n, s)) ** (eps * order) * max(1.0, s / n) ** order)
 
-    def _threshold(self, a: float) -> float:
+    def _threshold(self, a: float, parts: float = 1.0) -> float:
         """The root of sum min((X'/M)^2, 1) = a, to the last digit."""
         nonzero = int(self._counts[NONZERO])
         if nonzero <= a:
             raise NoThresholdError(
                 f"there is no threshold yet: {nonzero} of the {self._counts[N_TOP]} values in X' are not zero, and "
-                f"more than {a:.6g} are needed; take more values, or ask for a larger delta"
+                f"more than {a:.6g} are needed; take more values{enough_delta(nonzero, C, parts, 'ask for')}"
             )
         top, bottom = a.as_integer_ratio()
         rest = read(self._top_squares)

@@ -1,0 +1,198 @@
+"""Parameters of every unusual kind are refused by name, and extreme ones that are allowed give numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from robandit import estimators as est
+from robandit.errors import InvalidInput, NoThresholdError
+
+X = np.random.default_rng(0).normal(size=2000)
+NUMBERS = {
+    "delta": [
+        lambda d: est.trimming_threshold(X, d),
+        lambda d: est.truncated_mean(X, eps=1, u=1, delta=d),
+        lambda d: est.median_of_means(X, delta=d),
+        lambda d: est.median_of_means_blocks(9, d),
+        lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d),
+        lambda d: est.catoni_mean(X, v=1, delta=d),
+        lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d),
+        lambda d: est.lepskii_catoni(X, eps=1, delta=d),
+        lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d),
+        lambda d: est.sample_mean(X, v=1, delta=d),
+    ],
+    "delta_min": [lambda d: est.TrimmedMean(delta_min=d), lambda d: est.MedianOfMeans(delta_min=d)],
+    "eps": [
+        lambda e: est.truncated_mean(X, eps=e, u=1, delta=0.1),
+        lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1),
+        lambda e: est.median_of_means_width(9, eps=e, v=1, delta=0.1),
+        lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1),
+        lambda e: est.lepskii_catoni(X, eps=e, delta=0.1),
+        lambda e: est.adaptive_trimmed_mean(X, delta=0.1, eps=e, u=1),
+    ],
+    "p": [est.b_p, lambda p: est.p_robust_mean(X, p=p, c=1)],
+    "c": [lambda c: est.trimming_threshold(X, 0.1, c=c), lambda c: est.p_robust_mean(X, p=2, c=c)],
+    "u": [lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1)],
+    "v": [lambda v: est.catoni_mean(X, v=v, delta=0.1), lambda v: est.sample_mean(X, v=v, delta=0.1)],
+    "alpha": [lambda a: est.catoni_root(X, a)],
+    "tau0": [lambda t: est.infinite_variance_catoni(X, eps=1, v=1, delta=0.1, tau0=t)],
+    "range_factor": [lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=f)],
+    "ratio": [lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, ratio=f)],
+    "share": [lambda s: est.winsorized_mean(X, share=s)],
+    "n": [lambda n: est.median_of_means_blocks(n, 0.1), lambda n: est.median_of_means_width(n, eps=1, v=1, delta=0.1)],
+    "threshold": [lambda t: est.trimmed_mean(X, t), lambda t: est.trimmed_variance(X, t)],
+}
+STRANGE = [10**400, -(10**400), 10**5000, True, np.True_, np.array([0.5, 0.7]), np.array(["a"]), "1", [0.5, 0.6], 1j]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("number", range(len(STRANGE)))
+def test_strange_numbers(name, number):
+    for call in NUMBERS[name]:
+        with pytest.raises(InvalidInput, match=f"^{name} = .* (must be|does not fit)") as caught:
+            call(STRANGE[number])
+        assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("n", [0, -3, 2.5, 8.0, math.nan, None, 2**63])
+def test_sizes(n):
+    for call in NUMBERS["n"]:
+        with pytest.raises(InvalidInput, match=r"n = .* must be a whole number from 1 to 2\^63 - 1"):
+            call(n)
+
+
+def test_choices_that_are_arrays():
+    many, few = est.TrimmedMean(), est.Catoni()
+    many.update_many(X)
+    few.update_many(X)
+    for bonus in (np.array(["paper", "tight"]), ["paper"], 1, None):
+        for call in (
+            lambda b: est.catoni_mean(X, v=1, delta=0.1, bonus=b),
+            lambda b: many.estimate(0.1, bonus=b),
+            lambda b: few.estimate(0.1, v=1.0, bonus=b),
+        ):
+            with pytest.raises(InvalidInput, match=r"bonus = .* must be one of 'paper', 'tight'"):
+                call(bonus)
+
+
+def test_an_eps_that_is_nothing_beside_one():
+    for call in NUMBERS["eps"]:
+        with pytest.raises(InvalidInput, match=r"eps = 1e-320 is too small: 1 \+ eps is 1 in doubles"):
+            call(1e-320)
+
+
+def test_the_smallest_deltas():
+    tiny = 1e-320
+    level = math.log(2) - math.log(tiny)
+    assert est.median_of_means_blocks(10**6, tiny) == math.floor(1 + 8 * level)
+    assert est.median_of_means_blocks(100, tiny) == 50
+    assert est.catoni_mean(np.tile(X, 2), v=1, delta=tiny).n == 4000
+    assert math.isfinite(est.truncated_mean(X, eps=1, u=1, delta=tiny).upper)
+    assert math.isfinite(est.p_robust_mean(X, p=2, c=1, u=1, delta=tiny).upper)
+    assert math.isfinite(est.infinite_variance_catoni(np.tile(X, 2), eps=1, v=1, delta=tiny).upper)
+    assert math.isfinite(est.lepskii_catoni(np.tile(X, 2), eps=1, delta=tiny).upper)
+    assert est.trimming_threshold(np.tile(X, 3), tiny) > 0
+    for kind in (est.TrimmedMean, est.MedianOfMeans):
+        made = kind(delta_min=tiny)
+        made.update_many(np.tile(X, 10))
+        assert made.estimate(tiny).n == 20_000
+
+
+def test_a_tau0_that_no_sample_is_large_enough_for():
+    with pytest.raises(InvalidInput, match=r"needs more than 1\.7e\+308 \(tau0 = 1/eps needs"):
+        est.infinite_variance_catoni(X, eps=0.1, v=1, delta=0.1, tau0=1e-40)
+    with pytest.raises(InvalidInput, match="needs more than"):
+        est.infinite_variance_catoni(X, eps=1e-15, v=1, delta=0.1, tau0=1e-3)
+
+
+def test_a_scale_far_too_small_for_the_moment():
+    assert est.p_robust_mean(X, p=2, c=1e-10, u=1e300, delta=0.1).upper == math.inf
+
+
+def test_the_grid_of_moments_is_bounded():
+    with pytest.raises(InvalidInput, match=r"ratio = 1\.000000001 and .*pass a ratio of at least ") as caught:
+        est.lepskii_catoni(X, eps=1, delta=0.1, ratio=1 + 1e-9)
+    enough = float(str(caught.value).rsplit(" ", 1)[1])
+    assert est.lepskii_catoni(X[:100], eps=1, delta=0.1, ratio=enough).n == 100
+
+
+def test_the_grid_of_moments_is_made_of_doubles():
+    wide = est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=1e300)
+    assert wide.value == pytest.approx(0.0, abs=0.2)
+    with pytest.raises(InvalidInput, match="beyond what doubles hold: divide the sample"):
+        est.lepskii_catoni(X * 1e307, eps=1, delta=0.1)
+    with pytest.raises(InvalidInput, match="beyond what doubles hold"):
+        est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=1e308)
+
+
+def test_too_few_values_for_lemma_2_are_a_value_without_bounds():
+    stream = est.MedianOfMeans()
+    stream.update_many([1.0, 2.0, 6.0])
+    for e in (est.median_of_means([1.0, 2.0, 6.0], delta=0.1, eps=1, v=1), stream.estimate(0.1, eps=1, v=1)):
+        assert (e.delta, e.lower, e.upper) == (None, -math.inf, math.inf)
+        assert repr(e) == (
+            "<Estimate 3: nothing: a value without bounds (Lemma 2 needs n >= 48 at this delta, and there are 3 values)>"
+        )
+
+
+def test_nothing_is_taken_from_an_empty_range():
+    for kind in (est.TrimmedMean, est.MedianOfMeans, est.Catoni):
+        made = kind()
+        for nothing in (range(0), [], (), np.zeros(0)):
+            made.update_many(nothing)
+        assert made.n == 0
+
+
+@pytest.mark.parametrize("c", [3.0, (1 + math.sqrt(2)) ** 2])
+@pytest.mark.parametrize("nonzero", [1, 5, 13, 40, 1500])
+def test_the_delta_that_a_message_names_will_do(nonzero, c):
+    x = np.zeros(4000)
+    x[:nonzero] = 1.0
+    wanted = math.exp(-nonzero / c)
+    with pytest.raises(NoThresholdError, match="a delta of at least ") as caught:
+        est.trimming_threshold(x, max(wanted / 2, 1e-300), c=c)
+    named = float(re.findall("a delta of at least (.*)$", str(caught.value))[0])
+    assert wanted < named < wanted * 1.02
+    assert est.trimming_threshold(x, named, c=c) > 0.0
+
+
+def test_the_delta_named_is_the_callers():
+    made = est.TrimmedMean()
+    made.update_many(np.ones(40))  # 20 in X'
+    with pytest.raises(NoThresholdError, match="or ask for a delta of at least ") as caught:
+        made.estimate(0.05)
+    named = float(str(caught.value).rsplit(" ", 1)[1])
+    assert made.estimate(named).threshold > 0.0
+    with pytest.raises(NoThresholdError, match=r"pass at least 14 non-zero values$"):
+        est.trimming_threshold(np.zeros(50), 0.1)  # no delta will do
+
+
+def test_batches_name_the_sample():
+    batch = np.random.default_rng(0).normal(size=(3, 50))
+    with pytest.raises(NoThresholdError, match="sample 0 of the batch has 50 non-zero values of 50"):
+        est.trimming_threshold(batch, 1e-9)
+    batch[2, 7] = math.nan
+    for call in (
+        lambda x: est.catoni_root(x, 1.0),
+        lambda x: est.sample_mean(x),
+        lambda x: est.trimming_threshold(x, 0.1),
+        lambda x: est.median_of_means(x, delta=0.1),
+    ):
+        with pytest.raises(InvalidInput, match=r"sample 2 of the batch holds nan \(position 7\)"):
+            call(batch)
+
+
+def test_shares_of_batches_are_arrays():
+    batch = np.random.default_rng(0).normal(size=(2, 3, 200))
+    for e, share in (
+        (est.sample_mean(batch), 0.0),
+        (est.winsorized_mean(batch, share=0.1), 0.2),
+        (est.catoni_mean(batch, v=1, delta=0.1), 0.0),
+        (est.median_of_means(batch, delta=0.1), 0.0),
+    ):
+        np.testing.assert_array_equal(e.share_trimmed, np.full((2, 3), share))
+    assert est.sample_mean(batch[0, 0]).share_trimmed == 0.0
