@@ -22,10 +22,10 @@ import __future__
 
 import ast
 import builtins
-import copy
 import inspect
 import linecache
 import math
+import pickle
 import types
 from collections.abc import Callable, Collection
 from functools import cache, partial
@@ -204,7 +204,8 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
         )
     if node is None:
         raise KernelError(f"{function.__qualname__} cannot be compiled: a hook or helper is a function made with 'def'")
-    return copy.deepcopy(node)
+    copy: ast.FunctionDef = pickle.loads(pickle.dumps(node))  # it will be rewritten; several times faster than deepcopy
+    return copy
 
 
 @cache
