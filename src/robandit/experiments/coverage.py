@@ -154,7 +154,7 @@ def _scipy_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
 
 def _statsmodels_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
     from scipy import stats
-    from statsmodels.stats.robust_compare import TrimmedMean  # type: ignore[import-untyped, unused-ignore]
+    from statsmodels.stats.robust_compare import TrimmedMean
 
     found = [TrimmedMean(row, 0.1) for row in x]
     means = np.array([f.mean_trimmed for f in found])
@@ -164,7 +164,7 @@ def _statsmodels_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
 
 
 def _statsmodels_huber(x: Floats, known: Facts, delta: float) -> Bounds:
-    import statsmodels.api as sm  # type: ignore[import-untyped, unused-ignore]
+    import statsmodels.api as sm
 
     ones = np.ones((x.shape[1], 1))
     ends = [sm.RLM(row, ones, M=sm.robust.norms.HuberT()).fit().conf_int(alpha=delta)[0] for row in x]
