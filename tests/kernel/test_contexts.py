@@ -155,5 +155,5 @@ def test_a_notebook(tmp_path, monkeypatch):
     assert play(CELLS) == ["6.0", "15.0", "8.0"]
     kept = sorted(path.name for path in (tmp_path / "cache").glob("*.py"))
     assert len(kept) == 3
-    assert play([CELLS[0].replace("2.0", "5.0"), *CELLS[1:3]]) == ["15.0"]  # another session, the second text again
+    assert play([CELLS[0].replace("2.0", "5.0"), *CELLS[1:3]]) == ["15.0"]  # a new process, the second text
     assert sorted(path.name for path in (tmp_path / "cache").glob("*.py")) == kept

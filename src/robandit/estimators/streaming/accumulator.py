@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ Own = TypeVar("Own", bound="Accumulator")
 CHUNK = 2**20  # values handed to compiled code at once: the exact sums carry between chunks at the latest
 
 
-class Accumulator:
+class Accumulator(ABC):
     """A robust mean that is built value by value. Subclasses say how values are kept; this class says which are let in.
 
     A call that is refused changes nothing.
@@ -31,9 +32,9 @@ class Accumulator:
     """The largest absolute value that can be taken."""
 
     @property
+    @abstractmethod
     def n(self) -> int:
         """How many values were taken."""
-        raise NotImplementedError
 
     def update(self, value: float) -> None:
         """Take one value."""
@@ -133,17 +134,17 @@ class Accumulator:
 
     _one: Floats
 
-    def _take(self, values: Floats) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _take(self, values: Floats) -> None: ...
 
-    def _add(self: Own, other: Own) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _add(self: Own, other: Own) -> None: ...
 
-    def _save(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _save(self) -> dict[str, Any]: ...
 
-    def _load(self, saved: Saved) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _load(self, saved: Saved) -> None: ...
 
 
 def check_asked(name: str, delta: Any, delta_min: float) -> float:
