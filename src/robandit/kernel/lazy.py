@@ -6,8 +6,8 @@ looked at; when it is not, only arms whose line reaches the best exact value are
 has index <= line < best, so it is not an arg-max; ``>=`` in the test lets exact ties be seen.
 
 Lines, not constants: indices rise together, and a constant that bounds the future of an arm close behind the best exceeds the
-best's present at once. (Evaluations a round besides the leader's, counted once at 100 arms played almost uniformly, T = 1e6: 4.0 with
-constants over one common window, 3.0 with a window per arm, 0.6 with lines. A full scan takes 99.)
+best's present at once. (Evaluations a round besides the leader's, counted once at 100 arms played almost uniformly, T = 1e6: 4.0
+with constants over one common window, 3.0 with a window per arm, 0.6 with lines. A full scan takes 99.)
 
 A policy hands over three functions: ``index(p, s, arm, level)``, exact; ``outlook(p, s, arm, level)``, called right after
 ``index`` at that level, returns (height, slope, until) with index <= height + slope (l - level) for all l from level to until,
