@@ -16,7 +16,8 @@ import pytest
 
 from kernel.running import finish, imported, plain, run, start
 from robandit.errors import KernelError
-from robandit.kernel import build, cache, cache_directory, compiled, say
+from robandit.kernel import build, cache, cache_directory, compiled
+from robandit.kernel.cache import say
 
 MAIN = """
 import numpy as np

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from robandit.kernel.build import compiled
-from robandit.kernel.cache import cache_directory, say
+from robandit.kernel.cache import cache_directory
 
-__all__ = ["cache_directory", "compiled", "say"]
+__all__ = ["cache_directory", "compiled"]

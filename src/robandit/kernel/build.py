@@ -54,6 +54,13 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
 
     Records among the arguments must be passed flat (`flat`). The label is what a person reads while it compiles.
     """
+    with (
+        cache.lock
+    ):  # throughout: reading sources (linecache) and importing Numba are not made for several threads at once
+        return _compiled(entry, label, args)
+
+
+def _compiled(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> Entry:
     module, name = _module(entry, label, args)
     try:
         return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]

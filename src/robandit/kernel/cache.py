@@ -26,14 +26,14 @@ from typing import Any
 
 __all__ = ["cache_directory", "load", "ready", "say"]
 
-_lock = threading.RLock()
+lock = threading.RLock()
 _modules: dict[str, ModuleType] = {}
 _said: set[str] = set()
 
 
 def say(message: str, *, once: bool = False) -> None:
     """Tell the person at the terminal, on standard error; with ``once``, at most one time per process."""
-    with _lock:
+    with lock:
         if not once or message not in _said:
             _said.add(message)
             print(f"robandit: {message}", file=sys.stderr, flush=True)
@@ -44,7 +44,7 @@ def cache_directory() -> Path:
 
     Where it cannot be written, a temporary folder serves this process, and one message says so.
     """
-    with _lock:  # so that two threads do not make two temporary folders
+    with lock:  # so that two threads do not make two temporary folders
         return _usable_directory(os.environ.get("ROBANDIT_CACHE_DIR"))
 
 
@@ -106,7 +106,7 @@ def load(text: str, name: str) -> ModuleType:
     text = f"from numba import njit\nimport math\nimport numpy as np\n\nOPTIONS = dict({_options()})\n" + text
     digest = hashlib.sha256(f"{_platform_key()}\n{text}".encode()).hexdigest()[:20]
     module_name = f"{name}_{digest}"
-    with _lock:
+    with lock:
         if module_name not in _modules:
             path = cache_directory() / f"{module_name}.py"
             _write_whole(path, text)
@@ -154,7 +154,7 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
     if numba.config.DISABLE_JIT:
         return _quietly(dispatcher)  # a plain function, for debuggers
     types = tuple(numba.typeof(a) for a in args)
-    with _lock:
+    with lock:
         # One kernel, one signature; a call with other types is an error, not a second compilation.
         if dispatcher.overloads:
             return dispatcher
