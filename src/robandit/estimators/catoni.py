@@ -70,30 +70,45 @@ def catoni_mean(
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     level = log_over(2.0, delta)
-    least = math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
+    least = least_values(level, bonus)
     if n < least:
         raise InvalidInput(
             f"the sample has {n} values, and this bound needs {least} at delta = {delta:g}: pass more values, "
             + (
-                f"a larger delta, or bonus='tight' ({math.floor(2.0 * level) + 1})"
+                f"a larger delta, or bonus='tight' ({least_values(level, 'tight')})"
                 if bonus == "paper"
                 else "or a larger delta"
             )
         )
-    ell = 2.0 * level
-    sd = math.sqrt(v)
-    # sqrt(ell / (n (v + v ell / (n - ell)))) without its sums, in which a large v could overflow.
-    alpha = math.sqrt(ell * (n - ell)) / n / sd
-    value = row_roots(matrix, np.full(len(matrix), alpha))
-    width = 2.0 * sd * math.sqrt(level / n) if bonus == "paper" else sd * math.sqrt(ell / (n - ell))
+    value = row_roots(matrix, np.full(len(matrix), tuned_alpha(n, v, level)))
+    width, assumed = lemma(n, v, level, bonus)
     return Estimate(
         value=shaped(value, shape),
         lower=shaped(value - width, shape),
         upper=shaped(value + width, shape),
         delta=delta,
-        assumed=f"variance <= {v:g} ({'Lemma 3' if bonus == 'paper' else 'Catoni, Proposition 2.4'})",
+        assumed=assumed,
         n=n,
     )
+
+
+def least_values(level: float, bonus: str) -> int:
+    """The smallest sample that the bound speaks of, with level = log(2/delta)."""
+    return math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
+
+
+def tuned_alpha(n: int, v: float, level: float) -> float:
+    """sqrt(ell / (n (v + v ell / (n - ell)))) with ell = 2 level, without its sums, in which a large v could overflow."""
+    ell = 2.0 * level
+    return math.sqrt(ell * (n - ell)) / n / math.sqrt(v)
+
+
+def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
+    """The width of the bound, and what it assumes."""
+    if bonus == "paper":
+        return 2.0 * math.sqrt(v) * math.sqrt(level / n), f"variance <= {v:g} (Lemma 3)"
+    width = math.sqrt(v) * math.sqrt(2.0 * level / (n - 2.0 * level))
+    return width, f"variance <= {v:g} (Catoni, Proposition 2.4)"
 
 
 def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:

@@ -21,7 +21,9 @@ from robandit.estimators.estimate import (
 )
 from robandit.estimators.moments import row_means, row_medians
 
-__all__ = ["median_of_means", "median_of_means_blocks", "median_of_means_width"]
+__all__ = ["MANY", "lemma", "median_of_means", "median_of_means_blocks", "median_of_means_width"]
+
+MANY = 2**62  # values: so many that the number of blocks depends on delta alone
 
 
 def median_of_means(
@@ -69,22 +71,9 @@ def median_of_means(
     A. Nemirovsky, D. Yudin, Problem complexity and method efficiency in optimization, 1983.
     """
     delta = check_delta(delta)
-    if (eps is None) != (v is None):
-        raise InvalidInput(f"eps = {eps!r} and v = {v!r}: give both for bounds, or none of them for the value alone")
-    width = math.inf
-    assumed = "nothing: a value without bounds (give eps and v for bounds)"
     matrix, shape = rows(x, axis, check=False)
     count, n = matrix.shape
-    if eps is not None and v is not None:
-        eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
-        needed = 2 * median_of_means_blocks(2**62, delta)
-        if n >= needed:
-            width = median_of_means_width(n, eps=eps, v=v, delta=delta)
-            assumed = f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
-        else:
-            assumed = (
-                f"nothing: a value without bounds (Lemma 2 needs n >= {needed} at this delta, and there are {n} values)"
-            )
+    width, assumed = lemma(n, eps, v, delta)
     k = median_of_means_blocks(n, delta)
     used = k * (n // k)
     blocks = np.ascontiguousarray(matrix[:, :used]).reshape(count * k, n // k)
@@ -101,6 +90,20 @@ def median_of_means(
         assumed=assumed,
         n=n,
     )
+
+
+def lemma(n: int, eps: float | None, v: float | None, delta: float) -> tuple[float, str]:
+    """The width of Lemma 2 for n values and what it assumes; infinite where it says nothing."""
+    if (eps is None) != (v is None):
+        raise InvalidInput(f"eps = {eps!r} and v = {v!r}: give both for bounds, or none of them for the value alone")
+    if eps is None or v is None:
+        return math.inf, "nothing: a value without bounds (give eps and v for bounds)"
+    eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
+    needed = 2 * median_of_means_blocks(MANY, delta)
+    if n < needed:
+        why = f"Lemma 2 needs n >= {needed} at this delta, and there are {n} values"
+        return math.inf, f"nothing: a value without bounds ({why})"
+    return median_of_means_width(n, eps=eps, v=v, delta=delta), f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
 
 
 def median_of_means_blocks(n: int, delta: float) -> int:

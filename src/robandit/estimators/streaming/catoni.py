@@ -33,6 +33,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.estimators.catoni import least_values, lemma, tuned_alpha
 from robandit.estimators.estimate import Estimate, check_choice, check_delta, check_positive, log_over
 from robandit.estimators.streaming.accumulator import Accumulator, Saved
 from robandit.kernel.types import Floats, Ints
@@ -122,20 +123,19 @@ class Catoni(Accumulator):
         check_choice("bonus", bonus, ("paper", "tight"))
         v, delta = check_positive("v", v), check_delta(delta)
         n, level = self._n, log_over(2.0, delta)
-        least = math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
+        least = least_values(level, bonus)
         if n < least:
             raise InvalidInput(
                 f"there are {n} values, and this bound needs {least} at delta = {delta:g}: take more, or ask for a larger delta"
             )
         value, error = self._solve(delta, v)
-        sd = math.sqrt(v)
-        width = 2.0 * sd * math.sqrt(level / n) if bonus == "paper" else sd * math.sqrt(2.0 * level / (n - 2.0 * level))
+        width, assumed = lemma(n, v, level, bonus)
         return Estimate(
             value=value,
             lower=value - (width + error),
             upper=value + (width + error),
             delta=delta,
-            assumed=f"variance <= {v:g} ({'Lemma 3' if bonus == 'paper' else 'Catoni, Proposition 2.4'})",
+            assumed=assumed,
             n=self._n,
         )
 
@@ -145,10 +145,12 @@ class Catoni(Accumulator):
 
     def _solve(self, delta: float, v: float) -> tuple[float, float]:
         n = self._n
-        ell = 2.0 * log_over(2.0, delta)
-        if n <= ell:
-            raise InvalidInput(f"there are {n} values, and more than 2 log(2/delta) = {ell:.6g} are needed: take more")
-        alpha = math.sqrt(ell * (n - ell)) / n / math.sqrt(v)
+        level = log_over(2.0, delta)
+        if n <= 2.0 * level:
+            raise InvalidInput(
+                f"there are {n} values, and more than 2 log(2/delta) = {2.0 * level:.6g} are needed: take more"
+            )
+        alpha = tuned_alpha(n, v, level)
         center, body = self._body()
         off, error = _root(body, alpha)
         value = center + off

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive
-from robandit.estimators.median_of_means import median_of_means_blocks, median_of_means_width
+from robandit.estimators.estimate import Estimate, check_delta
+from robandit.estimators.median_of_means import MANY, lemma, median_of_means_blocks
 from robandit.estimators.streaming.accumulator import Accumulator, Saved, check_asked
 from robandit.kernel.types import Floats, Ints
 
@@ -36,7 +36,6 @@ __all__ = ["MedianOfMeans"]
 
 FINER = 16  # B over the largest number of blocks: ends of blocks move by less than N/16
 
-MANY = 2**62  # values: as many as there ever are
 
 # Counts.
 N = 0
@@ -104,23 +103,10 @@ class MedianOfMeans(Accumulator):
     def estimate(self, delta: float, *, eps: float | None = None, v: float | None = None) -> Estimate:
         """The median of means for this delta, and its bounds where eps and v are given; asking changes nothing."""
         delta = check_asked(self._name, delta, self.delta_min)
-        if (eps is None) != (v is None):
-            raise InvalidInput(
-                f"eps = {eps!r} and v = {v!r}: give both for bounds, or none of them for the value alone"
-            )
         n = self.n
         if n == 0:
             raise InvalidInput("there are no values yet: at least 1 is needed")
-        width = math.inf
-        assumed = "nothing: a value without bounds (give eps and v for bounds)"
-        if eps is not None and v is not None:
-            eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
-            needed = 2 * median_of_means_blocks(MANY, delta)
-            if n >= needed:
-                width = median_of_means_width(n, eps=eps, v=v, delta=delta)
-                assumed = f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
-            else:
-                assumed = f"nothing: a value without bounds (Lemma 2 needs n >= {needed} at this delta, and there are {n} values)"
+        width, assumed = lemma(n, eps, v, delta)
         k = median_of_means_blocks(n, delta)
         value = self._median(k, n // k)
         return Estimate(

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robandit.errors import InvalidInput, NoThresholdError
+from robandit.estimators.adaptive import lemma_2, theorem_6
 from robandit.estimators.estimate import (
     Estimate,
     check_choice,
@@ -190,8 +191,7 @@ class TrimmedMean(Accumulator):
         lower, upper = -math.inf, math.inf
         if eps is None or u is None:
             spread = root_of_ratio(n * squares - total * total, n * (n - 1), scale=1074)
-            reach = 10.0 * level / n if bonus == "paper" else 14.0 * level / (3.0 * (n - 1.0))
-            upper = mean + spread * math.sqrt(2.0 * level / n) + reach * threshold
+            upper = mean + lemma_2(level, n, bonus, spread, threshold)
             assumed = "truncated non-positivity (Lemma 2)"
         else:
             width = self._both_sides(level, eps, u)
@@ -210,9 +210,8 @@ class TrimmedMean(Accumulator):
 
     def _both_sides(self, level: float, eps: float, u: float) -> float:
         """Theorem 6 with ``n`` values in X and ``s`` in X'."""
-        n, s = float(self._counts[N_X]), float(self._counts[N_TOP])
-        order = 1.0 / (1.0 + eps)
-        return float(5.6 * u**order * (level / min(n, s)) ** (eps * order) * max(1.0, s / n) ** order)
+        n, s = int(self._counts[N_X]), int(self._counts[N_TOP])
+        return float(theorem_6(level, min(n, s), eps, u) * max(1.0, s / n) ** (1.0 / (1.0 + eps)))
 
     def _threshold(self, a: float, parts: float = 1.0) -> float:
         """The root of sum min((X'/M)^2, 1) = a, to the last digit."""
