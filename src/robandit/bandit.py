@@ -19,6 +19,7 @@ from robandit.errors import (
     CorruptFile,
     DecisionError,
     FileError,
+    HorizonReached,
     InvalidInput,
     InvalidReward,
     KernelError,
@@ -103,11 +104,12 @@ class Bandit:
         if seed is not None and not good:
             raise InvalidInput(f"seed = {seed!r} must be a whole number >= 0, or None")
         self._arms = _checked_arms(arms)
-        self._policy = policy
+        self._policy = policy.prepared(None)
         state = policy.start(len(self._arms), None, streams(np.random.SeedSequence(seed), 1)[0])
         self._received = [0] * len(self._arms)
         self._open: dict[int, tuple[int, float]] = {}
         self._next = 0
+        self._expired = 0
         self._pick = -1
         self._start(state)
 
@@ -115,6 +117,7 @@ class Bandit:
         """Bind the compiled hooks to a state."""
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._params = self._policy.params()
+        self._horizon: int | None = getattr(self._policy, "horizon", None)
         self._entries: dict[str, Any] = {}
         self._use(state)
         self._ask = self._entry("ask", ("select",))
@@ -157,6 +160,8 @@ class Bandit:
     def select(self) -> Arm:
         """The arm to pull now. Asking never learns: until something is told, the answer stays the same."""
         if self._pick < 0:
+            if self._horizon is not None:  # asked here, not there: a call costs as much as a decision
+                self._refuse_beyond_horizon(1)
             pick = self._ask(*self._args)
             if not 0 <= pick < len(self._arms):
                 raise KernelError(
@@ -164,6 +169,14 @@ class Bandit:
                 )
             self._pick = pick
         return self._arms[self._pick]
+
+    def _refuse_beyond_horizon(self, more: int) -> None:
+        made = sum(self._received) + len(self._open) + self._expired
+        if self._horizon is not None and made + more > self._horizon:
+            raise HorizonReached(
+                f"{self._policy!r} was made for {self._horizon} pulls, {made} are made, and {more} more asked for: start a "
+                "new bandit with a longer horizon, or take a policy that needs none"
+            )
 
     def estimates(self) -> list[dict[str, Any]]:
         """What is believed of each arm: its name, rewards received (``pulls``), and the policy's columns, one dict per arm."""
@@ -196,6 +209,8 @@ class Bandit:
                 f"{self._policy.label} weights a reward by the probability of its choice, and {arm!r} is not what "
                 "select() named last: call select() right before update(), or use decide() and reward()"
             )
+        if self._horizon is not None:
+            self._refuse_beyond_horizon(1)
         self._learn(i, value)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
@@ -211,6 +226,8 @@ class Bandit:
             raise InvalidInput(
                 f"{len(positions)} arms but {len(values)} rewards: there must be one reward for each arm"
             )
+        if self._horizon is not None:
+            self._refuse_beyond_horizon(len(values))
         for i, value in zip(positions, values, strict=True):
             self._learn(i, value)
 
@@ -258,6 +275,7 @@ class Bandit:
             self._pick = -1
             forget(*self._args, i, mark)
             del self._open[number]
+            self._expired += 1
 
     def _settle(self, number: int, value: float) -> None:
         late = self._entry("late", ("update", "full"), 0, 0.0, 0.0)
@@ -309,6 +327,7 @@ class Bandit:
                 "received": self._received,
                 "open": [[number, i, mark] for number, (i, mark) in self._open.items()],
                 "next": self._next,
+                "expired": self._expired,
                 "pick": self._pick,
                 "state": {
                     name: [array.dtype.str, array.shape, array.tobytes()]
@@ -356,6 +375,7 @@ class _Content(msgspec.Struct):
     next: int
     pick: int
     state: dict[str, tuple[str, list[int], bytes]]
+    expired: int = 0
 
 
 def _unpacked(payload: bytes, where: str) -> Bandit:
@@ -369,6 +389,7 @@ def _unpacked(payload: bytes, where: str) -> Bandit:
     bandit._received = data.received
     bandit._open = {number: (i, mark) for number, i, mark in data.open}
     bandit._next = data.next
+    bandit._expired = data.expired
     bandit._pick = data.pick
     arms = range(len(bandit._arms))
     known = all(i in arms and 0 <= number < data.next for number, i, _ in data.open)

@@ -6,8 +6,10 @@
     ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
     │   ├── InvalidReward            NaN, infinite, not a number, or too large to square
     │   ├── MeanUndefined            a law without a finite mean was offered as an arm
-    │   └── NoThresholdError         a sample with too few non-zero values for a trimming threshold
+    │   ├── NoThresholdError         a sample with too few non-zero values for a trimming threshold
+    │   └── NotApplicable            a policy must be told a number that does not exist on this problem
     ├── UnknownArm (KeyError)        an arm that the bandit does not have
+    ├── HorizonReached               a policy that was made for a number of pulls is asked for another
     ├── DecisionError                a decision that is unknown, or was already rewarded or expired
     ├── KernelError                  a hook that cannot be compiled
     └── FileError                    a saved file that cannot be written or read
@@ -23,12 +25,14 @@ __all__ = [
     "CorruptFile",
     "DecisionError",
     "FileError",
+    "HorizonReached",
     "InvalidInput",
     "InvalidReward",
     "KernelError",
     "MeanUndefined",
     "NewerFile",
     "NoThresholdError",
+    "NotApplicable",
     "RobanditError",
     "UnknownArm",
 ]
@@ -52,6 +56,14 @@ class MeanUndefined(InvalidInput):
 
 class NoThresholdError(InvalidInput):
     """A sample with too few non-zero values: the equation of the trimming threshold has no root."""
+
+
+class NotApplicable(InvalidInput):
+    """A policy must be told a number, such as a moment, that is infinite or unknown on the problem at hand."""
+
+
+class HorizonReached(RobanditError):
+    """A policy that must know the number of pulls in advance is asked for one more."""
 
 
 class UnknownArm(RobanditError, KeyError):

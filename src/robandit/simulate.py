@@ -117,8 +117,9 @@ def simulate(
     done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls, one counter per job: no lock is needed
     jobs: list[Callable[[], float]] = []
     for i, policy in enumerate(chosen):
-        play = _compiled_play(policy, problem, horizon)
-        jobs += [partial(_replicate, result, play, i, r, stop, done) for r in range(replications)]
+        ready = policy.prepared(horizon)
+        play = _compiled_play(ready, problem, horizon)
+        jobs += [partial(_replicate, result, ready, play, i, r, stop, done) for r in range(replications)]
     workers = min(threads or cores(), len(jobs))
     with _bar(progress, horizon * len(jobs)) as advance, ThreadPoolExecutor(workers, "robandit") as pool:
         try:
@@ -336,9 +337,11 @@ def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[.
     return compiled(entry, label=policy.label, args=args)
 
 
-def _replicate(result: Result, play: Callable[..., int], i: int, r: int, stop: threading.Event, done: Ints) -> float:
+def _replicate(
+    result: Result, policy: Policy, play: Callable[..., int], i: int, r: int, stop: threading.Event, done: Ints
+) -> float:
     """Replication r of policy i, into its rows of the result; returns the time it took."""
-    policy, problem, horizon = result.policies[i], result.problem, result.horizon
+    problem, horizon = result.problem, result.horizon
     words = streams(np.random.SeedSequence(result.seed, spawn_key=(r,)), problem.arms + 1)
     params = policy.params()
     state = policy.start(problem.arms, horizon, words[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from robandit.bandit import Bandit
 from robandit.policies import Policy, all_policies
-from robandit.problems import negated_pareto
+from robandit.problems import bernoulli
 from robandit.simulate import simulate
 
 __all__ = ["precompile"]
@@ -18,8 +18,9 @@ def precompile(policies: Iterable[Policy] | None = None) -> None:
     For an image build, or before a benchmark. Uses the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must be able to
     write, too.
     """
-    problem = negated_pareto(means=[-1.0, -2.0], tail=1.5)
-    for policy in all_policies() if policies is None else policies:
+    problem = bernoulli(means=[0.2, 0.8])  # all moments are finite: every policy can be told what it must know
+    for given in all_policies() if policies is None else policies:
+        policy = given.informed_by(problem).prepared(10)
         simulate(policy, problem, horizon=2, replications=1, seed=0, progress=False)
         bandit = Bandit(["a", "b"], policy, seed=0)
         first, second = bandit.decide(), bandit.decide()

@@ -14,16 +14,18 @@ class Live:
     """The compiled hooks of a policy over one state, which grows when it must."""
 
     def __init__(self, policy, arms, horizon=None, state=None):
-        self.policy, self.arms = policy, arms
+        self.policy = policy = policy.prepared(horizon)
+        self.arms = arms
         self.p = policy.params()
         self.s = policy.init(arms, horizon) if state is None else state
         self.grown = 0
         self._flat = flat((self.p, self.s))
 
     def _entry(self, loop, hooks, *like):
-        key = (type(self), loop, type(self.policy), tuple(map(type, self.p)))
+        chosen = self.policy.hooks(*hooks)
+        key = (type(self), loop, type(self.policy), *chosen[:1], tuple(map(type, self.p)))
         if key not in _entries:
-            bound = partial(loop, *self.policy.hooks(*hooks))
+            bound = partial(loop, *chosen)
             _entries[key] = self.make(bound, (self.p, self.s, *like))
         return _entries[key]
 

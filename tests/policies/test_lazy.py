@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policies.driving import Live, Plain
 from robandit.kernel.lazy import best_arm, lazy_state, touched
-from robandit.policies import UCB1, AdaRUCB, adar_ucb, ucb1
+from robandit.policies import UCB1, AdaRUCB, adar_ucb, turns, ucb1
 
 
 class Pieces:
@@ -189,12 +189,12 @@ def test_ucb1_with_late_rewards():
     assert [arm for arm, _ in marks] == [0, 1, 2, 0, 1]
     live.forget(2, marks[2][1])
     assert live.ask() == 2
-    before = live.s.pulls[3 + ucb1.TAKEN]
+    before = live.s.pulls[3 + turns.TAKEN]
     for arm, mark in marks[:2] + marks[3:]:
         live.late(arm, 0.5, mark)
         assert live.ask() == 2
     live.tell(2, 0.0)
-    assert live.s.pulls[3 + ucb1.TAKEN] == before + 1 == 6
+    assert live.s.pulls[3 + turns.TAKEN] == before + 1 == 6
     twice, once = 0.5 + math.sqrt(math.log(7)), math.sqrt(2 * math.log(7))
     assert live.describe()["index"] == pytest.approx([twice, twice, once])
 

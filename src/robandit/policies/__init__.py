@@ -10,6 +10,6 @@ __all__ = ["UCB1", "AdaRUCB", "Policy"]
 
 
 def all_policies() -> list[Policy]:
-    """One of each, with its default parameters."""
+    """One of each algorithm, with its default parameters; some must be told numbers before they can play."""
     classes = [globals()[name] for name in __all__]
-    return [cls() for cls in classes if cls is not Policy]
+    return [policy for cls in classes if cls is not Policy for policy in cls.variants()]

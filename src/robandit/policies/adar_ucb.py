@@ -37,6 +37,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy, check_number
+from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
 
 __all__ = ["AdaRUCB"]
 
@@ -182,6 +183,17 @@ class AdaRUCB(Policy):
 
     label = "AdaR-UCB"
     columns = ("mean", "index", "threshold", "share_trimmed")
+    about = Facts(
+        assumption=NONPOSITIVE,
+        bound="Theorems 7 and 8 of Genalti et al.",
+        instance="sum ((u/gap)^(1/eps) + gap/P(X != 0)) log T",
+        worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log T)^(eps/(1+eps)) + sum gap/P(X != 0) log T",
+        matches=(True, True),
+        adaptive=Adaptive(True, True, True, True),
+        citation="Genalti, Marsigli, Gatti, Metelli 2024",
+        row=13,
+        title="AdaR-UCB",
+    )
 
     def validate(self) -> None:
         """Positive constants, a guard that makes the root exist, and known words."""

@@ -19,7 +19,10 @@ indices: one outside an array reads or writes other memory. ``p`` holds the nume
 - ``full(p, s)`` and ``grow(self, state)``: the state needs more room, and gets it;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
 - ``counters(self, state)``: numbers about the whole run worth showing;
-- ``validate(self)``: raises `InvalidInput` for parameters outside their domain.
+- ``validate(self)``: raises `InvalidInput` for parameters outside their domain;
+- ``about``: `Facts`, for the table of all policies. A parameter named in its ``knows`` may be None, "not told yet": such a policy
+  is a value like any other, `Policy.informed_by` fills it in, and until then it refuses to play. A parameter ``horizon`` is
+  filled in by `simulate`.
 """
 
 from __future__ import annotations
@@ -30,15 +33,16 @@ import math
 import sys
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple, cast, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel import loops
 from robandit.kernel.types import UInts
+from robandit.policies.facts import Facts
 
-__all__ = ["Policy", "check_number"]
+__all__ = ["Policy", "check_eps", "check_horizon", "check_number"]
 
 _registry: dict[str, type[Policy]] = {}
 
@@ -55,6 +59,7 @@ class Policy:
     uses_rewards: ClassVar[bool] = True
     """False for a policy whose choices do not depend on rewards, such as one that plays arms in turn."""
     columns: ClassVar[tuple[str, ...]] = ()
+    about: ClassVar[Facts] = Facts()
 
     def __init_subclass__(cls) -> None:
         """Make the subclass a frozen, keyword-only dataclass and remember it by its tag."""
@@ -72,6 +77,78 @@ class Policy:
 
     def validate(self) -> None:
         """Raise `InvalidInput` for parameters outside their domain."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known about the algorithm: what it must be told, its bounds, its source."""
+        return self.about
+
+    @classmethod
+    def variants(cls) -> tuple[Policy, ...]:
+        """The algorithms that this class holds, with default parameters: one, unless a parameter chooses among several."""
+        return (cls(),)
+
+    def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
+        """This policy with the parameters that it must be told, where it has none yet, taken from a problem.
+
+        They are the smallest valid ones: u and v are the largest moments of the arms. A policy that needs an order gets ``eps``;
+        None: min(1, 0.9 (tail index - 1)), so that the moment exists and is not about to be infinite. Parameters that were
+        given stay, and a policy that must know nothing is returned as it is, so a whole list of policies can be informed.
+
+        >>> from robandit import AdaRUCB, RobustMOSS, problems
+        >>> problem = problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
+        >>> policy = RobustMOSS().informed_by(problem)
+        >>> policy.eps, round(policy.u, 6)
+        (0.45, 15.228976)
+        >>> AdaRUCB().informed_by(problem)
+        AdaRUCB()
+        """
+        known: dict[str, Any] = {}
+        order = getattr(self, "eps", None)
+        if eps is not None:
+            check_eps("informed_by", eps)
+            if order not in (None, eps) and "eps" in self.facts.knows:
+                raise InvalidInput(
+                    f"{self!r} has an eps already, and eps = {eps!r} is asked for: leave one of them out"
+                )
+        if order is None:
+            order = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
+        for name in self.facts.knows:
+            if name == "horizon" or getattr(self, name) is not None:
+                continue
+            known[name] = self.learned(name, problem, order)
+            if isinstance(known[name], float) and not 0.0 < known[name] < math.inf:
+                raise NotApplicable(
+                    f"{type(self).__name__} must be told {name}, which is {known[name]:g} on this problem (tail index "
+                    f"{problem.tail_index:g}): take another policy, or a smaller eps where it has one"
+                )
+        return dataclasses.replace(self, **known) if known else self
+
+    def learned(self, name: str, problem: Any, eps: float) -> Any:
+        """What a problem says about a parameter that must be told. Override it for parameters other than eps, u and v."""
+        values = {"eps": lambda: eps, "u": lambda: float(problem.u(eps)), "v": lambda: float(problem.v(eps))}
+        if name not in values:
+            raise NotApplicable(f"{type(self).__name__} must be told {name}, which a problem does not say: pass it")
+        return values[name]()
+
+    def prepared(self, horizon: int | None) -> Self:
+        """This policy, ready for that many pulls (None: until its own horizon, if it has one), or an error that says why not."""
+        missing = [name for name in self.facts.knows if getattr(self, name) is None]
+        own = getattr(self, "horizon", None)
+        if "horizon" in missing and horizon is not None:
+            filled: dict[str, Any] = {"horizon": horizon}
+            return dataclasses.replace(self, **filled).prepared(horizon)
+        if missing:
+            example = ", ".join(f"{name}=..." for name in missing)
+            ways = "" if missing == ["horizon"] else ", or .informed_by(problem) if there is one"
+            raise InvalidInput(
+                f"{self!r} cannot play before it is told {' and '.join(missing)}: pass {type(self).__name__}({example}){ways}"
+            )
+        if own is not None and horizon is not None and horizon > own:
+            raise InvalidInput(
+                f"{self!r} is made for {own} pulls, and {horizon} are asked for: leave its horizon out, or give it {horizon}"
+            )
+        return self
 
     def init(self, arms: int, horizon: int | None) -> Any:
         """Make the state of a new run: a NamedTuple of arrays."""
@@ -115,7 +192,7 @@ class Policy:
         ('UCB1', 'UCB1(scale=2.0)')
         """
         changed = [
-            f"{f.name}={getattr(self, f.name)!r}"
+            f"{f.name}={_short(getattr(self, f.name))}"
             for f in dataclasses.fields(self)
             if getattr(self, f.name) != f.default
         ]
@@ -162,10 +239,19 @@ class Policy:
         own = cls.__module__.startswith("robandit.")
         return cls.__name__ if own else f"{cls.__module__}:{cls.__qualname__}"
 
-    @classmethod
-    def hooks(cls, *names: str) -> tuple[Any, ...]:
+    def hooks(self, *names: str) -> tuple[Any, ...]:
         """The hooks with these names, ready to be bound to an entry of :mod:`robandit.kernel.loops`."""
-        return tuple(_hook(cls, name) for name in names)
+        return hooks_of(type(self), *names)
+
+
+def hooks_of(owner: type[Any], *names: str) -> tuple[Any, ...]:
+    """The hooks of a class, checked. A policy that holds several algorithms keeps each in a class of its own."""
+    return tuple(_hook(owner, name) for name in names)
+
+
+def _short(value: Any) -> str:
+    """As people want to read a parameter."""
+    return f"{value:.6g}" if isinstance(value, float) and len(repr(value)) > 8 else repr(value)
 
 
 _SIGNATURES = {
@@ -178,7 +264,7 @@ _SIGNATURES = {
 }
 
 
-def _hook(cls: type[Policy], name: str) -> Any:
+def _hook(cls: type[Any], name: str) -> Any:
     hook = getattr(cls, name, None)
     wanted = " or ".join(f"{name}({signature})" for signature in _SIGNATURES[name])
     if hook is None:
@@ -233,3 +319,19 @@ def check_number(
     good = good and above < value < below and (least is None or value >= least)
     if not good:
         raise InvalidInput(f"{owner}: {name} = {value!r} must be {rule}")
+
+
+def check_eps(owner: str, eps: Any) -> None:
+    """Raise `InvalidInput` unless eps, the moments' order minus 1, is in (0, 1], or None: not told yet."""
+    if eps is None:
+        return
+    if not isinstance(eps, (int, float)) or isinstance(eps, bool) or not 0.0 < eps <= 1.0:
+        raise InvalidInput(f"{owner}: eps = {eps!r} must be a number with 0 < eps <= 1")
+
+
+def check_horizon(owner: str, horizon: Any) -> None:
+    """Raise `InvalidInput` unless the horizon is a whole number of pulls, or None: not told yet."""
+    if horizon is None:
+        return
+    if not isinstance(horizon, int) or isinstance(horizon, bool) or not 1 <= horizon <= 2**53:
+        raise InvalidInput(f"{owner}: horizon = {horizon!r} must be a whole number from 1 to 2^53")

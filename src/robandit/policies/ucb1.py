@@ -7,17 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy, check_number
+from robandit.policies.facts import Facts
+from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["UCB1"]
 
 SUM = 0
 COUNT = 1
-TAKEN = 0
-TRIED = 1
 SLACK = 1e-12  # far above the rounding of an index
 
 
@@ -31,7 +30,7 @@ class State(NamedTuple):
     """Sums and counts of rewards; pulls made; and the lazy arg-max."""
 
     arms: Floats  # (arms, 2): SUM, COUNT
-    pulls: Ints  # pulls made of each arm, rewarded or not; then TAKEN (their total) and TRIED (arms with a reward)
+    pulls: Ints
     lines: Floats
     lead: Ints
 
@@ -69,6 +68,15 @@ class UCB1(Policy):
     scale: float = 1.0
 
     columns = ("mean", "index")
+    about = Facts(
+        knows=("scale",),
+        assumption="rewards in an interval of known length",
+        bound="Theorem 1 of Auer et al.",
+        instance="sum scale^2 / gap log T",
+        worst="scale sqrt(K T log T)",
+        title="UCB1",
+        citation="Auer, Cesa-Bianchi, Fischer 2002",
+    )
 
     def validate(self) -> None:
         """The scale is a positive number."""
@@ -80,27 +88,18 @@ class UCB1(Policy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Nothing is known."""
-        return State(np.zeros((arms, 2)), np.zeros(arms + 2, dtype=np.int64), *lazy_state(arms))
+        return State(np.zeros((arms, 2)), no_pulls(arms), *lazy_state(arms))
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
 
     @staticmethod
     def select(p: Params, s: State) -> int:
         """Every arm once, then the largest index; t counts the pull that is about to be made."""
         arms = s.arms.shape[0]
         if s.pulls[arms + TRIED] < arms:
-            return untried(s)
-        return best_arm(index, outlook, rounds, p, s, s.lines, s.lead, math.log(s.pulls[arms + TAKEN] + 1.0))
-
-    @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
-        """Count the pull, so that late rewards do not stop the clock."""
-        s.pulls[arm] += 1
-        s.pulls[s.arms.shape[0] + TAKEN] += 1
-        return 1.0
-
-    @staticmethod
-    def expire(p: Params, s: State, arm: int, mark: float) -> None:
-        """A pull without reward is no longer held against its arm in a tie."""
-        s.pulls[arm] -= 1
+            return untried(rewards, s, 1.0)
+        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:
@@ -119,17 +118,12 @@ class UCB1(Policy):
             out[1] = math.inf
         else:
             out[0] = s.arms[arm, SUM] / s.arms[arm, COUNT]
-            out[1] = index(p, s, arm, math.log(s.pulls[s.arms.shape[0] + TAKEN] + 1.0))
+            out[1] = index(p, s, arm, log_time(s))
 
 
-@out_of_line
-def untried(s: State) -> int:
-    """Among the arms without a reward, the one pulled least (its reward may be on its way), then the lowest."""
-    chosen = -1
-    for arm in range(s.arms.shape[0]):
-        if s.arms[arm, COUNT] == 0.0 and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
-            chosen = arm
-    return chosen
+def rewards(s: State, arm: int) -> float:
+    """Rewards of an arm."""
+    return s.arms[arm, COUNT]
 
 
 def index(p: Params, s: State, arm: int, level: float) -> float:
@@ -147,8 +141,3 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
     width = p.scale * math.sqrt(2.0 * level / n)
     slack = SLACK * (abs(value - width) + width)
     return value + slack, 0.5 * width / level, math.inf
-
-
-def rounds(p: Params, s: State, arm: int) -> int:
-    """Pulls made of an arm."""
-    return s.pulls[arm]
