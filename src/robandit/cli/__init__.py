@@ -14,6 +14,7 @@ def main() -> None:
     from robandit import __version__
     from robandit.cli.compare import compare
     from robandit.cli.estimators import coverage
+    from robandit.cli.policies import policies
     from robandit.cli.precompile import precompile
     from robandit.errors import RobanditError
 
@@ -24,6 +25,7 @@ def main() -> None:
         default_parameter=cyclopts.Parameter(negative=()),
     )
     app.command(compare)
+    app.command(policies)
     app.command(precompile)
     estimators = cyclopts.App(name="estimators", help="Robust means and their confidence bounds.")
     estimators.command(coverage)
