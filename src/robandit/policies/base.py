@@ -99,7 +99,7 @@ class Policy:
         >>> problem = problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
         >>> policy = RobustMOSS().informed_by(problem)
         >>> policy.eps, round(policy.u, 6)
-        (0.45, 15.228976)
+        (0.45, 16.664371)
         >>> AdaRUCB().informed_by(problem)
         AdaRUCB()
         """
