@@ -1,6 +1,7 @@
 """The slow functions f and g: values, monotony, and the slopes that lazy policies rely on."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_no_chord_is_steeper_than_the_steepest_slope(word):
     for low, high in zip(levels[:-40:7], levels[40::7], strict=False):
         slope = steepest(kind, low, high)
         between = [low + (high - low) * j / 20 for j in range(21)]
-        for a, b in zip(between, between[1:], strict=False):
+        for a, b in pairwise(between):
             rise = growth(kind, b) - growth(kind, a)
             assert 0.0 <= rise <= slope * (b - a) * (1 + 1e-9) + 1e-13
 
@@ -56,7 +57,9 @@ def test_g():
 def test_refusals():
     for word in WORDS:
         check_growth("X", word)
-    with pytest.raises(InvalidInput, match=r"X: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"):
+    with pytest.raises(
+        InvalidInput, match=r"X: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"
+    ):
         check_growth("X", "sqrt")
     with pytest.raises(InvalidInput, match=r"X: f = 'corollary' must be one of 'log'$"):
         check_growth("X", "corollary", words=("log",))

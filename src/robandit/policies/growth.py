@@ -7,7 +7,8 @@ f is chosen by a word, as a function of ``level = log t``:
 - ``"log_log"``: log log t, from t = 16;
 - ``"corollary"``: exp(sqrt(log log t) / 2) / 2, from t = 3.
 
-Before that t, f has its value there. So the first three are above 1 at all times; the corollary's is from t = 929. The corollary is that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
+Before that t, f has its value there. So the first three are above 1 at all times, the last is from t = 929. The corollary is
+that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
 
 g is a number in (0, 1), the same at all times, or the corollary's, ``g(t) = (log log t)^(-1/2)``, at most 1 (t <= 15).
 """

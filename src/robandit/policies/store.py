@@ -2,8 +2,8 @@
 
 A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so that memory is
 proportional to the rewards received and not to arms times the rewards of the busiest. Each arm has a stretch of columns, in
-order of arrival; a stretch that is used up is moved to twice its room by `enlarged`, outside compiled code: a policy returns
-`store_full(s)` from its ``full`` hook and calls `enlarged` in ``grow``.
+order of arrival; when one is used up, it and those that nearly are get twice the room by `enlarged`, outside compiled code: a
+policy returns `store_full(s)` from its ``full`` hook and calls `enlarged` in ``grow``.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def store_full(s: Any) -> bool:
 
 
 def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
-    """The same numbers, with twice the room for every arm that has none left."""
+    """The same numbers, with twice the room for every arm that has used over three quarters of its own."""
     slots = slots.copy()
     arms = len(slots) - 1
     old = slots[:arms, START].copy()
-    full = slots[:arms, USED] == slots[:arms, ROOM]
-    slots[:arms, ROOM] *= 1 + full
+    # Arms that are nearly full too: where all are pulled alike, that is one move in place of one for every arm.
+    nearly = slots[:arms, USED] > 0.75 * slots[:arms, ROOM]
+    slots[:arms, ROOM] *= 1 + nearly
     slots[:arms, START] = np.cumsum(slots[:arms, ROOM]) - slots[:arms, ROOM]
     slots[arms, FULL] = 0
     roomier = np.zeros((len(pool), int(slots[:arms, ROOM].sum())))
