@@ -100,8 +100,8 @@ class Policy:
         >>> policy = RobustMOSS().informed_by(problem)
         >>> policy.eps, round(policy.u, 6)
         (0.45, 16.664371)
-        >>> AdaRUCB().informed_by(problem)
-        AdaRUCB()
+        >>> AdaRUCB().informed_by(problem) == AdaRUCB()
+        True
         """
         known: dict[str, Any] = {}
         order = getattr(self, "eps", None)

@@ -228,7 +228,7 @@ def next_epoch(p: Params, s: State, arm: int) -> None:
         k -= 1.0
     row[EPOCH] = p.a**k
     row[LEVEL] = p.scale * crowding(p, s, row[EPOCH]) ** p.mean_power
-    while smallest(s.pool, s.slots, arm) <= row[LEVEL]:
+    while s.slots[arm, USED] > 0 and smallest(s.pool, s.slots, arm) <= row[LEVEL]:
         value = pop_smallest(s.pool, s.slots, arm)
         row[SUM] += value
         row[BALANCE] -= 1.0 if value > 0.0 else -1.0

@@ -1,0 +1,48 @@
+"""Fast policies against slow ones that compute everything from scratch."""
+
+import math
+
+
+class SlowIndexPolicy:
+    """All rewards of all arms, in lists; `value(arm, t)` is the index, t the number of pulls made."""
+
+    least = 1
+
+    def __init__(self, arms):
+        self.x = [[] for _ in range(arms)]
+
+    @property
+    def t(self):
+        return sum(map(len, self.x))
+
+    def indices(self):
+        return [self.value(i, self.t) if len(x) >= self.least else math.inf for i, x in enumerate(self.x)]
+
+    def learn(self, arm, reward):
+        self.x[arm].append(reward)
+
+
+def duel(live, slow, reward, steps, tolerance=1e-11):
+    """Play ``steps`` pulls with ``reward(arm)``; every choice must be the slow policy's. Returns how many only up to rounding."""
+    close = 0
+    for step in range(steps):
+        arm = live.ask()
+        values = slow.indices()
+        wanted = min(range(len(values)), key=lambda i: (-values[i], len(slow.x[i]), i))
+        if arm != wanted:
+            gap = values[wanted] - values[arm]
+            size = max(slow.size(i) for i in (arm, wanted))
+            assert gap <= tolerance * size, f"pull {step}: {arm} for {wanted}, indices {values}"
+            close += 1
+        value = float(reward(arm))
+        live.tell(arm, value)
+        slow.learn(arm, value)
+    return close
+
+
+def stream(kind, seed):
+    """Rewards of a kind of `policies.rewards`, one at a time."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    return lambda arm: kind(rng, arm, 1)[0]
