@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from robandit.policies.ada2_tinf import Ada2TINF
+from robandit.policies.ada_tinf import AdaTINF
 from robandit.policies.adar_ucb import AdaRUCB
 from robandit.policies.base import Policy
+from robandit.policies.htinf import HTINF
+from robandit.policies.opt_tinf import OptTINF
 from robandit.policies.robust_moss import RobustMOSS
 from robandit.policies.ucb1 import UCB1
 
-__all__ = ["UCB1", "AdaRUCB", "Policy", "RobustMOSS"]
+__all__ = ["HTINF", "UCB1", "Ada2TINF", "AdaRUCB", "AdaTINF", "OptTINF", "Policy", "RobustMOSS"]
 
 
 def all_policies() -> list[Policy]:
