@@ -5,13 +5,40 @@ from __future__ import annotations
 from robandit.policies.ada2_tinf import Ada2TINF
 from robandit.policies.ada_tinf import AdaTINF
 from robandit.policies.adar_ucb import AdaRUCB
+from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
+from robandit.policies.epsilon_greedy import EpsilonGreedy
 from robandit.policies.htinf import HTINF
+from robandit.policies.klinf_ucb import KLinfUCB
+from robandit.policies.mr_ape import MRAPE
+from robandit.policies.mr_ucb import MRUCB
+from robandit.policies.normal_ucb import NormalUCB
 from robandit.policies.opt_tinf import OptTINF
+from robandit.policies.oracle import Oracle
 from robandit.policies.robust_moss import RobustMOSS
 from robandit.policies.ucb1 import UCB1
+from robandit.policies.ucb_v import UCBV
+from robandit.policies.uniform import Uniform
 
-__all__ = ["HTINF", "UCB1", "Ada2TINF", "AdaRUCB", "AdaTINF", "OptTINF", "Policy", "RobustMOSS"]
+__all__ = [
+    "APE2",
+    "HTINF",
+    "MRAPE",
+    "MRUCB",
+    "UCB1",
+    "UCBV",
+    "Ada2TINF",
+    "AdaRUCB",
+    "AdaTINF",
+    "EpsilonGreedy",
+    "KLinfUCB",
+    "NormalUCB",
+    "OptTINF",
+    "Oracle",
+    "Policy",
+    "RobustMOSS",
+    "Uniform",
+]
 
 
 def all_policies() -> list[Policy]:

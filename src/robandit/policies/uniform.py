@@ -1,0 +1,74 @@
+"""Uniform play: the yardstick that learns nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from robandit.kernel.random import uniform
+from robandit.kernel.types import Ints, UInts
+from robandit.policies.base import Policy
+from robandit.policies.facts import Facts
+
+__all__ = ["Uniform"]
+
+
+class Params(NamedTuple):
+    """There are none."""
+
+    nothing: float
+
+
+class State(NamedTuple):
+    """The number of arms, and random numbers."""
+
+    arms: Ints
+    rng: UInts
+
+
+class Uniform(Policy):
+    """Every pull goes to an arm chosen uniformly at random, whatever the rewards.
+
+    The regret of a policy that learns nothing, for comparison; or a way to collect unbiased data.
+
+    Guarantee
+    ---------
+    Expected regret is exactly T times the mean gap. Must know: nothing. Anytime, random.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> problem = rb.problems.bernoulli(means=[0.2, 0.8])
+    >>> result = rb.simulate(rb.Uniform(), problem, horizon=1000, replications=20, seed=0)
+    >>> bool(abs(result.regret[0, :, -1].mean() - 300) < 15)
+    True
+    """
+
+    uses_rewards = False
+    about = Facts(
+        random=True, bound="by definition", instance="sum gap/K T", title="Uniform play", matches=(False, None)
+    )
+
+    def params(self) -> Params:
+        """A placeholder."""
+        return Params(0.0)
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Nothing but the number of arms."""
+        return State(np.array([arms], dtype=np.int64), np.zeros(4, dtype=np.uint64))
+
+    @staticmethod
+    def select(p: Params, s: State) -> int:
+        """Any arm."""
+        return any_arm(s.arms[0], s.rng)
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Nothing is learned."""
+
+
+def any_arm(arms: int, rng: UInts) -> int:
+    """An arm uniformly at random. (A uniform number is in (0, 1], so this is from 0 to arms - 1.)"""
+    return min(math.ceil(uniform(rng) * arms), arms) - 1
