@@ -15,6 +15,8 @@ from robandit.policies.mr_ucb import MRUCB
 from robandit.policies.normal_ucb import NormalUCB
 from robandit.policies.opt_tinf import OptTINF
 from robandit.policies.oracle import Oracle
+from robandit.policies.r_ucb_lt import RUCBLT
+from robandit.policies.r_ucb_tea import RUCBTEA
 from robandit.policies.robust_moss import RobustMOSS
 from robandit.policies.ucb1 import UCB1
 from robandit.policies.ucb_v import UCBV
@@ -25,6 +27,8 @@ __all__ = [
     "HTINF",
     "MRAPE",
     "MRUCB",
+    "RUCBLT",
+    "RUCBTEA",
     "UCB1",
     "UCBV",
     "Ada2TINF",
