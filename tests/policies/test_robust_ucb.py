@@ -12,7 +12,7 @@ from policies.driving import Live, Plain
 from policies.rewards import KINDS
 from policies.slow_robust_ucb import Slow, agree, median_of_means, truncated
 from robandit.errors import InvalidInput
-from robandit.policies.blocks import HIGH, LOW, add_reward, block_means, median
+from robandit.policies.blocks import HIGH, LOW, add_reward, block_median, median
 from robandit.policies.robust_ucb import RobustUCB
 from robandit.policies.store import USED, empty_store
 
@@ -119,13 +119,16 @@ def test_medians_of_blocks(values, data):
     assert pool[HIGH, len(values) - 1] + pool[LOW, len(values) - 1] == pytest.approx(math.fsum(values), rel=1e-15)
     blocks = data.draw(st.integers(1, len(values)))
     size = len(values) // blocks
-    scratch = np.full(70, -7.0)
-    block_means(pool, slots, 0, blocks, size, scratch)
-    exact = [math.fsum(values[b * size : (b + 1) * size]) / size for b in range(blocks)]
-    assert scratch[:blocks] == pytest.approx(exact, rel=1e-13, abs=1e-13)
-    assert median(scratch, blocks) == pytest.approx(np.median(exact), rel=1e-13, abs=1e-13)
-    assert (scratch[blocks:] == -7.0).all()
-    exact = np.array(exact)
+    exact = np.array([math.fsum(values[b * size : (b + 1) * size]) / size for b in range(blocks)])
+    expected = pytest.approx(np.median(exact), rel=1e-13, abs=1e-13)
+    guess = data.draw(st.one_of(st.sampled_from(list(exact)), st.floats(-10, 10)))
+    reach = data.draw(st.one_of(st.just(0.0), st.floats(0, 1e15), st.floats(0, 10)))
+    for _ in range(3):  # whatever it is told about where to look, then with what it returned
+        scratch = np.full(130, -7.0)
+        guess, reach = block_median(pool, slots, 0, blocks, size, scratch, guess, reach)
+        assert guess == expected
+        assert reach >= 0.0
+        assert (scratch[2 * blocks :] == -7.0).all()
     copy = np.random.default_rng(0).permutation(exact)
     assert median(copy, blocks) == pytest.approx(np.median(exact), rel=1e-15)
     assert sorted(copy) == sorted(exact)

@@ -12,7 +12,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.store import START, USED, append
 
-__all__ = ["HIGH", "LOW", "add_reward", "block_means", "first_room", "median", "two_sum"]
+__all__ = ["HIGH", "LOW", "add_reward", "block_median", "first_room", "median", "two_sum"]
 
 HIGH, LOW = 0, 1  # rows of the pool
 
@@ -44,24 +44,64 @@ def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:
     return slots[arm, USED]
 
 
-def block_means(pool: Floats, slots: Ints, arm: int, blocks: int, size: int, scratch: Floats) -> None:
-    """Fill ``scratch`` with the means of the arm's first ``blocks`` blocks of ``size`` consecutive rewards."""
+@out_of_line
+def block_median(
+    pool: Floats, slots: Ints, arm: int, blocks: int, size: int, scratch: Floats, guess: float, reach: float
+) -> tuple[float, float]:
+    """Median of the means of the arm's first ``blocks`` blocks of ``size`` consecutive rewards.
+
+    ``guess`` is the arm's last estimate. The means within ``reach`` of it are collected on the way, and if the median is among
+    them, as it is nearly always, only those few are looked at again. Returns the median and the next reach. ``scratch`` has
+    room for twice the blocks.
+    """
     column = slots[arm, START] - 1
+    low_end = guess - reach
+    high_end = guess + reach
     high = 0.0
     low = 0.0
+    below = 0
+    near = blocks
     for block in range(blocks):
         column += size
-        scratch[block] = ((pool[HIGH, column] - high) + (pool[LOW, column] - low)) / size
+        mean = ((pool[HIGH, column] - high) + (pool[LOW, column] - low)) / size
         high = pool[HIGH, column]
         low = pool[LOW, column]
+        scratch[block] = mean
+        scratch[near] = mean  # overwritten unless it is near
+        near += 1 if low_end <= mean <= high_end else 0
+        below += 1 if mean < low_end else 0
+    upper = blocks // 2
+    lower = (blocks - 1) // 2
+    if below <= lower and upper < below + near - blocks:
+        result = middle(scratch, blocks, near, blocks + lower - below, blocks + upper - below)
+        return result, 0.75 * reach if 3 * (near - blocks) > blocks else reach
+    result = middle(scratch, 0, blocks, lower, upper)
+    beyond = upper + blocks // 10
+    place(scratch, upper, blocks - 1, beyond)
+    return result, scratch[beyond] - result
 
 
 @out_of_line
 def median(values: Floats, count: int) -> float:
     """Median of the first ``count`` values, which are reordered; the mean of the two middle ones for an even count."""
-    middle = count // 2
-    left = 0
-    right = count - 1
+    return middle(values, 0, count, (count - 1) // 2, count // 2)
+
+
+@out_of_line
+def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> float:
+    """Mean of the values that would be at ``lower`` and ``upper`` (the same or the next) if those from first to end were sorted."""
+    place(values, first, end - 1, upper)
+    above = values[upper]
+    if lower == upper:
+        return above
+    below = values[first]
+    for k in range(first + 1, upper):
+        below = max(below, values[k])
+    return 0.5 * below + 0.5 * above
+
+
+def place(values: Floats, left: int, right: int, rank: int) -> None:
+    """Reorder the values from left to right (included) so that the one at ``rank`` is where sorting would put it (Hoare)."""
     while left < right:
         pivot = median_of_three(values[left], values[(left + right) // 2], values[right])
         i = left
@@ -75,19 +115,12 @@ def median(values: Floats, count: int) -> float:
                 values[i], values[j] = values[j], values[i]
                 i += 1
                 j -= 1
-        if middle <= j:
+        if rank <= j:
             right = j
-        elif middle >= i:
+        elif rank >= i:
             left = i
         else:
-            break
-    upper = values[middle]
-    if count % 2 == 1:
-        return upper
-    lower = values[0]
-    for k in range(1, middle):
-        lower = max(lower, values[k])
-    return 0.5 * lower + 0.5 * upper
+            return
 
 
 def median_of_three(a: float, b: float, c: float) -> float:

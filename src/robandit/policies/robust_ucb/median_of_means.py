@@ -16,7 +16,7 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.blocks import add_reward, block_means, first_room, median
+from robandit.policies.blocks import add_reward, block_median, first_room
 from robandit.policies.store import empty_store, enlarged, store_full
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
@@ -30,7 +30,8 @@ EVENT = 3  # the value of (2 + 32 log t)^power from which k may differ; -1: noth
 NEXT = 4  # the number of rewards from which k or N differs
 BLOCKS = 5  # k
 SIZE = 6  # N
-ARM_FLOATS = 7
+REACH = 7  # how far from MEAN to look for the next
+ARM_FLOATS = 8
 
 MOST_BLOCKS = 600  # 1 + 16 log(2^53) = 588.8
 SLACK = 1e-12  # far above the rounding of an index
@@ -68,7 +69,7 @@ class MedianOfMeans:
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Nothing is known."""
         store = empty_store(arms, 2, first_room(arms, horizon))
-        return State(np.zeros((arms, ARM_FLOATS)), np.zeros(MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
+        return State(np.zeros((arms, ARM_FLOATS)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def grow(state: State) -> State:
@@ -131,8 +132,9 @@ def refresh(p: Params, s: State, arm: int) -> None:
     blocks = min(int(1.0 + 16.0 * log_time(s)), half)
     size = n // blocks
     if blocks != numbers[BLOCKS] or size != numbers[SIZE]:
-        block_means(s.pool, s.slots, arm, blocks, size, s.scratch)
-        numbers[MEAN] = median(s.scratch, blocks)
+        numbers[MEAN], numbers[REACH] = block_median(
+            s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
+        )
         numbers[BLOCKS] = blocks
         numbers[SIZE] = size
     numbers[NEXT] = (size + 1) * blocks
