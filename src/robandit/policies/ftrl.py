@@ -178,7 +178,7 @@ def root_from(
             z = m + eta * (losses[arm] - low)
             inverse = 1.0 / (1.0 + z)
             if near:
-                x = weights[arm] * series(moved / (1.0 + z - a * moved), a)
+                x = weights[arm] * series(moved * inverse, a)
             else:
                 x = weight(z, q)
             weights[arm] = x
@@ -209,11 +209,10 @@ def root_from(
 
 
 def series(y: float, a: float) -> float:
-    """(1 + a y)^(-1/a) for a in (0, 1/2] and |y| <= SHORT, to 1e-15."""
-    inner = 1.0 - y * (1.0 + 4.0 * a) / 5.0 * (1.0 - y * (1.0 + 5.0 * a) / 6.0)
-    return 1.0 - y * (
-        1.0 - y * (1.0 + a) / 2.0 * (1.0 - y * (1.0 + 2.0 * a) / 3.0 * (1.0 - y * (1.0 + 3.0 * a) / 4.0 * inner))
-    )
+    """(1 - a y)^(1/a) for a in (0, 1/2] and |y| <= SHORT, to the last digit."""
+    tail = 1.0 - y * ((1.0 - 4.0 * a) / 5.0) * (1.0 - y * ((1.0 - 5.0 * a) / 6.0))
+    tail = 1.0 - y * ((1.0 - 2.0 * a) / 3.0) * (1.0 - y * ((1.0 - 3.0 * a) / 4.0) * tail)
+    return 1.0 - y * (1.0 - y * (0.5 - 0.5 * a) * tail)
 
 
 def look(solver: Callable[..., float], s: Any, eta: float, q: float) -> None:
