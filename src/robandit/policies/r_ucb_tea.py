@@ -33,7 +33,7 @@ COUNT = 0  # rewards
 KEPT = 1  # of those, counted in SUM
 SUM = 2
 # Numbers of the run.
-NOW = 0  # f at the last decision
+NOW = 0  # f at the last decision, or the one that is being made
 LAST = 1  # f at the last pull that can be made
 
 SLACK = 1e-12  # far above the rounding of an index
@@ -188,9 +188,9 @@ def rewards(s: State, arm: int) -> float:
 
 
 def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Mean + 16 f log(t) / n, with level = log t: the index without the term that all arms share."""
+    """Mean + 16 f log(t) / n, with level = log t: the index without the term that all arms share. `select` sets f."""
     row = s.arms[arm]
-    reach = growth(p.kind, level)
+    reach = s.reach[NOW]
     if smallest(s.pool, s.slots, arm) <= reach:
         take_back(s, arm, reach)
     return (row[SUM] + 16.0 * reach * level) / row[COUNT]
@@ -209,7 +209,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
     """A chord of the width, off by less than what one more reward would change; at most to the next return."""
     row = s.arms[arm]
     n = row[COUNT]
-    here = 16.0 * growth(p.kind, level) * level
+    here = 16.0 * s.reach[NOW] * level
     until = level * (1.0 + min(0.25, 0.5 / math.sqrt(n)))
     there = 16.0 * growth(p.kind, until) * until
     slope = (there - here) / (n * (until - level))
