@@ -236,7 +236,7 @@ def test_decisions_with_the_slow_index():
 
 
 def test_batches_are_a_tenth_of_the_rewards():
-    """One pull until there are more than 10 rewards; 0.1 * 70 is seven pulls though it is 7.000000000000001."""
+    """One pull until there are more than 10 rewards; 0.07 * 100 is seven pulls though it is 7.000000000000001."""
     live = Live(KLinfUCB(eps=1.0, u=1.0), 1)
     sizes = []
     while sum(sizes) < 120:
@@ -250,8 +250,8 @@ def test_batches_are_a_tenth_of_the_rewards():
         expected.append(max(1, math.ceil(round(0.1 * n, 9))))
         n += expected[-1]
     assert sizes == expected
-    taken = Live(KLinfUCB(eps=1.0, u=1.0), 1)
-    for _ in range(70):
+    taken = Live(KLinfUCB(eps=1.0, u=1.0, batch=0.07), 1)
+    for _ in range(100):
         taken.tell(0, 0.5)
     taken.issue(taken.ask())
     assert taken.s.run[klinf_ucb.LEFT] == 6

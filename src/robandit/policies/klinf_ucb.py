@@ -39,7 +39,7 @@ INFEASIBLE = 3
 RUN = 4
 
 LONGEST = 2.0**52  # pulls in a batch
-WHOLE = 1.0 - 1e-12  # 0.1 * 70 is 7.000000000000001, and not eight pulls
+WHOLE = 1.0 - 1e-12  # 0.07 * 100 is 7.000000000000001, and not eight pulls
 LOOSE = 1e-12  # far above the rounding of a value at given multipliers
 
 
