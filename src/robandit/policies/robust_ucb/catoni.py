@@ -1,0 +1,437 @@
+"""Robust UCB with Catoni's estimator, in O(1) amortised time per pull, to 1e-10 of the width.
+
+The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha (X_j - theta)) = 0``, psi odd, psi(z) = log q(z)
+for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n`` alpha is ``sqrt(r (1 - r) / v)``, so every round brings another
+alpha for every arm, and one more reward for one of them. What makes it fast:
+
+**A table of sums instead of a sum.** Per arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60 nodes. In
+between, S is a polynomial through them. The table is made anew from the rewards when alpha or the root leaves it, which
+happens a few times while n doubles; but not before 8 evaluations, which are solved by Newton steps over all rewards, so that
+an arm whose root jumps about (few rewards, or a v far below the variance) costs at most about twice its plain solution.
+
+**Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
+are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17: nothing.
+
+**Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1), h a power of two, so doubles hold them. The fifth derivative
+of psi is at most 6 in size: interpolation is off by at most 0.0042 (alpha h)^5 a reward. At z = 0 the fourth derivative jumps
+by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is a power of two so small that both
+together stay, for twice the rewards, below 1e-10 of the width times alpha times the slope ``sum psi'``; rewards between the outer
+nodes are counted as they come, and the table is dropped if they are more than were allowed for. So the index is right to 1e-10
+of the width (measured: 1e-11), and to some units in the last place of the estimate, below which h does not go.
+
+**Newton steps prove themselves.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the root is
+within 0.16 d^2: steps end when d <= 1e-8.
+
+**The arg-max is lazy** (:mod:`robandit.kernel.lazy`), by a line that follows from three more bounds (`outlook`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.types import Floats, Ints
+from robandit.policies.store import START, USED, append, empty_store, enlarged, store_full
+from robandit.policies.turns import expire_pull, log_time, no_pulls, pulls_made, take_pull
+
+__all__ = ["Catoni"]
+
+# The table: log(alpha sqrt(v)) from BELOW under the one at which it is made to ABOVE over it.
+BELOW, ABOVE = 0.34, 0.06
+MARGIN = 0.02  # kept free at the upper end, for `outlook`
+HALF = 0.5 * (BELOW + ABOVE)
+ALPHAS = 12
+ANGLES = (2.0 * np.arange(ALPHAS) + 1.0) * math.pi / (2 * ALPHAS)
+NODES = np.cos(ANGLES)
+RATIOS = np.exp(HALF * NODES)  # alphas in units of the middle one
+WEIGHTS = np.sin(ANGLES) * (-1.0) ** np.arange(ALPHAS)  # of the barycentric formula
+THETAS = 5
+OFFSETS = np.array([-1.0, -0.625, 0.0, 0.625, 1.0])
+INNER = 0.625
+SMOOTH = 0.0042
+KINK = 0.0062
+TOLERANCE = 1e-10
+LEAST = 64  # rewards of an arm with a table
+FLAT = 1e-6  # slope a reward below which there is none: v is wrong by ten orders of magnitude
+PATIENCE = 8.0  # evaluations between two tables
+FACTORS = 16  # in one product
+FAR = 1e8  # z whose q is not multiplied with others: 16 of them would leave the doubles
+HUGE = 1e100  # z whose square is not taken
+LARGEST = 1e151  # no root is beyond it
+LOG_2 = math.log(2.0)
+DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is known to the last digit
+PASSES = 5000  # more than halving needs, from 1e151 to 5e-324 at every second pass
+ULP = 2.0**-52
+SLACK = 1e-12  # far above the rounding of an index
+LOOSE = 4.0 * TOLERANCE  # of the width: far above the error of an index
+
+# Numbers of an arm.
+ROOT = 0  # where the last search ended
+SLOPE = 1  # sum of psi' there
+CENTER = 2
+REACH = 3  # h; 0: there is no table
+MIDDLE = 4  # of log(alpha sqrt(v))
+SCALE = 5  # alpha in the middle
+NEAR = 6  # rewards between the outer nodes that are still allowed
+AGE = 7  # evaluations since the table was made
+NUMBERS = 8
+
+
+class Params(NamedTuple):
+    """The bound on the variance."""
+
+    v: float
+
+
+class State(NamedTuple):
+    """All rewards, pulls made, the tables, and the lazy arg-max."""
+
+    pool: Floats
+    slots: Ints
+    pulls: Ints
+    table: Floats  # (arms, THETAS, ALPHAS): sums of psi
+    arms: Floats  # (arms, NUMBERS)
+    work: Floats  # (2, ALPHAS): products
+    lines: Floats
+    lead: Ints
+
+
+class Catoni:
+    """The parts of `RobustUCB` for ``estimator="catoni"``."""
+
+    @staticmethod
+    def params(policy: Any) -> Params:
+        """The bound on the variance."""
+        return Params(float(policy.v))
+
+    @staticmethod
+    def init(policy: Any, arms: int, horizon: int | None) -> State:
+        """Nothing is known."""
+        return State(
+            *empty_store(arms, 1),
+            no_pulls(arms),
+            np.zeros((arms, THETAS, ALPHAS)),
+            np.zeros((arms, NUMBERS)),
+            np.zeros((2, ALPHAS)),
+            *lazy_state(arms),
+        )
+
+    @staticmethod
+    def grow(state: State) -> State:
+        """More room for rewards."""
+        pool, slots = enlarged(state.pool, state.slots)
+        return state._replace(pool=pool, slots=slots)
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+
+    @staticmethod
+    def full(p: Params, s: State) -> bool:
+        """Some arm has no room for another reward."""
+        return store_full(s)
+
+    @staticmethod
+    def select(p: Params, s: State) -> int:
+        """The largest index; t counts the pull that is about to be made."""
+        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Keep the reward, and add it to the arm's table."""
+        s.pool[0, append(s.slots, arm)] = reward
+        own = s.arms[arm]
+        if own[REACH] > 0.0:
+            add(own, s.table[arm], reward)
+        elif s.slots[arm, USED] == 1:
+            own[ROOT] = reward  # where the first search begins
+        touched(s.lines, s.lead, arm)
+
+    @staticmethod
+    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+        """Catoni's mean and the index, from the table if there is one."""
+        level = log_time(s)
+        start = s.slots[arm, START]
+        n = s.slots[arm, USED]
+        out[0] = math.nan
+        out[1] = math.inf
+        if not forced(n, level):
+            share = 4.0 * level / n
+            u = table_root(s.arms[arm], s.table[arm], log_alpha(share))[0]
+            if abs(u) <= 1.0:
+                out[0] = s.arms[arm, CENTER] + s.arms[arm, REACH] * u
+            else:
+                out[0] = solve(s.pool[0, start : start + n], alpha_of(p, share), s.arms[arm, ROOT])[0]
+            out[1] = out[0] + width(p, share)
+
+
+def forced(n: int, level: float) -> bool:
+    """Too few rewards for an estimate: the arm must be pulled."""
+    return n == 0 or n < 8.0 * level
+
+
+def log_alpha(share: float) -> float:
+    """log(alpha sqrt(v)) for the share 4 log t / n, which is at most 1/2."""
+    return 0.5 * math.log(share * (1.0 - share))
+
+
+def alpha_of(p: Params, share: float) -> float:
+    """Catoni's alpha."""
+    return math.sqrt(share * (1.0 - share)) / math.sqrt(p.v)
+
+
+def width(p: Params, share: float) -> float:
+    """sqrt(8 v log t / n)."""
+    return math.sqrt(2.0 * p.v * share)
+
+
+@out_of_line
+def index(p: Params, s: State, arm: int, level: float) -> float:
+    """Catoni's mean + sqrt(8 v log t / n), or infinity if n < 8 log t. Leaves root and slope in ``s.arms``."""
+    start = s.slots[arm, START]
+    n = s.slots[arm, USED]
+    if forced(n, level):
+        return math.inf
+    own = s.arms[arm]
+    share = 4.0 * level / n
+    place = log_alpha(share)
+    alpha = alpha_of(p, share)
+    own[AGE] += 1.0
+    u, slope = table_root(own, s.table[arm], place)
+    if abs(u) <= 1.0:
+        own[ROOT] = own[CENTER] + own[REACH] * u
+        own[SLOPE] = slope / (own[REACH] * alpha)
+    else:
+        anew(own, s.table[arm], s.work, s.pool[0, start : start + n], place, alpha)
+    return own[ROOT] + width(p, share)
+
+
+@out_of_line
+def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    """A line that the index stays below while log alpha grows by D or less.
+
+    The second derivative of psi(z) in log z is at most 0.6, so S at the present root is, after a growth of d <= D, at most ``d G``
+    with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301 x) in
+    theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D) d G``
+    over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
+    """
+    start = s.slots[arm, START]
+    n = s.slots[arm, USED]
+    if forced(n, level):
+        return math.inf, 0.0, math.inf
+    own = s.arms[arm]
+    share = 4.0 * level / n
+    alpha = alpha_of(p, share)
+    beyond = MARGIN * math.sqrt(share)
+    if own[REACH] > 0.0:
+        u = (own[ROOT] - own[CENTER]) / own[REACH]
+        f = coefficients(s.table[arm], (log_alpha(share) + beyond - own[MIDDLE]) / HALF)
+        after = f[0] + u * (f[1] + u * (f[2] + u * (f[3] + u * f[4])))
+    else:
+        after = direct(s.pool[0, start : start + n], alpha * math.exp(beyond), own[ROOT])[0]
+    growth = max(after / beyond + 0.3 * n * beyond, 0.0)
+    if not beyond * growth < 0.2 * own[SLOPE]:
+        return math.inf, 0.0, math.inf
+    moves = 1.1 * math.exp(beyond) * growth / (alpha * own[SLOPE])
+    until = 0.125 * n
+    rise = (1.0 - 2.0 * share) / (2.0 * level * (1.0 - share))  # of log alpha, in the level
+    if rise > 0.0:
+        until = min(until, level + beyond / rise)
+    reach = width(p, share)
+    height = own[ROOT] + reach + (SLACK + LOOSE) * reach + SLACK * abs(own[ROOT])
+    return height, 0.5 * reach / level + moves * max(rise, 0.0), until
+
+
+def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
+    """The root in units of the reach from the center, and how steeply the sum falls there in those units.
+
+    Not a number if there is no table, or alpha is outside it. A root outside it is not to be trusted.
+    """
+    u = math.nan
+    slope = 0.0
+    if own[REACH] > 0.0 and abs(place - own[MIDDLE] + 0.5 * MARGIN) <= HALF - 0.5 * MARGIN:
+        f = coefficients(table, (place - own[MIDDLE]) / HALF)
+        slope = -f[1]
+        if abs(f[0]) <= 2.0 * slope and slope > 0.0:
+            u = f[0] / slope
+            for _ in range(3):  # in this range the sum is almost straight
+                slope = -(f[1] + u * (2.0 * f[2] + u * (3.0 * f[3] + u * (4.0 * f[4]))))
+                if slope <= 0.0:
+                    return math.nan, slope
+                u += (f[0] + u * (f[1] + u * (f[2] + u * (f[3] + u * f[4])))) / slope
+    return u, slope
+
+
+def coefficients(table: Floats, x: float) -> tuple[float, float, float, float, float]:
+    """S as powers of (theta - center) / reach, at an alpha of which x is the place among `NODES`."""
+    total = a = b = c = d = e = 0.0
+    for k in range(ALPHAS):
+        gap = x - NODES[k]
+        if gap == 0.0:
+            gap = 1e-30  # outweighs all other nodes
+        w = WEIGHTS[k] / gap
+        total += w
+        a += w * table[0, k]
+        b += w * table[1, k]
+        c += w * table[2, k]
+        d += w * table[3, k]
+        e += w * table[4, k]
+    outer_even = 0.5 * (e + a) - c
+    outer_odd = 0.5 * (e - a)
+    inner_even = (0.5 * (d + b) - c) / (INNER * INNER)
+    inner_odd = 0.5 * (d - b) / INNER
+    fourth = (outer_even - inner_even) / (1.0 - INNER * INNER)
+    third = (outer_odd - inner_odd) / (1.0 - INNER * INNER)
+    return c / total, (outer_odd - third) / total, (outer_even - fourth) / total, third / total, fourth / total
+
+
+@out_of_line
+def far(d: float, alpha: float) -> float:
+    """psi(alpha d), odd in d, even if the square of alpha d is no double, or it itself."""
+    z = alpha * abs(d)
+    if z < HUGE:
+        return math.copysign(math.log(1.0 + z * (1.0 + 0.5 * z)), d)
+    return math.copysign(2.0 * (math.log(abs(d)) + math.log(alpha)) - LOG_2, d)
+
+
+@out_of_line
+def add(own: Floats, table: Floats, reward: float) -> None:
+    """Add a reward at all nodes."""
+    for i in range(THETAS):
+        d = reward - (own[CENTER] + own[REACH] * OFFSETS[i])
+        size = abs(d) * own[SCALE]
+        if size < HUGE:
+            side = math.copysign(1.0, d)
+            for k in range(ALPHAS):
+                z = size * RATIOS[k]
+                table[i, k] += side * math.log(1.0 + z * (1.0 + 0.5 * z))
+        else:
+            for k in range(ALPHAS):
+                table[i, k] += far(d, own[SCALE] * RATIOS[k])
+    if abs(reward - own[CENTER]) <= own[REACH]:
+        own[NEAR] -= 1.0
+        if own[NEAR] < 0.0:
+            own[REACH] = 0.0
+
+
+@out_of_line
+def anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alpha: float) -> None:
+    """Search the root among all rewards; make a table about it if that pays."""
+    own[ROOT], own[SLOPE] = solve(x, alpha, own[ROOT])
+    own[REACH] = 0.0
+    if own[AGE] >= PATIENCE and x.shape[0] >= LEAST and own[SLOPE] >= FLAT * x.shape[0]:
+        own[AGE] = 0.0
+        own[CENTER] = own[ROOT]
+        own[MIDDLE] = place + ABOVE - HALF
+        own[SCALE] = alpha * math.exp(ABOVE - HALF)
+        set_reach(own, x, place)
+        fill(own, table, work, x)
+
+
+@out_of_line
+def set_reach(own: Floats, x: Floats, place: float) -> None:
+    """The distance of the outer nodes from the center, for the promised accuracy after as many rewards again."""
+    n = x.shape[0]
+    # The error of the sum that is allowed, a reward, where width * alpha >= sqrt(2) exp(2 place).
+    allowed = TOLERANCE * math.sqrt(2.0) * math.exp(2.0 * place) * own[SLOPE] / (2.0 * n)
+    top = own[SCALE] * math.exp(HALF)
+    reach = min((0.5 * allowed / SMOOTH) ** 0.2, 0.125) / top
+    reach = math.ldexp(0.5, math.frexp(reach)[1])
+    near = 0.0
+    count = 1
+    while count > near:
+        count = 0
+        for j in range(n):
+            if abs(x[j] - own[CENTER]) <= reach:
+                count += 1
+        near = 0.5 * n * allowed / (KINK * (top * reach) ** 4)
+        if count > near:
+            reach *= 0.5
+    while reach < 16.0 * ULP * abs(own[CENTER]):
+        reach *= 2.0
+    own[REACH] = reach
+    own[NEAR] = near - count
+
+
+@out_of_line
+def fill(own: Floats, table: Floats, work: Floats, x: Floats) -> None:
+    """Add all rewards at all nodes, by logarithms of products."""
+    n = x.shape[0]
+    for i in range(THETAS):
+        theta = own[CENTER] + own[REACH] * OFFSETS[i]
+        for k in range(ALPHAS):
+            table[i, k] = 0.0
+        for first in range(0, n, FACTORS):
+            for k in range(ALPHAS):
+                work[0, k] = 1.0
+                work[1, k] = 1.0
+            for j in range(first, min(first + FACTORS, n)):
+                d = x[j] - theta
+                size = abs(d) * own[SCALE]
+                if size < FAR:
+                    side = 1 if d < 0.0 else 0
+                    for k in range(ALPHAS):
+                        z = size * RATIOS[k]
+                        work[side, k] *= 1.0 + z * (1.0 + 0.5 * z)
+                else:
+                    for k in range(ALPHAS):
+                        table[i, k] += far(d, own[SCALE] * RATIOS[k])
+            for k in range(ALPHAS):
+                table[i, k] += math.log(work[0, k] / work[1, k])
+
+
+@out_of_line
+def solve(x: Floats, alpha: float, theta: float) -> tuple[float, float]:
+    """The root, and the slope there, by Newton steps over all rewards; by halving where these do not come nearer."""
+    low = -LARGEST
+    high = LARGEST
+    slope = 0.0
+    for k in range(PASSES):
+        value, slope = direct(x, alpha, theta)
+        if value == 0.0:
+            return theta, slope
+        if value > 0.0:
+            low = theta
+        else:
+            high = theta
+        step = math.copysign(math.inf, value)  # if all rewards are out of sight
+        if slope > 0.0:
+            step = value / slope
+        new = theta + step / alpha
+        if abs(step) <= DONE or new == theta:
+            return new, slope
+        if not low < new < high or (k > 20 and k % 2 == 0):
+            new = 0.5 * low + 0.5 * high
+            if not low < new < high:
+                return theta, slope
+        theta = new
+    return theta, slope
+
+
+@out_of_line
+def direct(x: Floats, alpha: float, theta: float) -> tuple[float, float]:
+    """The sums of psi and psi' over all rewards."""
+    n = x.shape[0]
+    out = 0.0
+    slope = 0.0
+    for first in range(0, n, FACTORS):
+        up = 1.0
+        down = 1.0
+        for j in range(first, min(first + FACTORS, n)):
+            y = alpha * (x[j] - theta)
+            if abs(y) < FAR:
+                above = max(y, 0.0)
+                below = max(-y, 0.0)
+                plus = 1.0 + above * (1.0 + 0.5 * above)
+                minus = 1.0 + below * (1.0 + 0.5 * below)
+                up *= plus
+                down *= minus
+                slope += (1.0 + abs(y)) / (plus * minus)
+            else:
+                out += far(x[j] - theta, alpha)
+                slope += 2.0 / abs(y)
+        out += math.log(up / down)
+    return out, slope
