@@ -50,7 +50,7 @@ class HTINF(Policy):
     Parameters
     ----------
     eps
-        Order of the moment minus 1, in (0, 1]. None: not told yet.
+        Order of the moment minus 1, in (0, 1] and at least 1e-9. None: not told yet.
     u
         Bound on E|X|^(1+eps) for every arm. None: not told yet.
 
