@@ -10,14 +10,17 @@ from robandit.policies.base import Policy
 from robandit.policies.epsilon_greedy import EpsilonGreedy
 from robandit.policies.htinf import HTINF
 from robandit.policies.klinf_ucb import KLinfUCB
+from robandit.policies.kurtosis_ucb import KurtosisUCB
 from robandit.policies.mr_ape import MRAPE
 from robandit.policies.mr_ucb import MRUCB
 from robandit.policies.normal_ucb import NormalUCB
 from robandit.policies.opt_tinf import OptTINF
 from robandit.policies.oracle import Oracle
 from robandit.policies.r_ucb_lt import RUCBLT
+from robandit.policies.r_ucb_mom import RUCBMoM
 from robandit.policies.r_ucb_tea import RUCBTEA
 from robandit.policies.robust_moss import RobustMOSS
+from robandit.policies.robust_ucb import RobustUCB
 from robandit.policies.ucb1 import UCB1
 from robandit.policies.ucb_v import UCBV
 from robandit.policies.uniform import Uniform
@@ -36,11 +39,14 @@ __all__ = [
     "AdaTINF",
     "EpsilonGreedy",
     "KLinfUCB",
+    "KurtosisUCB",
     "NormalUCB",
     "OptTINF",
     "Oracle",
     "Policy",
+    "RUCBMoM",
     "RobustMOSS",
+    "RobustUCB",
     "Uniform",
 ]
 
