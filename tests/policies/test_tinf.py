@@ -309,7 +309,9 @@ def test_extreme_rewards_leave_numbers(name):
         assert (x >= 0.0).all()
 
 
-@pytest.mark.parametrize(("eps", "u"), [(1e-9, 1.0), (1.0, 5e-324), (1.0, 1e308), (0.01, 1e308), (0.3, 1e-300)])
+@pytest.mark.parametrize(
+    ("eps", "u"), [(1e-9, 1.0), (1e-9, 5e-324), (1.0, 5e-324), (1.0, 1e308), (0.01, 1e308), (0.3, 1e-300)]
+)
 def test_extreme_parameters_leave_numbers(eps, u):
     live = seeded(Live(HTINF(eps=eps, u=u), 3), 7)
     rng = np.random.default_rng(1)
