@@ -91,8 +91,8 @@ def play(policy, arms, draw, steps, kappa, check, horizon=None):
 )
 def test_it_is_the_slow_one(kind, draw):
     rng = np.random.default_rng(len(kind))
-    decided = play(KurtosisUCB(kappa=1.0), 2, lambda arm: draw(rng, arm), 10_000, 1.0, 125, None)
-    assert decided > 10
+    decided = play(KurtosisUCB(kappa=1.0), 2, lambda arm: draw(rng, arm), 9_400, 1.0, 150, None)
+    assert decided > 8
 
 
 def test_with_kurtosis_the_forced_phase_is_longer():
@@ -115,7 +115,7 @@ def test_it_explores_all_arms_alike_while_no_index_is_finite(kind):
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.floats(-10, 10), st.floats(-1e-3, 1e-3))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(NUMBERS, st.floats(0, 5)), min_size=1, max_size=24), st.floats(1e-3, 1e3))
 def test_the_closed_form(blocks, c):
     """The largest y with a median of a - 2 y d - c y^2 that is not negative, by bisection."""
@@ -166,14 +166,15 @@ def test_it_is_lazy(monkeypatch):
     def counted(*args):
         nonlocal calls
         calls += 1
-        return 0.0 if calls < 0 else original(*args)
+        return original(*args)
 
     monkeypatch.setattr(module, "largest", counted)
     rng = np.random.default_rng(0)
-    live = Plain(KurtosisUCB(kappa=1.0), 4, 20_000)
+    fast = Live(KurtosisUCB(kappa=1.0), 4, 20_000)
     for arm in range(4):
         for _ in range(4_500):
-            live.tell(arm, float(rng.random()))
+            fast.tell(arm, float(rng.random()))
+    live = Plain(KurtosisUCB(kappa=1.0), 4, 20_000, fast.s)
     for _ in range(300):
         live.tell(live.ask(), float(rng.random()))
     assert 300 <= calls < 4 * 300
@@ -194,3 +195,18 @@ def test_refusals():
             KurtosisUCB(kappa=wrong)
     with pytest.raises(InvalidInput, match="cannot play before it is told kappa"):
         KurtosisUCB().prepared(10)
+
+
+def test_neither_the_unit_nor_a_constant_changes_decisions():
+    rng = np.random.default_rng(6)
+    rewards = rng.integers(-40, 40, (2, 8_000)) / 16.0 - np.array([[0.0], [1.0]])
+    runs = [Live(KurtosisUCB(kappa=1.0), 2, 12_000) for _ in range(3)]
+    used = [0, 0]
+    for _ in range(9_500):
+        arm = runs[0].ask()
+        assert [live.ask() for live in runs[1:]] == [arm, arm]
+        reward = float(rewards[arm, used[arm]])
+        used[arm] += 1
+        for live, value in zip(runs, (reward, 1024.0 * reward, reward + 64.0), strict=True):
+            live.tell(arm, value)
+    assert used[0] > used[1] + 300  # it has come to look at rewards
