@@ -12,7 +12,7 @@ from policies.slow_p_robust import SlowMRUCB
 from robandit.errors import InvalidInput
 from robandit.policies import MRUCB
 
-STEPS = 600
+STEPS = 400
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ from policies.rewards import KINDS
 from policies.slow_p_robust import constant, psi, robust_mean
 from robandit.estimators import p_robust_mean as estimator
 from robandit.policies import MRUCB
-from robandit.policies.p_robust_mean import BLOCK, DIRECT, POINTS, constant_of
+from robandit.policies.p_robust_mean import BLOCK, DIRECT, POINTS, add, constant_of
 
 SAMPLE = [0.3, -1.2, 2.5, 0.1, -4.0]
 
@@ -123,6 +123,13 @@ def test_long_runs_lose_nothing():
     assert error(live, rewards, 1.4, 1.0) < 1e-13
 
 
+def test_small_terms_are_not_lost_beside_a_large_sum():
+    fit = np.zeros((2, 1))
+    for value in [1.0] + [1e-17] * 1000:
+        add(fit, 0, value)
+    assert fit[0, 0] + fit[1, 0] == 1.0 + 1e-14
+
+
 @pytest.mark.parametrize("eps", [1e-6, 0.3, 1.0])
 def test_against_many_digits(eps):
     """The slow sum is in doubles too, so both are compared with one in 50 digits."""
@@ -179,10 +186,12 @@ def test_any_rewards(rewards, eps, exponent):
     assert error(told(Live, rewards, eps, c), rewards, 1 + eps, c) < 1e-13
 
 
-def test_scales_at_their_limits():
+@pytest.mark.parametrize("driver", [Live, Plain])
+def test_scales_at_their_limits(driver):
+    """Plain Python raises where a power overflows."""
     for c in (2e-150, 0.5e150):
         for reward in (1e150, -1e150, 1e-150, 0.0):
-            live = told(Live, [reward] * 100, 1.0, c)
+            live = told(driver, [reward] * 100, 1.0, c)
             assert math.isfinite(live.describe()["mean"][0])
             assert math.isfinite(live.describe()["index"][0])
             assert error(live, [reward] * 100, 2.0, c) < 1e-13

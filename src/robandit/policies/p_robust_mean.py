@@ -107,16 +107,8 @@ def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
     n = s.slots[arm, USED]
     level = math.log(n)
     start = s.slots[arm, START]
-    if n >= DIRECT and (n - s.spans[arm, HELD] == BLOCK or n == DIRECT or n == 2 * s.spans[arm, FIRST]):
-        if n == DIRECT or n == 2 * s.spans[arm, FIRST]:
-            s.spans[arm, FIRST] = n
-            s.spans[arm, HELD] = 0
-            s.arms[arm, SINCE] = level
-            clear(s.fit[arm])
-        base = math.exp(-s.arms[arm, SINCE] / p.order)
-        share = 1.0 / s.spans[arm, FIRST]
-        hold(p.order, p.b, s.pool, start + s.spans[arm, HELD], start + n, s.points, s.work, base, share, s.fit[arm])
-        s.spans[arm, HELD] = n
+    if (n >= DIRECT and n - s.spans[arm, HELD] >= BLOCK) or n == 2 * s.spans[arm, FIRST]:
+        hold(p, s, arm)
     scale = math.exp(-level / p.order)
     total = summed(p.order, p.b, s.pool, start + s.spans[arm, HELD], start + n, scale, 1.0 / n)
     if n >= DIRECT:
@@ -128,14 +120,6 @@ def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
 
 
 # The rest is out of line and takes only the arrays that it needs: copies in each caller would double the time to compile.
-
-
-@out_of_line
-def clear(fit: Floats) -> None:
-    """An arm's points hold nothing."""
-    for k in range(fit.shape[1]):
-        fit[0, k] = 0.0
-        fit[1, k] = 0.0
 
 
 @out_of_line
@@ -187,23 +171,29 @@ def interpolated(points: Floats, fit: Floats, x: float) -> float:
 
 
 @out_of_line
-def hold(
-    order: float,
-    b: float,
-    pool: Floats,
-    start: int,
-    stop: int,
-    points: Floats,
-    work: Floats,
-    base: float,
-    share: float,
-    fit: Floats,
-) -> None:
-    """Add columns of the pool to an arm's points, with base = m^(-1/p) and share = 1/m."""
-    count = points.shape[1]
-    for k in range(count):
-        work[SCALES, k] = base * points[SCALE, k]
-        work[SHARES, k] = share * points[SHARE, k]
+def hold(p: Any, s: Any, arm: int) -> None:
+    """Let an arm's points hold all its rewards; new points from n on, if there are none yet or they end here."""
+    n = s.slots[arm, USED]
+    if n == DIRECT or n == 2 * s.spans[arm, FIRST]:
+        s.spans[arm, FIRST] = n
+        s.spans[arm, HELD] = 0
+        s.arms[arm, SINCE] = math.log(n)
+        for k in range(s.points.shape[1]):
+            s.fit[arm, 0, k] = 0.0
+            s.fit[arm, 1, k] = 0.0
+    base = math.exp(-s.arms[arm, SINCE] / p.order)
+    for k in range(s.points.shape[1]):
+        s.work[SCALES, k] = base * s.points[SCALE, k]
+        s.work[SHARES, k] = s.points[SHARE, k] / s.spans[arm, FIRST]
+    start = s.slots[arm, START]
+    multiply(p.order, p.b, s.pool, start + s.spans[arm, HELD], start + n, s.work, s.fit[arm])
+    s.spans[arm, HELD] = n
+
+
+@out_of_line
+def multiply(order: float, b: float, pool: Floats, start: int, stop: int, work: Floats, fit: Floats) -> None:
+    """Add columns of the pool to an arm's points, whose scales and shares are in ``work``."""
+    count = fit.shape[1]
     for j in range(start, stop):
         value = pool[VALUE, j]
         size = abs(value)
