@@ -7,6 +7,7 @@ from robandit.policies.ada_tinf import AdaTINF
 from robandit.policies.adar_ucb import AdaRUCB
 from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
+from robandit.policies.catoni_lepski_ucb import CatoniLepskiUCB
 from robandit.policies.epsilon_greedy import EpsilonGreedy
 from robandit.policies.htinf import HTINF
 from robandit.policies.klinf_ucb import KLinfUCB
@@ -37,6 +38,7 @@ __all__ = [
     "Ada2TINF",
     "AdaRUCB",
     "AdaTINF",
+    "CatoniLepskiUCB",
     "EpsilonGreedy",
     "KLinfUCB",
     "KurtosisUCB",

@@ -35,6 +35,7 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
+from robandit.policies.influence import solve
 from robandit.policies.store import START, USED, append, empty_store, enlarged, store_full
 from robandit.policies.turns import expire_pull, log_time, no_pulls, pulls_made, take_pull
 
@@ -61,10 +62,8 @@ PATIENCE = 8.0  # evaluations between two tables
 FACTORS = 16  # in one product
 FAR = 1e8  # z whose q is not multiplied with others: 16 of them would leave the doubles
 HUGE = 1e100  # z whose square is not taken
-LARGEST = 1e151  # no root is beyond it
 LOG_2 = math.log(2.0)
 DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is known to the last digit
-PASSES = 5000  # more than halving needs, from 1e151 to 5e-324 at every second pass
 ULP = 2.0**-52
 SLACK = 1e-12  # far above the rounding of an index
 LOOSE = 4.0 * TOLERANCE  # of the width: far above the error of an index
@@ -164,7 +163,9 @@ class Catoni:
             if abs(u) <= 1.0:
                 out[0] = s.arms[arm, CENTER] + s.arms[arm, REACH] * u
             else:
-                out[0] = solve(s.pool[0, start : start + n], alpha_of(p, share), s.arms[arm, ROOT])[0]
+                out[0] = solve(
+                    direct, s.pool[0, start : start + n], alpha_of(p, share), 2.0, 0.5, s.arms[arm, ROOT], DONE
+                )[0]
             out[1] = out[0] + width(p, share)
 
 
@@ -231,7 +232,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
         f = coefficients(s.table[arm], (log_alpha(share) + beyond - own[MIDDLE]) / HALF)
         after = f[0] + u * (f[1] + u * (f[2] + u * (f[3] + u * f[4])))
     else:
-        after = direct(s.pool[0, start : start + n], alpha * math.exp(beyond), own[ROOT])[0]
+        after = direct(s.pool[0, start : start + n], own[ROOT], alpha * math.exp(beyond), 2.0, 0.5)[0]
     growth = max(after / beyond + 0.3 * n * beyond, 0.0)
     if not beyond * growth < 0.2 * own[SLOPE]:
         return math.inf, 0.0, math.inf
@@ -320,7 +321,7 @@ def add(own: Floats, table: Floats, reward: float) -> None:
 @out_of_line
 def anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alpha: float) -> None:
     """Search the root among all rewards; make a table about it if that pays."""
-    own[ROOT], own[SLOPE] = solve(x, alpha, own[ROOT])
+    own[ROOT], own[SLOPE] = solve(direct, x, alpha, 2.0, 0.5, own[ROOT], DONE)
     own[REACH] = 0.0
     if own[AGE] >= PATIENCE and x.shape[0] >= LEAST and own[SLOPE] >= FLAT * x.shape[0]:
         own[AGE] = 0.0
@@ -384,36 +385,8 @@ def fill(own: Floats, table: Floats, work: Floats, x: Floats) -> None:
 
 
 @out_of_line
-def solve(x: Floats, alpha: float, theta: float) -> tuple[float, float]:
-    """The root, and the slope there, by Newton steps over all rewards; by halving where these do not come nearer."""
-    low = -LARGEST
-    high = LARGEST
-    slope = 0.0
-    for k in range(PASSES):
-        value, slope = direct(x, alpha, theta)
-        if value == 0.0:
-            return theta, slope
-        if value > 0.0:
-            low = theta
-        else:
-            high = theta
-        step = math.copysign(math.inf, value)  # if all rewards are out of sight
-        if slope > 0.0:
-            step = value / slope
-        new = theta + step / alpha
-        if abs(step) <= DONE or new == theta:
-            return new, slope
-        if not low < new < high or (k > 20 and k % 2 == 0):
-            new = 0.5 * low + 0.5 * high
-            if not low < new < high:
-                return theta, slope
-        theta = new
-    return theta, slope
-
-
-@out_of_line
-def direct(x: Floats, alpha: float, theta: float) -> tuple[float, float]:
-    """The sums of psi and psi' over all rewards."""
+def direct(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
+    """The sums of psi and psi' over all rewards; order 2 and factor 1/2 are understood."""
     n = x.shape[0]
     out = 0.0
     slope = 0.0
