@@ -44,6 +44,21 @@ def test_an_estimate_is_that_of_the_whole_sample():
         assert own[catoni_lepski_ucb.COUNTED] == 300.0
 
 
+@pytest.mark.parametrize("eps", [0.01, 0.5, 1.0])
+def test_sums_are_right_at_all_distances(eps):
+    c = CatoniLepskiUCB(eps=eps).params().c
+    for z in (1e-9, 0.3, 7.0, 0.99e8, 1.01e8, 1e20, 1e100):
+        out, slope = catoni_lepski_ucb.influence_sums(np.array([-3.0 * z]), 0.0, 1.0 / 3.0, 1.0 + eps, c)
+        q = 1.0 + z + c * z ** (1.0 + eps)
+        assert out == pytest.approx(-math.log1p(z + c * z ** (1.0 + eps)), rel=1e-13, abs=2e-16)
+        assert slope == pytest.approx((1.0 + (1.0 + eps) * c * z**eps) / q, rel=1e-7)
+    with np.errstate(over="ignore"):
+        out, slope = catoni_lepski_ucb.influence_sums(np.array([1e150]), 0.0, 1e200, 1.0 + eps, c)
+    log_z = 350.0 * math.log(10.0)
+    assert out == pytest.approx(log_z + np.logaddexp(0.0, math.log(c) + eps * log_z), rel=1e-12)
+    assert slope == 0.0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_slow_policy(kind):
     rng = np.random.default_rng(2)

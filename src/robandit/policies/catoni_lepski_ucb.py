@@ -21,7 +21,8 @@ __all__ = ["CatoniLepskiUCB"]
 
 MOST = 1000  # moments in the grid: each costs the solution of an equation
 TINY = 1e-290  # a smaller scale counts as zero
-HUGE = 1e100  # z beside which 1 is nothing, and whose power is not taken
+FACTORS = 16  # in one product
+FAR = 1e8  # z that is not multiplied with others: 16 of them would leave the doubles
 DONE = 1e-11  # the last Newton step, in units of 1/alpha
 HALVINGS = 60
 AHEAD = 0.1  # how far a line looks ahead in log t
@@ -324,16 +325,33 @@ def moment(x: Floats, order: float) -> float:
 @out_of_line
 def influence_sums(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
     """The sums of psi and psi', psi(z) = log(1 + z + C z^order) for z >= 0, odd."""
+    n = x.shape[0]
+    rise = order - 1.0
     out = 0.0
     slope = 0.0
-    for j in range(x.shape[0]):
-        d = x[j] - theta
-        z = alpha * abs(d)
-        if z < HUGE:
-            power = factor * z ** (order - 1.0)
-            out += math.copysign(math.log1p(z + power * z), d)
-            slope += (1.0 + order * power) / (1.0 + z + power * z)
-        else:  # z itself need not be a double
-            out += math.copysign(order * (math.log(alpha) + math.log(abs(d))) + math.log(factor), d)
-            slope += order / z
+    for first in range(0, n, FACTORS):
+        up = 1.0
+        down = 1.0
+        for j in range(first, min(first + FACTORS, n)):
+            d = x[j] - theta
+            z = alpha * abs(d)
+            if z < FAR:
+                power = factor * z**rise
+                q = 1.0 + z + power * z
+                if d < 0.0:
+                    down *= q
+                else:
+                    up *= q
+                slope += (1.0 + order * power) / q
+            else:
+                # Neither z nor its powers need be doubles; beyond exp(40) a power is all there is, to the last digit.
+                log_z = math.log(alpha) + math.log(abs(d))
+                log_power = min(math.log(factor) + rise * log_z, 700.0)
+                power = math.exp(log_power)
+                if log_power > 40.0:
+                    out += math.copysign(math.log(factor) + order * log_z, d)
+                else:
+                    out += math.copysign(log_z + math.log1p(power) + 1.0 / (z * (1.0 + power)), d)
+                slope += (1.0 + order * power) / (1.0 + power) / z
+        out += math.log(up / down)
     return out, slope
