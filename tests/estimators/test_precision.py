@@ -213,6 +213,14 @@ def test_p_robust(scale):
     assert math.isfinite(est.p_robust_mean([1e300, -1e-300], p=2.0, c=1e-300).value)
 
 
+@pytest.mark.parametrize("p", [1.0001, 1.01, 1.5, 2.0])
+def test_p_robust_far_out(p):
+    """Beyond 1e150 units z still counts beside b_p z^p when p is near 1."""
+    assert est.p_robust_mean([1e200], p=p, c=1.0).value == pytest.approx(
+        float(slow.p_robust([1e200], p, 1.0)), rel=1e-13
+    )
+
+
 def test_sums_near_the_largest_double():
     x = [1.7e308, 1.6e308, 1.5e308, -1e308]
     assert est.sample_mean(x).value == pytest.approx(0.95e308)

@@ -77,8 +77,10 @@ def p_robust_mean(
         terms = np.log1p(z + b * z**p)
         far = z > _HUGE
         if far.any():
-            # There 1 + z is nothing beside b z^p; and the quotient itself may have overflowed.
-            terms[far] = p * (np.log(np.abs(matrix[far])) - math.log(unit)) + math.log(b)
+            # There 1 is nothing beside z, the quotient itself may have overflowed, and z counts beside b z^p if p is near 1:
+            # log(z + b z^p) = log z + log(1 + b z^(p-1)).
+            logs = np.log(np.abs(matrix[far])) - math.log(unit)
+            terms[far] = logs + np.logaddexp(0.0, math.log(b) + (p - 1.0) * logs)
     # c n^(1/p - 1) times the sum is c n^(1/p) times the mean.
     value = unit * row_means(np.copysign(terms, matrix))
     return Estimate(

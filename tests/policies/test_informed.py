@@ -1,0 +1,141 @@
+"""Policies that must be told numbers: told by hand, by a problem, or refused; and horizons."""
+
+import math
+
+import pytest
+
+import robandit as rb
+from robandit.errors import HorizonReached, InvalidInput, NotApplicable
+from robandit.laws import Gaussian, Pareto
+
+HEAVY = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
+LIGHT = rb.Problem([Gaussian(mean=-1.0, sd=2.0), Gaussian(mean=0.5, sd=1.0)])
+NEEDY = [policy for policy in rb.policies.all_policies() if policy.facts.knows]
+
+
+def told(policy, problem=HEAVY):
+    try:
+        return policy.informed_by(problem)
+    except NotApplicable:
+        return policy.informed_by(rb.problems.bernoulli(means=[0.2, 0.8]))
+
+
+@pytest.mark.parametrize("policy", NEEDY, ids=lambda policy: policy.name)
+def test_what_is_not_told_is_refused_by_name(policy):
+    missing = [name for name in policy.facts.knows if getattr(policy, name) is None]
+    if not missing:
+        pytest.skip("everything has a default")
+    with pytest.raises(InvalidInput) as live:
+        rb.Bandit(["a", "b"], policy)
+    for name in missing:
+        assert name in str(live.value)
+    if missing != ["horizon"]:
+        with pytest.raises(InvalidInput, match=r"cannot play before it is told .*informed_by"):
+            rb.simulate(policy, HEAVY, 10, 1, seed=0, progress=False)
+
+
+@pytest.mark.parametrize("policy", NEEDY, ids=lambda policy: policy.name)
+def test_a_problem_tells_the_smallest_valid_values(policy):
+    informed = told(policy, LIGHT)
+    assert type(informed) is type(policy)
+    if "eps" in policy.facts.knows:
+        assert informed.eps == 1.0
+    if "u" in policy.facts.knows:
+        assert informed.u == pytest.approx(5.0, rel=1e-12)  # E X^2 of the wider arm: 4 + 1
+    if "v" in policy.facts.knows:
+        assert informed.v == pytest.approx(4.0, rel=1e-12)
+    if "kappa" in policy.facts.knows:
+        assert informed.kappa == pytest.approx(3.0, rel=1e-9)
+    if "arm" in policy.facts.knows:
+        assert informed.arm == 1
+    assert informed.informed_by(HEAVY) == informed  # what was told stays
+
+
+def test_the_default_order_is_below_the_tail_index():
+    for tail, eps in ((1.5, 0.45), (1.1, 0.09), (2.0, 0.9), (3.0, 1.0)):
+        problem = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=tail)
+        policy = rb.RobustUCB().informed_by(problem)
+        assert policy.eps == pytest.approx(eps)
+        assert policy.u == problem.u(policy.eps) < math.inf
+    assert rb.RobustUCB().informed_by(HEAVY, eps=0.2).u == HEAVY.u(0.2)
+    assert rb.RobustUCB(eps=0.3).informed_by(HEAVY).u == HEAVY.u(0.3)
+    assert rb.RobustUCB(u=100.0).informed_by(HEAVY) == rb.RobustUCB(eps=0.45, u=100.0)
+
+
+def test_what_does_not_exist_is_not_told():
+    for policy in (rb.RobustUCB(estimator="catoni"), rb.KurtosisUCB(), rb.RobustUCB(eps=1.0), rb.HTINF(eps=0.5)):
+        with pytest.raises(NotApplicable, match="which is inf on this problem"):
+            policy.informed_by(HEAVY)
+    with pytest.raises(NotApplicable):
+        rb.RobustUCB().informed_by(HEAVY, eps=0.5)
+    with pytest.raises(NotApplicable):
+        rb.RobustUCB().informed_by(rb.Problem([rb.laws.Constant(0.0), rb.laws.Constant(0.0)]))
+
+
+def test_two_orders_are_refused():
+    with pytest.raises(InvalidInput, match="has an eps already"):
+        rb.RobustUCB(eps=0.3).informed_by(HEAVY, eps=0.2)
+    for eps in (0.0, -0.5, 1.5, math.nan, "half", True):
+        with pytest.raises(InvalidInput, match="0 < eps <= 1"):
+            rb.RobustUCB().informed_by(HEAVY, eps=eps)
+
+
+def test_policies_that_need_nothing_stay_as_they_are():
+    for policy in (rb.AdaRUCB(bonus="tight"), rb.OptTINF(), rb.UCB1(scale=3.0), rb.NormalUCB()):
+        assert policy.informed_by(HEAVY) is policy
+
+
+BOUND = [policy for policy in NEEDY if "horizon" in policy.facts.knows]
+
+
+def test_some_policies_need_a_horizon():
+    assert {type(policy).__name__ for policy in BOUND} == {"RobustMOSS", "MRUCB", "MRAPE", "AdaTINF"}
+    for policy in rb.policies.all_policies():
+        assert policy.facts.anytime == ("horizon" not in policy.facts.knows), policy
+
+
+@pytest.mark.parametrize("policy", BOUND, ids=lambda policy: policy.name)
+def test_a_horizon_is_filled_in_and_never_passed(policy, tmp_path):
+    ready = told(policy)
+    rb.simulate(ready, HEAVY, 50, 1, seed=0, progress=False)  # filled in
+    longer, shorter = ready.prepared(200), ready.prepared(49)
+    rb.simulate(longer, HEAVY, 50, 1, seed=0, progress=False)
+    with pytest.raises(InvalidInput, match="made for 49 pulls, and 50 are asked for"):
+        rb.simulate(shorter, HEAVY, 50, 1, seed=0, progress=False)
+
+    bandit = rb.Bandit(["a", "b"], ready.prepared(6), seed=0)
+    bandit.update(bandit.select(), -1.0)
+    open_ = [bandit.decide() for _ in range(3)]
+    bandit.expire(open_[0])
+    bandit.reward(open_[1], -2.0)
+    bandit.save(tmp_path / "b")
+    again = rb.Bandit.load(tmp_path / "b")
+    for each in (bandit, again):  # 4 of 6 made: one told, one rewarded, one open, one expired
+        each.update(each.select(), -1.0)
+        if not ready.weighted:
+            with pytest.raises(HorizonReached, match="made for 6 pulls, 5 are made, and 2 more"):
+                each.update_many(["a", "b"], [-1.0, -1.0])
+        last = each.decide()
+        with pytest.raises(HorizonReached, match="6 pulls, 6 are made"):
+            each.select()
+        with pytest.raises(HorizonReached):
+            each.decide()
+        if not ready.weighted:
+            with pytest.raises(HorizonReached):
+                each.update("a", 0.0)
+        each.reward(last, -1.0)  # no new pull
+        each.reward(open_[2].id, -1.0)
+        assert each.counters()["rewards"] == 5
+
+
+def test_horizons_that_are_not():
+    for value in (0, -5, 2.5, True, "long", 2**60):
+        with pytest.raises(InvalidInput, match="horizon"):
+            rb.RobustMOSS(eps=0.5, u=1.0, horizon=value)
+
+
+def test_a_range_where_there_is_one():
+    assert rb.UCBV().informed_by(rb.problems.bernoulli(means=[0.2, 0.8])).range == 1.0
+    assert rb.UCBV().informed_by(HEAVY) == rb.UCBV()
+    assert rb.UCBV(range=3.0).informed_by(rb.problems.bernoulli(means=[0.2, 0.8])).range == 3.0
+    assert Pareto(tail=1.5).support[1] == math.inf

@@ -1,0 +1,161 @@
+"""What scaling, shifting and reordering rewards does to each policy, and to which it must do something.
+
+Decisions are compared over whole runs. Factors are powers of two, so that arithmetic without powers is exact.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import robandit as rb
+from policies.driving import Live
+from robandit.kernel.random import streams
+
+ARMS = 3
+STEPS = 1500
+SCALE = 8.0
+SHIFT = 2.0
+
+# Left-skewed and heavy, gaps of the order of the spread, so that policies come to look at their data.
+SOURCE = np.random.default_rng(11)
+REWARDS = -(SOURCE.pareto(2.5, (ARMS, STEPS)) + 1.0) - np.array([0.0, 0.5, 1.0])[:, None]
+RUCB = (rb.RUCBTEA(), rb.RUCBMoM(), rb.RUCBLT())
+
+# Those that must be told numbers get ones of the right size; where the numbers scale, with the power of the reward's unit.
+TOLD = {
+    "truncated": (rb.RobustUCB(eps=0.5, u=8.0), {"u": 1.5}),
+    "median_of_means": (rb.RobustUCB(estimator="median_of_means", eps=0.5, v=0.2), {"v": 1.5}),
+    "catoni": (rb.RobustUCB(estimator="catoni", v=1.0), {"v": 2.0}),
+    "moss": (rb.RobustMOSS(eps=0.5, u=4.0), {"u": 1.5}),
+    "klinf": (rb.KLinfUCB(eps=0.5, u=8.0), {"u": 1.5}),
+    "ape2": (rb.APE2(eps=0.5), {"c": 1.0}),
+    "mr_ucb": (rb.MRUCB(eps=0.5), {"c": 1.0, "c_est": 1.0}),
+    "mr_ape": (rb.MRAPE(eps=0.5), {"c": 1.0}),
+    "htinf": (rb.HTINF(eps=0.5, u=8.0), {"u": 1.5}),
+    "ucb1": (rb.UCB1(), {"scale": 1.0}),
+    "ucb_v": (rb.UCBV(range=2.0), {"range": 1.0}),
+}
+FREE = {
+    "adar": rb.AdaRUCB(bonus=0.5, c=1.0, guard=1.0),
+    "normal": rb.NormalUCB(),
+    "kurtosis": rb.KurtosisUCB(kappa=1.02),
+    "lepski": rb.CatoniLepskiUCB(eps=0.9),
+    "ucb_v_observed": rb.UCBV(),
+    "greedy": rb.EpsilonGreedy(),
+    "uniform": rb.Uniform(),
+}
+FIXED = {"opt": rb.OptTINF(), "ada": rb.AdaTINF(), "ada2": rb.Ada2TINF()} | {policy.label: policy for policy in RUCB}
+ALL = {name: policy for name, (policy, _) in TOLD.items()} | FREE | FIXED
+
+
+def played(policy, rewards):
+    """The arms that a policy chooses on a table of rewards, always with the same random numbers of its own."""
+    live = Live(policy, ARMS, STEPS)
+    if "rng" in live.s._fields:
+        live.s.rng[:] = streams(np.random.SeedSequence(4), 1)[0]
+    used = np.zeros(ARMS, dtype=int)
+    chosen = np.empty(STEPS, dtype=int)
+    for t in range(STEPS):
+        chosen[t] = arm = live.ask()
+        live.tell(arm, float(rewards[arm, used[arm]]))
+        used[arm] += 1
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return {name: played(policy, REWARDS) for name, policy in ALL.items()}
+
+
+def test_the_runs_are_about_rewards(plain):
+    """A policy that is still in its forced phase would pass any test of symmetry."""
+    turned = REWARDS[::-1].copy()
+    for name, policy in ALL.items():
+        if policy.uses_rewards:
+            assert (played(policy, turned) != plain[name]).mean() > 0.02, name
+
+
+@pytest.mark.parametrize("name", [*TOLD, *FREE])
+def test_scale_changes_nothing_when_what_it_was_told_scales_too(name, plain):
+    policy = ALL[name]
+    powers = TOLD.get(name, (None, {}))[1]
+    told = {field: getattr(policy, field) * SCALE**power for field, power in powers.items()}
+    assert (played(dataclasses.replace(policy, **told), SCALE * REWARDS) == plain[name]).all()
+
+
+@pytest.mark.parametrize("name", [*TOLD, *FIXED])
+def test_scale_matters_to_those_that_were_told_or_have_a_fixed_scale(name, plain):
+    assert (played(ALL[name], SCALE * REWARDS) != plain[name]).any()
+
+
+INVARIANT = [
+    "median_of_means",
+    "catoni",
+    rb.RUCBMoM.label,
+    rb.RUCBLT.label,
+    "normal",
+    "kurtosis",
+    "ucb1",
+    "ucb_v",
+    "ucb_v_observed",
+]
+INVARIANT += ["greedy", "uniform"]
+
+
+@pytest.mark.parametrize("name", INVARIANT)
+def test_shift_changes_nothing(name, plain):
+    assert (played(ALL[name], REWARDS + SHIFT) == plain[name]).all()
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - set(INVARIANT)))
+def test_shift_matters(name, plain):
+    assert (played(ALL[name], REWARDS + 8.0 * SHIFT) != plain[name]).any()
+
+
+ORDER_FREE = [
+    "adar",
+    "catoni",
+    "ape2",
+    "klinf",
+    "moss",
+    "mr_ucb",
+    "mr_ape",
+    "ucb1",
+    "ucb_v",
+    "ucb_v_observed",
+    "normal",
+]
+ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
+ORDERED = ["truncated", "median_of_means", rb.RUCBMoM.label, "kurtosis"]
+
+
+def described(policy, rewards):
+    """The estimates after every reward was told, arm by arm in turn."""
+    live = Live(policy, ARMS, STEPS)
+    for j in range(400):
+        for arm in range(ARMS):
+            live.tell(arm, float(rewards[arm, j]))
+    return live.describe()
+
+
+def reordered():
+    """Even and odd places apart, because AdaR-UCB learns different things from them."""
+    even = np.random.default_rng(3).permutation(np.arange(0, 400, 2))
+    odd = np.random.default_rng(4).permutation(np.arange(1, 400, 2))
+    order = np.empty(400, dtype=int)
+    order[::2], order[1::2] = even, odd
+    return REWARDS[:, order]
+
+
+@pytest.mark.parametrize("name", ORDER_FREE)
+def test_only_the_multiset_of_rewards_counts(name):
+    first, second = described(ALL[name], REWARDS), described(ALL[name], reordered())
+    for column in first:
+        np.testing.assert_allclose(second[column], first[column], rtol=1e-9, atol=1e-12, err_msg=column)
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_arrival_order_counts(name):
+    first, second = described(ALL[name], REWARDS), described(ALL[name], reordered())
+    assert not np.allclose(second["mean"], first["mean"], rtol=1e-6)

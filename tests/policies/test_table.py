@@ -1,0 +1,158 @@
+"""The living table agrees with Table 1 of the paper, row by row, except where it says that it does not."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import robandit as rb
+from robandit.policies.comparison import as_markdown, compared
+from robandit.policies.facts import NONPOSITIVE
+
+SAME = "(1+eps)"
+WORST = f"K^(eps/{SAME}) (u T)^(1/{SAME})"
+LOGS = f"(log T)^(eps/{SAME})"
+Y, N, NONE = True, False, None
+
+# Typed from the paper: title, instance-dependent, matching, worst case, matching, adaptive (eps estimator, eps algorithm, u
+# estimator, u algorithm), a word of the assumption.
+PAPER = [
+    ("Robust UCB - TM", "sum (u/gap)^(1/eps) log T", Y, f"{WORST} {LOGS}", Y, (N, N, N, N), ""),
+    (
+        "Robust UCB - MoM",
+        "sum (v/gap)^(1/eps) log T",
+        Y,
+        f"{WORST} {LOGS}".replace("(u T)", "(v T)"),
+        Y,
+        (Y, N, Y, N),
+        "",
+    ),
+    (
+        "Robust UCB - Catoni",
+        "sum (v/gap + gap) log T",
+        Y,
+        "sqrt(v K T log T) + sum gap log T",
+        Y,
+        (N, N, Y, N),
+        "eps = 1 only",
+    ),
+    ("Robust MOSS", f"sum log(T gap^({SAME}/eps) / K) / gap^(1/eps)", Y, WORST, Y, (N, N, N, N), ""),
+    ("KLinf-UCB", "sum log T / KLinf(arm, best mean)", Y, "", NONE, (Y, N, Y, N), ""),
+    (
+        "APE^2",
+        f"sum (e^u + (T gap^({SAME}/eps) log K)^({SAME}/(eps log K))) / gap^(1/eps)",
+        N,
+        f"{WORST} log T e^u",
+        N,
+        (N, N, Y, Y),
+        "",
+    ),
+    (
+        "MR-APE",
+        f"sum (K e^u + log(T gap^({SAME}/eps) / K)^({SAME}/eps)) / gap^(1/eps)",
+        N,
+        f"{WORST} e^u",
+        N,
+        (N, N, Y, Y),
+        "",
+    ),
+    ("HTINF", "sum (u/gap)^(1/eps) log T", Y, WORST, Y, (N, N, N, N), NONPOSITIVE),
+    (
+        "OptTINF",
+        "sum (u^2/gap^(2-eps))^(1/eps) log T",
+        N,
+        "K^(eps/2) u T^((2-eps)/2) + sqrt(K T)",
+        N,
+        (Y, Y, Y, Y),
+        NONPOSITIVE,
+    ),
+    ("AdaTINF", "", NONE, f"{WORST} + sqrt(K T)", Y, (Y, Y, Y, Y), NONPOSITIVE),
+    ("R-UCB-TEA", "sum f(T) / (1 - 2/(gap log f(T))) log T", N, "", NONE, (Y, Y, Y, Y), "3 u log f(T) < 2 f(T)^eps"),
+    ("R-UCB-MoM", "sum gap (2 f(T)/gap)^(1/g(T)) log T", N, "", NONE, (Y, Y, Y, Y), "g(T) < eps/(1+eps)"),
+    (
+        "AdaR-UCB",
+        "sum ((u/gap)^(1/eps) + gap/P(X != 0)) log T",
+        Y,
+        f"{WORST} {LOGS} + sum gap/P(X != 0) log T",
+        Y,
+        (Y, Y, Y, Y),
+        NONPOSITIVE,
+    ),
+]
+# What the paper prints where we do not: corrections 21 to 23, each with a footnote.
+PRINTED = {
+    "OptTINF": ("u^(1/(1+eps))", "OptHTINF"),
+    "AdaTINF": ("sqrt(K T)",),
+}
+
+
+def by_row():
+    return {policy.facts.row: policy for policy in rb.policies.all_policies() if policy.facts.row}
+
+
+def test_the_table_has_the_papers_rows_in_its_order():
+    rows = by_row()
+    assert sorted(rows) == list(range(1, len(PAPER) + 1))
+    assert [rows[j + 1].facts.title for j in range(len(PAPER))] == [row[0] for row in PAPER]
+
+
+@pytest.mark.parametrize("row", range(1, len(PAPER) + 1), ids=[row[0] for row in PAPER])
+def test_each_row_is_the_papers(row):
+    title, instance, matches, worst, matches_worst, adaptive, assumption = PAPER[row - 1]
+    facts = by_row()[row].facts
+    assert facts.title == title
+    assert facts.instance == instance
+    assert facts.worst == worst
+    assert facts.matches == (matches, matches_worst)
+    assert tuple(facts.adaptive) == adaptive
+    assert assumption in facts.assumption
+    assert bool(assumption) == bool(facts.assumption)
+    for word in PRINTED.get(title, ()):
+        assert any(word in note for note in facts.notes), (word, facts.notes)
+
+
+def test_adaptive_means_not_told():
+    for policy in rb.policies.all_policies():
+        facts = policy.facts
+        if facts.adaptive is not None:
+            assert facts.adaptive.eps_algorithm == ("eps" not in facts.knows) or facts.title == "Robust UCB - Catoni", (
+                policy
+            )
+            assert facts.adaptive.u_algorithm == (not {"u", "v"} & set(facts.knows)), policy
+
+
+def test_every_policy_says_where_it_comes_from():
+    for policy in rb.policies.all_policies():
+        facts = policy.facts
+        assert facts.title, policy
+        assert facts.citation or type(policy).__name__ in {"Uniform", "EpsilonGreedy", "Oracle", "CatoniLepskiUCB"}, (
+            policy
+        )
+        assert facts.random == ("rng" in policy_state(policy)._fields), policy
+        assert bool(facts.bound) == bool(facts.instance or facts.worst), policy
+        fields = {name for name in policy.to_dict() if name != "policy"}
+        assert set(facts.knows) <= fields, policy
+
+
+def policy_state(policy):
+    return policy.informed_by(rb.problems.bernoulli(means=[0.2, 0.8])).prepared(100).init(2, 100)
+
+
+def test_it_is_printed(capsys):
+    rb.policies.table()
+    printed = capsys.readouterr().out
+    assert "instance-dependent" in printed
+    for title in ("AdaR", "HTINF", "KLinf"):
+        assert title in printed
+    rows, notes = compared(rb.policies.all_policies())
+    assert [row["algorithm"].split(" [")[0] for row in rows[: len(PAPER)]] == [row[0] for row in PAPER]
+    assert all(row["algorithm"].split(" [")[0].endswith("*") for row in rows[len(PAPER) :])
+    used = {int(n) for row in rows for n in re.findall(r"\[(\d+)\]", row["algorithm"])}
+    assert used == set(range(1, len(notes) + 1))
+
+
+def test_the_page_is_up_to_date():
+    page = Path(__file__).parents[2] / "docs" / "policies" / "table.md"
+    assert page.read_text() == as_markdown(rb.policies.all_policies()), (
+        "robandit policies --markdown > docs/policies/table.md"
+    )
