@@ -6,8 +6,10 @@ alpha for every arm, and one more reward for one of them. What makes it fast:
 
 **A table of sums instead of a sum.** Per arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60 nodes. In
 between, S is a polynomial through them. The table is made anew from the rewards when alpha or the root leaves it, which
-happens a few times while n doubles; but not before 8 evaluations, which are solved by Newton steps over all rewards, so that
-an arm whose root jumps about (few rewards, or a v far below the variance) costs at most about twice its plain solution.
+happens a few times while n doubles; but not before 8 evaluations, which are solved by Newton steps over all rewards. So an arm
+whose root jumps about costs at most about twice its plain solution, which is O(n). That is so for few rewards, and for a v far
+below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4 six times,
+and below 1e-6 the time per pull grows with n.
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
 are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17: nothing.
