@@ -98,13 +98,33 @@ def test_the_line_is_above_the_index(f, g):
         s.arms[0, module.NEXT] = s.arms[0, module.EVENT] = math.inf
         s.arms[0, module.MEAN] = -0.3
         for t in [2, 3, 4, 10, 14, 15, 16, 20, 100, 929, 10**5, 10**12]:
-            module.prepare(p.f, p.g, s.now, math.log(t))
-            height, slope, until = module.outlook(p, s, 0, math.log(t))
-            assert until > math.log(t)
-            for share in np.linspace(0, 1, 41):
-                level = math.log(t) + share * (until - math.log(t))
+            now = math.log(t)
+            module.prepare(p.f, p.g, s.now, now)
+            began = module.clock(p, s)
+            height, slope, until = module.outlook(p, s, 0, began)
+            assert until > began
+            later = until if p.g == 0 else now + 1.0  # a straight line never ends
+            for level in np.linspace(now, later, 41):
                 module.prepare(p.f, p.g, s.now, level)
-                assert module.index(p, s, 0, level) <= height + slope * (level - math.log(t))
+                time = module.clock(p, s)
+                assert module.index(p, s, 0, time) <= height + slope * (time - began)
+                assert p.g == 0 or slope * (time - began) + height <= module.index(p, s, 0, time) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("power", [0.01, 0.45, 0.99])
+def test_powers_near_one(power):
+    for x in np.linspace(-1 / 64, 1 / 64, 201):
+        assert module.power_near_one(x, power) == pytest.approx((1 + x) ** power, rel=1e-15)
+
+
+def test_powers_that_follow_from_others_are_right():
+    live = Plain(RUCBMoM(g=0.3), 1)
+    for t in range(2, 3000):
+        live.tell(0, 0.0)
+        assert live.s.arms[0, module.SHRINK] == pytest.approx((t - 1) ** -0.3, rel=2e-14)
+        module.prepare(live.p.f, live.p.g, live.s.now, math.log(t))
+        level = math.log(t)
+        assert live.s.now[module.SCALE] == pytest.approx(max(level, math.log(3)) * (32 * level) ** 0.3, rel=1e-14)
 
 
 def test_it_is_lazy(monkeypatch):

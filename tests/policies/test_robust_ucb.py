@@ -12,9 +12,9 @@ from policies.driving import Live, Plain
 from policies.rewards import KINDS
 from policies.slow_robust_ucb import Slow, agree, median_of_means, truncated
 from robandit.errors import InvalidInput
-from robandit.policies.blocks import HIGH, LOW, add_reward, block_median, median
+from robandit.policies.blocks import HIGH, LOW, add_reward, block_median, empty_sums, enlarged_sums, median
 from robandit.policies.robust_ucb import RobustUCB
-from robandit.policies.store import USED, empty_store
+from robandit.policies.store import FULL, USED
 
 REWARDS = (0.3, -1.2, 2.5, 0.1, -4, 1.1, 0.7, 3.3)
 
@@ -113,10 +113,12 @@ def test_a_dropped_outlier_leaves_what_would_be_there_without_it():
     st.data(),
 )
 def test_medians_of_blocks(values, data):
-    pool, slots = empty_store(1, 2, 64)
+    pool, slots = empty_sums(2, None)
     for count, value in enumerate(values, 1):
         assert add_reward(pool, slots, 0, value) == count
-    assert pool[HIGH, len(values) - 1] + pool[LOW, len(values) - 1] == pytest.approx(math.fsum(values), rel=1e-15)
+        if slots[2, FULL]:
+            pool, slots = enlarged_sums(pool, slots)
+    assert pool[len(values) - 1, HIGH] + pool[len(values) - 1, LOW] == pytest.approx(math.fsum(values), rel=1e-15)
     blocks = data.draw(st.integers(1, len(values)))
     size = len(values) // blocks
     exact = np.array([math.fsum(values[b * size : (b + 1) * size]) / size for b in range(blocks)])

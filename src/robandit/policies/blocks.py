@@ -1,27 +1,40 @@
 """Medians of block means, for the policies that use them: exact and cheap.
 
-A state that uses it keeps, for every reward, the sum of the arm's rewards up to it in two rows of its store
-(:mod:`robandit.policies.store`), HIGH and LOW: a sum and what rounding took from it. So the sum of any block of consecutive rewards
-is a difference of two columns, and an outlier in one block leaves no trace in the others: what it would cancel in HIGH is
-in LOW. A field ``scratch`` has room for the means of the blocks.
+A state that uses it has the fields ``pool`` and ``slots`` from `empty_sums`: a store (:mod:`robandit.policies.store`) in which
+every reward has a row of the pool, so that its numbers lie side by side. The first two, HIGH and LOW, are the sum of the arm's
+rewards up to it and what rounding took from that. So the sum of any block of consecutive rewards is a difference of two rows,
+and an outlier in one block leaves no trace in the others: what it would cancel in HIGH is in LOW. A field ``scratch`` has room
+for twice as many means as there can be blocks.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.store import START, USED, append
+from robandit.policies.store import START, USED, append, empty_store, enlarged
 
-__all__ = ["HIGH", "LOW", "add_reward", "block_median", "first_room", "median", "two_sum"]
+__all__ = ["HIGH", "LOW", "add_reward", "block_median", "empty_sums", "enlarged_sums", "median", "middle", "two_sum"]
 
-HIGH, LOW = 0, 1  # rows of the pool
+HIGH, LOW = 0, 1  # columns of the pool
 
 
-def first_room(arms: int, horizon: int | None) -> int:
-    """Room for each arm's rewards at the start: enough for arms that are pulled alike, so that nothing is moved. It is not
-    touched before it is used, so it takes no memory until then.
+def empty_sums(arms: int, horizon: int | None, columns: int = 2) -> tuple[Floats, Ints]:
+    """``pool`` and ``slots`` of a new run, with that many numbers for each reward.
+
+    If the horizon is known, arms that are pulled alike have enough room from the start. What is not used is not touched.
     """
-    return 32 if horizon is None else max(32, min(2 * horizon // arms, horizon, 2**16))
+    room = 32 if horizon is None else max(32, min(2 * horizon // arms, horizon, 2**16))
+    _, slots = empty_store(arms, 0, room)
+    return np.zeros((arms * room, columns)), slots
+
+
+def enlarged_sums(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
+    """The same numbers, with more room where there is none left."""
+    columns = pool.shape[1]
+    rows, slots = enlarged(pool.view(f"V{8 * columns}").reshape(1, -1), slots)
+    return rows.view(np.float64).reshape(-1, columns), slots
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:
@@ -33,14 +46,14 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:
     """Store the arm's sum with this reward; returns the number of its rewards."""
-    column = append(slots, arm)
+    row = append(slots, arm)
     if slots[arm, USED] == 1:
-        pool[HIGH, column] = reward
-        pool[LOW, column] = 0.0
+        pool[row, HIGH] = reward
+        pool[row, LOW] = 0.0
     else:
-        total, lost = two_sum(pool[HIGH, column - 1], reward)
-        pool[HIGH, column] = total
-        pool[LOW, column] = pool[LOW, column - 1] + lost
+        total, lost = two_sum(pool[row - 1, HIGH], reward)
+        pool[row, HIGH] = total
+        pool[row, LOW] = pool[row - 1, LOW] + lost
     return slots[arm, USED]
 
 
@@ -54,7 +67,7 @@ def block_median(
     them, as it is nearly always, only those few are looked at again. Returns the median and the next reach. ``scratch`` has
     room for twice the blocks.
     """
-    column = slots[arm, START] - 1
+    row = slots[arm, START] - 1
     low_end = guess - reach
     high_end = guess + reach
     high = 0.0
@@ -62,10 +75,10 @@ def block_median(
     below = 0
     near = blocks
     for block in range(blocks):
-        column += size
-        mean = ((pool[HIGH, column] - high) + (pool[LOW, column] - low)) / size
-        high = pool[HIGH, column]
-        low = pool[LOW, column]
+        row += size
+        mean = ((pool[row, HIGH] - high) + (pool[row, LOW] - low)) / size
+        high = pool[row, HIGH]
+        low = pool[row, LOW]
         scratch[block] = mean
         scratch[near] = mean  # overwritten unless it is near
         near += 1 if low_end <= mean <= high_end else 0
@@ -74,7 +87,7 @@ def block_median(
     lower = (blocks - 1) // 2
     if below <= lower and upper < below + near - blocks:
         result = middle(scratch, blocks, near, blocks + lower - below, blocks + upper - below)
-        return result, 0.75 * reach if 3 * (near - blocks) > blocks else reach
+        return result, 0.75 * reach if 5 * (near - blocks) > blocks else reach
     result = middle(scratch, 0, blocks, lower, upper)
     beyond = upper + blocks // 10
     place(scratch, upper, blocks - 1, beyond)

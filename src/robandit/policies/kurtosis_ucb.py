@@ -30,14 +30,14 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy, check_number
-from robandit.policies.blocks import HIGH, LOW, add_reward, block_median, first_room, middle, two_sum
+from robandit.policies.blocks import HIGH, LOW, add_reward, block_median, empty_sums, enlarged_sums, middle, two_sum
 from robandit.policies.facts import Facts
-from robandit.policies.store import START, USED, empty_store, enlarged, store_full
+from robandit.policies.store import START, USED, store_full
 from robandit.policies.turns import TAKEN, expire_pull, no_pulls, pulls_made, take_pull
 
 __all__ = ["KurtosisUCB"]
 
-SQUARE_HIGH, SQUARE_LOW = 2, 3  # rows of the pool after those of the sums of X
+SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of X
 
 # Numbers of an arm.
 COUNT = 0
@@ -158,14 +158,14 @@ class KurtosisUCB(Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Nothing is known."""
         most = int(8.0 * level_at((FOR_EVER if horizon is None else horizon) + 2.0)) + 2
-        store = empty_store(arms, 4, first_room(arms, horizon))
+        store = empty_sums(arms, horizon, 4)
         numbers, blocks = np.zeros((arms, ARM_FLOATS)), np.zeros((arms, 2, most))
         least = np.zeros(1, dtype=np.int64)
         return State(numbers, blocks, np.zeros(2 * most), least, *store, no_pulls(arms), *lazy_state(arms))
 
     def grow(self, state: State) -> State:
         """More room for sums."""
-        pool, slots = enlarged(state.pool, state.slots)
+        pool, slots = enlarged_sums(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)
 
     take = staticmethod(take_pull)
@@ -243,14 +243,14 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 
 @out_of_line
-def add_square(pool: Floats, column: int, first: bool, reward: float) -> None:
+def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
     """The sum of the squares up to this reward."""
     square, rest = two_product(reward, reward)
     if not first:
-        square, lost = two_sum(pool[SQUARE_HIGH, column - 1], square)
-        rest += lost + pool[SQUARE_LOW, column - 1]
-    pool[SQUARE_HIGH, column] = square
-    pool[SQUARE_LOW, column] = rest
+        square, lost = two_sum(pool[row - 1, SQUARE_HIGH], square)
+        rest += lost + pool[row - 1, SQUARE_LOW]
+    pool[row, SQUARE_HIGH] = square
+    pool[row, SQUARE_LOW] = rest
 
 
 @out_of_line
@@ -275,13 +275,13 @@ def refresh(s: State, arm: int, level: float) -> None:
     before = s.slots[arm, START] - 1
     for block in range(blocks):
         after = before + size
-        total, total_rest = s.pool[HIGH, after], s.pool[LOW, after]
-        squares, squares_rest = s.pool[SQUARE_HIGH, after], s.pool[SQUARE_LOW, after]
+        total, total_rest = s.pool[after, HIGH], s.pool[after, LOW]
+        squares, squares_rest = s.pool[after, SQUARE_HIGH], s.pool[after, SQUARE_LOW]
         if block > 0:
-            total, lost = two_sum(total, -s.pool[HIGH, before])
-            total_rest += lost - s.pool[LOW, before]
-            squares, lost = two_sum(squares, -s.pool[SQUARE_HIGH, before])
-            squares_rest += lost - s.pool[SQUARE_LOW, before]
+            total, lost = two_sum(total, -s.pool[before, HIGH])
+            total_rest += lost - s.pool[before, LOW]
+            squares, lost = two_sum(squares, -s.pool[before, SQUARE_HIGH])
+            squares_rest += lost - s.pool[before, SQUARE_LOW]
         before = after
         # Sum of (X - m)^2 = squares - 2 m total + size m^2, and of X - m, in pairs.
         product, rest = two_product(-2.0 * center, total)

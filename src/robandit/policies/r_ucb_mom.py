@@ -4,9 +4,9 @@ The estimate is a median of ``q = ceil(32 log t)`` block means, or of all reward
 means come from sums that lose no digits (:mod:`robandit.policies.blocks`) and are asked for only when q or the blocks' size
 changes. The first rewards of an arm, as many as can ever be all, are also kept in order of size, so that their median is at hand.
 
-The arg-max is lazy (:mod:`robandit.kernel.lazy`). The width ``W = f (32 log t / n)^g`` has a logarithmic derivative by log t that
-is at most ``R = f'/f + g / log t + |g'| max(0, log(n / (32 log t)))``, which never rises. So over the next h of log t the width
-is at most ``W exp(R h)``, and below the chord of that.
+The arg-max is lazy (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in
+``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = f'/f + g / log t + |g'| max(0,
+log(n / (32 log t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
-from robandit.policies.blocks import add_reward, block_median, first_room
+from robandit.policies.blocks import add_reward, block_median, empty_sums, enlarged_sums
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.growth import (
     Growth,
@@ -32,7 +32,7 @@ from robandit.policies.growth import (
     growth_kind,
     steepest,
 )
-from robandit.policies.store import empty_store, enlarged, store_full
+from robandit.policies.store import store_full
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["RUCBMoM"]
@@ -41,7 +41,7 @@ __all__ = ["RUCBMoM"]
 COUNT = 0
 MEAN = 1
 SHRINK = 2  # n^-g for a fixed g, log n otherwise
-EVENT = 3  # the level from which q may differ
+EVENT = 3  # the time, as `clock` shows it, from which q may differ
 NEXT = 4  # the number of rewards from which the estimate differs
 BLOCKS = 5  # q; 0: the median of all rewards
 SIZE = 6
@@ -52,12 +52,15 @@ ARM_FLOATS = 8
 AT = 0  # the level
 SCALE = 1  # f (32 level)^g
 POWER = 2  # g
-NOW = 3
+BASE = 3  # a level not far back, and its (32 level)^g: with a fixed g the next ones follow from it
+BASE_SCALE = 4
+NOW = 5
 
 PER_LEVEL = 32.0
 FOR_EVER = 2**53
 SPAN = 0.1  # how much a width may grow, by its logarithm, before its line is drawn anew
 STEEPER = math.expm1(SPAN) / SPAN  # slope of the chord of exp over that span
+NEAR = 1.0 / 64.0
 SLACK = 1e-12  # far above the rounding of an index
 
 
@@ -149,16 +152,16 @@ class RUCBMoM(Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Nothing is known."""
         most = math.ceil(PER_LEVEL * math.log((FOR_EVER if horizon is None else horizon) + 2.0)) + 1
-        store = empty_store(arms, 2, first_room(arms, horizon))
+        store = empty_sums(arms, horizon)
         now = np.zeros(NOW)
-        now[AT] = -1.0
+        now[AT] = now[BASE] = -1.0
         ordered = np.zeros((arms, most))
         numbers = np.zeros((arms, ARM_FLOATS))
         return State(numbers, now, ordered, np.zeros(2 * most), *store, no_pulls(arms), *lazy_state(arms))
 
     def grow(self, state: State) -> State:
         """More room for sums."""
-        pool, slots = enlarged(state.pool, state.slots)
+        pool, slots = enlarged_sums(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)
 
     take = staticmethod(take_pull)
@@ -170,9 +173,8 @@ class RUCBMoM(Policy):
         arms = s.arms.shape[0]
         if s.pulls[arms + TRIED] < arms:
             return untried(rewards, s, 1.0)
-        level = log_time(s)
-        prepare(p.f, p.g, s.now, level)
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level)
+        prepare(p.f, p.g, s.now, log_time(s))
+        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, clock(p, s))
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:
@@ -183,7 +185,12 @@ class RUCBMoM(Policy):
         if n <= s.ordered.shape[1]:
             insert(s.ordered[arm], n - 1, reward)
         s.arms[arm, COUNT] = n
-        s.arms[arm, SHRINK] = s.arms[arm, COUNT] ** -p.g if p.g > 0.0 else math.log(s.arms[arm, COUNT])
+        if p.g == 0.0:
+            s.arms[arm, SHRINK] = math.log(s.arms[arm, COUNT])
+        elif n > 64 and n % 64 != 0:
+            s.arms[arm, SHRINK] *= power_near_one(-1.0 / s.arms[arm, COUNT], p.g)
+        else:
+            s.arms[arm, SHRINK] = s.arms[arm, COUNT] ** -p.g
         touched(s.lines, s.lead, arm)
 
     @staticmethod
@@ -197,9 +204,8 @@ class RUCBMoM(Policy):
         out[0] = math.nan
         out[1] = math.inf
         if s.arms[arm, COUNT] > 0.0:
-            level = log_time(s)
-            prepare(p.f, p.g, s.now, level)
-            out[1] = index(p, s, arm, level)
+            prepare(p.f, p.g, s.now, log_time(s))
+            out[1] = index(p, s, arm, clock(p, s))
             out[0] = s.arms[arm, MEAN]
 
 
@@ -214,18 +220,46 @@ def prepare(f: int, g: float, now: Floats, level: float) -> None:
     if now[AT] != level:
         now[AT] = level
         now[POWER] = decay(g, level)
-        now[SCALE] = growth(f, level) * (PER_LEVEL * level) ** now[POWER]
+        step = level / now[BASE] - 1.0
+        if g > 0.0 and 0.0 <= step <= NEAR:
+            now[SCALE] = growth(f, level) * now[BASE_SCALE] * power_near_one(step, g)
+        else:
+            now[BASE] = level
+            now[BASE_SCALE] = (PER_LEVEL * level) ** now[POWER]
+            now[SCALE] = growth(f, level) * now[BASE_SCALE]
+
+
+def power_near_one(x: float, power: float) -> float:
+    """(1 + x)^power for a power in (0, 1) and x up to 1/64 in size, to a few roundings: its series, at a third of the time."""
+    tail = 1.0 + (power - 6.0) / 7.0 * x
+    tail = 1.0 + (power - 5.0) / 6.0 * x * tail
+    tail = 1.0 + (power - 4.0) / 5.0 * x * tail
+    tail = 1.0 + (power - 3.0) / 4.0 * x * tail
+    tail = 1.0 + (power - 2.0) / 3.0 * x * tail
+    tail = 1.0 + (power - 1.0) / 2.0 * x * tail
+    return 1.0 + power * x * tail
+
+
+def scale_at(f: int, power: float, level: float) -> float:
+    """f (32 log t)^g."""
+    return growth(f, level) * (PER_LEVEL * level) ** power
+
+
+def clock(p: Params, s: State) -> float:
+    """What shows the time to the lazy arg-max: f (32 log t)^g if g is fixed, else log t."""
+    return s.now[SCALE] if p.g > 0.0 else s.now[AT]
 
 
 @out_of_line
-def largest_rate(f: int, g: float, power: float, shrink: float, level: float) -> float:
-    """An upper bound of the logarithmic derivative of a width from this level on."""
-    rate = steepest(f, level, level) / growth(f, level) + power / level
-    if g == 0.0:
-        late = max(level, math.e)
-        falls = 0.5 / (late * math.log(late) ** 1.5)
-        rate += falls * max(0.0, shrink - math.log(PER_LEVEL * level))
-    return rate
+def largest_rate(f: int, power: float, log_n: float, level: float) -> float:
+    """An upper bound of the logarithmic derivative of a width from this level on, with the corollary's g."""
+    late = max(level, math.e)
+    falls = 0.5 / (late * math.log(late) ** 1.5)
+    return (
+        steepest(f, level, level) / growth(f, level)
+        + power / level
+        + falls * max(0.0, log_n - math.log(PER_LEVEL * level))
+    )
 
 
 @out_of_line
@@ -239,11 +273,11 @@ def insert(ordered: Floats, count: int, reward: float) -> None:
 
 
 @out_of_line
-def refresh(s: State, arm: int, level: float) -> None:
+def refresh(p: Params, s: State, arm: int) -> None:
     """Bring the estimate up to date, and find when it next differs."""
     numbers = s.arms[arm]
     n = int(numbers[COUNT])
-    wanted = PER_LEVEL * level
+    wanted = PER_LEVEL * s.now[AT]
     if n <= wanted:
         numbers[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
         numbers[BLOCKS] = 0.0
@@ -258,7 +292,8 @@ def refresh(s: State, arm: int, level: float) -> None:
         )
         numbers[BLOCKS] = blocks
         numbers[SIZE] = size
-    numbers[EVENT] = (1.0 - SLACK) * blocks / PER_LEVEL  # also where all n = q rewards are wanted
+    event = (1.0 - SLACK) * blocks / PER_LEVEL  # also where all n = q rewards are wanted
+    numbers[EVENT] = scale_at(p.f, p.g, event) if p.g > 0.0 else event
     numbers[NEXT] = (size + 1) * blocks
 
 
@@ -269,18 +304,20 @@ def width(p: Params, s: State, arm: int) -> float:
     return s.now[SCALE] * math.exp(-s.now[POWER] * s.arms[arm, SHRINK])
 
 
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Median + f (32 log t / n)^g, with level = log t."""
+def index(p: Params, s: State, arm: int, time: float) -> float:
+    """Median + f (32 log t / n)^g, at the level that was prepared; ``time`` is what `clock` shows."""
     numbers = s.arms[arm]
-    if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
-        refresh(s, arm, level)
+    if numbers[COUNT] >= numbers[NEXT] or time >= numbers[EVENT]:
+        refresh(p, s, arm)
     return numbers[MEAN] + width(p, s, arm)
 
 
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """A line above the index until the estimate changes, or until the width has grown by a tenth."""
+def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, float]:
+    """A line above the index until the estimate changes, or until a width that is not straight has grown by a tenth."""
     numbers = s.arms[arm]
     wide = width(p, s, arm)
-    rate = largest_rate(p.f, p.g, s.now[POWER], numbers[SHRINK], level)
     value = numbers[MEAN] + wide + SLACK * (abs(numbers[MEAN]) + wide)
-    return value, STEEPER * rate * wide, min(numbers[EVENT], level + SPAN / rate)
+    if p.g > 0.0:
+        return value, numbers[SHRINK], numbers[EVENT]
+    rate = largest_rate(p.f, s.now[POWER], numbers[SHRINK], time)
+    return value, STEEPER * rate * wide, min(numbers[EVENT], time + SPAN / rate)

@@ -53,7 +53,7 @@ def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
     slots[:arms, ROOM] *= 1 + nearly
     slots[:arms, START] = np.cumsum(slots[:arms, ROOM]) - slots[:arms, ROOM]
     slots[arms, FULL] = 0
-    roomier = np.zeros((len(pool), int(slots[:arms, ROOM].sum())))
+    roomier = np.zeros((len(pool), int(slots[:arms, ROOM].sum())), dtype=pool.dtype)
     for arm in range(arms):
         start, used = slots[arm, START], slots[arm, USED]
         roomier[:, start : start + used] = pool[:, old[arm] : old[arm] + used]

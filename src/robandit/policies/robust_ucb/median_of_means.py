@@ -16,8 +16,8 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.blocks import add_reward, block_median, first_room
-from robandit.policies.store import empty_store, enlarged, store_full
+from robandit.policies.blocks import add_reward, block_median, empty_sums, enlarged_sums
+from robandit.policies.store import store_full
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["MedianOfMeans"]
@@ -68,13 +68,13 @@ class MedianOfMeans:
     @staticmethod
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Nothing is known."""
-        store = empty_store(arms, 2, first_room(arms, horizon))
+        store = empty_sums(arms, horizon)
         return State(np.zeros((arms, ARM_FLOATS)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def grow(state: State) -> State:
         """More room for sums."""
-        pool, slots = enlarged(state.pool, state.slots)
+        pool, slots = enlarged_sums(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)
 
     take = staticmethod(take_pull)
