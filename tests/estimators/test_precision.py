@@ -11,7 +11,8 @@ from mpmath import mpf
 from estimators import slow
 from robandit import estimators as est
 from robandit.estimators.infinite_variance import tuning
-from robandit.estimators.roots import row_roots
+from robandit.estimators.p_robust import b_p
+from robandit.estimators.roots import influence, row_roots
 
 SCALES = [1e-300, 1e-160, 1.0, 1e160, 1e300]
 RNG = np.random.default_rng(5)
@@ -211,6 +212,13 @@ def test_p_robust(scale):
                 size = slow.mean([abs(slow.mpf(slow.p_robust([v], p, c * len(x) ** (1 / p)))) for v in x[:20]])
                 assert close(est.p_robust_mean(x, p=p, c=c).value, true, max(abs(true), size))
     assert math.isfinite(est.p_robust_mean([1e300, -1e-300], p=2.0, c=1e-300).value)
+
+
+@pytest.mark.parametrize("p", [1.001, 1.05, 1.5, 2.0])
+def test_influence_far_out(p):
+    """The same for Catoni's influence function."""
+    true = float(slow.mp.log(1 + slow.mpf(1e200) + slow.mpf(b_p(p)) * slow.mpf(1e200) ** slow.mpf(p)))
+    assert influence(1e200, 0.0, 1.0, p, b_p(p)) == pytest.approx(true, rel=1e-13)
 
 
 @pytest.mark.parametrize("p", [1.0001, 1.01, 1.5, 2.0])

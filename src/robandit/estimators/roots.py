@@ -31,7 +31,7 @@ FACTORS = 16  # in one product
 LANES = 64  # products side by side
 PASSES = 3000  # more than halving needs to get from 1e308 to 5e-324
 LOG_2 = math.log(2.0)
-HUGE = 1e150  # beyond it squares may overflow, and 1 + z is z^2 C to the last digit
+HUGE = 1e150  # beyond it squares may overflow, and 1 is nothing beside z
 CLOSE = 1e-13  # of the spread: what the last digits of the sum allow
 ULP = 2.0**-52
 TINY = 1e-300
@@ -210,7 +210,9 @@ def influence(x: float, theta: float, alpha: float, order: float, factor: float)
             power = z**order
         out = math.log1p(z + factor * power)
     else:  # neither the difference nor its multiple need be finite
-        out = order * (math.log(alpha) + math.log(abs(0.5 * x - 0.5 * theta)) + LOG_2) + math.log(factor)
+        logarithm = math.log(alpha) + math.log(abs(0.5 * x - 0.5 * theta)) + LOG_2
+        excess = math.log(factor) + (order - 1.0) * logarithm  # z counts beside C z^p if p is near 1
+        out = logarithm + max(excess, 0.0) + math.log1p(math.exp(-abs(excess)))
     if x < theta:
         return -out
     return out

@@ -113,6 +113,7 @@ def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> floa
     return 0.5 * below + 0.5 * above
 
 
+@out_of_line
 def place(values: Floats, left: int, right: int, rank: int) -> None:
     """Reorder the values from left to right (included) so that the one at ``rank`` is where sorting would put it (Hoare)."""
     while left < right:

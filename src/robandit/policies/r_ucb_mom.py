@@ -221,12 +221,11 @@ def prepare(f: int, g: float, now: Floats, level: float) -> None:
         now[AT] = level
         now[POWER] = decay(g, level)
         step = level / now[BASE] - 1.0
-        if g > 0.0 and 0.0 <= step <= NEAR:
-            now[SCALE] = growth(f, level) * now[BASE_SCALE] * power_near_one(step, g)
-        else:
+        if g == 0.0 or not 0.0 <= step <= NEAR:
             now[BASE] = level
             now[BASE_SCALE] = (PER_LEVEL * level) ** now[POWER]
-            now[SCALE] = growth(f, level) * now[BASE_SCALE]
+            step = 0.0
+        now[SCALE] = growth(f, level) * now[BASE_SCALE] * power_near_one(step, g)
 
 
 def power_near_one(x: float, power: float) -> float:
