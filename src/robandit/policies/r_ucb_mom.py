@@ -5,7 +5,7 @@ means come from sums that lose no digits (:mod:`robandit.policies.blocks`) and a
 changes. The first rewards of an arm, as many as can ever be all, are also kept in order of size, so that their median is at hand.
 
 The arg-max is lazy (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in
-``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = f'/f + g / log t + |g'| max(0,
+``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0,
 log(n / (32 log t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
 """
 
@@ -23,6 +23,7 @@ from robandit.policies.base import Policy
 from robandit.policies.blocks import add_reward, block_median, empty_sums, enlarged_sums
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.growth import (
+    FIRST,
     Growth,
     check_decay,
     check_growth,
@@ -30,7 +31,6 @@ from robandit.policies.growth import (
     decay_number,
     growth,
     growth_kind,
-    steepest,
 )
 from robandit.policies.store import store_full
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
@@ -239,26 +239,20 @@ def power_near_one(x: float, power: float) -> float:
     return 1.0 + power * x * tail
 
 
-def scale_at(f: int, power: float, level: float) -> float:
-    """f (32 log t)^g."""
-    return growth(f, level) * (PER_LEVEL * level) ** power
-
-
 def clock(p: Params, s: State) -> float:
     """What shows the time to the lazy arg-max: f (32 log t)^g if g is fixed, else log t."""
     return s.now[SCALE] if p.g > 0.0 else s.now[AT]
 
 
 @out_of_line
-def largest_rate(f: int, power: float, log_n: float, level: float) -> float:
-    """An upper bound of the logarithmic derivative of a width from this level on, with the corollary's g."""
+def largest_rate(power: float, log_n: float, level: float) -> float:
+    """An upper bound of the logarithmic derivative of a width from this level on, with the corollary's g.
+
+    That of f is at most 2 / log t for every f, and that of log_squared is this.
+    """
     late = max(level, math.e)
     falls = 0.5 / (late * math.log(late) ** 1.5)
-    return (
-        steepest(f, level, level) / growth(f, level)
-        + power / level
-        + falls * max(0.0, log_n - math.log(PER_LEVEL * level))
-    )
+    return 2.0 / max(level, FIRST) + power / level + falls * max(0.0, log_n - math.log(PER_LEVEL * level))
 
 
 @out_of_line
@@ -292,7 +286,7 @@ def refresh(p: Params, s: State, arm: int) -> None:
         numbers[BLOCKS] = blocks
         numbers[SIZE] = size
     event = (1.0 - SLACK) * blocks / PER_LEVEL  # also where all n = q rewards are wanted
-    numbers[EVENT] = scale_at(p.f, p.g, event) if p.g > 0.0 else event
+    numbers[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
     numbers[NEXT] = (size + 1) * blocks
 
 
@@ -318,5 +312,5 @@ def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, f
     value = numbers[MEAN] + wide + SLACK * (abs(numbers[MEAN]) + wide)
     if p.g > 0.0:
         return value, numbers[SHRINK], numbers[EVENT]
-    rate = largest_rate(p.f, s.now[POWER], numbers[SHRINK], time)
+    rate = largest_rate(s.now[POWER], numbers[SHRINK], time)
     return value, STEEPER * rate * wide, min(numbers[EVENT], time + SPAN / rate)
