@@ -20,7 +20,9 @@ def test_every_policy_passes(policy):
 
 
 def test_the_list_of_policies_is_not_empty():
-    listed = {name for name in rb.policies.__all__ if isinstance(getattr(rb.policies, name), type)} - {"Policy"}
+    listed = {getattr(rb.policies, name).__name__ for name in rb.policies.__all__} - {"Policy"}
+    assert rb.OptHTINF is rb.OptTINF
+    assert rb.Policy.from_dict({"policy": "OptHTINF"}) == rb.OptTINF()
     assert {type(policy).__name__ for policy in OWN} == listed >= {"AdaRUCB", "UCB1"}
     assert all(isinstance(policy, rb.Policy) for policy in OWN)
 

@@ -31,7 +31,7 @@ from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 from robandit.kernel.random import streams
 from robandit.policies import AdaRUCB
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, check_policy_given
 
 __all__ = ["Bandit", "Decision"]
 
@@ -97,9 +97,7 @@ class Bandit:
         """See the class."""
         if policy is None:
             policy = AdaRUCB()
-        if not isinstance(policy, Policy):
-            hint = f": did you mean {policy.__name__}()?" if isinstance(policy, type) else ""
-            raise InvalidInput(f"policy = {policy!r} is not a policy{hint}")
+        check_policy_given(policy)
         good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
         if seed is not None and not good:
             raise InvalidInput(f"seed = {seed!r} must be a whole number >= 0, or None")
@@ -118,6 +116,7 @@ class Bandit:
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._params = self._policy.params()
         self._horizon: int | None = getattr(self._policy, "horizon", None)
+        self._made = sum(self._received) + len(self._open) + self._expired  # pulls
         self._entries: dict[str, Any] = {}
         self._use(state)
         self._ask = self._entry("ask", ("select",))
@@ -171,10 +170,9 @@ class Bandit:
         return self._arms[self._pick]
 
     def _refuse_beyond_horizon(self, more: int) -> None:
-        made = sum(self._received) + len(self._open) + self._expired
-        if self._horizon is not None and made + more > self._horizon:
+        if self._horizon is not None and self._made + more > self._horizon:
             raise HorizonReached(
-                f"{self._policy!r} was made for {self._horizon} pulls, {made} are made, and {more} more asked for: start a "
+                f"{self._policy!r} was made for {self._horizon} pulls, {self._made} are made, and {more} more asked for: start a "
                 "new bandit with a longer horizon, or take a policy that needs none"
             )
 
@@ -235,6 +233,7 @@ class Bandit:
         self._pick = -1
         must_grow = self._tell(*self._args, i, value)
         self._received[i] += 1
+        self._made += 1
         if must_grow:
             self._use(self._policy.grow(self._state))
 
@@ -248,6 +247,7 @@ class Bandit:
         number = self._next
         self._open[number] = (i, issue(*self._args, i))
         self._next += 1
+        self._made += 1
         return self._decision(number)
 
     def reward(self, decision: Decision | int, value: float) -> None:

@@ -27,7 +27,7 @@ from robandit.kernel.cores import cores
 from robandit.kernel.random import streams
 from robandit.kernel.types import Floats, Ints
 from robandit.laws.table import draw
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, check_policy_given
 from robandit.problems import Problem
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def simulate(
     )
     stop = threading.Event()
     done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls, one counter per job: no lock is needed
-    jobs: list[Callable[[], float]] = []
+    jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
     for i, policy in enumerate(chosen):
         ready = policy.prepared(horizon)
         play = _compiled_play(ready, problem, horizon)
@@ -123,7 +123,7 @@ def simulate(
     workers = min(threads or cores(), len(jobs))
     with _bar(progress, horizon * len(jobs)) as advance, ThreadPoolExecutor(workers, "robandit") as pool:
         try:
-            futures: list[Future[float]] = [pool.submit(job) for job in jobs]
+            futures: list[Future[tuple[float, dict[str, int]]]] = [pool.submit(job) for job in jobs]
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
@@ -135,7 +135,11 @@ def simulate(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     for i in range(len(chosen)):
-        result.seconds[i] = sum(f.result() for f in futures[i * replications : (i + 1) * replications])
+        runs = [f.result() for f in futures[i * replications : (i + 1) * replications]]
+        result.seconds[i] = sum(seconds for seconds, _ in runs)
+        for _, counted in runs:
+            for name, count in counted.items():
+                result.counters[i][name] = result.counters[i].get(name, 0) + count
     return result
 
 
@@ -153,10 +157,13 @@ class Result:
     pulls: Ints
     seconds: Floats = field(init=False, repr=False)
     """Processor time in the loop, per policy, compilation excluded. Not saved."""
+    counters: tuple[dict[str, int], ...] = field(init=False, repr=False)
+    """What each policy counted, over all replications, such as KLinf-UCB's infeasible indices. Not saved."""
 
     def __post_init__(self) -> None:
         """Times are filled in by `simulate`."""
         object.__setattr__(self, "seconds", np.full(len(self.policies), np.nan))
+        object.__setattr__(self, "counters", tuple({} for _ in self.policies))
 
     def __repr__(self) -> str:
         """One line; `summary` has the numbers."""
@@ -292,9 +299,7 @@ def _check_policies(policies: tuple[Any, ...]) -> None:
     if not policies:
         raise InvalidInput("policies is empty: give at least one, such as robandit.AdaRUCB()")
     for policy in policies:
-        if not isinstance(policy, Policy):
-            hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else ""
-            raise InvalidInput(f"{policy!r} is not a policy{hint}")
+        check_policy_given(policy)
         if policies.count(policy) > 1:
             raise InvalidInput(f"{policy!r} is given twice: on common random numbers it would only repeat itself")
         if [p.name for p in policies].count(policy.name) > 1:
@@ -339,8 +344,8 @@ def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[.
 
 def _replicate(
     result: Result, policy: Policy, play: Callable[..., int], i: int, r: int, stop: threading.Event, done: Ints
-) -> float:
-    """Replication r of policy i, into its rows of the result; returns the time it took."""
+) -> tuple[float, dict[str, int]]:
+    """Replication r of policy i, into its rows of the result; returns the time it took and what the policy counted."""
     problem, horizon = result.problem, result.horizon
     words = streams(np.random.SeedSequence(result.seed, spawn_key=(r,)), problem.arms + 1)
     params = policy.params()
@@ -366,7 +371,7 @@ def _replicate(
             raise _refusal(policy, problem, int(refused[1]), float(refused[2]), in_play=refused[0] == 2.0)
         if t < end:
             state = policy.grow(state)
-    return time.thread_time() - start
+    return time.thread_time() - start, policy.counters(state)
 
 
 def _refusal(policy: Policy, problem: Problem, arm: int, reward: float, *, in_play: bool) -> Exception:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from robandit.bandit import Bandit
 from robandit.policies import Policy, all_policies
+from robandit.policies.base import check_policy_given
 from robandit.problems import bernoulli
 from robandit.simulate import simulate
 
@@ -20,6 +21,7 @@ def precompile(policies: Iterable[Policy] | None = None) -> None:
     """
     problem = bernoulli(means=[0.2, 0.8])  # all moments are finite: every policy can be told what it must know
     for given in all_policies() if policies is None else policies:
+        check_policy_given(given)
         policy = given.informed_by(problem).prepared(10)
         simulate(policy, problem, horizon=2, replications=1, seed=0, progress=False)
         bandit = Bandit(["a", "b"], policy, seed=0)

@@ -17,10 +17,13 @@ def robandit(*words, cwd, code=0):
     return done
 
 
+FEW = ("--policy", "AdaRUCB", "--policy", "UCB1", "--policy", "KurtosisUCB")
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
-    done = robandit("compare", "--horizon", "3000", "--replications", "4", "--seed", "7", cwd=folder)
+    done = robandit("compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed", "7", cwd=folder)
     return done.stdout, (folder / "robandit-report.html").read_text()
 
 
@@ -28,7 +31,13 @@ def test_compare_prints_every_policy_and_where_the_report_is(compared):
     printed, _ = compared
     for word in ("AdaR-UCB", "UCB1", "3,000 pulls", "4 replications", "seed 7", "report: robandit-report.html"):
         assert word in printed
+    assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
     assert "choosing arms at random: 1,500" in printed.lower()
+
+
+def test_the_table_of_policies_is_printed_and_written(tmp_path):
+    assert "KLinf-UCB" in robandit("policies", cwd=tmp_path).stdout
+    assert robandit("policies", "--markdown", cwd=tmp_path).stdout.startswith("# The policies")
 
 
 def test_the_report_needs_nothing_else(compared):
@@ -45,13 +54,16 @@ def test_the_report_needs_nothing_else(compared):
     assert "@import" not in page
     assert "url(http" not in page
     assert page.count("<svg") == 1
-    assert "robandit compare --horizon 3000 --replications 4 --seed 7" in page
+    assert (
+        "robandit compare --policy AdaRUCB --policy UCB1 --policy KurtosisUCB --horizon 3000 --replications 4 --seed 7"
+        in page
+    )
 
 
 def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
     printed, _ = compared
-    again = robandit("compare", "--horizon", "3000", "--replications", "4", "--seed", "7", cwd=tmp_path).stdout
-    other = robandit("compare", "--horizon", "3000", "--replications", "4", "--seed", "8", cwd=tmp_path).stdout
+    again = robandit("compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed", "7", cwd=tmp_path).stdout
+    other = robandit("compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed", "8", cwd=tmp_path).stdout
 
     def without_speed(text):
         return [re.sub(r"\s+\d+\s*$", "", line) for line in text.splitlines()]
@@ -64,6 +76,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
     ("words", "code", "says"),
     [
         (["compare", "--horizon", "0"], 1, "horizon = 0 must be a whole number >= 1"),
+        (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known: there are APE2"),
         (["compare", "--replications", "0"], 1, "replications = 0"),
         (["compare", "--seed", "-1"], 1, "seed = -1"),
         (["compare", "--threads", "0"], 1, "threads = 0"),

@@ -139,3 +139,47 @@ def test_a_range_where_there_is_one():
     assert rb.UCBV().informed_by(HEAVY) == rb.UCBV()
     assert rb.UCBV(range=3.0).informed_by(rb.problems.bernoulli(means=[0.2, 0.8])).range == 3.0
     assert Pareto(tail=1.5).support[1] == math.inf
+
+
+def test_what_is_not_a_problem():
+    for wrong in (None, 3, Pareto(tail=1.5)):
+        with pytest.raises(InvalidInput, match="is not a problem"):
+            rb.RobustUCB().informed_by(wrong)
+
+
+def test_a_tail_index_that_leaves_no_order():
+    with pytest.raises(NotApplicable, match="at least 1e-09"):
+        rb.HTINF().informed_by(rb.Problem([-Pareto(tail=1.0 + 1e-10), -Pareto(tail=3.0)]))
+
+
+def test_facts_do_not_claim_more_than_the_docstring():
+    assert rb.KLinfUCB().facts.bound
+    assert not rb.KLinfUCB(threshold="log").facts.bound
+    assert rb.UCBV(range=1.0).facts.bound
+    assert not rb.UCBV(range=1.0, zeta=0.5).facts.bound
+    assert len(rb.RUCBMoM().facts.notes) == 2
+    assert len(rb.RUCBMoM(g="corollary").facts.notes) == 1
+
+
+def test_a_huge_kurtosis_is_explored_for_ever():
+    bandit = rb.Bandit(["a", "b"], rb.KurtosisUCB(kappa=1e17), seed=0)
+    bandit.update_many(["a", "b"] * 50, [1.0, 2.0] * 50)
+    assert [row["index"] for row in bandit.estimates()] == [math.inf, math.inf]
+
+
+def test_what_a_policy_counts_is_in_the_result():
+    tight = rb.KLinfUCB(eps=0.4, u=0.5)  # far below the truth: no law of that class fits the rewards
+    result = rb.simulate([tight, rb.UCB1()], HEAVY, 300, 3, seed=0, progress=False)
+    assert result.counters[0]["infeasible"] > 0
+    assert result.counters[1] == {}
+
+
+def test_a_comparison_plays_all_that_apply():
+    told, left_out = rb.policies.entitled(rb.policies.all_policies(), HEAVY)
+    assert len(told) + len(left_out) == len(rb.policies.all_policies())
+    assert {reason.split(" is left out")[0] for reason in left_out} == {
+        "Robust UCB(estimator='catoni')",
+        rb.KurtosisUCB().name,
+    }
+    for policy in told:
+        assert policy.prepared(10).params() is not None

@@ -114,7 +114,7 @@ def test_immutable():
 
 @pytest.mark.parametrize("tag", ["UCB7", None, "", "some.module:Own"])
 def test_an_unknown_policy(tag):
-    refused(lambda: Policy.from_dict({"policy": tag}), f"policy {tag!r} is not known here", "AdaRUCB, UCB1")
+    refused(lambda: Policy.from_dict({"policy": tag}), f"policy {tag!r} is not known here", "AdaRUCB", "UCB1")
     refused(lambda: Policy.from_dict({}), "policy None is not known here")
 
 

@@ -9,6 +9,7 @@ __all__ = ["compare"]
 
 def compare(
     *,
+    policy: list[str] | None = None,
     horizon: int = 100_000,
     replications: int = 50,
     seed: int = 1,
@@ -18,10 +19,13 @@ def compare(
     """Compare all policies on a heavy-tailed problem: a table here, and a report in one HTML file.
 
     The problem: three arms with negated Pareto rewards of tail index 1.5 (infinite variance) and means -1, -1.5 and -2. Each policy
-    is told exactly what it must know (`informed_by`); those for which that does not exist here are left out, and named.
+    is told exactly what it must know (`informed_by`); those for which that does not exist here are left out, and named. UCB1 and
+    UCB-V, which assume bounded rewards, play as controls.
 
     Parameters
     ----------
+    policy
+        Name of a policy, such as AdaRUCB; give the option once for each. All policies, unless given.
     horizon
         Pulls in each replication.
     replications
@@ -36,8 +40,8 @@ def compare(
     from rich.console import Console
 
     from robandit import problems
-    from robandit.errors import FileError, NotApplicable
-    from robandit.policies import AdaRUCB, Policy, all_policies
+    from robandit.errors import FileError
+    from robandit.policies import AdaRUCB, all_policies, entitled, named
     from robandit.report.page import write_page
     from robandit.report.table import leaderboard
     from robandit.simulate import simulate
@@ -47,16 +51,12 @@ def compare(
     if out.is_dir():
         raise FileError(f"{out} cannot be written: it is a folder; name a file in it")
     problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
-    policies: list[Policy] = []
-    left_out: list[str] = []
-    for policy in [*all_policies(), AdaRUCB(bonus="tight")]:
-        try:
-            policies.append(policy.informed_by(problem))
-        except NotApplicable as reason:
-            left_out.append(f"left out: {policy.name}: {reason}")
+    policies, left_out = entitled(named(policy) if policy else [*all_policies(), AdaRUCB(bonus="tight")], problem)
     result = simulate(policies, problem, horizon, replications, seed, threads=threads)
     Console().print(leaderboard(result))
     for line in left_out:
         print(line)
-    write_page(result, out, command=f"robandit compare --horizon {horizon} --replications {replications} --seed {seed}")
+    chosen = "".join(f" --policy {name}" for name in policy or [])
+    command = f"robandit compare{chosen} --horizon {horizon} --replications {replications} --seed {seed}"
+    write_page(result, out, command=command)
     print(f"report: {out}")

@@ -143,6 +143,9 @@ def before(rounds: Rounds, p: Any, s: Any, arm: int, other: int) -> bool:
 def renew(outlook: Outlook, p: Any, s: Any, lines: Floats, arm: int, level: float) -> None:
     """Draw the line of an arm that was just evaluated at this level."""
     height, slope, until = outlook(p, s, arm, level)
+    if not slope < math.inf:  # a line that is nowhere finite: the arm is evaluated every time
+        height = math.inf
+        slope = 0.0
     lines[HEIGHT, arm] = height
     lines[SLOPE, arm] = slope
     lines[FROM, arm] = level

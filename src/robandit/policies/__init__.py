@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.ada2_tinf import Ada2TINF
 from robandit.policies.ada_tinf import AdaTINF
 from robandit.policies.adar_ucb import AdaRUCB
@@ -15,7 +19,7 @@ from robandit.policies.kurtosis_ucb import KurtosisUCB
 from robandit.policies.mr_ape import MRAPE
 from robandit.policies.mr_ucb import MRUCB
 from robandit.policies.normal_ucb import NormalUCB
-from robandit.policies.opt_tinf import OptTINF
+from robandit.policies.opt_tinf import OptHTINF, OptTINF
 from robandit.policies.oracle import Oracle
 from robandit.policies.r_ucb_lt import RUCBLT
 from robandit.policies.r_ucb_mom import RUCBMoM
@@ -43,6 +47,7 @@ __all__ = [
     "KLinfUCB",
     "KurtosisUCB",
     "NormalUCB",
+    "OptHTINF",
     "OptTINF",
     "Oracle",
     "Policy",
@@ -55,8 +60,42 @@ __all__ = [
 
 def all_policies() -> list[Policy]:
     """One of each algorithm, with its default parameters; some must be told numbers before they can play."""
-    classes = [globals()[name] for name in __all__]
+    classes = dict.fromkeys(globals()[name] for name in __all__)  # one policy has two names
     return [policy for cls in classes if cls is not Policy for policy in cls.variants()]
+
+
+def named(names: Iterable[str]) -> list[Policy]:
+    """The algorithms of these classes, with default parameters.
+
+    >>> [policy.name for policy in named(["UCB1", "HTINF"])]
+    ['UCB1', 'HTINF']
+    """
+    chosen: list[Policy] = []
+    for name in names:
+        if name not in __all__ or name == "Policy":
+            raise InvalidInput(
+                f"policy {name!r} is not known: there are {', '.join(sorted(set(__all__) - {'Policy'}))}"
+            )
+        chosen += globals()[name].variants()
+    return chosen
+
+
+def entitled(policies: Iterable[Policy], problem: Any) -> tuple[list[Policy], list[str]]:
+    """Each policy told exactly what it must know, and for those that cannot be told why they are left out.
+
+    >>> from robandit.problems import negated_pareto
+    >>> told, left_out = entitled([AdaRUCB(), KurtosisUCB()], negated_pareto(means=[-1.0, -2.0], tail=1.5))
+    >>> [policy.name for policy in told], len(left_out)
+    (['AdaR-UCB'], 1)
+    """
+    told: list[Policy] = []
+    left_out: list[str] = []
+    for policy in policies:
+        try:
+            told.append(policy.informed_by(problem))
+        except NotApplicable as reason:
+            left_out.append(f"{policy.name} is left out: {reason}")
+    return told, left_out
 
 
 def table() -> None:

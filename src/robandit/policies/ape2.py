@@ -77,13 +77,14 @@ class APE2(Policy):
         Law of the noise G, with the authors' parameters: ``"weibull"`` and ``"gamma"``, both of shape 1, which is the standard
         exponential law; ``"gev"``, Gumbel's standard law; ``"pareto"``, lambda U^(-1/alpha), and ``"frechet"``,
         lambda (-log U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 where this alpha is above log K, else with
-        alpha = lambda = log K. As (1+eps)^2/eps >= 4, the second case begins at 55 arms; so 2 arms, where log K < 1 would be
-        no valid alpha, are in the first.
+        alpha = lambda = log K. As (1+eps)^2/eps >= 4, the second case begins at 55 arms or later; so 2 arms, where log K < 1
+        would be no valid alpha, are in the first.
 
     Guarantee
     ---------
     The arm with the largest mean + c G / n^(eps/(1+eps)) is pulled, with n rewards and G drawn anew for each arm and round.
-    Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u. Must know: eps. Anytime; random. The rule is that of
+    Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u, with Pareto or Frechet perturbations and alpha =
+    lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of
     the authors' code (confidence 0.95). The parameters of the laws for which the theory holds are from memory, not
     checked against the text (0.85): for Pareto and Frechet it asks for lambda >= alpha, which the first case above,
     the setting of the authors' experiments, does not keep.

@@ -42,8 +42,9 @@ from robandit.kernel import loops
 from robandit.kernel.types import UInts
 from robandit.policies.facts import Facts
 
-__all__ = ["Policy", "check_eps", "check_horizon", "check_number"]
+__all__ = ["Policy", "also_called", "check_eps", "check_horizon", "check_number", "check_policy_given"]
 
+LEAST_EPS = 1e-9  # formulas have powers of 1/eps, and 1 + eps must differ from 1
 _registry: dict[str, type[Policy]] = {}
 
 
@@ -103,8 +104,13 @@ class Policy:
         >>> AdaRUCB().informed_by(problem) == AdaRUCB()
         True
         """
+        for name in ("tail_index", "u", "v", "laws"):
+            if not hasattr(problem, name):
+                raise InvalidInput(f"informed_by: {problem!r} is not a problem: make one with Problem(laws)")
         known: dict[str, Any] = {}
         order = getattr(self, "eps", None)
+        if isinstance(eps, np.generic):
+            eps = eps.item()
         if eps is not None:
             check_eps("informed_by", eps)
             if order not in (None, eps) and "eps" in self.facts.knows:
@@ -113,14 +119,20 @@ class Policy:
                 )
         if order is None:
             order = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
+            if order < LEAST_EPS and "eps" in self.facts.knows:
+                raise NotApplicable(
+                    f"{type(self).__name__} must be told eps, and a tail index of {problem.tail_index!r} leaves {order:.3g}: "
+                    f"it must be at least {LEAST_EPS:g}"
+                )
         for name in self.facts.knows:
             if name == "horizon" or getattr(self, name) is not None:
                 continue
             known[name] = self.learned(name, problem, order)
             if isinstance(known[name], float) and not 0.0 < known[name] < math.inf:
+                way = ", or a smaller eps" if known[name] == math.inf and "eps" in self.facts.knows else ""
                 raise NotApplicable(
                     f"{type(self).__name__} must be told {name}, which is {known[name]:g} on this problem (tail index "
-                    f"{problem.tail_index:g}): take another policy, or a smaller eps where it has one"
+                    f"{problem.tail_index:g}), and it must be finite and above 0: take another policy{way}"
                 )
         return dataclasses.replace(self, **known) if known else self
 
@@ -135,14 +147,14 @@ class Policy:
         """This policy, ready for that many pulls (None: until its own horizon, if it has one), or an error that says why not."""
         missing = [name for name in self.facts.knows if getattr(self, name) is None]
         own = getattr(self, "horizon", None)
-        if "horizon" in missing and horizon is not None:
+        if own is None and hasattr(self, "horizon") and horizon is not None:
             filled: dict[str, Any] = {"horizon": horizon}
             return dataclasses.replace(self, **filled).prepared(horizon)
         if missing:
             example = ", ".join(f"{name}=..." for name in missing)
-            ways = "" if missing == ["horizon"] else ", or .informed_by(problem) if there is one"
+            way = ".prepared(horizon)" if missing == ["horizon"] else ".informed_by(problem)"
             raise InvalidInput(
-                f"{self!r} cannot play before it is told {' and '.join(missing)}: pass {type(self).__name__}({example}){ways}"
+                f"{self!r} cannot play before it is told {', '.join(missing)}: make it with {example}, or use {way}"
             )
         if own is not None and horizon is not None and horizon > own:
             raise InvalidInput(
@@ -321,12 +333,24 @@ def check_number(
         raise InvalidInput(f"{owner}: {name} = {value!r} must be {rule}")
 
 
+def check_policy_given(policy: Any) -> None:
+    """Raise `InvalidInput` unless this is a policy, and not its class."""
+    if not isinstance(policy, Policy):
+        hint = f": did you mean {policy.__name__}()?" if isinstance(policy, type) else ""
+        raise InvalidInput(f"policy = {policy!r} is not a policy{hint}")
+
+
+def also_called(tag: str, cls: type[Policy]) -> None:
+    """Let `Policy.from_dict` know a policy by a second name."""
+    _registry[tag] = cls
+
+
 def check_eps(owner: str, eps: Any) -> None:
     """Raise `InvalidInput` unless eps, the moments' order minus 1, is in (0, 1], or None: not told yet."""
     if eps is None:
         return
-    if not isinstance(eps, (int, float)) or isinstance(eps, bool) or not 0.0 < eps <= 1.0:
-        raise InvalidInput(f"{owner}: eps = {eps!r} must be a number with 0 < eps <= 1")
+    if not isinstance(eps, (int, float)) or isinstance(eps, bool) or not LEAST_EPS <= eps <= 1.0:
+        raise InvalidInput(f"{owner}: eps = {eps!r} must be a number with 0 < eps <= 1 (and at least {LEAST_EPS:g})")
 
 
 def check_horizon(owner: str, horizon: Any) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robandit.errors import InvalidInput
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
@@ -74,7 +75,9 @@ class EpsilonGreedy(Policy):
 
     def validate(self) -> None:
         """Epsilon is a probability."""
-        check_number("EpsilonGreedy", "epsilon", self.epsilon, least=0.0, below=math.nextafter(1.0, 2.0))
+        check_number("EpsilonGreedy", "epsilon", self.epsilon, least=0.0)
+        if self.epsilon > 1.0:
+            raise InvalidInput(f"EpsilonGreedy: epsilon = {self.epsilon!r} is a probability: it must be at most 1")
 
     def params(self) -> Params:
         """Epsilon."""

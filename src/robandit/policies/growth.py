@@ -22,6 +22,7 @@ from robandit.errors import InvalidInput
 from robandit.policies.base import check_number
 
 __all__ = [
+    "INPUTS",
     "LOG",
     "LOG_LOG",
     "LOG_SQUARED",
@@ -34,6 +35,9 @@ __all__ = [
     "growth_kind",
     "steepest",
 ]
+
+INPUTS = "f and g are inputs; choosing them well would require knowing eps and u."
+"""Footnote of the policies that use them."""
 
 Growth = Literal["log", "log_squared", "log_log", "corollary"]
 LOG, LOG_SQUARED, LOG_LOG, COROLLARY = 0, 1, 2, 3

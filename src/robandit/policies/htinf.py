@@ -24,7 +24,6 @@ from robandit.policies.ftrl import (
 
 __all__ = ["HTINF", "theta"]
 
-LEAST_EPS = 1e-9  # weights are powers with exponent -1/eps
 LEAST_SIGMA = 1e-300  # its inverse must be a double
 LOG_2 = math.log(2.0)
 
@@ -101,8 +100,6 @@ class HTINF(Policy):
     def validate(self) -> None:
         """The order of a moment and its bound."""
         check_eps("HTINF", self.eps)
-        if self.eps is not None:
-            check_number("HTINF", "eps", self.eps, least=LEAST_EPS)
         if self.u is not None:
             check_number("HTINF", "u", self.u, above=0.0)
 

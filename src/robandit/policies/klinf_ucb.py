@@ -7,6 +7,7 @@ ever, and arms below the best exact index are skipped without a look at their da
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Literal, NamedTuple
 
@@ -128,6 +129,13 @@ class KLinfUCB(Policy):
             "the paper prints it; in units of regret each term carries the factor gap.",
         ),
     )
+
+    @property
+    def facts(self) -> Facts:
+        """Only the threshold of the theorem has a bound."""
+        if self.threshold == "proved":
+            return self.about
+        return dataclasses.replace(self.about, bound="", instance="", matches=(None, None))
 
     def validate(self) -> None:
         """A class of laws, a batch factor that is not negative, a known word."""

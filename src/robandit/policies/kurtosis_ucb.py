@@ -133,7 +133,7 @@ class KurtosisUCB(Policy):
     def validate(self) -> None:
         """No law has a kurtosis below 1."""
         if self.kappa is not None:
-            check_number("KurtosisUCB", "kappa", self.kappa, least=1.0)
+            check_number("KurtosisUCB", "kappa", self.kappa, least=1.0, below=1e300)
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
         """The largest kurtosis of the arms; a constant counts as 1."""
@@ -152,7 +152,7 @@ class KurtosisUCB(Policy):
         """Numbers that the formulas use."""
         assert self.kappa is not None
         root = math.sqrt(self.kappa - 1.0)
-        least = 0.5 * (math.sqrt(self.kappa + 3.0) - root)  # c > 0 if C1 sqrt(L/n) is below this
+        least = 2.0 / (math.sqrt(self.kappa + 3.0) + root)  # c > 0 if C1 sqrt(L/n) is below this
         return Params(root, C1_SQUARED / least**2)
 
     def init(self, arms: int, horizon: int | None) -> State:

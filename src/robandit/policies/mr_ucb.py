@@ -76,7 +76,7 @@ class MRUCB(Policy):
     Guarantee
     ---------
     The index is mean + c log(max(T/(K n), 1)) / n^(eps/(1+eps)) with n rewards and K arms. Worst-case regret of order
-    K^(eps/(1+eps)) T^(1/(1+eps)), as for MR-APE. Must know: eps and T. Not anytime, not random. The rule and the default
+    K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u, as for MR-APE. Must know: eps and T. Not anytime, not random. The rule and the default
     c_est = 0.1 are those of the authors' code, not checked against the journal's text, and neither is the rate (confidence 0.85).
 
     Examples

@@ -124,8 +124,8 @@ def log_pulls(s: State) -> float:
 
 
 def width(s: State, arm: int, level: float) -> float:
-    """S sqrt(t^(2/(n-2)) - 1), with level = log t. At n = 3 it is about S t, so it overflows only if S does."""
-    return math.sqrt(variance_of(s.arms[arm]) * math.expm1(2.0 * level / (s.arms[arm, COUNT] - 2.0)))
+    """S sqrt(t^(2/(n-2)) - 1), with level = log t; roots apart, so that it overflows only if S t does (at n = 3)."""
+    return math.sqrt(variance_of(s.arms[arm])) * math.sqrt(math.expm1(2.0 * level / (s.arms[arm, COUNT] - 2.0)))
 
 
 def index(p: Params, s: State, arm: int, level: float) -> float:

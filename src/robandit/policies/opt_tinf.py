@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, also_called
 from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
 from robandit.policies.ftrl import SKIPPED, State, new_state
 from robandit.policies.htinf import HTINF, Params, tsallis_params
 
-__all__ = ["OptTINF"]
+__all__ = ["OptHTINF", "OptTINF"]
 
 
 class OptTINF(Policy):
@@ -77,3 +77,7 @@ class OptTINF(Policy):
     take = staticmethod(HTINF.take)
     update = staticmethod(HTINF.update)
     estimate = staticmethod(HTINF.estimate)
+
+
+OptHTINF = OptTINF  # the name in the AdaR-UCB paper
+also_called("OptHTINF", OptTINF)

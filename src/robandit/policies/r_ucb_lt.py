@@ -13,6 +13,7 @@ from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 from robandit.policies.growth import (
     FIRST_LOG_LOG,
+    INPUTS,
     LOG_LOG,
     LOG_SQUARED,
     Growth,
@@ -87,7 +88,7 @@ class RUCBLT(Policy):
         instance="sum f(T)/gap log T",
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         title="R-UCB-LT",
-        notes=("f and g are to be given; to choose them well one would have to know eps and u.",),
+        notes=(INPUTS,),
     )
 
     def validate(self) -> None:

@@ -11,6 +11,7 @@ log(n / (32 log t)))``, which never rises: over the next h of log t the width is
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from robandit.policies.blocks import add_reward, block_median, empty_sums, enlar
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.growth import (
     FIRST,
+    INPUTS,
     Growth,
     check_decay,
     check_growth,
@@ -36,6 +38,11 @@ from robandit.policies.store import store_full
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["RUCBMoM"]
+
+FIXED = (
+    "Here by default with a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
+    "g='corollary' is the paper's kind."
+)
 
 # Numbers of an arm.
 COUNT = 0
@@ -137,8 +144,13 @@ class RUCBMoM(Policy):
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=12,
         title="R-UCB-MoM",
-        notes=("f and g are inputs; choosing the best ones would require knowing eps and u.",),
+        notes=(INPUTS, FIXED),
     )
+
+    @property
+    def facts(self) -> Facts:
+        """The footnote about a fixed g where it is fixed."""
+        return self.about if not isinstance(self.g, str) else dataclasses.replace(self.about, notes=(INPUTS,))
 
     def validate(self) -> None:
         """Known functions."""

@@ -19,7 +19,7 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.growth import LOG, LOG_LOG, LOG_SQUARED, Growth, check_growth, growth, growth_kind
+from robandit.policies.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growth, check_growth, growth, growth_kind
 from robandit.policies.heap import pop_smallest, push, smallest
 from robandit.policies.store import START, USED, empty_store, enlarged, store_full
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
@@ -104,7 +104,7 @@ class RUCBTEA(Policy):
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=11,
         title="R-UCB-TEA",
-        notes=("f and g are to be given; to choose them well one would have to know eps and u.",),
+        notes=(INPUTS,),
     )
 
     def validate(self) -> None:

@@ -75,6 +75,9 @@ class UCB1(Policy):
         instance="sum scale^2 / gap log T",
         worst="scale sqrt(K T log T)",
         title="UCB1",
+        notes=(
+            "Scale 1 unless told otherwise; where rewards are unbounded no scale is right, and it plays as a control.",
+        ),
         citation="Auer, Cesa-Bianchi, Fischer 2002",
     )
 

@@ -99,7 +99,7 @@ class UCBV(Policy):
     def facts(self) -> Facts:
         """Nothing is proved about an observed range."""
         if self.range != "observed":
-            return self.about
+            return self.about if self.zeta > 1.0 else dataclasses.replace(self.about, bound="", instance="")
         return dataclasses.replace(
             self.about,
             knows=(),
@@ -123,6 +123,8 @@ class UCBV(Policy):
         if isinstance(self.range, str):
             if self.range != "observed":
                 raise InvalidInput(f"UCBV: range = {self.range!r} must be 'observed' or a number > 0")
+        elif self.range is None:
+            raise InvalidInput("UCBV: range = None must be 'observed' or a number > 0")
         else:
             check_number("UCBV", "range", self.range, above=0.0)
         check_number("UCBV", "zeta", self.zeta, above=0.0)

@@ -114,7 +114,7 @@ class RobustUCB(Policy):
 
     def validate(self) -> None:
         """A known estimator, and positive moments of the kind that it uses."""
-        if self.estimator not in _PARTS:
+        if self.estimator not in tuple(_PARTS):
             raise InvalidInput(
                 f"RobustUCB: estimator = {self.estimator!r} must be one of {', '.join(map(repr, _PARTS))}"
             )
