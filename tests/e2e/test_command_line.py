@@ -77,6 +77,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
     [
         (["compare", "--horizon", "0"], 1, "horizon = 0 must be a whole number >= 1"),
         (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known: there are APE2"),
+        (["compare", "--policy", "KurtosisUCB"], 1, "Kurtosis UCB is left out"),
         (["compare", "--replications", "0"], 1, "replications = 0"),
         (["compare", "--seed", "-1"], 1, "seed = -1"),
         (["compare", "--threads", "0"], 1, "threads = 0"),

@@ -25,7 +25,7 @@ def compare(
     Parameters
     ----------
     policy
-        Name of a policy, such as AdaRUCB; give the option once for each. All policies, unless given.
+        Name of a policy, such as AdaRUCB; give the option once for each. All that learn, unless given.
     horizon
         Pulls in each replication.
     replications
@@ -40,7 +40,7 @@ def compare(
     from rich.console import Console
 
     from robandit import problems
-    from robandit.errors import FileError
+    from robandit.errors import FileError, NotApplicable
     from robandit.policies import AdaRUCB, all_policies, entitled, named
     from robandit.report.page import write_page
     from robandit.report.table import leaderboard
@@ -51,7 +51,10 @@ def compare(
     if out.is_dir():
         raise FileError(f"{out} cannot be written: it is a folder; name a file in it")
     problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
-    policies, left_out = entitled(named(policy) if policy else [*all_policies(), AdaRUCB(bonus="tight")], problem)
+    learners = [each for each in all_policies() if each.uses_rewards]
+    policies, left_out = entitled(named(policy) if policy else [*learners, AdaRUCB(bonus="tight")], problem)
+    if not policies:
+        raise NotApplicable("; ".join(left_out))
     result = simulate(policies, problem, horizon, replications, seed, threads=threads)
     Console().print(leaderboard(result))
     for line in left_out:

@@ -29,6 +29,9 @@ code { overflow-wrap: anywhere; }
 """
 
 
+LINES = 8  # in the figure: more cannot be told apart
+
+
 def write_page(result: Result, path: str | os.PathLike[str], *, command: str) -> None:
     """Write the report of a simulation; ``command`` is what a reader types to get it again."""
     page = _page(result, command).encode()
@@ -62,8 +65,9 @@ def _page(result: Result, command: str) -> str:
 {body}</tbody></table>
 <h2>Regret over time</h2>
 <figure role="img" aria-label="Median regret of each policy over time, with bands from the 5 to the 95 percent quantile">
-{_curves(result)}
-<figcaption>Median over replications; bands from the 5 % to the 95 % quantile; both axes logarithmic.</figcaption></figure>
+{_curves(result, [row["policy"] for row in rows[:LINES]])}
+<figcaption>Median over replications; bands from the 5 % to the 95 % quantile; both axes logarithmic.{_which(len(rows))}
+</figcaption></figure>
 <h2>The problem</h2>
 <table><thead><tr><th scope=col>arm</th><th scope=col>mean</th><th scope=col>gap</th></tr></thead><tbody>
 {arms}</tbody></table>
@@ -93,12 +97,16 @@ def _cell(value: Any) -> str:
     return "–" if math.isnan(value) else f"{value:,.0f}"
 
 
-def _curves(result: Result) -> str:
-    """Regret over time as SVG."""
+def _which(policies: int) -> str:
+    return f" The {LINES} policies with the lowest means, of {policies}." if policies > LINES else ""
+
+
+def _curves(result: Result, shown: list[str]) -> str:
+    """Regret of some policies over time as SVG."""
     import vl_convert
 
     curves = result.curves()
-    frame = curves.filter(curves["q05"] > 0.0)  # zero has no logarithm
+    frame = curves.filter((curves["q05"] > 0.0) & curves["policy"].is_in(shown))  # zero has no logarithm
     scale = {"type": "log"}
     axis = {"values": [10.0**j for j in range(-6, 12)], "format": "~g"}
     x = {"field": "t", "type": "quantitative", "scale": scale, "axis": axis, "title": "pulls"}
