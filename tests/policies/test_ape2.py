@@ -101,13 +101,12 @@ def test_every_draw_is_new_and_arms_differ():
     assert abs(sum(live.ask() for _ in range(400)) - 200) < 50
 
 
-def test_the_sanity_run():
-    """Order of magnitude: 141 with Gumbel's law on one seed of another implementation, uniform play 10,000."""
+def test_every_perturbation_learns():
+    """Uniform play costs 10,000."""
     problem = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2)
     policies = [APE2(eps=1.0, perturbation=name) for name in PERTURBATIONS]
     result = rb.simulate(policies, problem, 20_000, 10, seed=0, progress=False)
     regret = dict(zip(PERTURBATIONS, result.regret[:, :, -1].mean(axis=1), strict=True))
-    assert 141 / 4 < regret["gev"] < 4 * 141
     assert max(regret.values()) < 1500
     assert regret["weibull"] == regret["gamma"] != regret["gev"]
 
@@ -116,7 +115,7 @@ def test_the_sanity_run():
     ("given", "words"),
     [
         ({"eps": -0.5}, "APE2: eps = -0.5 must be"),
-        ({"eps": 1e-17}, "APE2: 1 \\+ eps = 1.0 must be"),
+        ({"eps": 1e-17}, "APE2: eps = 1e-17 must be"),
         ({"c": math.nan}, "APE2: c = nan must be"),
         ({"c": 0.0}, "APE2: c = 0.0 must be"),
         (

@@ -373,5 +373,5 @@ def test_it_refuses(wrong, name):
 
 
 def test_it_must_be_told():
-    with pytest.raises(InvalidInput, match="told eps and u"):
+    with pytest.raises(InvalidInput, match="told eps, u"):
         KLinfUCB().prepared(100)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import robandit as rb
 from policies.driving import Live
 from policies.rewards import KINDS
 from policies.slow_p_robust import SlowMRAPE
@@ -64,18 +63,11 @@ def test_ties_go_to_the_fewest_pulls():
     assert chosen == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_the_sanity_run():
-    """Order of magnitude: 74 on one seed of another implementation, uniform play 10,000."""
-    problem = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2)
-    result = rb.simulate(MRAPE(eps=1.0), problem, 20_000, 20, seed=0, progress=False)
-    assert 74 / 4 < result.regret[0, :, -1].mean() < 4 * 74
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"eps": True}, "MRAPE: eps = True must be"),
-        ({"eps": 1e-17}, "MRAPE: 1 \\+ eps = 1.0 must be"),
+        ({"eps": 1e-17}, "MRAPE: eps = 1e-17 must be"),
         ({"c": -1.0}, "MRAPE: c = -1.0 must be"),
         ({"c": 1e-200}, "MRAPE: c = 1e-200 must be"),
         ({"horizon": -5}, "MRAPE: horizon = -5 must be"),

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import robandit as rb
 from policies.driving import Live
 from policies.rewards import KINDS
 from policies.slow_p_robust import SlowMRUCB
@@ -77,19 +76,12 @@ def test_late_rewards():
     assert live.describe()["index"] == pytest.approx([slow.index(arm) for arm in range(3)])
 
 
-def test_the_sanity_run():
-    """Order of magnitude: 77 on one seed of another implementation, uniform play 10,000."""
-    problem = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2)
-    result = rb.simulate(MRUCB(eps=1.0), problem, 20_000, 20, seed=0, progress=False)
-    assert 77 / 4 < result.regret[0, :, -1].mean() < 4 * 77
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"eps": 0.0}, "MRUCB: eps = 0.0 must be"),
         ({"eps": 1.5}, "MRUCB: eps = 1.5 must be"),
-        ({"eps": 1e-17}, "MRUCB: 1 \\+ eps = 1.0 must be"),
+        ({"eps": 1e-17}, "MRUCB: eps = 1e-17 must be"),
         ({"c": 0.0}, "MRUCB: c = 0.0 must be"),
         ({"c": 1e200}, "MRUCB: c = 1e\\+200 must be"),
         ({"c_est": -1.0}, "MRUCB: c_est = -1.0 must be"),

@@ -173,7 +173,7 @@ def test_refusals(given, words):
 
 
 def test_it_must_be_told():
-    with pytest.raises(InvalidInput, match="cannot play before it is told eps and u"):
+    with pytest.raises(InvalidInput, match="cannot play before it is told eps, u"):
         Live(RobustMOSS(), 2, 100)
     with pytest.raises(InvalidInput, match="told horizon"):
         Live(RobustMOSS(eps=0.5, u=1.0), 2)

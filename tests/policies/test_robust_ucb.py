@@ -190,5 +190,5 @@ def test_refusals():
     ]:
         with pytest.raises(InvalidInput, match=words):
             RobustUCB(**wrong)
-    with pytest.raises(InvalidInput, match="cannot play before it is told eps and u"):
+    with pytest.raises(InvalidInput, match="cannot play before it is told eps, u"):
         RobustUCB().prepared(10)

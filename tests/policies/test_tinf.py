@@ -364,7 +364,7 @@ def test_ada_tinf_refuses_horizons(horizon):
 
 
 def test_they_refuse_to_play_untold_and_beyond_the_horizon():
-    with pytest.raises(InvalidInput, match="told eps and u"):
+    with pytest.raises(InvalidInput, match="told eps, u"):
         rb.Bandit(["a", "b"], HTINF())
     with pytest.raises(InvalidInput, match="told horizon"):
         rb.Bandit(["a", "b"], AdaTINF())

@@ -84,7 +84,7 @@ def test_epsilon_greedy_without_rewards_takes_turns():
 
 @pytest.mark.parametrize("epsilon", [-0.1, 1.5, math.nan, True, "0.1"])
 def test_epsilon_is_a_probability(epsilon):
-    with pytest.raises(InvalidInput, match=r"epsilon = .* must be a finite number >= 0 and < 1"):
+    with pytest.raises(InvalidInput, match=r"epsilon = .* must be (a finite number >= 0|at most 1)"):
         EpsilonGreedy(epsilon=epsilon)
 
 

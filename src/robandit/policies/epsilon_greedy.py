@@ -77,7 +77,7 @@ class EpsilonGreedy(Policy):
         """Epsilon is a probability."""
         check_number("EpsilonGreedy", "epsilon", self.epsilon, least=0.0)
         if self.epsilon > 1.0:
-            raise InvalidInput(f"EpsilonGreedy: epsilon = {self.epsilon!r} is a probability: it must be at most 1")
+            raise InvalidInput(f"EpsilonGreedy: epsilon = {self.epsilon!r} must be at most 1: it is a probability")
 
     def params(self) -> Params:
         """Epsilon."""

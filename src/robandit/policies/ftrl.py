@@ -126,7 +126,7 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
 
 def check_alpha(owner: str, alpha: Any) -> None:
     """Raise `InvalidInput` unless alpha is the order of a moment with 1 < alpha <= 2."""
-    if not isinstance(alpha, (int, float)) or isinstance(alpha, bool) or not 1.0 < alpha <= 2.0:
+    if not isinstance(alpha, (int, float, np.floating)) or isinstance(alpha, bool) or not 1.0 < alpha <= 2.0:
         raise InvalidInput(f"{owner}: alpha = {alpha!r} must be a number with 1 < alpha <= 2")
 
 

@@ -62,10 +62,8 @@ LOG_2 = math.log(2.0)
 
 
 def check_mean(owner: str, eps: Any, scales: dict[str, Any]) -> None:
-    """Raise `InvalidInput` unless eps, if told, gives an order above 1, and the scales are numbers that can divide rewards."""
+    """Raise `InvalidInput` unless eps is in its range, if told, and the scales are numbers that can divide rewards."""
     check_eps(owner, eps)
-    if eps is not None:
-        check_number(owner, "1 + eps", 1.0 + eps, above=1.0)
     for name, value in scales.items():
         check_number(owner, name, value, above=1.0 / WIDEST, below=WIDEST)
 
