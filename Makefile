@@ -21,7 +21,7 @@ demo: $(READY)  ## compare all policies on a heavy-tailed problem; writes roband
 	@$(BIN)/robandit compare
 
 test: $(READY)  ## run the tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(READY)  ## lint, types, import order
 	@$(BIN)/ruff check .

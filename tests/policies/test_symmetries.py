@@ -13,6 +13,9 @@ import robandit as rb
 from policies.driving import Live
 from robandit.kernel.random import streams
 
+# One process plays all policies once for all tests here.
+pytestmark = pytest.mark.xdist_group("symmetries")
+
 ARMS = 3
 STEPS = 1500
 SCALE = 8.0

@@ -8,6 +8,9 @@ import pytest
 
 import robandit as rb
 
+# One process plays all policies once for all tests here.
+pytestmark = pytest.mark.xdist_group("learning")
+
 HORIZON = 20_000
 REPLICATIONS = 20
 SEED = 2024
