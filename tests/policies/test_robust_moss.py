@@ -148,7 +148,7 @@ def test_the_heap_gives_back_the_smallest(steps):
         else:
             push(pool, slots, 1, step)
             held.append(step)
-            if store_full(type("S", (), {"slots": slots})):
+            if store_full(None, type("S", (), {"slots": slots})):
                 pool, slots = enlarged(pool, slots)
         assert slots[1, USED] == len(held)
         assert slots[0, USED] == 0

@@ -158,10 +158,7 @@ class APE2(Policy):
     take = staticmethod(take_pull)
     expire = staticmethod(expire_pull)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Some arm has no room for another reward."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def select(p: Params, s: State) -> int:

@@ -211,10 +211,7 @@ class KLinfUCB(Policy):
             s.pulls[s.arms.shape[0] + TRIED] += 1
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Some arm has no room for another reward."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:

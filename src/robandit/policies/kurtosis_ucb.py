@@ -189,10 +189,7 @@ class KurtosisUCB(Policy):
         add_square(s.pool, s.slots[arm, START] + s.slots[arm, USED] - 1, s.slots[arm, USED] == 1, reward)
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Some arm has no room for another sum."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import best_arm, lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
@@ -23,11 +23,10 @@ from robandit.policies.growth import (
     steepest,
 )
 from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.ucb1 import COUNT, SUM, UCB1, rewards
 
 __all__ = ["RUCBLT"]
 
-SUM = 0
-COUNT = 1
 SLACK = 1e-12  # far above the rounding of an index
 
 
@@ -105,6 +104,7 @@ class RUCBLT(Policy):
 
     take = staticmethod(take_pull)
     expire = staticmethod(expire_pull)
+    update = staticmethod(UCB1.update)  # sums and counts
 
     @staticmethod
     def select(p: Params, s: State) -> int:
@@ -115,15 +115,6 @@ class RUCBLT(Policy):
         return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's sum."""
-        s.arms[arm, SUM] += reward
-        s.arms[arm, COUNT] += 1.0
-        if s.arms[arm, COUNT] == 1.0:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        touched(s.lines, s.lead, arm)
-
-    @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
         """Sample mean and index."""
         if s.arms[arm, COUNT] == 0.0:
@@ -132,11 +123,6 @@ class RUCBLT(Policy):
         else:
             out[0] = s.arms[arm, SUM] / s.arms[arm, COUNT]
             out[1] = index(p, s, arm, log_time(s))
-
-
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
 
 
 def width(p: Params, s: State, arm: int, level: float) -> float:

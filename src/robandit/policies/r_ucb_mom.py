@@ -205,10 +205,7 @@ class RUCBMoM(Policy):
             s.arms[arm, SHRINK] = s.arms[arm, COUNT] ** -p.g
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Some arm has no room for another sum."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:

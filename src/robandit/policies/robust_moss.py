@@ -187,10 +187,7 @@ class RobustMOSS(Policy):
             s.pulls[s.arms.shape[0] + TRIED] += 1
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """No room for another saturated reward."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:

@@ -3,7 +3,7 @@
 A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so that memory is
 proportional to the rewards received and not to arms times the rewards of the busiest. Each arm has a stretch of columns, in
 order of arrival; when one is used up, it and those that nearly are get twice the room by `enlarged`, outside compiled code: a
-policy returns `store_full(s)` from its ``full`` hook and calls `enlarged` in ``grow``.
+policy takes `store_full` as its ``full`` hook and calls `enlarged` in ``grow``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def append(slots: Ints, arm: int) -> int:
     return column
 
 
-def store_full(s: Any) -> bool:
+def store_full(p: Any, s: Any) -> bool:
     """Some arm has no room for another reward."""
     return s.slots[s.slots.shape[0] - 1, FULL] != 0
 

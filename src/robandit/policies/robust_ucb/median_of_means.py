@@ -98,10 +98,7 @@ class MedianOfMeans:
         s.arms[arm, COEFFICIENT] = p.width * s.arms[arm, COUNT] ** -p.power
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Some arm has no room for another sum."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:

@@ -128,10 +128,7 @@ class Truncated:
         numbers[MEAN] = (numbers[SUM] + numbers[LOW]) / n
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Some arm has no room for another sample at risk."""
-        return store_full(s)
+    full = staticmethod(store_full)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
