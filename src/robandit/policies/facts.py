@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["NONPOSITIVE", "Adaptive", "Facts"]
+__all__ = ["CENTRED", "NONPOSITIVE", "Adaptive", "Facts"]
 
 NONPOSITIVE = "truncated non-positivity of the best arm"
+CENTRED = "truncated non-positivity of the best arm about its median"
 
 
 class Adaptive(NamedTuple):
