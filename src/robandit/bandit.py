@@ -115,7 +115,7 @@ class Bandit:
         """Bind the compiled hooks to a state."""
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._params = self._policy.params()
-        self._horizon: int | None = getattr(self._policy, "horizon", None)
+        self._horizon = self._policy.longest
         self._made = sum(self._received) + len(self._open) + self._expired  # pulls
         self._entries: dict[str, Any] = {}
         self._use(state)
@@ -173,7 +173,7 @@ class Bandit:
         if self._horizon is not None and self._made + more > self._horizon:
             raise HorizonReached(
                 f"{self._policy!r} was made for {self._horizon} pulls, {self._made} are made, and {more} more asked for: start a "
-                "new bandit with a longer horizon, or take a policy that needs none"
+                "new bandit with a policy that is made for more, or with one that has no end"
             )
 
     def estimates(self) -> list[dict[str, Any]]:

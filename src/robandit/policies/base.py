@@ -84,6 +84,12 @@ class Policy:
         """What is known about the algorithm: what it must be told, its bounds, its source."""
         return self.about
 
+    @property
+    def longest(self) -> int | None:
+        """The most pulls that it makes in one run: its horizon, if it has one; None: there is no end."""
+        longest: int | None = getattr(self, "horizon", None)
+        return longest
+
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
         """The algorithms that this class holds, with default parameters: one, unless a parameter chooses among several."""
