@@ -6,8 +6,9 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from robandit import errors, laws, policies, problems
+from robandit import diagnostics, errors, laws, policies, problems
 from robandit.bandit import Bandit, Decision
+from robandit.diagnostics import Recommendation, recommend
 from robandit.policies import *  # noqa: F403  one list of policies, in policies/__init__.py
 from robandit.policies import __all__ as _policies
 from robandit.problems import Problem
@@ -22,14 +23,17 @@ __all__ = [
     "Bandit",
     "Decision",
     "Problem",
+    "Recommendation",
     "Result",
     "checks",
+    "diagnostics",
     "errors",
     "estimators",
     "laws",
     "policies",
     "precompile",
     "problems",
+    "recommend",
     "simulate",
 ]
 __all__ += _policies

@@ -6,6 +6,7 @@ import hashlib
 import math
 import numbers
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
@@ -15,7 +16,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from robandit.diagnostics.diagnosis import Diagnosis, advised, diagnosed, leading_arm
+from robandit.diagnostics.record import CHUNK, Record, Saved
 from robandit.errors import (
+    AssumptionWarning,
     CorruptFile,
     DecisionError,
     FileError,
@@ -105,6 +109,7 @@ class Bandit:
         self._policy = policy.prepared(None)
         state = policy.start(len(self._arms), None, streams(np.random.SeedSequence(seed), 1)[0])
         self._received = [0] * len(self._arms)
+        self._record = Record(len(self._arms))
         self._open: dict[int, tuple[int, float]] = {}
         self._next = 0
         self._expired = 0
@@ -114,6 +119,7 @@ class Bandit:
     def _start(self, state: Any) -> None:
         """Bind the compiled hooks to a state."""
         self._index = {arm: i for i, arm in enumerate(self._arms)}
+        self._fresh = self._record.fresh
         self._params = self._policy.params()
         self._horizon = self._policy.longest
         self._made = sum(self._received) + len(self._open) + self._expired  # pulls
@@ -192,6 +198,21 @@ class Bandit:
         counts = {"rewards": sum(self._received), "open": len(self._open)}
         return counts | self._policy.counters(self._state)
 
+    def diagnose(self) -> Diagnosis:
+        """What the rewards are like, whether they contradict the policy's assumption, and which policy would suit them.
+
+        Per arm: rewards, share of zeros, median, tail indices below and above it, and truncated non-positivity about 0 and
+        about the median (confidence 0.99 each), from a random sample of at most 2,048 rewards. ``print`` it. A bandit whose
+        leading arm contradicts its policy's assumption also warns by itself, once (`robandit.errors.AssumptionWarning`).
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
+        >>> bandit.update_many(["a"] * 1000, rb.laws.Pareto(tail=1.5).sample(1000, seed=0))
+        >>> bandit.diagnose().advice.case
+        'right-skewed'
+        """
+        return diagnosed(self._policy, self._arms, self._received, self._record)
+
     # --- telling ----------------------------------------------------------------------------------------------------
 
     def update(self, arm: Arm, reward: float) -> None:
@@ -209,7 +230,9 @@ class Bandit:
             )
         if self._horizon is not None:
             self._refuse_beyond_horizon(1)
-        self._learn(i, value)
+        alarm = self._learn(i, value)
+        if alarm:
+            _warn(alarm)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
         """Pulls and their rewards, in order, as if told one by one; nothing is learned if any of them is refused."""
@@ -226,16 +249,28 @@ class Bandit:
             )
         if self._horizon is not None:
             self._refuse_beyond_horizon(len(values))
+        alarm = ""
         for i, value in zip(positions, values, strict=True):
-            self._learn(i, value)
+            alarm = self._learn(i, value) or alarm
+        if alarm:
+            _warn(alarm)
 
-    def _learn(self, i: int, value: float) -> None:
+    def _learn(self, i: int, value: float) -> str:
         self._pick = -1
         must_grow = self._tell(*self._args, i, value)
         self._received[i] += 1
         self._made += 1
         if must_grow:
             self._use(self._policy.grow(self._state))
+        fresh = self._fresh[i]
+        fresh.append(value)
+        return self._fold(i) if len(fresh) >= CHUNK else ""
+
+    def _fold(self, i: int) -> str:
+        """Put an arm's new rewards on record; what to warn of, or nothing."""
+        self._record.fold(i)
+        found = self._record.alarm(i, leading_arm(self._received), self._policy.facts.assumption)
+        return advised(self._policy, self._arms, i, found, self._record) if found is not None else ""
 
     # --- late rewards -----------------------------------------------------------------------------------------------
 
@@ -253,7 +288,9 @@ class Bandit:
     def reward(self, decision: Decision | int, value: float) -> None:
         """The reward of an open decision (or of its id): late, in any order, exactly once."""
         number = self._checked_open(decision)
-        self._settle(number, _checked_reward(value))
+        alarm = self._settle(number, _checked_reward(value))
+        if alarm:
+            _warn(alarm)
 
     def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
         """Rewards of several open decisions; nothing is learned if any of them is refused."""
@@ -264,8 +301,11 @@ class Bandit:
         if len(set(chosen)) < len(chosen):
             twice = Counter(chosen).most_common(1)[0][0]
             raise DecisionError(f"decision {twice} is given twice: a decision is rewarded exactly once")
+        alarm = ""
         for number, value in zip(chosen, checked, strict=True):
-            self._settle(number, value)
+            alarm = self._settle(number, value) or alarm
+        if alarm:
+            _warn(alarm)
 
     def expire(self, *decisions: Decision | int) -> None:
         """Give up on open decisions: their rewards will never come, and are refused from now on."""
@@ -277,7 +317,7 @@ class Bandit:
             del self._open[number]
             self._expired += 1
 
-    def _settle(self, number: int, value: float) -> None:
+    def _settle(self, number: int, value: float) -> str:
         late = self._entry("late", ("update", "full"), 0, 0.0, 0.0)
         i, mark = self._open[number]
         self._pick = -1
@@ -286,6 +326,9 @@ class Bandit:
         self._received[i] += 1
         if must_grow:
             self._use(self._policy.grow(self._state))
+        fresh = self._fresh[i]
+        fresh.append(value)
+        return self._fold(i) if len(fresh) >= CHUNK else ""
 
     def _decision(self, number: int) -> Decision:
         i, mark = self._open[number]
@@ -333,6 +376,7 @@ class Bandit:
                     name: [array.dtype.str, array.shape, array.tobytes()]
                     for name, array in self._state._asdict().items()
                 },
+                "record": self._record.save(),
             }
         )
 
@@ -376,6 +420,7 @@ class _Content(msgspec.Struct):
     pick: int
     state: dict[str, tuple[str, list[int], bytes]]
     expired: int = 0
+    record: Saved | None = None
 
 
 def _unpacked(payload: bytes, where: str) -> Bandit:
@@ -395,6 +440,10 @@ def _unpacked(payload: bytes, where: str) -> Bandit:
     known = all(i in arms and 0 <= number < data.next for number, i, _ in data.open)
     if len(data.received) != len(arms) or not known or (data.pick != -1 and data.pick not in arms):
         raise CorruptFile(f"{where} is damaged: its counts, decisions and arms do not fit together")
+    record = Record.load(data.record, len(arms))
+    if record is None:
+        raise CorruptFile(f"{where} is damaged: its record of rewards does not fit its arms")
+    bandit._record = record
     bandit._start(_restored(where, bandit._policy, len(bandit._arms), data.state))
     return bandit
 
@@ -418,6 +467,11 @@ def _fits(saved: Any, fresh: Any) -> bool:
     """Could a state that began as the fresh array have become the saved one? It keeps its type, and may have grown."""
     same = saved.dtype == fresh.dtype and saved.ndim == fresh.ndim
     return same and all(is_ >= was for is_, was in zip(saved.shape, fresh.shape, strict=True))
+
+
+def _warn(text: str) -> None:
+    """Warn at the user's line. Only when everything is learned: the user may have turned warnings into errors."""
+    warnings.warn(text, AssumptionWarning, stacklevel=3)
 
 
 def _listed(name: str, values: Any) -> Iterable[Any]:

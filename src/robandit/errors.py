@@ -16,12 +16,17 @@
         ├── CorruptFile              damaged, or not one of ours
         └── NewerFile                written by a newer Robandit
 
-All of them leave the object they were raised from as it was before the call.
+All of them leave the object they were raised from as it was before the call. And one warning:
+
+::
+
+    AssumptionWarning (UserWarning)  a live bandit's rewards contradict what its policy assumes; said once in its life
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "AssumptionWarning",
     "CorruptFile",
     "DecisionError",
     "FileError",
@@ -92,3 +97,11 @@ class CorruptFile(FileError):
 
 class NewerFile(FileError):
     """A file written by a newer version of Robandit."""
+
+
+class AssumptionWarning(UserWarning):
+    """The rewards of a live bandit contradict what its policy assumes.
+
+    Said once in the bandit's life, saved copies included. If it is turned into an error, what led to it is learned all the
+    same.
+    """

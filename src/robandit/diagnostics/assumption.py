@@ -1,0 +1,185 @@
+"""Do recorded rewards contradict truncated non-positivity, E[(X - a) 1{|X - a| > M}] <= 0 for every M >= 0?
+
+The test. Write d = x - a for the values that differ from the point a. For a law that is symmetric about a, the signs
+of the d are fair coins, independent of all the |d|. So for any set of values that is chosen by the |d| alone,
+
+    P( sum d >= z sqrt(sum d^2) ) <= exp(-z^2 / 2)        (Efron 1969: Hoeffding's inequality, given the |d|).
+
+A plain count is added, since one huge value makes sqrt(sum d^2) as large as the sum: k coins are all heads with
+probability 2^-k, which is worth z = sqrt(2 k log 2). The sets looked at are the n, n/2, n/4, ... values farthest from
+a, down to ``LEAST`` (ties of the nearest are taken along, so that each set is {|d| > M} for some M). With G sets, z =
+sqrt(2 log(2 G / alpha)) and a union bound over sets and the two statistics make the probability of a false
+contradiction at most alpha. No moment has to exist.
+
+For which laws this is exact: for more than the symmetric ones, for all where at every distance the left is at least
+as likely as the right, P(d > 0 given |d|) <= 1/2: fair coins dominate their signs, and both statistics rise with each
+sign. Every law at or below a is among them. For other left-skewed laws it is measured, not proved. About their
+median, negated Pareto (tails 1.1 to 2.5), log-normal and exponential laws were not contradicted once in 1,000 samples
+of each size (64 to 2,048, confidence 0.99). About 0 the laws to fear are those whose bulk lies above 0 and whose
+mean is not, thanks to rare large losses: c - Pareto with mean exactly 0 is contradicted in 1 % of the samples with
+tail 2.5, 4 to 11 % with 1.5, and a third with 1.2. No test can do without such errors: a loss so rare and so
+large that it has not been seen yet can make any mean negative. "Contradicted" is therefore said of the rewards seen.
+
+About the median. The centre must not come from the values that are tested, and its error must not pass for skewness:
+off by one standard error, it moves the sum by as much as chance does. So the values at even positions give an upper
+confidence limit c of the median (order statistics and Hoeffding's inequality, half of alpha), and those at odd
+positions are tested about c (the other half). For a symmetric law with a single peak (or flat) and c at or above its
+centre, at every distance from c the left is at least as likely as the right, so the level is alpha again.
+"Contradicted" means: about every centre that the median may reasonably have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from robandit.diagnostics.samples import sample
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
+
+__all__ = ["Nonpositivity", "truncated_nonpositivity"]
+
+LEAST = 8  # values in the smallest set: the statistic is at most 1.2 times the root of their number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nonpositivity:
+    """What a sample says about truncated non-positivity. It is true unless the sample contradicts it."""
+
+    verdict: Literal["contradicted", "not contradicted", "too few values"]
+    about: float
+    """The point; about the median: the upper confidence limit of the median, about which half of the values were tested."""
+    centre: Literal["given", "median"]
+    n: int
+    """Values given."""
+    worst: float
+    """The M for which the statistic is largest."""
+    count: int
+    """How many of the tested values lie farther than that from the point."""
+    mean: float
+    """The mean over all tested values of (x - about) 1{|x - about| > worst}: what should not be above 0."""
+    statistic: float
+    """Their sum over the root of the sum of their squares; or, if all lie above and it is more, sqrt(2 log 2 count)."""
+    limit: float
+    """What the statistic exceeds by chance with probability at most 1 - confidence."""
+    confidence: float
+
+    def __bool__(self) -> bool:
+        """Whether the assumption may stand."""
+        return self.verdict != "contradicted"
+
+    def __str__(self) -> str:
+        """The verdict in words."""
+        point = f"about {self.about:.4g}" if self.centre == "given" else f"about the median (at most {self.about:.4g})"
+        if self.verdict == "too few values":
+            return f"{point}: too few values ({self.n}) to say"
+        if math.isnan(self.statistic):
+            return f"{point}: not contradicted; no value lies elsewhere"
+        seen = f"z = {self.statistic:.3g} against {self.limit:.3g}"
+        if self.verdict == "contradicted":
+            where = "all values" if self.worst == 0.0 else f"the {self.count} values farther than {self.worst:.4g}"
+            return f"{point}: CONTRADICTED, {where} add up to more than 0 ({seen}, confidence {self.confidence:g})"
+        return f"{point}: not contradicted ({seen})"
+
+
+def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99) -> Nonpositivity:
+    """Whether a sample contradicts E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
+
+    This is what AdaR-UCB assumes of the best arm about 0, and centred policies about its median. For a law, of which
+    everything is known, ask ``law.truncated_nonpositivity(about)`` instead.
+
+    Parameters
+    ----------
+    x
+        Independent values of one arm, in an order that does not depend on them.
+    about
+        The point, or ``"median"``.
+    confidence
+        A law that is symmetric (about the median: and has a single peak), or that lies at or below the point, is
+        contradicted by chance with probability at most 1 - confidence. See the module for the test, and for which
+        other laws this is so.
+
+    Examples
+    --------
+    >>> from robandit.laws import Pareto, StudentT
+    >>> print(truncated_nonpositivity(StudentT(dof=1.5, loc=3.0).sample(2000, seed=0), "median"))
+    about the median (at most 3.175): not contradicted (z = 0.204 against 3.98)
+    >>> truncated_nonpositivity(StudentT(dof=1.5, loc=3.0).sample(2000, seed=0)).verdict
+    'contradicted'
+    >>> truncated_nonpositivity(Pareto(tail=1.5).sample(2000, seed=0), "median").verdict
+    'contradicted'
+    >>> truncated_nonpositivity((-Pareto(tail=1.5)).sample(2000, seed=0), "median").verdict
+    'not contradicted'
+
+    References
+    ----------
+    B. Efron. Student's t-test under symmetry conditions. Journal of the American Statistical Association 64, 1969.
+    """
+    values = sample(x)
+    if isinstance(about, str):
+        if about != "median":
+            raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
+    elif isinstance(about, bool) or not isinstance(about, (int, float, np.number)) or not math.isfinite(about):
+        raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.0 < confidence < 1.0:
+        raise InvalidInput(f"confidence = {confidence!r} must be a number between 0 and 1")
+    return judge(values, about, 1.0 - confidence)
+
+
+def judge(values: Floats, about: float | Literal["median"], alpha: float) -> Nonpositivity:
+    """The same for a checked sample, at level ``alpha``; no values are too few."""
+    if about == "median":
+        centre = _upper_median(values[0::2], alpha / 2.0)
+        return _tested(values[1::2], centre, alpha / 2.0, alpha, "median", len(values))
+    return _tested(values, float(about), alpha, alpha, "given", len(values))
+
+
+def _upper_median(values: Floats, alpha: float) -> float:
+    """An order statistic that is below the median with probability at most alpha; NaN if there is none."""
+    n = len(values)
+    rank = math.ceil(n / 2.0 + math.sqrt(n * math.log(1.0 / alpha) / 2.0))
+    return float(np.partition(values, rank - 1)[rank - 1]) if 1 <= rank <= n else math.nan
+
+
+def _tested(
+    values: Floats, about: float, level: float, alpha: float, centre: Literal["given", "median"], n: int
+) -> Nonpositivity:
+    unit = max(float(np.max(np.abs(values), initial=0.0)), abs(about)) or 1.0
+    offset = values / unit - about / unit  # squares neither overflow nor vanish
+    offset = offset[offset != 0.0]
+    counts = [len(offset) >> g for g in range(max(len(offset).bit_length(), 1)) if len(offset) >> g >= LEAST]
+    limit = math.sqrt(2.0 * math.log(2.0 * max(len(counts), 1) / level))
+    worst, count, statistic, mean = math.nan, 0, math.nan, math.nan
+    if len(offset):
+        size = np.abs(offset)
+        order = np.argsort(-size, kind="stable")
+        size, offset = size[order], offset[order]
+        sums, squares, below = np.cumsum(offset), np.cumsum(offset * offset), np.cumsum(offset < 0.0)
+        # with the ties of the last; an M below all of them and at or above the next
+        ends = np.array([np.searchsorted(-size, -size[k - 1], side="right") for k in counts or [len(offset)]])
+        heads = np.where(below[ends - 1] == 0, np.sqrt(2.0 * math.log(2.0) * ends), -math.inf)
+        found = np.maximum(sums[ends - 1] / np.sqrt(squares[ends - 1]), heads)
+        best = int(np.argmax(found))
+        count, statistic = int(ends[best]), float(found[best])
+        worst = float(size[count] * unit) if count < len(size) else 0.0
+        mean = float(sums[count - 1] / len(values)) * unit
+    verdict: Literal["contradicted", "not contradicted", "too few values"] = "not contradicted"
+    if math.isnan(about) or 2.0 * math.log(2.0) * len(values) < limit**2:  # all above the point would not be enough
+        verdict = "too few values"
+    elif counts and statistic > limit:
+        verdict = "contradicted"
+    return Nonpositivity(
+        verdict=verdict,
+        about=about,
+        centre=centre,
+        n=n,
+        worst=worst,
+        count=count,
+        mean=mean,
+        statistic=statistic,
+        limit=limit,
+        confidence=1.0 - alpha,
+    )

@@ -1,0 +1,357 @@
+"""Which policy to take, by a few fixed rules, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from robandit import policies
+from robandit.diagnostics.assumption import judge
+from robandit.diagnostics.samples import sample
+from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
+from robandit.laws import Law
+from robandit.policies import UCBV, KLinfUCB, Policy
+from robandit.policies.base import check_eps, check_number
+from robandit.problems import Problem
+
+__all__ = ["Recommendation", "advise", "recommend"]
+
+ALPHA = 0.01
+# UCB-V's width is sqrt(2.4 V L / n) + 3.6 R L / n: for a range R of 40 standard deviations the second part is the
+# larger one until the arm has 8,600 L rewards (L = log t). Beyond that the bounds are true and of no use.
+WIDE = 40.0
+Case = Literal["known moments", "bounded", "left-skewed or symmetric", "right-skewed", "few rewards"]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A policy, and why this one."""
+
+    policy: Policy
+    reasons: tuple[str, ...]
+    case: Case
+    """The rule that decided."""
+    arm: Any = None
+    """The arm whose rewards decided, if there are several."""
+
+    def __str__(self) -> str:
+        """For a terminal."""
+        return "\n".join([f"Take {self.policy.name} ({self.case}):", *(f"  - {reason}" for reason in self.reasons)])
+
+
+def recommend(
+    rewards_or_problem: Any,
+    *,
+    eps: float | None = None,
+    u: float | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Recommendation:
+    """The policy to take for these rewards or this problem, with the reasons in words.
+
+    The first rule that applies decides; nothing is random.
+
+    1. ``eps`` and ``u`` are given: KLinf-UCB, which loses the least that is possible when they are known.
+    2. ``bounds`` are given, or all laws of the problem are bounded; and the range is at most 40 standard deviations
+       of the most variable arm: UCB-V. Plain methods suffice.
+    3. Too few rewards to tell: AdaKL-UCB, with that caveat.
+    4. Truncated non-positivity of the leading arm about its median holds (a problem) or is not contradicted (rewards,
+       confidence 0.99): AdaKL-UCB.
+    5. Else rewards are right-skewed, and the assumption of the policies that adapt by themselves fails: ForceMoM,
+       which assumes nothing; or a cap on the reward.
+
+    The leading arm is that with the greatest median of means; of a problem it is the best arm.
+
+    Parameters
+    ----------
+    rewards_or_problem
+        The recorded rewards of an arm, a mapping from arm to rewards, or a `Problem`. Rewards are maximised: give
+        costs a minus sign.
+    eps, u
+        What is known for certain: E|X|^(1+eps) <= u for every arm. Both or none.
+    bounds
+        What is known for certain: every reward lies in this interval.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> latency = -rb.laws.LogNormal(mu=3.0, sigma=1.0).sample(5000, seed=0)
+    >>> rb.recommend(latency).case
+    'left-skewed or symmetric'
+    >>> rb.recommend({"eu": latency, "us": latency - 5}).arm
+    'eu'
+    >>> rb.recommend(-latency).case
+    'right-skewed'
+    >>> rb.recommend([0, 1, 1, 0, 1], bounds=(0, 1)).policy
+    UCBV(range=1.0, zeta=1.2, c=1.0)
+    >>> rb.recommend(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)).case
+    'left-skewed or symmetric'
+    """
+    known = _checked_moments(eps, u)
+    interval = _checked_bounds(bounds)
+    if isinstance(rewards_or_problem, Problem):
+        return _for_problem(rewards_or_problem, known, interval)
+    samples = _samples(rewards_or_problem)
+    if interval is not None:
+        for arm, values in samples.items():
+            outside = np.flatnonzero((values < interval[0]) | (values > interval[1]))
+            if len(outside):
+                raise InvalidInput(
+                    f"bounds = {bounds!r}, but the rewards{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}: "
+                    "widen the bounds, or leave them out"
+                )
+    return advise(samples, leading(samples), known, interval)
+
+
+# --- input ----------------------------------------------------------------------------------------------------------
+
+
+def _checked_moments(eps: Any, u: Any) -> tuple[float, float] | None:
+    if (eps is None) != (u is None):
+        raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both, since E|X|^(1+eps) <= u needs both, or none")
+    if eps is None:
+        return None
+    eps, u = (value.item() if isinstance(value, np.generic) else value for value in (eps, u))
+    check_eps("recommend", eps)
+    check_number("recommend", "u", u, above=0.0)
+    return float(eps), float(u)
+
+
+def _checked_bounds(bounds: Any) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(value) for value in bounds)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"bounds = {bounds!r} must be two numbers, such as (0, 1)") from None
+    if not math.isfinite(high - low) or not low < high:
+        raise InvalidInput(f"bounds = {bounds!r} must be two finite numbers, the smaller one first")
+    return low, high
+
+
+def _samples(given: Any) -> dict[Any, Floats]:
+    if isinstance(given, Mapping):
+        if not given:
+            raise InvalidInput("rewards is an empty mapping: there must be at least one arm")
+        return {arm: sample(values, f"the rewards of {arm!r}") for arm, values in given.items()}
+    if isinstance(given, Law):
+        raise InvalidInput(f"{given!r} is one law: pass a Problem with all arms, or a sample of it")
+    return {None: sample(given, "rewards")}
+
+
+def leading(samples: Mapping[Any, Floats]) -> Any:
+    """The arm with the greatest median of means; the first of several."""
+    if len(samples) == 1:
+        return next(iter(samples))
+    from robandit.estimators import median_of_means
+
+    return max(samples, key=lambda arm: median_of_means(samples[arm], delta=0.05).value)
+
+
+def _of(arm: Any) -> str:
+    return "" if arm is None else f" of {arm!r}"
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------
+
+
+def advise(
+    samples: Mapping[Any, Floats],
+    lead: Any,
+    known: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Recommendation:
+    """The advice for checked rewards; arms may have none. The named arm leads."""
+    asides: list[str] = []
+    if known is not None:
+        return _with_known(known, _seen_moments(samples, *known), lead)
+    if bounds is not None:
+        spread = max((float(np.std(values)) for values in samples.values() if len(values)), default=0.0)
+        found = _with_bounds(bounds, spread, lead, asides)
+        if found is not None:
+            return found
+    values = samples[lead]
+    verdict = judge(values, "median", ALPHA)
+    if verdict.verdict == "too few values":
+        asides.append(
+            f"There are only {len(values)} rewards{_of(lead)}: too few to tell which way they are skewed. AdaKL-UCB is "
+            "right unless they are right-skewed (revenue, sales); look again when there are some hundreds."
+        )
+        return Recommendation(_adaptive(), tuple(asides), "few rewards", lead)
+    if verdict:
+        asides.append(
+            f"The rewards{_of(lead)} are left-skewed or symmetric, as far as {len(values)} of them can tell: truncated "
+            f"non-positivity is {_tell(verdict)}."
+        )
+        asides.append(
+            f"Their left tail: {_tail(values, 'left')}. AdaKL-UCB need not be told the index, nor any moment."
+        )
+        return Recommendation(_adaptive(), tuple(asides), "left-skewed or symmetric", lead)
+    cap = float(np.quantile(values, 0.99))
+    asides.append(
+        f"The rewards{_of(lead)} are right-skewed: truncated non-positivity, which AdaKL-UCB assumes, is "
+        f"{_tell(verdict)}. Such policies trim the largest rewards and may never find out that these make the arm the best."
+    )
+    asides.append(f"Their right tail: {_tail(values, 'right')}.")
+    asides.append(_WHY_FORCED)
+    asides.append(
+        f"Or cap the reward, if less of it would do: min(reward, {cap:.4g}) changes 1 % of them; then pass bounds, and "
+        "plain methods suffice. Or find eps and u with E|X|^(1+eps) <= u, and pass them."
+    )
+    if len(np.unique(values)) <= 2:
+        asides.append("They take only two values: if that is all they can be, say so with bounds=(low, high).")
+    return Recommendation(_assumption_free(), tuple(asides), "right-skewed", lead)
+
+
+def _for_problem(
+    problem: Problem, known: tuple[float, float] | None, bounds: tuple[float, float] | None
+) -> Recommendation:
+    name = problem.names[problem.best_arm]
+    asides: list[str] = []
+    if known is not None:
+        eps, u = known
+        least = problem.u(eps)
+        if least > u:
+            raise InvalidInput(f"u = {u:g} is too small: this problem has a moment E|X|^{1 + eps:g} of {least:g}")
+        return _with_known(known, f"The largest moment of this problem is {least:.4g}.", name)
+    support = (min(law.support[0] for law in problem.laws), max(law.support[1] for law in problem.laws))
+    if bounds is not None and not (bounds[0] <= support[0] and support[1] <= bounds[1]):
+        raise InvalidInput(f"bounds = {bounds!r}, but the laws of this problem reach from {support[0]} to {support[1]}")
+    interval = bounds if bounds is not None else support
+    if math.isfinite(interval[1] - interval[0]) and interval[0] < interval[1]:
+        spread = max(math.sqrt(law.variance) for law in problem.laws)
+        found = _with_bounds(interval, spread, name, asides)
+        if found is not None:
+            return found
+    verdicts = [(i, law_median(problem.laws[i])) for i in problem.best_arms]
+    checked = [(i, m, problem.laws[i].truncated_nonpositivity(about=m)) for i, m in verdicts]
+    arm, median, verdict = next((row for row in checked if row[2]), checked[0])  # one best arm suffices
+    name, law = problem.names[arm], problem.laws[arm]
+    if verdict:
+        asides.append(
+            f"Truncated non-positivity of the best arm ({name!r}) about its median {median:.4g} holds: {verdict.reason}."
+        )
+        asides.append(f"The problem's tail index is {problem.tail_index:.4g}; AdaKL-UCB need not be told it.")
+        return Recommendation(_adaptive(), tuple(asides), "left-skewed or symmetric", name)
+    asides.append(
+        f"The best arm ({name!r}) is right-skewed: truncated non-positivity about its median {median:.4g}, which AdaKL-UCB "
+        f"assumes, fails: {verdict.reason}."
+    )
+    asides.append(f"Its right tail has the index {law.right_tail:.4g}.")
+    asides.append(_WHY_FORCED)
+    asides.append("Or cap the rewards and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.")
+    return Recommendation(_assumption_free(), tuple(asides), "right-skewed", name)
+
+
+_WHY_FORCED = (
+    "ForceMoM assumes nothing and must be told nothing; it explores on a schedule, so its regret grows as a power of the horizon, "
+    "T^(2/3), on every problem."
+)
+
+
+def _adaptive() -> Policy:
+    return _first("AdaKLUCB") or policies.AdaRUCB(bonus="tight")
+
+
+def _assumption_free() -> Policy:
+    return _first("ForceMoM") or policies.RUCBMoM()
+
+
+def _first(name: str) -> Policy | None:
+    kind = getattr(policies, name, None)
+    return None if kind is None else kind()
+
+
+def _with_known(known: tuple[float, float], seen: str, lead: Any) -> Recommendation:
+    eps, u = known
+    reasons = [
+        f"E|X|^{1 + eps:g} <= {u:g} is known. KLinf-UCB then has the least regret that is possible as T grows, constants included "
+        "(Agrawal, Juneja, Koolen 2021); it keeps all rewards.",
+        seen,
+        "RobustUCB needs no more memory than AdaR-UCB and knows the same, but its widths are many times larger.",
+    ]
+    return Recommendation(KLinfUCB(eps=eps, u=u), tuple(reasons), "known moments", lead)
+
+
+def _seen_moments(samples: Mapping[Any, Floats], eps: float, u: float) -> str:
+    moments = {arm: _moment(values, 1.0 + eps) for arm, values in samples.items() if len(values)}
+    arm = max(moments, key=lambda a: moments[a])
+    text = f"The largest sample moment of order {1 + eps:g} is {moments[arm]:.4g}{_of(arm)}"
+    if moments[arm] <= u:
+        return text + ", within u."
+    return (
+        text
+        + ": ABOVE u. One huge value may do that, but look again at u: KLinf-UCB has no guarantee if it is too small."
+    )
+
+
+def _moment(values: Floats, order: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.mean(np.abs(values) ** order))
+
+
+def _with_bounds(bounds: tuple[float, float], spread: float, lead: Any, asides: list[str]) -> Recommendation | None:
+    length = bounds[1] - bounds[0]
+    where = f"[{bounds[0]:g}, {bounds[1]:g}]"
+    if length > WIDE * spread > 0.0:
+        asides.append(
+            f"Rewards lie in {where}, but that is {length / spread:.0f} standard deviations of the most variable arm: "
+            "too wide to help, so the bounds are left aside (cap the rewards more tightly if you can)."
+        )
+        return None
+    reasons = (
+        f"Rewards are bounded, in {where}: there is no heavy tail, and plain methods suffice.",
+        f"UCB-V uses the variance, too: the most variable arm has a standard deviation of {spread:.4g}, against a range "
+        f"of {length:g}. UCB1(scale={length:g}) is simpler, and as good only if rewards sit at both ends.",
+    )
+    return Recommendation(UCBV(range=length), reasons, "bounded", lead)
+
+
+# --- words and numbers ----------------------------------------------------------------------------------------------
+
+
+def _tell(verdict: Any) -> str:
+    point = f"about the median (at most {verdict.about:.4g})"
+    if verdict.verdict == "contradicted":
+        which = (
+            "the values"
+            if verdict.worst == 0.0
+            else f"the {verdict.count} values farther than {verdict.worst:.4g} from it"
+        )
+        return f"contradicted {point}: {which} add up to more than 0, z = {verdict.statistic:.3g} against {verdict.limit:.3g}"
+    if math.isnan(verdict.statistic):
+        return f"not contradicted {point}"
+    return f"not contradicted {point}, z = {verdict.statistic:.3g} against {verdict.limit:.3g}"
+
+
+def _tail(values: Floats, side: Literal["left", "right"]) -> str:
+    found: TailIndex = tail_index(values, side, "moment", about="median")
+    if math.isnan(found.index) or found.light:
+        return str(found)
+    text = f"index {found}"
+    return text + (", so the variance may be infinite" if found.low <= 2.0 else "")
+
+
+def law_median(law: Law) -> float:
+    """The smallest x with P(X <= x) >= 1/2; a law's centre of symmetry, if it has one."""
+    if law.symmetric_about is not None:
+        return law.symmetric_about
+    low, high = law.support
+    if not math.isfinite(low):
+        low = -1.0 if not math.isfinite(high) else min(-1.0, 2.0 * high - 1.0)
+        while float(law.cdf(low)) >= 0.5:
+            low *= 2.0
+    if float(law.cdf(low)) >= 0.5:
+        return low
+    if not math.isfinite(high):
+        high = max(1.0, low + 1.0)
+        while float(law.cdf(high)) < 0.5:
+            high *= 2.0
+    while low < (middle := 0.5 * low + 0.5 * high) < high:
+        low, high = (low, middle) if float(law.cdf(middle)) >= 0.5 else (middle, high)
+    return high

@@ -1,0 +1,153 @@
+"""What a live bandit keeps of its rewards, so that it can say later what they were like.
+
+Per arm: how many rewards there were, how many of them were 0, and a uniform random sample of at most ``SIZE``. The
+newest up to ``CHUNK`` rewards wait in a plain list and are folded in together, since one call per reward would cost
+as much as learning from it.
+
+The sample is Vitter's algorithm R with a hash in place of a generator: the n-th reward of an arm takes the place
+hash(n, arm) mod n, if there is such a place. It depends on the arm's rewards and their order alone: not on when they
+were folded in, saved or loaded; and the policy's random numbers are not touched.
+
+The alarm. Each time that a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, its
+sample is tested (`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms
+j (j + 1)); the sum over all tests of all arms is ``RISK``. In each of them the number of rewards is fixed in advance,
+so that it does not matter that the policy chose when to pull: the probability that a bandit ever warns, although the
+assumption is right for every arm, is at most ``RISK`` (for the laws for which the test is exact).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from robandit.diagnostics.assumption import Nonpositivity, judge
+from robandit.kernel.types import Floats, UInts
+from robandit.policies.facts import CENTRED, NONPOSITIVE
+
+__all__ = ["CHUNK", "POINTS", "Record", "Saved", "untouched"]
+
+SIZE = 2048
+CHUNK = 256
+FIRST = 256
+RISK = 1e-3
+POINTS: dict[str, Any] = {NONPOSITIVE: 0.0, CENTRED: "median"}
+"""The assumptions that rewards can contradict, and the point that they are about."""
+
+
+class Saved(msgspec.Struct):
+    """A record in a file."""
+
+    rewards: list[int]
+    zeros: list[int]
+    samples: list[bytes]
+    fresh: list[bytes]
+    warned: bool
+
+
+class Record:
+    """The rewards of a live bandit, in bounded memory: at most 2,048 numbers and 256 objects per arm."""
+
+    __slots__ = ("fresh", "rewards", "samples", "warned", "zeros")
+
+    def __init__(self, arms: int) -> None:
+        """Nothing has been seen."""
+        self.rewards = [0] * arms
+        self.zeros = [0] * arms
+        self.samples: list[Floats] = [np.empty(0)] * arms
+        self.fresh: list[list[float]] = [[] for _ in range(arms)]
+        """Rewards that are not folded in yet; whoever appends the `CHUNK`-th folds them."""
+        self.warned = False
+
+    def fold(self, arm: int) -> None:
+        """Move the arm's fresh rewards into its sample and counts."""
+        values = np.array(self.fresh[arm], dtype=np.float64)
+        self.fresh[arm].clear()
+        before = self.rewards[arm]
+        room = max(min(SIZE - before, len(values)), 0)
+        held, rest = self.samples[arm], values[room:]
+        if room:
+            held = np.concatenate([held, values[:room]])
+        if len(rest):
+            number = np.arange(before + room + 1, before + len(values) + 1, dtype=np.uint64)
+            place = _hashed(number, arm) % number
+            kept = place < SIZE
+            for where, value in zip(place[kept].tolist(), rest[kept].tolist(), strict=True):
+                held[where] = value
+        self.samples[arm] = held
+        self.rewards[arm] = before + len(values)
+        self.zeros[arm] += int(np.count_nonzero(values == 0.0))
+
+    def settled(self) -> Record:
+        """A copy with everything folded in."""
+        copy = Record(len(self.rewards))
+        copy.rewards, copy.zeros = list(self.rewards), list(self.zeros)
+        copy.samples = [held.copy() for held in self.samples]
+        copy.fresh = [list(values) for values in self.fresh]
+        copy.warned = self.warned
+        for arm, values in enumerate(copy.fresh):
+            if values:
+                copy.fold(arm)
+        return copy
+
+    def alarm(self, arm: int, leading: int, assumption: str) -> Nonpositivity | None:
+        """After a fold: the contradiction to warn of, if it is time to look, and there is one. At most one in a bandit's life."""
+        times, rest = divmod(self.rewards[arm], FIRST)
+        due = rest == 0 and times > 0 and times & (times - 1) == 0  # a power of 2
+        if self.warned or not due or arm != leading or assumption not in POINTS:
+            return None
+        look = times.bit_length()
+        found = judge(self.samples[arm], POINTS[assumption], RISK / (len(self.rewards) * look * (look + 1)))
+        if found:
+            return None
+        self.warned = True
+        return found
+
+    def save(self) -> Saved:
+        """The record as plain data; nothing changes."""
+        return Saved(
+            rewards=self.rewards,
+            zeros=self.zeros,
+            samples=[_bytes(held) for held in self.samples],
+            fresh=[_bytes(values) for values in self.fresh],
+            warned=self.warned,
+        )
+
+    @classmethod
+    def load(cls, saved: Saved | None, arms: int) -> Record | None:
+        """What `save` wrote (None, of an older file: an empty record), or None if it does not fit together."""
+        record = cls(arms)
+        if saved is None:
+            return record
+        if any(len(part) != arms for part in (saved.rewards, saved.zeros, saved.samples, saved.fresh)):
+            return None
+        for i in range(arms):
+            sizes = (len(saved.samples[i]), len(saved.fresh[i]))
+            if sizes[0] != 8 * min(saved.rewards[i], SIZE) or sizes[1] % 8 or sizes[1] >= 8 * CHUNK:
+                return None
+            if not 0 <= saved.zeros[i] <= saved.rewards[i]:
+                return None
+            record.samples[i] = np.frombuffer(saved.samples[i], dtype="<f8").astype(np.float64)
+            record.fresh[i] = np.frombuffer(saved.fresh[i], dtype="<f8").tolist()
+        record.rewards, record.zeros, record.warned = saved.rewards, saved.zeros, saved.warned
+        return record
+
+
+def untouched(record: Record) -> bool:
+    """Whether it has seen nothing."""
+    return not any(record.rewards) and not any(record.fresh)
+
+
+def _bytes(values: Sequence[float] | Floats) -> bytes:
+    return np.asarray(values, dtype="<f8").tobytes()
+
+
+def _hashed(number: UInts, arm: int) -> UInts:
+    """SplitMix64's finaliser: 64 well mixed bits for each (number, arm)."""
+    with np.errstate(over="ignore"):
+        z = number * np.uint64(0x9E3779B97F4A7C15) + np.uint64(arm + 1) * np.uint64(0xD1B54A32D192ED03)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
