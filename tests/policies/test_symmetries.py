@@ -47,6 +47,7 @@ FREE = {
     "ucb_v_observed": rb.UCBV(),
     "greedy": rb.EpsilonGreedy(),
     "uniform": rb.Uniform(),
+    "force_mom": rb.ForceMoM(),
 }
 FIXED = {"opt": rb.OptTINF(), "ada": rb.AdaTINF(), "ada2": rb.Ada2TINF()} | {policy.label: policy for policy in RUCB}
 ALL = {name: policy for name, (policy, _) in TOLD.items()} | FREE | FIXED
@@ -102,7 +103,7 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["greedy", "uniform"]
+INVARIANT += ["greedy", "uniform", "force_mom"]
 
 
 @pytest.mark.parametrize("name", INVARIANT)
@@ -129,7 +130,7 @@ ORDER_FREE = [
     "normal",
 ]
 ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
-ORDERED = ["truncated", "median_of_means", rb.RUCBMoM.label]
+ORDERED = ["truncated", "median_of_means", rb.RUCBMoM.label, "force_mom"]
 
 
 def described(policy, rewards):

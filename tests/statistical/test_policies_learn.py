@@ -31,6 +31,7 @@ PROTOTYPE = {
     rb.MRUCB(c=1.0, c_est=1.0): 77,
     rb.MRAPE(c=0.5): 74,
     rb.RUCBTEA(): 8596,
+    rb.ForceMoM(): 531,
     rb.AdaRUCB(): 6475,
     rb.AdaRUCB(bonus="tight"): 3216,
 }

@@ -13,6 +13,7 @@ from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
 from robandit.policies.catoni_lepski_ucb import CatoniLepskiUCB
 from robandit.policies.epsilon_greedy import EpsilonGreedy
+from robandit.policies.force_mom import ForceMoM
 from robandit.policies.htinf import HTINF
 from robandit.policies.klinf_ucb import KLinfUCB
 from robandit.policies.kurtosis_ucb import KurtosisUCB
@@ -44,6 +45,7 @@ __all__ = [
     "AdaTINF",
     "CatoniLepskiUCB",
     "EpsilonGreedy",
+    "ForceMoM",
     "KLinfUCB",
     "KurtosisUCB",
     "NormalUCB",
