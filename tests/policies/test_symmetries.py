@@ -49,7 +49,8 @@ FREE = {
     "uniform": rb.Uniform(),
     "force_mom": rb.ForceMoM(),
 }
-FIXED = {"opt": rb.OptTINF(), "ada": rb.AdaTINF(), "ada2": rb.Ada2TINF()} | {policy.label: policy for policy in RUCB}
+FIXED = {"opt": rb.OptTINF(), "ada": rb.AdaTINF(), "ada2": rb.Ada2TINF(), "uniinf": rb.UniINF()}
+FIXED |= {policy.label: policy for policy in RUCB}
 ALL = {name: policy for name, (policy, _) in TOLD.items()} | FREE | FIXED
 
 

@@ -27,6 +27,7 @@ PROTOTYPE = {
     rb.HTINF(): 401,
     rb.OptTINF(): 961,
     rb.AdaTINF(): 636,
+    rb.UniINF(): 1092,
     rb.APE2(perturbation="gev"): 141,
     rb.MRUCB(c=1.0, c_est=1.0): 77,
     rb.MRAPE(c=0.5): 74,

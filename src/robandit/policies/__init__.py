@@ -30,6 +30,7 @@ from robandit.policies.robust_ucb import RobustUCB
 from robandit.policies.ucb1 import UCB1
 from robandit.policies.ucb_v import UCBV
 from robandit.policies.uniform import Uniform
+from robandit.policies.uniinf import UniINF
 
 __all__ = [
     "APE2",
@@ -56,6 +57,7 @@ __all__ = [
     "RUCBMoM",
     "RobustMOSS",
     "RobustUCB",
+    "UniINF",
     "Uniform",
 ]
 

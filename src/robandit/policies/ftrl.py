@@ -1,11 +1,12 @@
-"""Follow the regularised leader with Tsallis entropy: what HTINF, OptTINF, AdaTINF and Ada2TINF share.
+"""Follow the regularised leader: what HTINF, OptTINF, AdaTINF, Ada2TINF and uniINF share.
 
-With losses L, the weights minimise ``eta <L, x> - alpha sum x_i^(1/alpha)`` over the simplex, alpha in (1, 2]:
+With losses L and Tsallis entropy, the weights minimise ``eta <L, x> - alpha sum x_i^(1/alpha)`` over the simplex, alpha in (1, 2]:
 
     x_i = (1 + m + eta (L_i - min L))^(-q),  q = alpha / (alpha - 1),
 
 with the one m >= 0 that makes them sum to 1; it is at most K^(1/q) - 1. m itself is the unknown, and weights are powers by log1p,
-so that nothing is lost when alpha is near 1, where m is of the size of 1/q.
+so that nothing is lost when alpha is near 1, where m is of the size of 1/q. With the log-barrier, uniINF's, they minimise
+``eta <L, x> - sum log x_i``, and the same formula has q = 1.
 
 The root: Newton's method on the generalised mean ``(sum x_i)^(-1/q)``, which is concave in m, so that every step ends at or left of
 the root and the next ones climb to it; it is straight when one arm has all the weight, so few steps are enough from anywhere. Close
@@ -41,6 +42,7 @@ __all__ = [
     "look",
     "new_state",
     "solve",
+    "solve_barrier",
     "solve_square",
     "tsallis_weights",
 ]
@@ -142,10 +144,20 @@ def solve_square(losses: Floats, weights: Floats, low: float, eta: float, q: flo
     return root_from(square, losses, weights, low, eta, q, start)
 
 
+def solve_barrier(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+    """The same where q is 1."""
+    return root_from(reciprocal, losses, weights, low, eta, q, start)
+
+
 def square(z: float, q: float) -> float:
     """(1 + z)^-2."""
     inverse = 1.0 / (1.0 + z)
     return inverse * inverse
+
+
+def reciprocal(z: float, q: float) -> float:
+    """(1 + z)^-1."""
+    return 1.0 / (1.0 + z)
 
 
 def power(z: float, q: float) -> float:
@@ -170,7 +182,7 @@ def root_from(
     moved = math.inf  # q times the last step, and the next one
     move = 0.0
     for _ in range(PASSES):
-        near = abs(moved) <= SHORT and q != 2.0
+        near = abs(moved) <= SHORT and q > 2.0
         total = 0.0
         slope = 0.0
         bend = 0.0
