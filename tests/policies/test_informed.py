@@ -89,7 +89,14 @@ BOUND = [policy for policy in NEEDY if "horizon" in policy.facts.knows]
 
 
 def test_some_policies_need_a_horizon():
-    assert {type(policy).__name__ for policy in BOUND} == {"RobustMOSS", "MRUCB", "MRAPE", "AdaTINF"}
+    assert {type(policy).__name__ for policy in BOUND} == {
+        "RobustMOSS",
+        "MRUCB",
+        "MRAPE",
+        "AdaTINF",
+        "UniINF",
+        "ClippedSGDUCB",
+    }
     for policy in rb.policies.all_policies():
         assert policy.facts.anytime == ("horizon" not in policy.facts.knows), policy
 

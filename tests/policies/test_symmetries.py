@@ -39,6 +39,7 @@ TOLD = {
     "htinf": (rb.HTINF(eps=0.5, u=8.0), {"u": 1.5}),
     "ucb1": (rb.UCB1(), {"scale": 1.0}),
     "ucb_v": (rb.UCBV(range=2.0), {"range": 1.0}),
+    "clipped_sgd": (rb.ClippedSGDUCB(range=4.0), {"range": 1.0, "coeff": 1.0, "smoothing": 1.0}),
 }
 FREE = {
     "adar": rb.AdaRUCB(bonus=0.5, c=1.0, guard=1.0),
@@ -104,7 +105,7 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["greedy", "uniform", "force_mom"]
+INVARIANT += ["greedy", "uniform", "force_mom", "clipped_sgd"]
 
 
 @pytest.mark.parametrize("name", INVARIANT)
@@ -131,7 +132,7 @@ ORDER_FREE = [
     "normal",
 ]
 ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
-ORDERED = ["truncated", "median_of_means", rb.RUCBMoM.label, "force_mom"]
+ORDERED = ["truncated", "median_of_means", rb.RUCBMoM.label, "force_mom", "clipped_sgd"]
 
 
 def described(policy, rewards):

@@ -12,6 +12,7 @@ from robandit.policies.adar_ucb import AdaRUCB
 from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
 from robandit.policies.catoni_lepski_ucb import CatoniLepskiUCB
+from robandit.policies.clipped_sgd_ucb import ClippedSGDUCB
 from robandit.policies.epsilon_greedy import EpsilonGreedy
 from robandit.policies.force_mom import ForceMoM
 from robandit.policies.htinf import HTINF
@@ -45,6 +46,7 @@ __all__ = [
     "AdaRUCB",
     "AdaTINF",
     "CatoniLepskiUCB",
+    "ClippedSGDUCB",
     "EpsilonGreedy",
     "ForceMoM",
     "KLinfUCB",
