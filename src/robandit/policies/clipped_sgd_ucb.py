@@ -70,8 +70,8 @@ class ClippedSGDUCB(Policy):
     range
         A bound on the size of all means. No step is longer than ``range`` times the step size.
     coeff
-        The index is ``estimate + coeff sqrt(log t / n)``. The authors tune it; 0.1 and 0.2 are in their experiments. With so small a
-        width a run may stay with a worse arm to its end: look at the worst replications, not only at the mean.
+        The index is ``estimate + coeff sqrt(log t / n)``. The authors tune it; 0.1 and 0.2 are in their experiments. With so small
+        a width a run may stay with a worse arm to its end: look at the worst replications, not only at the mean.
     init_steps
         An arm's first estimate is the median of that many rewards: the authors advise 3 for heavy tails, and 1 for light ones. 0:
         it is ``range``, and the first steps lead down from there.
