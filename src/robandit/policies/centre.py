@@ -1,0 +1,47 @@
+"""A centre for rewards, from few of them and once and for all: the median of an arm's first rewards.
+
+Policies that trim towards zero are not the same if a constant is added to all rewards. Trimming towards a centre of each arm makes
+them so. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of the stream that sets it, and then stays. So only
+the first rewards are kept as they came, and structures are made anew a few times in an arm's life.
+"""
+
+from __future__ import annotations
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats
+
+__all__ = ["FIRST", "due", "median_in_place"]
+
+FIRST = 128
+"""A power of two: the most rewards that a centre is made from."""
+
+
+def due(count: int) -> bool:
+    """Is the centre made anew now that ``count`` rewards have arrived? At 1, 2, 4, ..., FIRST.
+
+    >>> [count for count in range(1000) if due(count)]
+    [1, 2, 4, 8, 16, 32, 64, 128]
+    """
+    return 0 < count <= FIRST and count & (count - 1) == 0
+
+
+@out_of_line
+def median_in_place(row: Floats, count: int) -> float:
+    """The median of ``row[:count]`` (the mean of the two middle values of an even number), which is sorted on the way.
+
+    >>> import numpy as np
+    >>> row = np.array([7.0, 1.0, 3.0, 2.0, 0.0])
+    >>> median_in_place(row, 4), row.tolist()
+    (2.5, [1.0, 2.0, 3.0, 7.0, 0.0])
+    """
+    for j in range(1, count):
+        value = row[j]
+        place = j
+        while place > 0 and row[place - 1] > value:
+            row[place] = row[place - 1]
+            place -= 1
+        row[place] = value
+    middle = count // 2
+    if count % 2 == 1:
+        return float(row[middle])
+    return 0.5 * float(row[middle - 1] + row[middle])
