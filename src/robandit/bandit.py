@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from robandit.diagnostics.diagnosis import Diagnosis, advised, diagnosed, leading_arm
+from robandit.diagnostics.diagnosis import Diagnosis, advised, diagnosed
 from robandit.diagnostics.record import CHUNK, Record, Saved
 from robandit.errors import (
     AssumptionWarning,
@@ -221,7 +221,10 @@ class Bandit:
         It need not be the arm that `select` named, except for policies that weight rewards by the probability of the
         choice.
         """
-        i = self._position(arm)
+        try:
+            i = self._index[arm]
+        except (KeyError, TypeError):
+            i = self._position(arm)  # says what is wrong; one call less pays for keeping the reward on record
         value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else _checked_reward(reward)
         if self._policy.weighted and i != self._pick:
             raise DecisionError(
@@ -269,7 +272,7 @@ class Bandit:
     def _fold(self, i: int) -> str:
         """Put an arm's new rewards on record; what to warn of, or nothing."""
         self._record.fold(i)
-        found = self._record.alarm(i, leading_arm(self._received), self._policy.facts.assumption)
+        found = self._record.alarm(i, self._received, self._policy.facts.assumption)
         return advised(self._policy, self._arms, i, found, self._record) if found is not None else ""
 
     # --- late rewards -----------------------------------------------------------------------------------------------

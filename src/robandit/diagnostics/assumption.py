@@ -73,16 +73,28 @@ class Nonpositivity:
 
     def __str__(self) -> str:
         """The verdict in words."""
-        point = f"about {self.about:.4g}" if self.centre == "given" else f"about the median (at most {self.about:.4g})"
         if self.verdict == "too few values":
-            return f"{point}: too few values ({self.n}) to say"
+            return f"{self.point}: too few values ({self.n}) to say"
+        said = self.verdict.upper() if self.verdict == "contradicted" else self.verdict
+        return f"{self.point}: {said} ({self.evidence})"
+
+    @property
+    def point(self) -> str:
+        """Where, in words."""
+        if self.centre == "given":
+            return f"about {self.about:.4g}"
+        return "about the median" + ("" if math.isnan(self.about) else f" (at most {self.about:.4g})")
+
+    @property
+    def evidence(self) -> str:
+        """What the verdict rests on, in words."""
         if math.isnan(self.statistic):
-            return f"{point}: not contradicted; no value lies elsewhere"
+            return "no value lies elsewhere"
         seen = f"z = {self.statistic:.3g} against {self.limit:.3g}"
-        if self.verdict == "contradicted":
-            where = "all values" if self.worst == 0.0 else f"the {self.count} values farther than {self.worst:.4g}"
-            return f"{point}: CONTRADICTED, {where} add up to more than 0 ({seen}, confidence {self.confidence:g})"
-        return f"{point}: not contradicted ({seen})"
+        if self.verdict != "contradicted":
+            return seen
+        those = "values" if self.worst == 0.0 else f"the {self.count} values farther than {self.worst:.4g} from it"
+        return f"{those} add up to more than 0, {seen}"
 
 
 def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99) -> Nonpositivity:

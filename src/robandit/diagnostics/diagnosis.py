@@ -11,11 +11,12 @@ import numpy as np
 
 from robandit.diagnostics.assumption import Nonpositivity, judge
 from robandit.diagnostics.recommend import ALPHA, Recommendation, advise
-from robandit.diagnostics.record import POINTS, Record
+from robandit.diagnostics.record import POINTS, Record, leading_arm
 from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 
-__all__ = ["ArmDiagnosis", "Diagnosis", "advised", "diagnosed", "leading_arm"]
+__all__ = ["ArmDiagnosis", "Diagnosis", "advised", "diagnosed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Diagnosis:
     assumption: str
     """What the policy's bound assumes; empty: nothing."""
     contradicted: bool | None
-    """Whether the leading arm contradicts it; None if rewards cannot: nothing is assumed, or something else."""
+    """Whether the leading arm contradicts it; None if its rewards cannot tell, or nothing is assumed that is tested here."""
     advice: Recommendation
 
     def __str__(self) -> str:
@@ -82,8 +83,10 @@ class Diagnosis:
         """Whether the policy's assumption is contradicted, as a sentence."""
         if not self.assumption:
             return "its bound assumes nothing that rewards could contradict"
-        if self.contradicted is None:
+        if self.assumption not in POINTS:
             return f"its bound assumes: {self.assumption}; that is not tested here"
+        if self.contradicted is None:
+            return f"its bound assumes {self.assumption}: too few rewards of the leading arm to say"
         if self.contradicted:
             return f"its bound assumes {self.assumption}: CONTRADICTED by the leading arm"
         return f"its bound assumes {self.assumption}: not contradicted by the leading arm"
@@ -111,11 +114,6 @@ def _short(tail: TailIndex | None) -> str:
     return "not heavy" if tail.light else str(tail)
 
 
-def leading_arm(received: Sequence[int]) -> int:
-    """The arm with the most rewards; the first of several."""
-    return max(range(len(received)), key=received.__getitem__)
-
-
 def diagnosed(policy: Policy, arms: Sequence[Any], received: Sequence[int], record: Record) -> Diagnosis:
     """A bandit's diagnosis from what it keeps."""
     seen = record.settled()
@@ -125,19 +123,23 @@ def diagnosed(policy: Policy, arms: Sequence[Any], received: Sequence[int], reco
     contradicted = None
     if assumption in POINTS:
         about = rows[lead].about_zero if POINTS[assumption] == 0.0 else rows[lead].about_median
-        contradicted = not about
+        contradicted = None if about.verdict == "too few values" else not about
     return Diagnosis(
         policy=policy,
         arms=rows,
         leading=rows[lead],
         assumption=assumption,
         contradicted=contradicted,
-        advice=advise(dict(zip(arms, seen.samples, strict=True)), arms[lead]),
+        advice=advise(_samples(arms, seen), arms[lead]),
     )
 
 
+def _samples(arms: Sequence[Any], seen: Record) -> dict[Any, Floats]:
+    return {arm: seen.sample(i) for i, arm in enumerate(arms)}
+
+
 def _row(arm: Any, pulls: int, seen: Record, i: int) -> ArmDiagnosis:
-    values = seen.samples[i]
+    values = seen.sample(i)
     some = len(values) > 0
     return ArmDiagnosis(
         arm=arm,
@@ -155,8 +157,8 @@ def _row(arm: Any, pulls: int, seen: Record, i: int) -> ArmDiagnosis:
 
 def advised(policy: Policy, arms: Sequence[Any], arm: int, found: Nonpositivity, record: Record) -> str:
     """What a live bandit warns of, once."""
-    advice = advise(dict(zip(arms, record.settled().samples, strict=True)), arms[arm])
+    advice = advise(_samples(arms, record.settled()), arms[arm])
     return (
-        f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arms[arm]!r} contradict that, "
-        f"{found}. Its bound does not hold here. {advice}\n(Said once; bandit.diagnose() has the details.)"
+        f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arms[arm]!r} contradict that "
+        f"{found.point}: {found.evidence}. Its bound does not hold here.\n{advice}\n(Said once; bandit.diagnose() has the details.)"
     )

@@ -180,7 +180,7 @@ def _index(shape: float) -> float:
 
 
 _Shape = tuple[float, float, float, str]  # the shape, its interval, and a note
-_TIED: _Shape = (math.nan, math.nan, math.nan, "the largest values are all equal: no tail can be seen in them")
+_TIED: _Shape = (-math.inf, -math.inf, -math.inf, "the largest values are equal: the tail ends there")
 
 
 def _hill(top: Floats, k: int, confidence: float) -> _Shape:
