@@ -159,8 +159,9 @@ def _upper_median(values: Floats, alpha: float) -> float:
 def _tested(
     values: Floats, about: float, level: float, alpha: float, centre: Literal["given", "median"], n: int
 ) -> Nonpositivity:
-    unit = max(float(np.max(np.abs(values), initial=0.0)), abs(about)) or 1.0
-    offset = values / unit - about / unit  # squares neither overflow nor vanish
+    # in units of a power of two, so that squares neither overflow nor vanish, and ties stay ties
+    power = math.frexp(max(float(np.max(np.abs(values), initial=0.0)), abs(about)))[1] if about == about else 0
+    offset = np.ldexp(values, -power) - math.ldexp(about, -power)
     offset = offset[offset != 0.0]
     counts = [len(offset) >> g for g in range(max(len(offset).bit_length(), 1)) if len(offset) >> g >= LEAST]
     limit = math.sqrt(2.0 * math.log(2.0 * max(len(counts), 1) / level))
@@ -176,8 +177,8 @@ def _tested(
         found = np.maximum(sums[ends - 1] / np.sqrt(squares[ends - 1]), heads)
         best = int(np.argmax(found))
         count, statistic = int(ends[best]), float(found[best])
-        worst = float(size[count] * unit) if count < len(size) else 0.0
-        mean = float(sums[count - 1] / len(values)) * unit
+        worst = math.ldexp(float(size[count]), power) if count < len(size) else 0.0
+        mean = math.ldexp(float(sums[count - 1]) / len(values), power)
     verdict: Literal["contradicted", "not contradicted", "too few values"] = "not contradicted"
     if math.isnan(about) or 2.0 * math.log(2.0) * len(values) < limit**2:  # all above the point would not be enough
         verdict = "too few values"

@@ -44,6 +44,8 @@ class TailIndex:
     low: float
     high: float
     """Infinity: a light tail is not excluded."""
+    shape: float
+    """1 / index where that is finite; 0 or below for a light tail."""
     k: int
     """How many of the largest values were used."""
     n: int
@@ -161,6 +163,7 @@ def _estimated(values: Floats, side: str, method: str, k: int | None, point: flo
         index=_index(shape),
         low=_index(high),
         high=_index(low),
+        shape=shape,
         k=used,
         n=n,
         side=side,
