@@ -23,7 +23,7 @@ class Live:
 
     def _entry(self, loop, hooks, *like):
         chosen = self.policy.hooks(*hooks)
-        key = (type(self), loop, type(self.policy), *chosen[:1], tuple(map(type, self.p)))
+        key = (type(self), loop, type(self.policy), type(self.s), *chosen[:1], tuple(map(type, self.p)))
         if key not in _entries:
             bound = partial(loop, *chosen)
             _entries[key] = self.make(bound, (self.p, self.s, *like))

@@ -43,6 +43,7 @@ TOLD = {
 }
 FREE = {
     "adar": rb.AdaRUCB(bonus=0.5, c=1.0, guard=1.0),
+    "adar_centred": rb.AdaRUCB(center="median", c=1.0, guard=3.0, delta_exp=1.0),
     "normal": rb.NormalUCB(),
     "lepski": rb.CatoniLepskiUCB(eps=0.9),
     "ucb_v_observed": rb.UCBV(),
@@ -105,7 +106,7 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["greedy", "uniform", "force_mom", "clipped_sgd"]
+INVARIANT += ["adar_centred", "greedy", "uniform", "force_mom", "clipped_sgd"]
 
 
 @pytest.mark.parametrize("name", INVARIANT)
@@ -132,7 +133,7 @@ ORDER_FREE = [
     "normal",
 ]
 ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
-ORDERED = ["truncated", "median_of_means", rb.RUCBMoM.label, "force_mom", "clipped_sgd"]
+ORDERED = ["adar_centred", "truncated", "median_of_means", rb.RUCBMoM.label, "force_mom", "clipped_sgd"]
 
 
 def described(policy, rewards):
