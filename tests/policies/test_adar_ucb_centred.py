@@ -142,20 +142,21 @@ def test_lost_pulls_are_those_of_the_plain_one():
     assert (plain.s.counts == centred.s.counts).all()
 
 
-def test_a_reward_that_becomes_the_centre_sends_its_arm_back_to_exploration():
+def test_a_new_centre_can_send_an_arm_back_to_exploration():
     """Fewer second rewards may differ from the new centre than from the old one."""
-    policy = AdaRUCB(center="median", c=1.0, delta_exp=1.0)
-    live, reference = Live(policy, 2), SlowCentred(2, c=1.0, delta_exp=1.0)
-    rewards = [[1.0, -1.0] * 4 + [2.0] * 9, np.linspace(-9.0, 9.0, 17)]
-    used = [0, 0]
-    for tau in range(1, 30):
-        arm, (wanted, _) = live.ask(), reference.choose(tau)
-        assert arm == wanted, tau
-        reward = rewards[arm][used[arm] % 17]
-        used[arm] += 1
-        live.tell(arm, reward)
-        live.tell(arm, reward)
-        reference.learn(arm, reward, reward)
+    run = Plain(AdaRUCB(center="median", c=1.0, delta_exp=1.0), 2)
+    for value in range(40):
+        for mark in (IN_X, IN_TOP):
+            run.late(1, 1e6 + value, mark)
+    for value in (1.0, 2.0, 3.0):
+        for mark in (IN_X, IN_TOP):
+            run.late(0, value, mark)
+    run.s.clock[module.ROUNDS] = 9  # log 10 is between 2 and 3
+    assert run.ask() == 1
+    assert run.s.counts[0, module.N_NONZERO] == 3  # from 1.5
+    run.late(0, 2.0, IN_TOP)
+    assert run.s.counts[0, module.N_NONZERO] == 2  # from 2
+    assert run.ask() == 0
 
 
 def dyadic(seed, n=1500):

@@ -156,8 +156,10 @@ class AdaRUCB(Policy):
         probability at least 1 - exp(-L) given the centre, under truncated non-positivity ABOUT THE CENTRE: true for
         left-skewed laws; for a symmetric law the estimated median lies below the true one half of the time, and with few rewards
         (``|X'|`` near c L) that costs validity (coverage about one half, measured; from ``|X'|`` of 3 c L on it is as stated,
-        measured, not proved). No regret theorem. Decisions become shift- and scale-equivariant. Second rewards that
-        equal the centre count as zeros do otherwise: an arm whose rewards are all the same is explored for ever.
+        measured, not proved). No regret theorem. Decisions become shift- and scale-equivariant. Arms that are closer than the
+        error of their centres need a larger ``guard``: of two Gaussian arms 0.1 standard deviations apart the best was left for
+        the other in 7 of 40 runs of 1e5 pulls, and in none with 1.5 times the guard. Second rewards that equal the centre count
+        as zeros do otherwise: an arm whose rewards are all the same is explored for ever.
 
     Guarantee
     ---------
