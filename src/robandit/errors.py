@@ -7,7 +7,7 @@
     │   ├── InvalidReward            NaN, infinite, not a number, or too large to square
     │   ├── MeanUndefined            a law without a finite mean was offered as an arm
     │   ├── NoThresholdError         a sample with too few non-zero values for a trimming threshold
-    │   └── NotApplicable            a policy must be told a number that does not exist on this problem
+    │   └── NotApplicable            a policy cannot be told what it must know here, or cannot play that long
     ├── UnknownArm (KeyError)        an arm that the bandit does not have
     ├── HorizonReached               a policy that was made for a number of pulls is asked for another
     ├── DecisionError                a decision that is unknown, or was already rewarded or expired
@@ -64,7 +64,7 @@ class NoThresholdError(InvalidInput):
 
 
 class NotApplicable(InvalidInput):
-    """A policy must be told a number, such as a moment, that is infinite or unknown on the problem at hand."""
+    """A policy must be told a number that is infinite or unknown on this problem, or is asked for more pulls than it can make."""
 
 
 class HorizonReached(RobanditError):

@@ -1,7 +1,7 @@
 """What scaling, shifting and reordering rewards does to each policy, and to which it must do something.
 
-KurtosisUCB, whose forced phase is longer than these runs, is in its own file. Decisions are compared over whole runs. Factors
-are powers of two, so that arithmetic without powers is exact.
+KurtosisUCB, whose forced phase is longer than these runs, is in its own file, and so are RMM-UCB and MARS, which are too slow for
+them. Decisions are compared over whole runs. Factors are powers of two, so that arithmetic without powers is exact.
 """
 
 import dataclasses

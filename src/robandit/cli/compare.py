@@ -19,8 +19,8 @@ def compare(
     """Compare all policies on a heavy-tailed problem: a table here, and a report in one HTML file.
 
     The problem: three arms with negated Pareto rewards of tail index 1.5 (infinite variance) and means -1, -1.5 and -2. Each policy
-    is told exactly what it must know (`informed_by`); those for which that does not exist here are left out, and named. UCB1 and
-    UCB-V, which assume bounded rewards, play as controls.
+    is told exactly what it must know (`informed_by`); those for which that does not exist here, or that cannot play so long, are
+    left out, and named. UCB1 and UCB-V, which assume bounded rewards, play as controls.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def compare(
         raise FileError(f"{out} cannot be written: it is a folder; name a file in it")
     problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
     learners = [each for each in all_policies() if each.uses_rewards]
-    policies, left_out = entitled(named(policy) if policy else [*learners, AdaRUCB(bonus="tight")], problem)
+    policies, left_out = entitled(named(policy) if policy else [*learners, AdaRUCB(bonus="tight")], problem, horizon)
     if not policies:
         raise NotApplicable("; ".join(left_out))
     result = simulate(policies, problem, horizon, replications, seed, threads=threads)

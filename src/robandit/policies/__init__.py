@@ -8,6 +8,7 @@ from typing import Any
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.ada2_tinf import Ada2TINF
 from robandit.policies.ada_tinf import AdaTINF
+from robandit.policies.adakl_ucb import AdaKLUCB
 from robandit.policies.adar_ucb import AdaRUCB
 from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
@@ -18,6 +19,7 @@ from robandit.policies.force_mom import ForceMoM
 from robandit.policies.htinf import HTINF
 from robandit.policies.klinf_ucb import KLinfUCB
 from robandit.policies.kurtosis_ucb import KurtosisUCB
+from robandit.policies.mars import MARS
 from robandit.policies.mr_ape import MRAPE
 from robandit.policies.mr_ucb import MRUCB
 from robandit.policies.normal_ucb import NormalUCB
@@ -26,6 +28,7 @@ from robandit.policies.oracle import Oracle
 from robandit.policies.r_ucb_lt import RUCBLT
 from robandit.policies.r_ucb_mom import RUCBMoM
 from robandit.policies.r_ucb_tea import RUCBTEA
+from robandit.policies.rmm_ucb import RMMUCB
 from robandit.policies.robust_moss import RobustMOSS
 from robandit.policies.robust_ucb import RobustUCB
 from robandit.policies.ucb1 import UCB1
@@ -36,13 +39,16 @@ from robandit.policies.uniinf import UniINF
 __all__ = [
     "APE2",
     "HTINF",
+    "MARS",
     "MRAPE",
     "MRUCB",
+    "RMMUCB",
     "RUCBLT",
     "RUCBTEA",
     "UCB1",
     "UCBV",
     "Ada2TINF",
+    "AdaKLUCB",
     "AdaRUCB",
     "AdaTINF",
     "CatoniLepskiUCB",
@@ -86,8 +92,8 @@ def named(names: Iterable[str]) -> list[Policy]:
     return chosen
 
 
-def entitled(policies: Iterable[Policy], problem: Any) -> tuple[list[Policy], list[str]]:
-    """Each policy told exactly what it must know, and for those that cannot be told why they are left out.
+def entitled(policies: Iterable[Policy], problem: Any, horizon: int | None = None) -> tuple[list[Policy], list[str]]:
+    """Each policy told exactly what it must know, and for those that cannot be told, or play that long, why they are left out.
 
     >>> from robandit.problems import negated_pareto
     >>> told, left_out = entitled([AdaRUCB(), KurtosisUCB()], negated_pareto(means=[-1.0, -2.0], tail=1.5))
@@ -98,7 +104,10 @@ def entitled(policies: Iterable[Policy], problem: Any) -> tuple[list[Policy], li
     left_out: list[str] = []
     for policy in policies:
         try:
-            told.append(policy.informed_by(problem))
+            informed = policy.informed_by(problem)
+            if horizon is not None:
+                informed.prepared(horizon)
+            told.append(informed)
         except NotApplicable as reason:
             left_out.append(f"{policy.name} is left out: {reason}")
     return told, left_out
