@@ -16,7 +16,7 @@ from robandit.simulate import Result, simulate
 from robandit.warm import precompile
 
 if TYPE_CHECKING:
-    from robandit import checks, estimators
+    from robandit import checks, estimators, suites
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -35,12 +35,13 @@ __all__ = [
     "problems",
     "recommend",
     "simulate",
+    "suites",
 ]
 __all__ += _policies
 
 
 def __getattr__(name: str) -> _Any:
     """Packages that a live bandit does not need are imported when they are first used."""
-    if name in ("checks", "estimators"):
+    if name in ("checks", "estimators", "suites"):
         return _import_module(f"robandit.{name}")
     raise AttributeError(f"module 'robandit' has no attribute {name!r}")

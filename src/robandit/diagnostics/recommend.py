@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robandit import policies
 from robandit.diagnostics.assumption import judge
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Law
-from robandit.policies import UCBV, ForceMoM, KLinfUCB, Policy
+from robandit.policies import UCBV, AdaKLUCB, ForceMoM, KLinfUCB, Policy
 from robandit.policies.base import check_eps, check_number
 from robandit.problems import Problem
 
@@ -180,7 +179,7 @@ def advise(
         found = _with_bounds(bounds, spread, lead, asides)
         if found is not None:
             return found
-    values, policy = samples[lead], _adaptive()
+    values, policy = samples[lead], AdaKLUCB()
     verdict = judge(values, "median", ALPHA)
     if verdict and len(values) < FEW:
         asides.append(
@@ -219,7 +218,7 @@ def _for_problem(
 ) -> Recommendation:
     name = problem.names[problem.best_arm]
     asides: list[str] = []
-    policy = _adaptive()
+    policy = AdaKLUCB()
     if known is not None:
         eps, u = known
         least = problem.u(eps)
@@ -259,10 +258,6 @@ _WHY_FORCED = (
     "ForceMoM assumes nothing and must be told nothing. It explores on a schedule, so its regret grows as T^(2/3) even on easy "
     "problems; its bound stands in a preprint that is not peer-reviewed."
 )
-
-
-def _adaptive() -> Policy:
-    return getattr(policies, "AdaKLUCB", policies.AdaRUCB)()  # placeholder until AdaKLUCB can be imported by name
 
 
 def _with_known(known: tuple[float, float], seen: str, lead: Any) -> Recommendation:

@@ -8,6 +8,7 @@ from typing import Any
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.ada2_tinf import Ada2TINF
 from robandit.policies.ada_tinf import AdaTINF
+from robandit.policies.adakl_ucb import AdaKLUCB
 from robandit.policies.adar_ucb import AdaRUCB
 from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
@@ -47,6 +48,7 @@ __all__ = [
     "UCB1",
     "UCBV",
     "Ada2TINF",
+    "AdaKLUCB",
     "AdaRUCB",
     "AdaTINF",
     "CatoniLepskiUCB",

@@ -1,0 +1,254 @@
+"""The likelihood bound of a growing sample, in O(1) time for each new value.
+
+For values z_1, ..., z_n the bound is ``U(C) = min over l >= floor of l - exp(-C + mean_j log(l - z_j))``: the largest mean of a
+law on (-inf, l] within Kullback-Leibler distance C of the sample, over all l from the floor on. The minimum is where ``D(l) =
+sum_j log(l - z_j) + n log(mean_j 1/(l - z_j))`` equals n C, or at the floor. D is n times log(AM/GM) of v = 1/(l - z), that is
+``min over a of sum_j (v_j/a - 1 - log(v_j/a))``: it can only grow with more values, and it falls as l grows (the bound is
+convex in l). So the minimiser for today's values and the largest n C to come is below every later one.
+
+**Values near zero are not kept.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
+(z/cut)^k; sixteen terms leave an error below 1e-9 of the bound's width.
+
+**Near the last minimiser l0 the sum is a polynomial.** With w = l0 - max z and a_j = w / (l0 - z_j) <= 1, ``sum log(l0 + e w -
+z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers; the
+minimiser follows by a Newton step. Within |e| <= 0.01 the terms left out are below 1e-15. When it leaves that range (after
+about two per cent more values), or when the largest value changes, the numbers are made anew from the values kept.
+
+All is in terms of z/l and of small differences: U is ``-l expm1(-C + mean log(1 - z/l))``, which loses no digits when n is large.
+"""
+
+from __future__ import annotations
+
+import math
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats
+
+__all__ = [
+    "AT",
+    "CURVE",
+    "GAP",
+    "RADIUS",
+    "READY",
+    "STEP",
+    "TERMS",
+    "add_near",
+    "add_value",
+    "add_zero",
+    "follow",
+    "minimiser",
+    "remake",
+    "value_at",
+]
+
+TERMS = 16  # powers of the values that are not kept
+POWERS = 6
+RADIUS = 0.01
+LEAST_RATIO = 3.99  # of l and the cut: a little below the 4 that holds by the choice of the cut
+CLOSE = 1e-4  # a Newton step this small leaves an error of its square, and the bound is flat there
+
+# Numbers of a curve.
+READY = 0  # whether the others are valid
+AT = 1  # l0
+GAP = 2  # w
+LOGS = 3  # sum log(1 - z/l0)
+SUMS = 4  # A_1 to A_6
+STEP = 10  # where the last minimiser was: l0 + STEP w
+CURVE = 11
+
+
+@out_of_line
+def add_value(curve: Floats, z: float) -> None:
+    """One more value, below the largest."""
+    below = curve[AT] - z
+    if below < curve[GAP]:
+        curve[READY] = 0.0
+    else:
+        curve[LOGS] += math.log1p(-z / curve[AT])
+        add_powers(curve, curve[GAP] / below)
+
+
+@out_of_line
+def add_near(near: Floats, ratio: float) -> None:
+    """One more value that is not kept; ``ratio`` is z/cut."""
+    power = ratio
+    for k in range(TERMS):
+        near[k] += power
+        power *= ratio
+
+
+def add_zero(curve: Floats) -> None:
+    """One more value that counts as 0."""
+    add_powers(curve, curve[GAP] / curve[AT])
+
+
+def add_powers(curve: Floats, a: float) -> None:
+    """Add a, a^2, ... to the sums."""
+    power = a
+    for r in range(POWERS):
+        curve[SUMS + r] += power
+        power *= a
+
+
+def logs_at(curve: Floats, n: float, step: float) -> float:
+    """Mean of log(1 - z/l) at l = l0 + step w."""
+    series = curve[SUMS + POWERS - 1] / POWERS
+    for r in range(POWERS - 2, -1, -1):
+        series = curve[SUMS + r] / (r + 1.0) - step * series
+    return (curve[LOGS] + step * series) / n - math.log1p(step * curve[GAP] / curve[AT])
+
+
+@out_of_line
+def value_at(curve: Floats, n: float, exponent: float, step: float) -> float:
+    """The bound that l = l0 + step w gives."""
+    return -(curve[AT] + step * curve[GAP]) * math.expm1(-exponent + logs_at(curve, n, step))
+
+
+@out_of_line
+def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
+    """Move STEP to the minimiser over l >= floor; False if it is too far from l0 for the polynomial."""
+    least = (floor - curve[AT]) / curve[GAP]
+    step = max(curve[STEP], least)
+    for _ in range(20):
+        if not abs(step) <= RADIUS:
+            return False
+        first = curve[SUMS + POWERS - 1]
+        slope = 0.0
+        for r in range(POWERS - 2, -1, -1):
+            slope = -first - step * slope
+            first = curve[SUMS + r] - step * first
+        # first is sum w/(l - z), slope its derivative
+        ratio = (curve[AT] / curve[GAP] + step) * first / n
+        tilt = -exponent + logs_at(curve, n, step) + math.log(ratio)
+        move = -tilt / (first / n + slope / first)
+        if step + move <= least:
+            if step == least:
+                move = 0.0
+            else:
+                move = least - step
+        step += move
+        if abs(move) <= CLOSE:
+            break
+    curve[STEP] = step
+    return abs(step) <= RADIUS
+
+
+@out_of_line
+def distance(
+    kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, at: float
+) -> tuple[float, float, float]:
+    """At l = at: D, its derivative by log l, and sum log(1 - z/l). Values: kept[first:last], the near ones, and zeros up to n."""
+    logs = 0.0
+    tilts = 0.0  # sum z/(l - z)
+    squares = 0.0  # sum (l/(l - z))^2 - 1
+    x = cut / at
+    power = 1.0
+    for k in range(TERMS):
+        power *= x
+        term = near[k] * power
+        logs -= term / (k + 1.0)
+        tilts += term
+        squares += (k + 2.0) * term
+    for j in range(first, last):
+        ratio = kept[j] / at
+        tilt = ratio / (1.0 - ratio)
+        logs += math.log1p(-ratio)
+        tilts += tilt
+        squares += tilt * (2.0 + tilt)
+    mean = tilts / n
+    slope = n * (mean - (squares / n - mean) / (1.0 + mean))
+    return logs + n * math.log1p(mean), slope, logs
+
+
+def highest_of(kept: Floats, first: int, last: int) -> float:
+    """The largest of the kept values, at least 0."""
+    highest = 0.0
+    for j in range(first, last):
+        highest = max(highest, kept[j])
+    return highest
+
+
+@out_of_line
+def minimiser(
+    kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, level: float, floor: float, guess: float
+) -> float:
+    """The l >= floor where D(l) = level, or the floor where D is below that already.
+
+    Newton on log D against log(l - base), in which D is nearly straight, within a bracket.
+    """
+    base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # l is above it
+    scale = max(cut, floor)
+    for j in range(first, last):
+        scale = max(scale, abs(kept[j]))
+    if floor > base:
+        d, slope, _ = distance(kept, first, last, near, cut, n, floor)
+        if d <= level:
+            return floor
+    low = math.log(scale) - 80.0
+    if base > 0.0:
+        low = max(low, math.log(base) - 36.0)
+    if floor > base:
+        low = max(low, math.log(floor - base))
+    high = math.log(scale) + 80.0
+    y = math.log(scale)
+    if guess > base:
+        y = math.log(guess - base)
+    for _ in range(200):
+        if not low < y < high:
+            y = 0.5 * (low + high)
+        at = base + math.exp(y)
+        d, slope, _ = distance(kept, first, last, near, cut, n, at)
+        if d > level:
+            low = y
+        else:
+            high = y
+        move = 0.5 * (low + high) - y
+        if d > 0.0 and slope < 0.0:
+            move = -math.log(d / level) * d / (slope * (at - base) / at)
+        y += move
+        if abs(move) <= 1e-9 or high - low <= 1e-9:
+            break
+    return max(base + math.exp(y), floor)
+
+
+@out_of_line
+def remake(
+    curve: Floats,
+    kept: Floats,
+    first: int,
+    last: int,
+    near: Floats,
+    cut: float,
+    n_near: float,
+    n: float,
+    level: float,
+    floor: float,
+) -> None:
+    """Move l0 to the minimiser and make the sums anew. Values kept[:first] count as 0."""
+    guess = curve[AT] + curve[STEP] * curve[GAP]
+    at = minimiser(kept, first, last, near, cut, n, level, floor, guess)
+    highest = max(highest_of(kept, first, last), cut)
+    _, _, logs = distance(kept, first, last, near, cut, n, at)
+    curve[READY] = 1.0
+    curve[AT] = at
+    curve[GAP] = at - highest
+    curve[LOGS] = logs
+    curve[STEP] = 0.0
+    for r in range(POWERS):
+        curve[SUMS + r] = 0.0
+    for j in range(first, last):
+        add_powers(curve, curve[GAP] / (at - kept[j]))
+    for _ in range(first):
+        add_powers(curve, curve[GAP] / at)
+    # (1 - z/l)^-r = sum_k C(r+k-1, k) (z/l)^k
+    a = curve[GAP] / at
+    x = cut / at
+    front = 1.0
+    for r in range(POWERS):
+        front *= a
+        total = n_near
+        factor = 1.0
+        for k in range(TERMS):
+            factor *= x * (r + 1.0 + k) / (k + 1.0)
+            total += factor * near[k]
+        curve[SUMS + r] += front * total
