@@ -129,12 +129,12 @@ def test_seeds_are_reproducible():
 
 def test_repr_counters_estimates_and_defaults():
     bandit = rb.Bandit(iter(ARMS))
-    assert bandit.policy == rb.AdaRUCB()
+    assert bandit.policy == rb.AdaKLUCB()
     assert bandit.arms == ("eu", "us", "asia")
-    assert repr(bandit) == "<Bandit: AdaR-UCB, 3 arms, 0 rewards, 0 open decisions>"
+    assert repr(bandit) == "<Bandit: AdaKL-UCB, 3 arms, 0 rewards, 0 open decisions>"
     bandit.update("us", -1)
     bandit.decide()
-    assert repr(bandit) == "<Bandit: AdaR-UCB, 3 arms, 1 rewards, 1 open decisions>"
+    assert repr(bandit) == "<Bandit: AdaKL-UCB, 3 arms, 1 rewards, 1 open decisions>"
     assert bandit.counters() == {"rewards": 1, "open": 1, "fallbacks": 0}
     rows = bandit.estimates()
     assert [list(row) for row in rows] == [["arm", "pulls", "mean", "index", "threshold", "share_trimmed"]] * 3
@@ -519,7 +519,7 @@ def test_a_state_of_another_version_of_a_policy(tmp_path, monkeypatch):
     lived(Greedy()).save(tmp_path / "b")
 
     def other(self, arms, horizon):
-        return module.AdaRUCB().init(arms, horizon)
+        return rb.AdaRUCB().init(arms, horizon)
 
     monkeypatch.setattr(Greedy, "init", other)
     with pytest.raises(CorruptFile, match="another version of the policy"):
@@ -649,7 +649,7 @@ def test_a_hook_that_cannot_be_compiled_loses_no_decision():
 
 def test_memory_is_bounded_and_a_fallback_is_counted():
     """Data made against it: every X is above every threshold that X' can give, so that all would have to be kept."""
-    bandit = rb.Bandit(["a", "b"])
+    bandit = rb.Bandit(["a", "b"], rb.AdaRUCB())
     size = []
     for half in range(12_000):
         bandit.update_many(["a", "a"], [-1e6 - half, -1.0])
@@ -665,9 +665,10 @@ def test_memory_is_bounded_and_a_fallback_is_counted():
     assert all(math.isfinite(row["index"]) for row in bandit.estimates())
 
 
-def test_independent_data_need_no_fallback():
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.AdaKLUCB()], ids=repr)
+def test_independent_data_need_no_fallback(policy):
     rng = np.random.default_rng(1)
-    bandit = rb.Bandit(["a", "b"])
+    bandit = rb.Bandit(["a", "b"], policy)
     for i, arm in enumerate(bandit.arms):
         bandit.update_many([arm] * 20_000, -rng.pareto(1.1, 20_000) - i)
     for _ in range(2000):
@@ -686,7 +687,7 @@ values = st.one_of(
 class Life(RuleBasedStateMachine):
     """A bandit against a twin that is told the same by other ways and is never asked, saved or refused anything."""
 
-    policies = (QUICK, rb.AdaRUCB(), rb.UCB1())
+    policies = (QUICK, rb.AdaKLUCB(), rb.UCB1())
 
     @initialize(policy=st.sampled_from(policies))
     def begin(self, policy):

@@ -34,7 +34,7 @@ from robandit.files import write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 from robandit.kernel.random import streams
-from robandit.policies import AdaRUCB
+from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_policy_given
 
 __all__ = ["Bandit", "Decision"]
@@ -71,7 +71,8 @@ class Bandit:
     arms
         Two or more names, all different: strings, numbers, None, or tuples of them.
     policy
-        None: ``AdaRUCB()``.
+        None: ``AdaKLUCB()``, which must be told nothing and suits costs, latencies, losses and symmetric rewards. For others
+        see `robandit.recommend`.
     seed
         For policies that draw random numbers; None takes one from the system.
 
@@ -91,16 +92,16 @@ class Bandit:
     >>> bandit.update(arm, -120.0)
     >>> decision = bandit.decide()
     >>> decision.arm
-    'eu'
+    'us'
     >>> bandit.reward(decision.id, -95.0)
     >>> [row["pulls"] for row in bandit.estimates()]
-    [2, 0, 0]
+    [1, 1, 0]
     """
 
     def __init__(self, arms: Iterable[Arm], policy: Policy | None = None, seed: int | None = None) -> None:
         """See the class."""
         if policy is None:
-            policy = AdaRUCB()
+            policy = AdaKLUCB()
         check_policy_given(policy)
         good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
         if seed is not None and not good:

@@ -587,9 +587,12 @@ def merge(s: Any, arm: int) -> None:
         if room < s.clock[LIMIT]:
             s.clock[FULL] = 1
         else:
-            move_near(s, arm, abs(big[counts[BIG] - 1 - room // 8]))
-            counts[TOP] -= room // 8
-            numbers[TOP_CUT] = max(numbers[TOP_CUT], top[counts[TOP]])
+            if counts[BIG] == room:
+                move_near(s, arm, abs(big[room - 1 - room // 8]))
+                s.curves[arm, TRIMMED, READY] = 0.0  # trimmed values may have been moved
+            if counts[TOP] == room:
+                counts[TOP] -= room // 8
+                numbers[TOP_CUT] = max(numbers[TOP_CUT], top[counts[TOP]])
     counts[TOP_ABOVE] = min(counts[TOP_ABOVE], counts[TOP])
     counts[BIG_ABOVE] = min(counts[BIG_ABOVE], counts[BIG])
     counts[TOP_NEXT] = min(room, counts[TOP] + counts[TOP] // 4 + 64)
