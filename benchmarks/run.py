@@ -117,6 +117,9 @@ GOALS: list[tuple[Policy, float, float]] = [
     (rb.KLinfUCB(), 20.0, 1.5),
     (rb.KurtosisUCB(kappa=1.1), math.inf, 1.5),
     (rb.CatoniLepskiUCB(), math.inf, 1.5),
+    (rb.ForceMoM(), 1.5, 1.5),
+    (rb.UniINF(), 6.0, 1.5),
+    (rb.ClippedSGDUCB(), math.inf, 1.5),
 ]
 
 
@@ -136,9 +139,9 @@ def draws(arms: int, pulls: int) -> float:
     return best(lambda: run(*table, streams, pulls)) / pulls * 1e9
 
 
-def live(pulls: int = 100_000) -> float:
+def live(policy: Policy, pulls: int = 100_000) -> float:
     """Microseconds for select() and update() together, at K = 10, after 1e5 pulls."""
-    bandit = rb.Bandit(range(10), rb.AdaRUCB(), seed=0)
+    bandit = rb.Bandit(range(10), policy, seed=0)
     rewards = (-np.random.default_rng(0).pareto(1.5, pulls) - 1.0).tolist()
 
     def play() -> None:
@@ -220,6 +223,10 @@ def figures() -> list[tuple[str, float, str, float, bool]]:
     row("AdaR-UCB / full-scan UCB1, K=10, T=1e6", ten[adar] / ten[scan], "x", 1.0)
     row("AdaR-UCB / rewards alone, K=10, T=1e6", ten[adar] / rewards, "x", 4.0)
     row("lazy UCB1 / full-scan UCB1, K=10, T=1e6", ten[lazy] / ten[scan], "x", 1.0)
+    for adakl in (rb.AdaKLUCB(), rb.AdaKLUCB(schedule="proved")):
+        slow = per_pull(adakl, 10, 1_000_000)
+        row(f"{adakl.name} / full-scan UCB1, K=10, T=1e6", slow / ten[scan], "x", 5.0)
+        row(f"{adakl.name}, per pull, T=1e6 / T=1e4", slow / per_pull(adakl, 10, 10_000), "x", 2.0)
     hundred = {p: per_pull(p, 100, 1_000_000) for p in (adar, lazy, scan)}
     row("full-scan UCB1, K=100, T=1e6", hundred[scan], "ns", math.inf)
     row("AdaR-UCB, K=100, T=1e6", hundred[adar], "ns", math.inf)
@@ -237,7 +244,8 @@ def figures() -> list[tuple[str, float, str, float, bool]]:
         else:
             row(f"{policy.name}, per pull, T=1e5 / T=1e4", usual / per_pull(told, 10, 10_000, tail=tail), "x", 3.0)
     row("AdaR-UCB per pull, T=1e7 / T=1e5, K=10", per_pull(adar, 10, 10_000_000, 2) / short, "x", 2.0)
-    row("live AdaR-UCB, select() + update(), K=10, after 1e5 pulls", live(), "us", 3.0)
+    for policy in (adar, rb.AdaKLUCB()):
+        row(f"live {policy.name}, select() + update(), K=10, after 1e5 pulls", live(policy), "us", 3.0)
     took = estimates()
     for name, goal in (("trimming_threshold", 6.0), ("median_of_means", 3.0), ("catoni_mean", 80.0)):
         row(f"{name} / numpy.mean, n=1e6", took[name] / took["numpy.mean"], "x", goal)

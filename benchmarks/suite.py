@@ -22,7 +22,7 @@ from robandit.suites import Task
 
 SEED = 2024
 OURS = rb.AdaKLUCB()
-NOTHING: list[Policy] = [  # told nothing, not even the horizon
+NOTHING: list[Policy] = [  # told nothing, not even the horizon; UCB1 is left at its scale of 1
     OURS,
     rb.AdaKLUCB(schedule="proved"),
     rb.AdaRUCB(),
@@ -62,7 +62,7 @@ def play(task: Task, replications: int) -> list[Row]:
     for policy in [*NOTHING, *HORIZON, *MOMENTS]:
         try:
             told = policy.informed_by(task.problem)
-        except NotApplicable:
+        except NotApplicable:  # a moment that the law does not have
             continue
         result = rb.simulate([told], task.problem, task.horizon, replications, seed=SEED, progress=False)
         given = ", ".join(told.facts.knows) or "nothing"
@@ -88,14 +88,15 @@ def table(task: Task, rows: list[Row]) -> str:
 def verdict(tasks: list[Task], results: list[list[Row]]) -> str:
     """The questions of the first table, and how many of them are answered well."""
     lines = [
-        "| problem | AdaKL-UCB % | rank, told nothing | AdaR-UCB / ours | better than told eps, u | UCB1 / ours, mean | UCB1 / ours, 95 % |",
+        "| problem | AdaKL-UCB % | rank, told nothing | AdaR-UCB / ours | better than told eps, u | "
+        "UCB1 / ours, mean | UCB1 / ours, 95 % |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     second, gains, beaten, duels, tails = [], [], 0, 0, []
     for task, rows in zip(tasks, results, strict=True):
         by_name = {row.name: row.regret for row in rows}
         ours = by_name[OURS.name]
-        nothing = [row.name for row in rows if row.told == "nothing"]
+        nothing = [row.name for row in rows if row.name in {policy.name for policy in NOTHING}]
         rank = nothing.index(OURS.name) + 1
         gain = float(by_name["AdaR-UCB"].mean() / ours.mean())
         told = [by_name[p.name].mean() > ours.mean() for p in MOMENTS if p.name in by_name]
@@ -137,8 +138,8 @@ def main() -> None:
     page = [
         f"# The {suite.name} suite, version {suite.version}",
         "",
-        f"Regret in per cent of choosing arms at random, {replications} replications, seed {SEED}, all policies on the same rewards. "
-        "Made by `python benchmarks/suite.py`.",
+        f"Regret in per cent of choosing arms at random, {replications} replications, seed {SEED}, all policies on the "
+        "same rewards. Made by `python benchmarks/suite.py`.",
         "",
         verdict(list(suite.tasks), results),
         "",

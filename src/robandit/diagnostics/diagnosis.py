@@ -82,14 +82,14 @@ class Diagnosis:
     def words(self) -> str:
         """Whether the policy's assumption is contradicted, as a sentence."""
         if not self.assumption:
-            return "its bound assumes nothing that rewards could contradict"
+            return "it assumes nothing that rewards could contradict"
         if self.assumption not in POINTS:
-            return f"its bound assumes: {self.assumption}; that is not tested here"
+            return f"it assumes: {self.assumption}; that is not tested here"
         if self.contradicted is None:
-            return f"its bound assumes {self.assumption}: too few rewards of the leading arm to say"
+            return f"it assumes {self.assumption}: too few rewards of the leading arm to say"
         if self.contradicted:
-            return f"its bound assumes {self.assumption}: CONTRADICTED by the leading arm"
-        return f"its bound assumes {self.assumption}: not contradicted by the leading arm"
+            return f"it assumes {self.assumption}: CONTRADICTED by the leading arm"
+        return f"it assumes {self.assumption}: not contradicted by the leading arm"
 
 
 _SHORT = {"contradicted": "CONTRADICTED", "not contradicted": "ok", "too few values": "too few"}
@@ -160,5 +160,5 @@ def advised(policy: Policy, arms: Sequence[Any], arm: int, found: Nonpositivity,
     advice = advise(_samples(arms, record.settled()), arms[arm])
     return (
         f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arms[arm]!r} contradict that "
-        f"{found.point}: {found.evidence}. Its bound does not hold here.\n{advice}\n(Said once; bandit.diagnose() has the details.)"
+        f"{found.point}: {found.evidence}. What is promised of it is void here.\n{advice}\n(Said once; bandit.diagnose() has the details.)"
     )

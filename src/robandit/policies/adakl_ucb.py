@@ -197,6 +197,11 @@ class AdaKLUCB(Policy):
         adaptive=Adaptive(True, True, True, True),
         citation="ours; after Genalti, Marsigli, Gatti, Metelli 2024",
         title="AdaKL-UCB",
+        notes=(
+            "With schedule='proved' each index is a valid upper confidence bound with probability at least 1 - exp(-L), given the "
+            "centre and under the assumption about it; a regret theorem is not proved. Nothing is proved for schedule='practical', "
+            "the default.",
+        ),
     )
 
     def validate(self) -> None:

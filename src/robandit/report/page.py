@@ -22,6 +22,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
+td.words { text-align: left; white-space: normal; min-width: 12rem; }
 figure { margin: 1.5rem 0; background: #fff; border-radius: 6px; padding: .5rem; overflow-x: auto; }
 figcaption { color: #222; font-size: .9rem; padding: 0 .5rem; }
 svg { max-width: 100%; height: auto; }
@@ -49,7 +50,11 @@ def _page(result: Result, command: str) -> str:
     )
     verdict = result.problem.assumption()
     holds = "holds" if verdict.holds else "FAILS"
-    told = "".join(f"<li><code>{html.escape(repr(p))}</code></li>\n" for p in result.policies)
+    told = "".join(
+        f"<tr><td class=words><code>{html.escape(repr(p))}</code></td><td class=words>{html.escape(p.facts.assumption or 'nothing')}</td>"
+        f"<td class=words>{html.escape(p.facts.bound or 'none is proved')}</td></tr>\n"
+        for p in result.policies
+    )
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -73,8 +78,9 @@ def _page(result: Result, command: str) -> str:
 {arms}</tbody></table>
 <p>Tail index {result.problem.tail_index:.4g}. Truncated non-positivity of the best arm {holds}: {html.escape(verdict.reason)}.</p>
 <h2>The policies</h2>
-<ul>
-{told}</ul>
+<table><thead><tr><th scope=col>policy, and what it was told</th><th scope=col>assumes besides</th><th scope=col>regret bound</th>
+</tr></thead><tbody>
+{told}</tbody></table>
 <h2>To get this again</h2>
 <p><code>{html.escape(command)}</code>, with robandit {__version__}, numpy {version("numpy")}, numba {version("numba")}.</p>
 </html>
