@@ -17,7 +17,7 @@ def threshold(sizes, a):
     """The root of sum min((x/M)^2, 1) = a, by bisection."""
     sizes = sizes[sizes > 0.0]
     low, high = 0.0, math.sqrt(float(np.sum((sizes / sizes.max()) ** 2)) / a) * sizes.max() * 2.0 + sizes.max()
-    for _ in range(200):
+    for _ in range(110):
         middle = 0.5 * (low + high)
         if np.sum(np.minimum((sizes / middle) ** 2, 1.0)) > a:
             low = middle
@@ -39,7 +39,7 @@ def likelihood_bound(z, exponent, floor):
         return np.sum(np.log1p(-z / at)) + n * np.log1p(np.mean(tilt)) > n * exponent
 
     low, high = math.log(scale) - 34.0, math.log(scale) + 60.0
-    for _ in range(200):
+    for _ in range(62):
         middle = 0.5 * (low + high)
         if falls(highest + math.exp(middle)):
             low = middle

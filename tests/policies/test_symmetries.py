@@ -44,6 +44,8 @@ TOLD = {
 FREE = {
     "adar": rb.AdaRUCB(bonus=0.5, c=1.0, guard=1.0),
     "adar_centred": rb.AdaRUCB(center="median", c=1.0, guard=3.0, delta_exp=1.0),
+    "adakl": rb.AdaKLUCB(),
+    "adakl_zero": rb.AdaKLUCB(center=None, schedule="proved"),
     "normal": rb.NormalUCB(),
     "lepski": rb.CatoniLepskiUCB(eps=0.9),
     "ucb_v_observed": rb.UCBV(),
@@ -106,7 +108,7 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["adar_centred", "greedy", "uniform", "force_mom", "clipped_sgd"]
+INVARIANT += ["adar_centred", "adakl", "greedy", "uniform", "force_mom", "clipped_sgd"]
 
 
 @pytest.mark.parametrize("name", INVARIANT)
@@ -121,6 +123,7 @@ def test_shift_matters(name, plain):
 
 ORDER_FREE = [
     "adar",
+    "adakl_zero",
     "catoni",
     "ape2",
     "klinf",
@@ -133,7 +136,7 @@ ORDER_FREE = [
     "normal",
 ]
 ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
-ORDERED = ["adar_centred", "truncated", "median_of_means", rb.RUCBMoM.label, "force_mom", "clipped_sgd"]
+ORDERED = ["adar_centred", "adakl", "truncated", "median_of_means", rb.RUCBMoM.label, "force_mom", "clipped_sgd"]
 
 
 def described(policy, rewards):
