@@ -22,7 +22,7 @@ SPLIT, MINIMUM, AVERAGE, SAME = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to make the index. The defaults are section 15's practical schedule."""
+    """One way to make the index. The defaults are the first version of the practical schedule."""
 
     streams: int = SPLIT  # how rewards serve for threshold and mean
     pulls: int = 2
@@ -38,7 +38,7 @@ class Variant:
 
 
 VARIANTS = {
-    "section 15, practical": Variant(),
+    "first version": Variant(),
     "single pulls": Variant(pulls=1),
     "cross-fitting, smaller bound": Variant(streams=MINIMUM),
     "cross-fitting, mean bound": Variant(streams=AVERAGE),

@@ -76,7 +76,7 @@ def table(task: Task, rows: list[Row]) -> str:
     lines = [
         f"### {task.name}",
         "",
-        f"{task.about.capitalize()}. {task.shape.capitalize()}, {law}. Uniform play: {task.uniform:,.0f}.",
+        f"{task.about[0].upper()}{task.about[1:]}. {task.shape.capitalize()}, {law}. Uniform play: {task.uniform:,.0f}.",
         "",
         "| policy | told | mean % | median % | 95 % quantile % | worst % |",
         "| --- | --- | --- | --- | --- | --- |",
