@@ -70,7 +70,7 @@ class SlowAdaKLUCB:
             level, c, guard = math.log(1.0 + (tau - 1.0) / len(self.x)), 2.5, 7.5
         else:
             level, c = 3.0 * math.log(tau), (1.0 + math.sqrt(2.0)) ** 2
-            guard = 2.0 * c if self.centred else c
+            guard = 3.0 * c if self.centred else c
         m = centre(x_prime) if self.centred else 0.0
         z = np.array(x) - m
         sizes = np.abs(np.array(x_prime) - m)

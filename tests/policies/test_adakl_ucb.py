@@ -103,10 +103,10 @@ def spread(ways):
 
 @pytest.mark.parametrize(("way", "kind"), spread(WAYS))
 def test_the_other_ways(way, kind):
-    """Forced exploration ends when the threshold's stream has 2 c L (or c L) rewards off the centre; decisions from there on."""
+    """Forced exploration ends when the threshold's stream has 3 c L (or c L) rewards off the centre; decisions from there on."""
     run = Run(WAYS[way], kind, 2)
     proved = WAYS[way]["schedule"] == "proved"
-    steps = 1300 if proved else 300
+    steps = 2000 if proved else 300
     free = 0  # decisions in which an arm has a finite index
     for t in range(steps):
         explored = proved and np.all(
@@ -184,7 +184,8 @@ def test_a_live_bandit_at_its_limit_goes_on(way, monkeypatch):
     """Coins are the worst case: all are kept until all can be moved. With too little room l is larger, and so is the index."""
     monkeypatch.setattr(module, "LIVE_VALUES", 300)
     live, slow = Live(AdaKLUCB(**way), 2), SlowAdaKLUCB(2, **way)
-    for t, reward in enumerate(np.random.default_rng(6).choice([-1.0, 1.0], 1500).tolist()):
+    pulls = 1500 if way["schedule"] == "practical" else 2600  # the exploration of the proved one must end
+    for t, reward in enumerate(np.random.default_rng(6).choice([-1.0, 1.0], pulls).tolist()):
         for arm in (0, 1):
             live.tell(arm, reward + arm / 8)
             slow.tell(arm, reward + arm / 8)
@@ -409,7 +410,7 @@ def test_coverage_about_a_given_centre(law):
 @pytest.mark.parametrize("law", sorted(set(LAWS) - {GAINS}))
 def test_coverage_about_the_estimated_centre(law):
     """Four c L rewards, not the least number: there the error of the centre shows."""
-    assert misses(law, "median", 120 if "zeros" in law else 80) <= MOST
+    assert misses(law, "median", 240 if "zeros" in law else 80) <= MOST
 
 
 @pytest.mark.parametrize("center", ["median", None])
@@ -443,7 +444,7 @@ def test_what_it_says_about_itself():
     assert plain.facts.bound == zero.facts.bound == ""  # nothing is proved about regret
     assert rb.Policy.from_dict(zero.to_dict()) == zero
     assert plain.params()[:3] == (2.5, 7.5, 1.0)
-    assert AdaKLUCB(schedule="proved").params()[:3] == (C, 2.0 * C, 3.0)
+    assert AdaKLUCB(schedule="proved").params()[:3] == (C, 3.0 * C, 3.0)
     assert zero.params()[:3] == (C, C, 3.0)
     assert pytest.approx((1.0 + math.sqrt(2.0)) ** 2) == C
 

@@ -51,7 +51,8 @@ def _page(result: Result, command: str) -> str:
     verdict = result.problem.assumption()
     holds = "holds" if verdict.holds else "FAILS"
     told = "".join(
-        f"<tr><td class=words><code>{html.escape(repr(p))}</code></td><td class=words>{html.escape(p.facts.assumption or 'nothing')}</td>"
+        f"<tr><td class=words><code>{html.escape(repr(p))}</code></td>"
+        f"<td class=words>{html.escape(p.facts.assumption or 'nothing')}</td>"
         f"<td class=words>{html.escape(p.facts.bound or 'none is proved')}</td></tr>\n"
         for p in result.policies
     )
