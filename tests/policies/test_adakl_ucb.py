@@ -236,6 +236,16 @@ def test_unlimited_where_the_horizon_is_known(monkeypatch):
     assert live.policy.counters(live.s) == {"fallbacks": 0}
 
 
+@pytest.mark.parametrize("way", [PRACTICAL, {"schedule": "proved"}], ids=str)
+def test_rewards_too_small_to_be_squared(way):
+    """They count as equal to the centre, and never make an index that is not a number."""
+    live = Live(AdaKLUCB(**way), 2)
+    for j, reward in enumerate(np.random.default_rng(8).integers(0, 4, 400).tolist()):
+        live.tell(j % 2, reward * 5e-324)
+        live.ask()
+    assert not np.isnan(live.describe()["index"]).any()
+
+
 def same(one, two):
     """The same state but for the order in which sums were made."""
     first, second = one.describe(), two.describe()

@@ -84,6 +84,7 @@ __all__ = ["AdaKLUCB"]
 PRACTICAL_C = 2.5
 PRACTICAL_GUARD = 3.0 * PRACTICAL_C  # rewards per level from which the trimmed bound is used
 UNSEEN = 4.0  # rewards per level that it takes to believe that none lies above the centre
+TINY = 1e-150  # rewards this near to the centre count as equal to it: squares must not underflow
 LIVE_VALUES = 16_384  # of a row, reached by data made against it: independent ones need 16 c L for the threshold, about 80 L for l
 
 # Numbers of an arm, besides AdaR-UCB's TOP_BELOW.
@@ -507,6 +508,8 @@ def collect(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
 def learn(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
     """Put a reward, seen from the centre, where it belongs."""
     z = reward - s.arms[arm, CENTRE]
+    if abs(z) < TINY:
+        z = 0.0
     if p.practical != 0 or mark == IN_TOP:
         learn_threshold(s, arm, abs(z))
     if p.practical != 0 or mark != IN_TOP:

@@ -14,7 +14,7 @@ from robandit.kernel.random import normal
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy, check_horizon, check_number
 from robandit.policies.blocks import median
-from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
 from robandit.policies.turns import TRIED, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["ClippedSGDUCB"]
@@ -121,7 +121,7 @@ class ClippedSGDUCB(Policy):
         knows=("horizon", "range"),
         anytime=False,
         random=True,
-        assumption="every arm symmetric about its mean, of size at most range",
+        assumption=SYMMETRIC,
         bound="claim of Dorn et al.",
         worst="log T sqrt(K T log T)",
         adaptive=Adaptive(True, True, True, True),

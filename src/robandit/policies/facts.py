@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["CENTRED", "NONPOSITIVE", "Adaptive", "Facts"]
+__all__ = ["CENTRED", "NONPOSITIVE", "SYMMETRIC", "Adaptive", "Facts"]
 
 NONPOSITIVE = "truncated non-positivity of the best arm"
 CENTRED = "truncated non-positivity of the best arm about its median"
+SYMMETRIC = "every arm is symmetric about its mean"
 
 
 class Adaptive(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Self
 
 from robandit.policies import resampling
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
 from robandit.policies.resampling import Params, State, check_limit, new_state, refuse_beyond, roomier
 from robandit.policies.turns import expire_pull, take_pull
 
@@ -58,7 +58,7 @@ class MARS(Policy):
     columns = ("mean", "index")
     about = Facts(
         random=True,
-        assumption="every arm is symmetric about its mean",
+        assumption=SYMMETRIC,
         bound="that of Khorasani and Weyer",
         instance="sum gap/tau log T",
         matches=(False, None),

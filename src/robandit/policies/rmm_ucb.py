@@ -8,7 +8,7 @@ from typing import Literal, Self
 from robandit.errors import InvalidInput
 from robandit.policies import resampling
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
 from robandit.policies.resampling import Params, State, check_limit, new_state, refuse_beyond, roomier
 from robandit.policies.turns import expire_pull, take_pull
 
@@ -67,7 +67,7 @@ class RMMUCB(Policy):
     columns = ("mean", "index")
     about = Facts(
         random=True,
-        assumption="every arm is symmetric about its mean",
+        assumption=SYMMETRIC,
         bound="Theorem 3.2 of Tamas et al.",
         instance="sum (v/gap)^(1/eps) (log T)^2",
         worst="K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))",

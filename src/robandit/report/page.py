@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from robandit import __version__
+from robandit.diagnostics.recommend import law_median
 from robandit.files import write_atomically
 from robandit.report.table import uniform_regret
 from robandit.simulate import Result
@@ -50,6 +51,8 @@ def _page(result: Result, command: str) -> str:
     )
     verdict = result.problem.assumption()
     holds = "holds" if verdict.holds else "FAILS"
+    best = result.problem.laws[result.problem.best_arm]
+    centred = "holds" if best.truncated_nonpositivity(law_median(best)).holds else "FAILS"
     told = "".join(
         f"<tr><td class=words><code>{html.escape(repr(p))}</code></td>"
         f"<td class=words>{html.escape(p.facts.assumption or 'nothing')}</td>"
@@ -77,7 +80,8 @@ def _page(result: Result, command: str) -> str:
 <h2>The problem</h2>
 <table><thead><tr><th scope=col>arm</th><th scope=col>mean</th><th scope=col>gap</th></tr></thead><tbody>
 {arms}</tbody></table>
-<p>Tail index {result.problem.tail_index:.4g}. Truncated non-positivity of the best arm {holds}: {html.escape(verdict.reason)}.</p>
+<p>Tail index {result.problem.tail_index:.4g}. Truncated non-positivity of the best arm {holds}: {html.escape(verdict.reason)}.
+About its median it {centred}.</p>
 <h2>The policies</h2>
 <table><thead><tr><th scope=col>policy, and what it was told</th><th scope=col>assumes besides</th><th scope=col>regret bound</th>
 </tr></thead><tbody>
