@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from diagnostics.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics import truncated_nonpositivity
+from robandit.diagnostics.assumption import judge
 from robandit.errors import InvalidInput
 
 SAMPLES = 200
@@ -49,14 +50,30 @@ def test_it_is_what_the_definition_says(name):
         assert found.verdict == ("contradicted" if z > limit else "not contradicted")
 
 
+def halves(x):
+    """The positions, counted from 1, in the order of their hashes (SplitMix64 in whole numbers): first half and rest."""
+
+    def mixed(z):
+        z = z * 0x9E3779B97F4A7C15 % 2**64
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        return z ^ (z >> 31)
+
+    order = sorted(range(len(x)), key=lambda i: mixed(i + 1))
+    half = math.ceil(len(x) / 2)
+    return x[order[:half]], x[order[half:]]
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_about_the_median_one_half_gives_the_centre_and_the_other_is_tested(name):
     x = drawn(name, 501)
     found = truncated_nonpositivity(x, "median")
-    even = np.sort(x[0::2])
-    rank = math.ceil(len(even) / 2 + math.sqrt(len(even) * math.log(200) / 2))
-    assert found.about == even[rank - 1] >= np.median(even)
-    limit, (z, count, _, _) = slow(x[1::2].tolist(), found.about, 0.005)
+    first, rest = halves(x)
+    first = np.sort(first)
+    rank = math.ceil(len(first) / 2 + math.sqrt(len(first) * math.log(200) / 2))
+    assert found.about == first[rank - 1] >= np.median(first)
+    limit, (z, count, _, _) = slow(rest.tolist(), found.about, 0.005)
+    assert found.differ == np.count_nonzero(rest != found.about)
     assert (found.limit, found.statistic) == (pytest.approx(limit), pytest.approx(z, rel=1e-9))
     assert (found.count, found.centre, found.n) == (count, "median", 501)
 
@@ -92,6 +109,34 @@ def test_an_estimated_centre_does_not_pass_for_skewness():
         ours += not truncated_nonpositivity(x, "median", 0.5)
     assert naive > 30
     assert ours <= 4
+
+
+@pytest.mark.parametrize("pattern", [[1.0, 2.0], [2.0, 1.0], [0.0, 0.0, 1.0, 1.0], [-1.0, 5.0, 2.0, 2.0]])
+def test_a_pattern_in_the_order_does_not_pass_for_skewness(pattern):
+    """Even against odd positions called the first of these right-skewed."""
+    assert truncated_nonpositivity(pattern * 300, "median").verdict == "not contradicted"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_symmetry_is_judged_to_both_sides_with_half_the_risk_each(name):
+    x = drawn(name, 1500) + 4.0
+    found = judge(x, "symmetric", 0.02)
+    right, left = judge(x, "median", 0.01), judge(-x, "median", 0.01)
+    assert bool(found) == (bool(right) and bool(left)) == (name in SYMMETRIC)
+    assert found.mirrored == (name in LEFT) or name in SYMMETRIC
+    assert found.confidence == pytest.approx(0.98)
+    if name in LEFT:
+        assert (found.about, found.mean) == (-left.about, -left.mean)
+        assert (found.limit, found.statistic) == (left.limit, left.statistic)
+        assert f"about the median (at least {found.about:.4g}): CONTRADICTED" in str(found)
+        assert "add up to less than 0" in str(found)
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_symmetric_rewards_are_rarely_called_asymmetric(name):
+    rng = np.random.default_rng(11)
+    wrong = sum(not judge(SYMMETRIC[name](rng, 400) - 3.0, "symmetric", 0.2) for _ in range(SAMPLES)) / SAMPLES
+    assert wrong <= 0.2 + 4 * math.sqrt(0.16 / SAMPLES)
 
 
 def test_laws_whose_mean_is_0_thanks_to_rare_losses_are_the_known_weakness():

@@ -11,9 +11,9 @@ import pytest
 
 import robandit as rb
 from diagnostics.samples_of import drawn
-from robandit.diagnostics.record import CHUNK, FIRST, RISK, SIZE, Record
+from robandit.diagnostics.record import CHUNK, FIRST, POINTS, RISK, SIZE, Record
 from robandit.errors import AssumptionWarning, CorruptFile
-from robandit.policies.facts import CENTRED, NONPOSITIVE
+from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 from test_bandit_copies import forged
 
 ARMS = ["a", "b"]
@@ -31,6 +31,10 @@ class Free(rb.UCB1):
 
 class Plain(rb.UCB1):
     about = replace(rb.UCB1.about, assumption=NONPOSITIVE)
+
+
+class Symmetric(rb.UCB1):
+    about = replace(rb.UCB1.about, assumption=SYMMETRIC)
 
 
 # --- the record -----------------------------------------------------------------------------------------------------
@@ -129,6 +133,7 @@ def test_diagnose_before_any_reward():
     assert (found.leading.arm, found.contradicted, found.advice.case) == ("a", None, "few rewards")
     assert "too few rewards of the leading arm" in str(found)
     assert "nan" not in str(found)
+    assert "There are no rewards of 'a' yet" in found.advice.reasons[0]
     assert "assumes nothing" in str(rb.Bandit(ARMS, Free()).diagnose())
 
 
@@ -141,6 +146,32 @@ def test_diagnose_judges_the_policys_own_assumption(policy):
     assert found.leading.arm == "b"
     assert found.contradicted == (policy == Plain())
     assert ("CONTRADICTED by the leading arm" in found.words()) == (policy == Plain())
+
+
+@pytest.mark.parametrize("policy", [rb.MARS(), rb.RMMUCB(), rb.ClippedSGDUCB(horizon=5000, range=1.0)], ids=repr)
+def test_policies_that_assume_symmetry_say_what_is_tested(policy):
+    assert policy.facts.assumption == SYMMETRIC
+    assert policy.facts.assumption in POINTS
+
+
+@pytest.mark.parametrize(("name", "advised"), [("pareto_1.5", "ForceMoM"), ("negated_pareto_1.5", "AdaKL-UCB")])
+def test_skewness_to_either_side_contradicts_symmetry(name, advised):
+    bandit = rb.Bandit(ARMS, Symmetric())
+    seen = caught(bandit, "a", drawn(name, 2048).tolist())
+    assert len(seen) == 1
+    side = "less" if advised == "AdaKL-UCB" else "more"
+    for part in (SYMMETRIC, "contradict that about the median", f"add up to {side} than 0", f"Take {advised}"):
+        assert part in str(seen[0].message)
+    found = bandit.diagnose()
+    assert found.contradicted
+    assert "  symmetry about the median (at " in str(found)
+    assert f"it assumes {SYMMETRIC}: CONTRADICTED by the leading arm" in found.words()
+
+
+def test_symmetric_rewards_do_not_contradict_symmetry():
+    bandit = rb.Bandit(ARMS, Symmetric())
+    assert caught(bandit, "a", (drawn("student_1.5", 2048) + 3.0).tolist()) == []
+    assert bandit.diagnose().contradicted is False
 
 
 # --- the warning ----------------------------------------------------------------------------------------------------
@@ -270,8 +301,14 @@ def test_a_file_without_a_record_loads_and_begins_one(tmp_path):
     assert found.leading.pulls > 0
     assert found.leading.recorded == 0
     assert "the record began later: it has seen 0 of them" in str(found)
+    assert f"None of the {found.leading.pulls} rewards of {found.leading.arm!r} is on record" in found.advice.reasons[0]
     arm = found.leading.arm
-    bandit.update_many([arm] * 300, [-1.0] * 300)
+    bandit.update_many([arm] * 3, [-1.0] * 3)
+    advice = bandit.diagnose().advice.reasons[0]
+    assert (
+        f"There are only 3 rewards of {arm!r} on record (the {found.leading.pulls} before were not recorded)" in advice
+    )
+    bandit.update_many([arm] * 297, [-1.0] * 297)
     assert bandit.diagnose().leading.recorded == 300
 
 

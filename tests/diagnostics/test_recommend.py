@@ -1,6 +1,7 @@
 """The advice: each rule, in its order, on rewards and on problems; and what is refused."""
 
 import math
+import re
 
 import numpy as np
 import polars as pl
@@ -28,7 +29,8 @@ def test_right_skewed_rewards(name):
     assert (found.policy, found.case) == (rb.ForceMoM(), "right-skewed")
     text = str(found).replace("\n    ", " ")
     assert "contradicted about the median" in text
-    assert "min(reward, " in text
+    assert ("min(reward, " in text) == (name != "clicks")
+    assert "fewer lost runs, a higher mean regret" in text
     assert ("bounds=(low, high)" in text) == (name == "clicks")
 
 
@@ -44,16 +46,77 @@ def test_the_leading_arm_decides():
 def test_few_rewards_are_called_few():
     found = rb.recommend({"a": [1.0, 2.0], "b": [0.0]})
     assert (type(found.policy), found.case, found.arm) == (ADAPTIVE, "few rewards", "a")
-    assert "only 2 rewards of 'a'" in found.reasons[0]
+    assert "There are only 2 rewards of 'a'" in found.reasons[0]
+    assert "There is only one reward:" in rb.recommend([1.0]).reasons[0]
     assert rb.recommend(drawn("gaussian", 255)).case == "few rewards"
     assert rb.recommend(drawn("gaussian", 256)).case == GOOD
     assert rb.recommend((drawn("clicks", 250) > 0) * 1).case == "right-skewed", "few may be enough"
+
+
+def mostly_zeros(n, values):
+    x = np.zeros(n)
+    x[np.random.default_rng(1).choice(n, len(values), replace=False)] = values
+    return x
+
+
+@pytest.mark.parametrize(
+    ("n", "values"), [(10_000, np.ones(5)), (5000, np.random.default_rng(0).pareto(1.5, 14) + 1.0), (300, [1e-9])]
+)
+def test_a_handful_of_gains_among_zeros_is_few_and_likely_right_skewed(n, values):
+    found = rb.recommend({"a": mostly_zeros(n, values)})
+    assert (found.policy, found.case) == (rb.ForceMoM(), "few rewards")
+    differ = "only one differs" if len(values) == 1 else f"only {len(values)} differ"
+    assert found.reasons[0].startswith(f"Of the {n} rewards of 'a' {differ} from 0: too few to be sure")
+    assert "all that differ from 0 are above it" in found.reasons[0]
+    assert "bounds" in str(found)
+    assert "rare large losses" in str(found)
+
+
+def test_few_that_differ_from_the_centre_are_few():
+    found = rb.recommend(mostly_zeros(5000, [3.0, -1.0, 2.0]))
+    assert (type(found.policy), found.case) == (ADAPTIVE, "few rewards")
+    assert "only 3 differ from 0: too few to tell" in found.reasons[0]
+    found = rb.recommend([7.0] * 1000)
+    assert (type(found.policy), found.case) == (ADAPTIVE, "few rewards")
+    assert "Of the 1000 rewards none differs from 7" in found.reasons[0]
+
+
+def test_losses_among_zeros_are_left_skewed_as_soon_as_that_is_clear():
+    """100 losses and no gain: fewer than 128 tested values differ from 0, but it is plain to which side."""
+    x = mostly_zeros(2000, np.full(100, -1.0))
+    assert (type(rb.recommend(x).policy), rb.recommend(x).case) == (ADAPTIVE, GOOD)
+    assert rb.recommend(-x).case == "right-skewed"
+    assert rb.recommend(mostly_zeros(2000, [-1.0] * 4)).case == "few rewards"
+
+
+def test_a_pattern_in_the_order_is_not_skewness():
+    assert rb.recommend([1.0, 2.0] * 300).case == GOOD
+
+
+def cap_in(found):
+    said = re.search(r"min\(reward, (\S+)\) changes (\S+)% of them", " ".join(found.reasons))
+    return said and (float(said[1]), float(said[2]))
+
+
+def test_the_advised_cap_changes_what_it_says():
+    x = drawn("pareto_1.5", 5000)
+    cap, share = cap_in(rb.recommend(x))
+    assert share == pytest.approx(100 * np.mean(x > cap), abs=0.005)
+    assert 0.3 < share < 0.7, "1 % of the upper half"
+    rare = mostly_zeros(20_000, drawn("pareto_1.5", 150))  # the plain 99 % quantile is 0
+    cap, share = cap_in(rb.recommend(rare))
+    assert cap > np.median(rare[rare > 0])
+    assert share == 0.01
+    assert cap_in(rb.recommend(drawn("clicks", 2000))) is None, "a cap at the maximum changes nothing"
 
 
 def test_known_moments_come_first():
     found = rb.recommend(drawn("pareto_1.5", 500), eps=0.4, u=30.0, bounds=(0, 1e9))
     assert (found.policy, found.case) == (rb.KLinfUCB(eps=0.4, u=30.0), "known moments")
     assert "within u" in str(found)
+    assert "eps and u are used, the bounds are not" in found.reasons[-1]
+    assert "AdaKL-UCB, which is told nothing, had the lower regret" in found.reasons[1]
+    assert "bounds" not in str(rb.recommend([3.0, 4.0], eps=1, u=20))
     assert "ABOVE u" in str(rb.recommend([3.0, 4.0], eps=1, u=2))
     problem = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     assert rb.recommend(problem, eps=np.float64(0.4), u=20).policy == rb.KLinfUCB(eps=0.4, u=20.0)
@@ -67,17 +130,29 @@ def test_bounded_rewards_need_no_robust_policy():
     assert "UCB1(scale=1)" in str(found)
     assert rb.recommend(rb.problems.bernoulli(means=[0.1, 0.4])).policy == rb.UCBV(range=1.0)
     assert rb.recommend(rb.problems.bernoulli(means=[0.1, 0.4]), bounds=(0, 2)).policy == rb.UCBV(range=2.0)
-    assert rb.recommend([2, 2, 2], bounds=(0, 4)).case == "bounded", "no spread says nothing against the bounds"
+    assert "large against the spread" not in str(rb.recommend(drawn("gaussian", 1000), bounds=(-15, 15)))
 
 
-def test_bounds_that_are_too_wide_to_help_are_left_aside():
-    x = drawn("gaussian", 1000)
-    assert rb.recommend(x, bounds=(-15, 15)).case == "bounded"
-    found = rb.recommend(x, bounds=(-1e6, 1e6))
-    assert found.case == GOOD
-    assert "too wide to help" in found.reasons[0]
-    rare = rb.Problem([rb.laws.Discrete(values=[0.0, -1e4], probabilities=[0.9999, 0.0001]), rb.laws.Constant(-5.0)])
-    assert rb.recommend(rare).case == GOOD
+@pytest.mark.parametrize(
+    ("given", "bounds", "length"),
+    [
+        (rb.problems.bernoulli(means=[0.0004, 0.0002]), None, 1.0),
+        (drawn("gaussian", 1000), (-1e6, 1e6), 2e6),
+        (mostly_zeros(10_000, np.ones(5)), (0, 1), 1.0),
+    ],
+    ids=["problem", "wide", "rare"],
+)
+def test_true_bounds_are_used_however_wide_and_the_reasons_say_so(given, bounds, length):
+    found = rb.recommend(given, bounds=bounds)
+    assert (found.policy, found.case) == (rb.UCBV(range=length), "bounded")
+    assert "large against the spread" in found.reasons[-1]
+    assert "learning is slow" in found.reasons[-1]
+
+
+def test_no_spread_is_an_unknown_spread():
+    found = rb.recommend([2, 2, 2], bounds=(0, 1e9))
+    assert (found.policy, found.case) == (rb.UCBV(range=1e9), "bounded")
+    assert "no arm shows any spread" in found.reasons[1]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +233,14 @@ def test_every_kind_of_column_is_taken():
         ([1.0], {"bounds": (1, 0)}, r"bounds = \(1, 0\).*smaller one first"),
         ([1.0], {"bounds": (0, math.inf)}, "finite"),
         ([1.0], {"bounds": 3}, "two numbers"),
+        ([1.0], {"bounds": "12"}, "bounds = '12' must be two numbers in order"),
+        ([1.0], {"bounds": {0, 2}}, "two numbers in order"),
+        ([1.0], {"bounds": {0: 1, 2: 3}}, "two numbers in order"),
+        ([1.0], {"bounds": (0, 1, 2)}, "two numbers in order"),
+        ([1.0, -2e150], {}, r"rewards has -2e\+150 at position 1, beyond \+-1e\+150"),
+        ({"a": [2e150]}, {}, "the rewards of 'a' has"),
+        (pl.DataFrame({"a": [1.0]}), {}, r"is a table: pass one column of it.*dict\(df\)"),
+        (rb.Bandit(["a", "b"], rb.UCB1()), {}, r"use bandit.diagnose\(\)"),
         ([1.0], {"bounds": ("a", "b")}, "two numbers"),
         ({"a": [0.5, 3.0]}, {"bounds": (0, 1)}, "rewards of 'a' have 3 at position 1"),
         (rb.problems.pareto(means=[1.0, 2.0], tail=1.5), {"bounds": (0, 1)}, "reach from"),

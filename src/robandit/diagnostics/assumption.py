@@ -21,28 +21,33 @@ tail 2.5, 4 to 11 % with 1.5, and a third with 1.2. No test can do without such 
 large that it has not been seen yet can make any mean negative. "Contradicted" is therefore said of the rewards seen.
 
 About the median. The centre must not come from the values that are tested, and its error must not pass for skewness:
-off by one standard error, it moves the sum by as much as chance does. So the values at even positions give an upper
-confidence limit c of the median (order statistics and Hoeffding's inequality, half of alpha), and those at odd
-positions are tested about c (the other half). For a symmetric law with a single peak (or flat) and c at or above its
+off by one standard error, it moves the sum by as much as chance does. So one half of the values gives an upper
+confidence limit c of the median (order statistics and Hoeffding's inequality, half of alpha), and the others are
+tested about c (the other half). A hash of the position says which value is in which half, so that no pattern in the
+order of the values does. For a symmetric law with a single peak (or flat) and c at or above its
 centre, at every distance from c the left is at least as likely as the right, so the level is alpha again.
 "Contradicted" means: about every centre that the median may reasonably have.
+
+Symmetry. If a law is symmetric, then it and its negation are truncated non-positive about their medians. So values
+and negated values are tested, with half of alpha each.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from robandit.diagnostics.samples import sample
+from robandit.diagnostics.samples import hashed, sample
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
-__all__ = ["Nonpositivity", "truncated_nonpositivity"]
+__all__ = ["Nonpositivity", "Point", "judge", "truncated_nonpositivity"]
 
 LEAST = 8  # values in the smallest set: the statistic is at most 1.2 times the root of their number
+Point = float | Literal["median", "symmetric"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +71,10 @@ class Nonpositivity:
     limit: float
     """What the statistic exceeds by chance with probability at most 1 - confidence."""
     confidence: float
+    differ: int = 0
+    """How many of the tested values differ from the point."""
+    mirrored: bool = False
+    """Whether the negated values were tested; ``about`` is then a lower limit of the median, and ``mean`` should not be below 0."""
 
     def __bool__(self) -> bool:
         """Whether the assumption may stand."""
@@ -83,7 +92,9 @@ class Nonpositivity:
         """Where, in words."""
         if self.centre == "given":
             return f"about {self.about:.4g}"
-        return "about the median" + ("" if math.isnan(self.about) else f" (at most {self.about:.4g})")
+        return "about the median" + (
+            "" if math.isnan(self.about) else f" (at {'least' if self.mirrored else 'most'} {self.about:.4g})"
+        )
 
     @property
     def evidence(self) -> str:
@@ -94,7 +105,7 @@ class Nonpositivity:
         if self.verdict != "contradicted":
             return seen
         those = "values" if self.worst == 0.0 else f"the {self.count} values farther than {self.worst:.4g} from it"
-        return f"{those} add up to more than 0, {seen}"
+        return f"{those} add up to {'less' if self.mirrored else 'more'} than 0, {seen}"
 
 
 def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99) -> Nonpositivity:
@@ -118,7 +129,7 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     --------
     >>> from robandit.laws import Pareto, StudentT
     >>> print(truncated_nonpositivity(StudentT(dof=1.5, loc=3.0).sample(2000, seed=0), "median"))
-    about the median (at most 3.175): not contradicted (z = 0.204 against 3.98)
+    about the median (at most 3.181): not contradicted (z = 0.248 against 3.98)
     >>> truncated_nonpositivity(StudentT(dof=1.5, loc=3.0).sample(2000, seed=0)).verdict
     'contradicted'
     >>> truncated_nonpositivity(Pareto(tail=1.5).sample(2000, seed=0), "median").verdict
@@ -141,12 +152,23 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     return judge(values, about, 1.0 - confidence)
 
 
-def judge(values: Floats, about: float | Literal["median"], alpha: float) -> Nonpositivity:
-    """The same for a checked sample, at level ``alpha``; no values are too few."""
+def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
+    """The same for a checked sample, at level ``alpha``; no values are too few. ``"symmetric"``: the median, to both sides."""
+    if about == "symmetric":
+        found, other = judge(values, "median", alpha / 2.0), mirror(judge(-values, "median", alpha / 2.0))
+        worse = found and (not other or other.statistic > found.statistic)
+        return replace(other if worse else found, confidence=1.0 - alpha)
     if about == "median":
-        centre = _upper_median(values[0::2], alpha / 2.0)
-        return _tested(values[1::2], centre, alpha / 2.0, alpha, "median", len(values))
+        order = np.argsort(hashed(np.arange(1, len(values) + 1, dtype=np.uint64)))
+        half = (len(values) + 1) // 2
+        centre = _upper_median(values[order[:half]], alpha / 2.0)
+        return _tested(values[order[half:]], centre, alpha / 2.0, alpha, "median", len(values))
     return _tested(values, float(about), alpha, alpha, "given", len(values))
+
+
+def mirror(found: Nonpositivity) -> Nonpositivity:
+    """What was found for negated values, in words and numbers for the values themselves."""
+    return replace(found, about=-found.about, mean=-found.mean, mirrored=True)
 
 
 def _upper_median(values: Floats, alpha: float) -> float:
@@ -195,4 +217,5 @@ def _tested(
         statistic=statistic,
         limit=limit,
         confidence=1.0 - alpha,
+        differ=0 if math.isnan(about) else len(offset),
     )

@@ -38,6 +38,8 @@ class ArmDiagnosis:
     right: TailIndex | None
     about_zero: Nonpositivity
     about_median: Nonpositivity
+    symmetry: Nonpositivity
+    """About the median, to both sides: what a symmetric law may not contradict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,8 @@ class Diagnosis:
             lines.append(f"  the record began later: it has seen {lead.recorded} of them")
         lines.append(f"  truncated non-positivity {lead.about_zero}")
         lines.append(f"  truncated non-positivity {lead.about_median}")
+        if POINTS.get(self.assumption) == "symmetric":
+            lines.append(f"  symmetry {lead.symmetry}")
         lines.append(f"policy: {self.policy.name}")
         lines.append(f"  {self.words()}")
         lines.append(f"advice: {self.advice}")
@@ -122,7 +126,8 @@ def diagnosed(policy: Policy, arms: Sequence[Any], received: Sequence[int], reco
     assumption = policy.facts.assumption
     contradicted = None
     if assumption in POINTS:
-        about = rows[lead].about_zero if POINTS[assumption] == 0.0 else rows[lead].about_median
+        row = rows[lead]
+        about = {0.0: row.about_zero, "median": row.about_median, "symmetric": row.symmetry}[POINTS[assumption]]
         contradicted = None if about.verdict == "too few values" else not about
     return Diagnosis(
         policy=policy,
@@ -130,7 +135,7 @@ def diagnosed(policy: Policy, arms: Sequence[Any], received: Sequence[int], reco
         leading=rows[lead],
         assumption=assumption,
         contradicted=contradicted,
-        advice=advise(_samples(arms, seen), arms[lead]),
+        advice=advise(_samples(arms, seen), arms[lead], missed=received[lead] - seen.rewards[lead]),
     )
 
 
@@ -152,6 +157,7 @@ def _row(arm: Any, pulls: int, seen: Record, i: int) -> ArmDiagnosis:
         right=tail_index(values, "right", "moment", about="median") if some else None,
         about_zero=judge(values, 0.0, ALPHA),
         about_median=judge(values, "median", ALPHA),
+        symmetry=judge(values, "symmetric", ALPHA),
     )
 
 
@@ -160,5 +166,6 @@ def advised(policy: Policy, arms: Sequence[Any], arm: int, found: Nonpositivity,
     advice = advise(_samples(arms, record.settled()), arms[arm])
     return (
         f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arms[arm]!r} contradict that "
-        f"{found.point}: {found.evidence}. What is promised of it is void here.\n{advice}\n(Said once; bandit.diagnose() has the details.)"
+        f"{found.point}: {found.evidence}. What is promised of it is void here.\n{advice}\n"
+        "(Said once; bandit.diagnose() has the details.)"
     )

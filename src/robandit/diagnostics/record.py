@@ -22,14 +22,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from robandit.diagnostics.assumption import Nonpositivity, judge
-from robandit.kernel.types import Floats, UInts
-from robandit.policies.facts import CENTRED, NONPOSITIVE
+from robandit.diagnostics.assumption import Nonpositivity, Point, judge
+from robandit.diagnostics.samples import hashed
+from robandit.kernel.types import Floats
+from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 
 __all__ = ["CHUNK", "POINTS", "Record", "Saved", "leading_arm"]
 
@@ -38,8 +38,8 @@ WINDOW = 4096  # rewards whose places are looked up together
 CHUNK = 256
 FIRST = 256
 RISK = 1e-3
-POINTS: dict[str, Any] = {NONPOSITIVE: 0.0, CENTRED: "median"}
-"""The assumptions that rewards can contradict, and the point that they are about."""
+POINTS: dict[str, Point] = {NONPOSITIVE: 0.0, CENTRED: "median", SYMMETRIC: "symmetric"}
+"""The assumptions that rewards can contradict, and where `judge` has to look."""
 
 
 class Saved(msgspec.Struct):
@@ -153,15 +153,6 @@ def _bytes(values: Sequence[float]) -> bytes:
 def _replacements(window: int) -> tuple[list[int], list[int]]:
     """Of the rewards with numbers in (window WINDOW, (window + 1) WINDOW]: those that enter a full sample, and where."""
     number = np.arange(window * WINDOW + 1, (window + 1) * WINDOW + 1, dtype=np.uint64)
-    place = _hashed(number) % number
+    place = hashed(number) % number
     kept = (place < SIZE) & (number > SIZE)
     return number[kept].tolist(), place[kept].tolist()
-
-
-def _hashed(number: UInts) -> UInts:
-    """SplitMix64: 64 well mixed bits for each number."""
-    with np.errstate(over="ignore"):
-        z = number * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))

@@ -1,15 +1,16 @@
-"""Recorded rewards as arrays, or a refusal that says what is wrong and where."""
+"""Recorded rewards as arrays, or a refusal that says what is wrong and where; and a hash of their positions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.kernel.types import Floats
+from robandit.kernel.types import Floats, UInts
+from robandit.policies.resampling import GOLDEN, mixed
 
-__all__ = ["sample"]
+__all__ = ["hashed", "sample"]
 
 
 def sample(x: Any, name: str = "the sample") -> Floats:
@@ -22,6 +23,11 @@ def sample(x: Any, name: str = "the sample") -> Floats:
         raise InvalidInput(f"{name} is the text {x!r}: pass a list or array of numbers")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InvalidInput(f"{name} has masked values: leave them out with .compressed()")
+    if hasattr(x, "columns"):
+        raise InvalidInput(
+            f"{name} is a table: pass one column of it, such as df['name'], or all of them as a dict from arm to rewards, "
+            "with dict(df) (polars: df.to_dict())"
+        )
     try:
         given = np.asarray(x if hasattr(x, "__len__") or hasattr(x, "__array__") else list(x))
         if given.dtype.kind not in "biufO":
@@ -43,3 +49,9 @@ def sample(x: Any, name: str = "the sample") -> Floats:
             "failure a finite cost"
         )
     return values
+
+
+def hashed(number: UInts) -> UInts:
+    """SplitMix64: 64 well mixed bits for each number, no two of them equal."""
+    with np.errstate(over="ignore"):
+        return cast("UInts", mixed(cast("np.uint64", number * GOLDEN)))

@@ -97,8 +97,10 @@ def tail_index(
         Of the interval, which is approximate: from the limit law.
 
     Returns
-    ------- A `TailIndex`. With fewer than 50 values on the side and no k given it is NaN with a note: no estimate is
-    better than a wild one.
+    -------
+    TailIndex
+        With fewer than 50 values on the side and no k given it is NaN with a note: no estimate is better than a wild
+        one.
 
     Examples
     --------
@@ -112,10 +114,13 @@ def tail_index(
     no heavy tail visible
 
     References
-    ---------- B. M. Hill. A simple general approach to inference about the tail of a distribution. Annals of
-    Statistics 3, 1975. A. L. M. Dekkers, J. H. J. Einmahl, L. de Haan. A moment estimator for the index of an
-    extreme-value distribution. Annals of Statistics 17, 1989. J. Pickands. Statistical inference using extreme order
-    statistics. Annals of Statistics 3, 1975.
+    ----------
+    B. M. Hill. A simple general approach to inference about the tail of a distribution. Annals of Statistics 3, 1975.
+
+    A. L. M. Dekkers, J. H. J. Einmahl, L. de Haan. A moment estimator for the index of an extreme-value distribution.
+    Annals of Statistics 17, 1989.
+
+    J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
     values = sample(x)
     if side not in SIDES:
