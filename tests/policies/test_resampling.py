@@ -256,7 +256,7 @@ def test_scale_and_shift_change_no_decision(name):
 @pytest.mark.parametrize("policy", [RMMUCB, MARS])
 @pytest.mark.parametrize("limit", [0, -5, 2.5, True, "many", None, 10**7])
 def test_limits_are_checked(policy, limit):
-    with pytest.raises(InvalidInput, match=rf"{policy.__name__}: limit = .* whole number of pulls from 1 to 1000000"):
+    with pytest.raises(InvalidInput, match=rf"{policy.__name__}: limit = .* whole number from 1 to 1000000"):
         policy(limit=limit)
 
 

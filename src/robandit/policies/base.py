@@ -42,7 +42,7 @@ from robandit.kernel import loops
 from robandit.kernel.types import UInts
 from robandit.policies.facts import Facts
 
-__all__ = ["Policy", "also_called", "check_eps", "check_horizon", "check_number", "check_policy_given"]
+__all__ = ["Policy", "also_called", "check_eps", "check_horizon", "check_number", "check_policy_given", "check_whole"]
 
 LEAST_EPS = 1e-9  # formulas have powers of 1/eps, and 1 + eps must differ from 1
 _registry: dict[str, type[Policy]] = {}
@@ -337,6 +337,12 @@ def check_number(
     good = good and above < value < below and (least is None or value >= least)
     if not good:
         raise InvalidInput(f"{owner}: {name} = {value!r} must be {rule}")
+
+
+def check_whole(owner: str, name: str, value: Any, least: int, most: int) -> None:
+    """Raise `InvalidInput` unless the value is a whole number from least to most."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidInput(f"{owner}: {name} = {value!r} must be a whole number from {least} to {most}")
 
 
 def check_policy_given(policy: Any) -> None:

@@ -12,7 +12,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.random import normal
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies.base import Policy, check_horizon, check_number
+from robandit.policies.base import Policy, check_horizon, check_number, check_whole
 from robandit.policies.blocks import median
 from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
 from robandit.policies.turns import TRIED, log_time, no_pulls, pulls_made, take_pull, untried
@@ -139,9 +139,9 @@ class ClippedSGDUCB(Policy):
             check_number("ClippedSGDUCB", "range", self.range, above=0.0)
         check_number("ClippedSGDUCB", "coeff", self.coeff, least=0.0)
         check_number("ClippedSGDUCB", "smoothing", self.smoothing, least=0.0)
-        check_whole("init_steps", self.init_steps, 0, LARGEST)
-        check_whole("groups", self.groups, 1, LARGEST)
-        check_whole("batch", self.batch, 1, 2**31)
+        check_whole("ClippedSGDUCB", "init_steps", self.init_steps, 0, LARGEST)
+        check_whole("ClippedSGDUCB", "groups", self.groups, 1, LARGEST)
+        check_whole("ClippedSGDUCB", "batch", self.batch, 1, 2**31)
         if self.groups % 2 == 0:
             raise InvalidInput(f"ClippedSGDUCB: groups = {self.groups!r} must be odd: a median is taken over them")
 
@@ -217,12 +217,6 @@ class ClippedSGDUCB(Policy):
         if s.arms[arm, COUNT] >= p.first:
             out[0] = s.arms[arm, MEAN]
             out[1] = index(p, s, arm, log_time(s))
-
-
-def check_whole(name: str, value: Any, least: int, most: int) -> None:
-    """Raise `InvalidInput` unless this is a whole number from least to most."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidInput(f"ClippedSGDUCB: {name} = {value!r} must be a whole number from {least} to {most}")
 
 
 def rewards(s: State, arm: int) -> float:

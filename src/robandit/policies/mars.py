@@ -6,9 +6,9 @@ import math
 from typing import Self
 
 from robandit.policies import resampling
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, check_whole
 from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
-from robandit.policies.resampling import Params, State, check_limit, new_state, refuse_beyond, roomier
+from robandit.policies.resampling import LARGEST_LIMIT, Params, State, new_state, refuse_beyond, roomier
 from robandit.policies.turns import expire_pull, take_pull
 
 __all__ = ["MARS"]
@@ -78,7 +78,7 @@ class MARS(Policy):
 
     def validate(self) -> None:
         """A limit."""
-        check_limit("MARS", self.limit)
+        check_whole("MARS", "limit", self.limit, 1, LARGEST_LIMIT)
 
     def prepared(self, horizon: int | None) -> Self:
         """This policy, unless more pulls are asked for than its limit."""

@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable
+from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.blocks import place
@@ -53,9 +53,9 @@ from robandit.policies.store import START, USED, append, empty_store, enlarged, 
 from robandit.policies.turns import TAKEN, TRIED, no_pulls, untried
 
 __all__ = [
+    "LARGEST_LIMIT",
     "Params",
     "State",
-    "check_limit",
     "estimate",
     "full",
     "new_state",
@@ -111,12 +111,6 @@ class State(NamedTuple):
     values: Floats
     votes: Ints
     rng: UInts
-
-
-def check_limit(owner: str, limit: Any) -> None:
-    """Raise `InvalidInput` unless the limit is a number of pulls."""
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LARGEST_LIMIT:
-        raise InvalidInput(f"{owner}: limit = {limit!r} must be a whole number of pulls from 1 to {LARGEST_LIMIT}")
 
 
 def refuse_beyond(owner: str, limit: int, horizon: int | None, seconds: float) -> None:

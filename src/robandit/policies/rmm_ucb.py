@@ -7,9 +7,9 @@ from typing import Literal, Self
 
 from robandit.errors import InvalidInput
 from robandit.policies import resampling
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, check_whole
 from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
-from robandit.policies.resampling import Params, State, check_limit, new_state, refuse_beyond, roomier
+from robandit.policies.resampling import LARGEST_LIMIT, Params, State, new_state, refuse_beyond, roomier
 from robandit.policies.turns import expire_pull, take_pull
 
 __all__ = ["RMMUCB"]
@@ -89,7 +89,7 @@ class RMMUCB(Policy):
 
     def validate(self) -> None:
         """A limit, and a word for the median."""
-        check_limit("RMMUCB", self.limit)
+        check_whole("RMMUCB", "limit", self.limit, 1, LARGEST_LIMIT)
         if self.median not in ("exact", "printed"):
             raise InvalidInput(f'RMMUCB: median = {self.median!r} must be "exact" or "printed"')
 
