@@ -144,15 +144,13 @@ def _checked_bounds(bounds: Any) -> tuple[float, float] | None:
 
 
 def _samples(given: Any) -> dict[Any, Floats]:
-    from robandit.bandit import Bandit  # it imports this module
-
     if isinstance(given, Mapping):
         if not given:
             raise InvalidInput("rewards is an empty mapping: there must be at least one arm")
         return {arm: _sample(values, f"the rewards of {arm!r}") for arm, values in given.items()}
     if isinstance(given, Law):
         raise InvalidInput(f"{given!r} is one law: pass a Problem with all arms, or a sample of it")
-    if isinstance(given, Bandit):
+    if hasattr(given, "diagnose"):
         raise InvalidInput(
             "this is a bandit, which keeps a sample of its rewards: use bandit.diagnose(), or its .advice"
         )
