@@ -52,14 +52,15 @@ def compare(
         raise FileError(f"{out} cannot be written: it is a folder; name a file in it")
     problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
     learners = [each for each in all_policies() if each.uses_rewards]
-    policies, left_out = entitled(named(policy) if policy else [*learners, AdaRUCB(bonus="tight")], problem, horizon)
+    chosen = named(policy) if policy else [*learners, AdaRUCB(bonus="tight")]
+    policies, left_out = entitled(chosen, problem, max(horizon, 1))  # a horizon below 1 is refused by simulate()
     if not policies:
         raise NotApplicable("; ".join(left_out))
     result = simulate(policies, problem, horizon, replications, seed, threads=threads)
     Console().print(leaderboard(result))
     for line in left_out:
         print(line)
-    chosen = "".join(f" --policy {name}" for name in policy or [])
-    command = f"robandit compare{chosen} --horizon {horizon} --replications {replications} --seed {seed}"
+    named_only = "".join(f" --policy {name}" for name in policy or [])
+    command = f"robandit compare{named_only} --horizon {horizon} --replications {replications} --seed {seed}"
     write_page(result, out, command=command)
     print(f"report: {out}")
