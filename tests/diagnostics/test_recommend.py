@@ -9,8 +9,8 @@ import pytest
 
 import robandit as rb
 from diagnostics.samples_of import LEFT, RIGHT, SYMMETRIC, drawn
-from robandit.diagnostics.recommend import law_median
 from robandit.errors import InvalidInput, MeanUndefined
+from robandit.laws.median import law_median
 
 ADAPTIVE = type(rb.recommend([1.0]).policy)
 GOOD = "left-skewed or symmetric"

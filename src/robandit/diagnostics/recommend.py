@@ -18,6 +18,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.laws import Law
+from robandit.laws.median import law_median
 from robandit.policies import UCBV, AdaKLUCB, ForceMoM, KLinfUCB, Policy
 from robandit.policies.base import check_eps, check_number
 from robandit.problems import Problem
@@ -383,23 +384,3 @@ def _tail(values: Floats, side: Literal["left", "right"]) -> str:
         return str(found)
     text = f"index {found}"
     return text + (", so the variance may be infinite" if found.low <= 2.0 else "")
-
-
-def law_median(law: Law) -> float:
-    """The smallest x with P(X <= x) >= 1/2; a law's centre of symmetry, if it has one."""
-    if law.symmetric_about is not None:
-        return law.symmetric_about
-    low, high = law.support
-    if not math.isfinite(low):
-        low = -1.0 if not math.isfinite(high) else min(-1.0, 2.0 * high - 1.0)
-        while float(law.cdf(low)) >= 0.5:
-            low *= 2.0
-    if float(law.cdf(low)) >= 0.5:
-        return low
-    if not math.isfinite(high):
-        high = max(1.0, low + 1.0)
-        while float(law.cdf(high)) < 0.5:
-            high *= 2.0
-    while low < (middle := 0.5 * low + 0.5 * high) < high:
-        low, high = (low, middle) if float(law.cdf(middle)) >= 0.5 else (middle, high)
-    return high

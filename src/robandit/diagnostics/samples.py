@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
-from robandit.policies.resampling import GOLDEN, mixed
 
 __all__ = ["hashed", "sample"]
 

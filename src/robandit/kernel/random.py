@@ -15,7 +15,12 @@ import numpy as np
 
 from robandit.kernel.types import UInts
 
-__all__ = ["exponential", "gamma", "normal", "streams", "uniform"]
+__all__ = ["GOLDEN", "exponential", "gamma", "mixed", "normal", "streams", "uniform"]
+
+# Constants of SplitMix64: its step, and those of its output function.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
+SECOND_MIX = np.uint64(0x94D049BB133111EB)
 
 
 def streams(seed: np.random.SeedSequence, count: int) -> UInts:
@@ -69,3 +74,10 @@ def gamma(shape: float, rng: UInts) -> float:
         v = (1.0 + c * z) ** 3
         if v > 0.0 and math.log(uniform(rng)) < 0.5 * z * z + d - d * v + d * math.log(v):
             return boost * d * v
+
+
+def mixed(z: np.uint64) -> np.uint64:
+    """SplitMix64's output function: a hash of 64 bits that maps no two numbers to one."""
+    z = (z ^ (z >> np.uint64(30))) * FIRST_MIX
+    z = (z ^ (z >> np.uint64(27))) * SECOND_MIX
+    return z ^ (z >> np.uint64(31))

@@ -11,7 +11,19 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy, check_horizon
 from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
-from robandit.policies.ftrl import FRESH, HEARD, MADE, SKIPPED, decide, drawn, level, look, new_state, solve_square
+from robandit.policies.ftrl import (
+    FRESH,
+    HEARD,
+    MADE,
+    SKIPPED,
+    believe,
+    decide,
+    drawn,
+    level,
+    look,
+    new_state,
+    solve_square,
+)
 
 __all__ = ["AdaTINF"]
 
@@ -152,10 +164,7 @@ class AdaTINF(Policy):
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
         """The mean that the losses stand for (skipped rewards count as 0), and the probability of the next choice."""
         see(p, s)
-        out[0] = math.nan
-        if s.clock[HEARD] > 0:
-            out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
-        out[1] = s.weights[arm]
+        believe(s, arm, out)
 
 
 def beginning(arms: int, horizon: int) -> State:

@@ -37,6 +37,7 @@ from robandit.policies.adar_ucb import (
     BIG,
     BIG_ABOVE,
     BIG_NEXT,
+    CLOCK,
     CURRENT,
     FALLBACKS,
     FULL,
@@ -242,7 +243,7 @@ class AdaKLUCB(Policy):
         p = self.params()
         rounds = ROUNDS_FOR_EVER if horizon is None else max(horizon + 1, 2)
         largest = p.factor * math.log(rounds)
-        clock = np.zeros(7, dtype=np.int64)
+        clock = np.zeros(CLOCK, dtype=np.int64)
         clock[CURRENT] = -1
         clock[LIMIT] = LIVE_VALUES if horizon is None else np.iinfo(np.int64).max
         counts = np.zeros((arms, ARM_INTS), dtype=np.int64)
@@ -265,14 +266,14 @@ class AdaKLUCB(Policy):
     grow = _AdaRUCB.grow
     counters = _AdaRUCB.counters
     full = staticmethod(_AdaRUCB.full)
+    expire = staticmethod(_AdaRUCB.expire)
 
     @staticmethod
     def select(p: Params, s: State) -> int:
         """The largest index; after the first pull of a double round, the same arm again."""
         if s.clock[CURRENT] >= 0:
             return s.clock[CURRENT]
-        level = level_of(p, s)
-        return best_arm(index, outlook, rounds, p, s, s.lines, s.lead, level)
+        return best_arm(index, outlook, rounds, p, s, s.lines, s.lead, level_of(p, s))
 
     @staticmethod
     def take(p: Any, s: Any, arm: int) -> float:
@@ -283,11 +284,6 @@ class AdaKLUCB(Policy):
             if mark == IN_TOP:
                 s.clock[ROUNDS] += 1
         return mark
-
-    @staticmethod
-    def expire(p: Any, s: Any, arm: int, mark: float) -> None:
-        """The arm's next pull is made for the stream that lost this one."""
-        _AdaRUCB.expire(p, s, arm, mark)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:

@@ -35,6 +35,7 @@ from robandit.policies.base import check_number
 
 __all__ = [
     "State",
+    "believe",
     "check_alpha",
     "decide",
     "drawn",
@@ -271,3 +272,11 @@ def decide(s: Any, arm: int) -> float:
     s.clock[MADE] += 1
     s.clock[FRESH] = 0
     return s.weights[arm]
+
+
+def believe(s: Any, arm: int, out: Floats) -> None:
+    """What a policy of the family says of an arm: the mean that the losses stand for, and the probability of the next choice."""
+    out[0] = math.nan
+    if s.clock[HEARD] > 0:
+        out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
+    out[1] = s.weights[arm]

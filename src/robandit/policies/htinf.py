@@ -14,6 +14,7 @@ from robandit.policies.ftrl import (
     MADE,
     SKIPPED,
     State,
+    believe,
     check_alpha,
     decide,
     drawn,
@@ -144,10 +145,7 @@ class HTINF(Policy):
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
         """The mean that the losses stand for (skipped rewards count as 0), and the probability of the next choice."""
         see(p, s)
-        out[0] = math.nan
-        if s.clock[HEARD] > 0:
-            out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
-        out[1] = s.weights[arm]
+        believe(s, arm, out)
 
 
 def tsallis_params(eps: float, sigma: float) -> Params:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from typing import Self
 
-from robandit.policies import resampling
 from robandit.policies.base import Policy, check_whole
 from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
-from robandit.policies.resampling import LARGEST_LIMIT, Params, State, new_state, refuse_beyond, roomier
-from robandit.policies.turns import expire_pull, take_pull
+from robandit.policies.resampling import LARGEST_LIMIT, Params, Resampled, refuse_beyond
 
 __all__ = ["MARS"]
 
 
-class MARS(Policy):
+class MARS(Resampled, Policy):
     """Optimism on means of random subsets: symmetric rewards of unknown size; the forerunner of `RMMUCB`, with a single block.
 
     The index of an arm is the largest of the means of about t (log t)^2 random subsets of its rewards, each reward being in a
@@ -71,11 +69,6 @@ class MARS(Policy):
         citation="Khorasani, Weyer 2023",
     )
 
-    @property
-    def longest(self) -> int:
-        """The limit."""
-        return self.limit
-
     def validate(self) -> None:
         """A limit."""
         check_whole("MARS", "limit", self.limit, 1, LARGEST_LIMIT)
@@ -88,18 +81,3 @@ class MARS(Policy):
     def params(self) -> Params:
         """A single block."""
         return Params(1, 0)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        return new_state(self.params(), arms, self.limit)
-
-    def grow(self, state: State) -> State:
-        """Room for more rewards and sums."""
-        return roomier(self.params(), state)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-    full = staticmethod(resampling.full)
-    select = staticmethod(resampling.select)
-    update = staticmethod(resampling.update)
-    estimate = staticmethod(resampling.estimate)

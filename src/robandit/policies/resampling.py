@@ -47,24 +47,13 @@ import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
+from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.blocks import place
 from robandit.policies.store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies.turns import TAKEN, TRIED, no_pulls, untried
+from robandit.policies.turns import TAKEN, TRIED, expire_pull, no_pulls, take_pull, untried
 
-__all__ = [
-    "LARGEST_LIMIT",
-    "Params",
-    "State",
-    "estimate",
-    "full",
-    "new_state",
-    "refuse_beyond",
-    "resamples",
-    "roomier",
-    "select",
-    "update",
-]
+__all__ = ["LARGEST_LIMIT", "Params", "Resampled", "refuse_beyond", "resamples"]
 
 WIDTH = 64  # bits of a hash, so j in a sheet
 LARGEST_LIMIT = 1_000_000
@@ -78,11 +67,8 @@ DONE = 3  # rewards in them, and in ``blocks``
 BLOCKS = 4
 SEEN = 5  # j that are in ``best``
 
-# Odd constants of SplitMix64 and its relatives.
+# Odd steps of counters, as GOLDEN is.
 ONE = np.uint64(1)
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
-SECOND_MIX = np.uint64(0x94D049BB133111EB)
 BY_ARM = np.uint64(0xD1342543DE82EF95)
 BY_REWARD = np.uint64(0xDA942042E4DD58B5)
 
@@ -328,13 +314,6 @@ def shift(s: State, arm: int, n: int, k: int) -> None:
         s.shifts[block] = 0.5 * size * (middle - s.blocks[arm, block] / size)
 
 
-def mixed(z: np.uint64) -> np.uint64:
-    """SplitMix64's output function."""
-    z = (z ^ (z >> np.uint64(30))) * FIRST_MIX
-    z = (z ^ (z >> np.uint64(27))) * SECOND_MIX
-    return z ^ (z >> np.uint64(31))
-
-
 def signs(rng: UInts, arm: int, i: int, sheet: int) -> np.uint64:
     """The signs of reward i of an arm for j = 64 sheet, ..., 64 sheet + 63: a set bit is a minus."""
     counter = rng[0] + np.uint64(arm) * BY_ARM + np.uint64(i) * BY_REWARD + np.uint64(sheet) * GOLDEN
@@ -439,3 +418,27 @@ def resampled(
             values[block] = -math.inf
     place(values, 0, k - 1, rank)
     return values[rank]
+
+
+class Resampled:
+    """What `RMMUCB` and `MARS` share besides the functions above; they have a ``limit`` and `Params`."""
+
+    @property
+    def longest(self: Any) -> int:
+        """The limit."""
+        return int(self.limit)
+
+    def init(self: Any, arms: int, horizon: int | None) -> State:
+        """Nothing is known."""
+        return new_state(self.params(), arms, self.limit)
+
+    def grow(self: Any, state: State) -> State:
+        """Room for more rewards and sums."""
+        return roomier(self.params(), state)
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+    full = staticmethod(full)
+    select = staticmethod(select)
+    update = staticmethod(update)
+    estimate = staticmethod(estimate)

@@ -6,16 +6,14 @@ import math
 from typing import Literal, Self
 
 from robandit.errors import InvalidInput
-from robandit.policies import resampling
 from robandit.policies.base import Policy, check_whole
 from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
-from robandit.policies.resampling import LARGEST_LIMIT, Params, State, new_state, refuse_beyond, roomier
-from robandit.policies.turns import expire_pull, take_pull
+from robandit.policies.resampling import LARGEST_LIMIT, Params, Resampled, refuse_beyond
 
 __all__ = ["RMMUCB"]
 
 
-class RMMUCB(Policy):
+class RMMUCB(Resampled, Policy):
     """Optimism on resampled medians of means: heavy tails of unknown order and size, if every arm is symmetric.
 
     The index of an arm is the largest mean that a randomised test does not reject: the median of means of its rewards is compared
@@ -82,11 +80,6 @@ class RMMUCB(Policy):
         citation="Tamas, Szentpeteri, Csaji 2025",
     )
 
-    @property
-    def longest(self) -> int:
-        """The limit."""
-        return self.limit
-
     def validate(self) -> None:
         """A limit, and a word for the median."""
         check_whole("RMMUCB", "limit", self.limit, 1, LARGEST_LIMIT)
@@ -101,18 +94,3 @@ class RMMUCB(Policy):
     def params(self) -> Params:
         """As many blocks as the paper has."""
         return Params(0, int(self.median == "exact"))
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        return new_state(self.params(), arms, self.limit)
-
-    def grow(self, state: State) -> State:
-        """Room for more rewards and sums."""
-        return roomier(self.params(), state)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-    full = staticmethod(resampling.full)
-    select = staticmethod(resampling.select)
-    update = staticmethod(resampling.update)
-    estimate = staticmethod(resampling.estimate)

@@ -10,7 +10,7 @@ import numpy as np
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy, check_horizon
 from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
-from robandit.policies.ftrl import FRESH, HEARD, SKIPPED, decide, drawn, look, new_state, solve_barrier
+from robandit.policies.ftrl import FRESH, HEARD, SKIPPED, believe, decide, drawn, look, new_state, solve_barrier
 
 __all__ = ["UniINF"]
 
@@ -162,10 +162,7 @@ class UniINF(Policy):
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
         """The mean that the losses stand for (skipped rewards count as 0), and the probability of the next choice."""
         see(s)
-        out[0] = math.nan
-        if s.clock[HEARD] > 0:
-            out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
-        out[1] = s.weights[arm]
+        believe(s, arm, out)
 
 
 def see(s: State) -> None:

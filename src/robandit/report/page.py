@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import Any
 
 from robandit import __version__
-from robandit.diagnostics.recommend import law_median
 from robandit.files import write_atomically
+from robandit.laws.median import law_median
 from robandit.report.table import uniform_regret
 from robandit.simulate import Result
 

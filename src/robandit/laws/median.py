@@ -1,0 +1,29 @@
+"""The median of a law."""
+
+from __future__ import annotations
+
+import math
+
+from robandit.laws.base import Law
+
+__all__ = ["law_median"]
+
+
+def law_median(law: Law) -> float:
+    """The smallest x with P(X <= x) >= 1/2; a law's centre of symmetry, if it has one."""
+    if law.symmetric_about is not None:
+        return law.symmetric_about
+    low, high = law.support
+    if not math.isfinite(low):
+        low = -1.0 if not math.isfinite(high) else min(-1.0, 2.0 * high - 1.0)
+        while float(law.cdf(low)) >= 0.5:
+            low *= 2.0
+    if float(law.cdf(low)) >= 0.5:
+        return low
+    if not math.isfinite(high):
+        high = max(1.0, low + 1.0)
+        while float(law.cdf(high)) < 0.5:
+            high *= 2.0
+    while low < (middle := 0.5 * low + 0.5 * high) < high:
+        low, high = (low, middle) if float(law.cdf(middle)) >= 0.5 else (middle, high)
+    return high
