@@ -13,11 +13,10 @@ contradiction at most alpha. No moment has to exist.
 
 For which laws this is exact: for more than the symmetric ones, for all where at every distance the left is at least
 as likely as the right, P(d > 0 given |d|) <= 1/2: fair coins dominate their signs, and both statistics rise with each
-sign. Every law at or below a is among them. For other left-skewed laws it is measured, not proved. About their
-median, negated Pareto (tails 1.1 to 2.5), log-normal and exponential laws were not contradicted once in 1,000 samples
-of each size (64 to 2,048, confidence 0.99). About 0 the laws to fear are those whose bulk lies above 0 and whose
-mean is not, thanks to rare large losses: c - Pareto with mean exactly 0 is contradicted in 1 % of the samples with
-tail 2.5, 4 to 11 % with 1.5, and a third with 1.2. No test can do without such errors: a loss so rare and so
+sign. Every law at or below a is among them. For other left-skewed laws about their median (negated Pareto, log-normal,
+exponential) it is measured, not proved (tests/diagnostics/test_assumption.py). About 0 the laws to fear are those whose
+bulk lies above 0 and whose mean is not, thanks to rare large losses: of c - Pareto with mean exactly 0 the more samples are
+contradicted the heavier the tail. No test can do without such errors: a loss so rare and so
 large that it has not been seen yet can make any mean negative. "Contradicted" is therefore said of the rewards seen.
 
 About the median. The centre must not come from the values that are tested, and its error must not pass for skewness:
