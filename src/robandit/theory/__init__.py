@@ -1,0 +1,1 @@
+"""Regret bounds, lower bounds, rates, KLinf and the assumption, as functions."""

@@ -1,0 +1,65 @@
+"""The two kinds of figure that the checks draw, as Vega-Lite specifications with their data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["cases", "curves"]
+
+Row = dict[str, Any]
+WIDTH = 620
+LIMIT = "#c0392b"
+
+
+def curves(
+    rows: Sequence[Row],
+    limits: Sequence[Row] = (),
+    *,
+    x_title: str,
+    y_title: str,
+    log_x: bool = True,
+    log_y: bool = True,
+) -> dict[str, Any]:
+    """Lines over a number. ``rows`` have x, y, series and, if known, low and high; ``limits``, drawn dashed, have x, y, series."""
+    scales = {axis: {"type": "log"} if log else {"zero": False} for axis, log in (("x", log_x), ("y", log_y))}
+    encoding: dict[str, Any] = {
+        "x": {"field": "x", "type": "quantitative", "scale": scales["x"], "title": x_title, "axis": _axis(log_x)},
+        "y": {"field": "y", "type": "quantitative", "scale": scales["y"], "title": y_title, "axis": _axis(log_y)},
+        "color": {"field": "series", "type": "nominal", "title": None, "legend": {"labelLimit": 300}},
+    }
+    layers: list[dict[str, Any]] = [
+        {"data": {"values": list(rows)}, "mark": {"type": "line", "point": True}, "encoding": encoding}
+    ]
+    spread = [row for row in rows if "low" in row]
+    if spread:
+        ends = {**encoding, "y": {**encoding["y"], "field": "low"}, "y2": {"field": "high"}}
+        layers.append({"data": {"values": spread}, "mark": {"type": "rule"}, "encoding": ends})
+    if limits:
+        mark = {"type": "line", "strokeDash": [6, 4], "strokeWidth": 1.5}
+        layers.append({"data": {"values": list(limits)}, "mark": mark, "encoding": encoding})
+    return {"width": WIDTH, "height": 300, "layer": layers, "background": "white"}
+
+
+def cases(rows: Sequence[Row], *, x_title: str, log_x: bool = False, series: bool = False) -> dict[str, Any]:
+    """A line per case. ``rows`` have case, x, low, high, and limit where one is predicted; with ``series`` also series, told by colour."""
+    scale = {"type": "log"} if log_x else {"zero": False}
+    y = {"field": "case", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 320}}
+    x = {"field": "x", "type": "quantitative", "scale": scale, "title": x_title, "axis": _axis(log_x)}
+    colour: dict[str, Any] = (
+        {"color": {"field": "series", "type": "nominal", "title": None, "legend": {"labelLimit": 300}}}
+        if series
+        else {}
+    )
+    layers: list[dict[str, Any]] = [
+        {"mark": "rule", "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, **colour}},
+        {"mark": {"type": "point", "filled": True, "size": 45}, "encoding": {"y": y, "x": x, **colour}},
+    ]
+    if any("limit" in row for row in rows):
+        mark = {"type": "tick", "color": LIMIT, "thickness": 2}
+        layers.append({"mark": mark, "encoding": {"y": y, "x": {**x, "field": "limit"}}})
+    return {"data": {"values": list(rows)}, "width": WIDTH - 200, "layer": layers, "background": "white"}
+
+
+def _axis(log: bool) -> dict[str, Any]:
+    return {"format": "~g", "values": [10.0**j for j in range(-12, 16)]} if log else {}

@@ -1,0 +1,78 @@
+"""How sure a measured number is."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
+
+__all__ = ["Interval", "mean_interval", "share", "slope"]
+
+RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """A number and the ends of its confidence interval."""
+
+    measured: float
+    low: float
+    high: float
+
+
+def share(successes: int, trials: int, confidence: float = 0.99) -> Interval:
+    """A probability from independent trials, with the exact interval of Clopper and Pearson.
+
+    >>> share(0, 1000)
+    Interval(measured=0.0, low=0.0, high=0.0053)
+    """
+    from scipy.special import betaincinv
+
+    if not 0 <= successes <= trials or trials < 1:
+        raise InvalidInput(f"{successes} successes in {trials} trials: give 0 <= successes <= trials, trials >= 1")
+    tail = (1.0 - confidence) / 2.0
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))
+    return Interval(successes / trials, low, high)
+
+
+def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
+    """A mean over replications, with a percentile bootstrap (fixed seed): regret is too skewed for standard errors."""
+    values = np.asarray(values, dtype=np.float64)
+    means = values[_resamples(len(values))].mean(axis=1)
+    return _around(float(values.mean()), means, confidence)
+
+
+def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
+    """The exponent b of mean(y) ~ x^b: least squares in logarithms, with a bootstrap over replications.
+
+    ``y`` has a row per replication and a column per x. Where the columns come from separate runs, the same row must not tie them
+    together in a way that matters: rows are resampled as a whole.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if y.ndim != 2 or y.shape[1] != len(x) or len(x) < 2:
+        raise InvalidInput(f"y has the shape {y.shape}: give a row per replication and a column for each of {len(x)} x")
+    log_x = np.log(x) - np.log(x).mean()
+    weights = log_x / (log_x @ log_x)
+
+    def fitted(means: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            fit: Floats = np.log(np.maximum(means, 1e-300)) @ weights
+        return fit
+
+    return _around(float(fitted(y.mean(axis=0))), fitted(y[_resamples(len(y))].mean(axis=1)), confidence)
+
+
+def _resamples(count: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+
+
+def _around(measured: float, resampled: Floats, confidence: float) -> Interval:
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(resampled, [tail, 1.0 - tail])
+    if not math.isfinite(measured):
+        raise InvalidInput(f"the measured number is {measured}: there is nothing to say about it")
+    return Interval(measured, min(float(low), measured), max(float(high), measured))
