@@ -42,7 +42,10 @@ def curves(
 
 
 def cases(rows: Sequence[Row], *, x_title: str, log_x: bool = False, series: bool = False) -> dict[str, Any]:
-    """A line per case. ``rows`` have case, x, low, high, and limit where one is predicted; with ``series`` also series, told by colour."""
+    """A line per case. ``rows`` have case, x, low, high, and limit where one is predicted.
+
+    With ``series`` they also have a series, which is told by colour.
+    """
     scale = {"type": "log"} if log_x else {"zero": False}
     y = {"field": "case", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 320}}
     x = {"field": "x", "type": "quantitative", "scale": scale, "title": x_title, "axis": _axis(log_x)}
