@@ -16,7 +16,7 @@ from robandit.simulate import Result, simulate
 from robandit.warm import precompile
 
 if TYPE_CHECKING:
-    from robandit import checks, estimators, suites
+    from robandit import checks, estimators, suites, theory, verify
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -36,12 +36,14 @@ __all__ = [
     "recommend",
     "simulate",
     "suites",
+    "theory",
+    "verify",
 ]
 __all__ += _policies
 
 
 def __getattr__(name: str) -> _Any:
     """Packages that a live bandit does not need are imported when they are first used."""
-    if name in ("checks", "estimators", "suites"):
+    if name in ("checks", "estimators", "suites", "theory", "verify"):
         return _import_module(f"robandit.{name}")
     raise AttributeError(f"module 'robandit' has no attribute {name!r}")

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from robandit.errors import FileError
 
-__all__ = ["write_atomically"]
+__all__ = ["check_writable", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
@@ -40,6 +40,14 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], o
             why = error.strerror or error
             raise FileError(f"{target} cannot be written: {why}; what was there before is unchanged") from error
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place where no file can be written, before the work whose result would be lost there."""
+    if not path.absolute().parent.is_dir():
+        raise FileError(f"{path} cannot be written: the folder {path.absolute().parent} does not exist; make it first")
+    if path.is_dir():
+        raise FileError(f"{path} cannot be written: it is a folder; name a file in it")
 
 
 def _mode(target: Path) -> int:

@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 refused with a reason, 2 wrong usage, 130 interrupted."""
+    """Run the command line. Exit codes: 0 done, 1 refused with a reason, 2 wrong usage, 3 a check failed, 130 interrupted."""
     import cyclopts
 
     from robandit import __version__
@@ -16,6 +16,7 @@ def main() -> None:
     from robandit.cli.estimators import coverage
     from robandit.cli.policies import policies
     from robandit.cli.precompile import precompile
+    from robandit.cli.verify import verify
     from robandit.errors import RobanditError
 
     app = cyclopts.App(
@@ -27,6 +28,7 @@ def main() -> None:
     app.command(compare)
     app.command(policies)
     app.command(precompile)
+    app.command(verify)
     estimators = cyclopts.App(name="estimators", help="Robust means and their confidence bounds.")
     estimators.command(coverage)
     app.command(estimators)

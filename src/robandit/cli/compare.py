@@ -40,16 +40,14 @@ def compare(
     from rich.console import Console
 
     from robandit import problems
-    from robandit.errors import FileError, NotApplicable
+    from robandit.errors import NotApplicable
+    from robandit.files import check_writable
     from robandit.policies import AdaRUCB, all_policies, entitled, named
     from robandit.report.page import write_page
     from robandit.report.table import leaderboard
     from robandit.simulate import simulate
 
-    if not out.absolute().parent.is_dir():
-        raise FileError(f"{out} cannot be written: the folder {out.absolute().parent} does not exist; make it first")
-    if out.is_dir():
-        raise FileError(f"{out} cannot be written: it is a folder; name a file in it")
+    check_writable(out)
     problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
     learners = [each for each in all_policies() if each.uses_rewards]
     chosen = named(policy) if policy else [*learners, AdaRUCB(bonus="tight")]

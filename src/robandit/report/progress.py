@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["steps"]
+__all__ = ["steps", "tracked"]
 
 PAUSE = 10.0  # seconds between two lines where there is no terminal
 
@@ -23,7 +24,7 @@ def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
             done += 1
             if time.monotonic() - last > PAUSE or done == total:
                 last = time.monotonic()
-                print(f"{what}: {done} of {total} ({where})", file=sys.stderr, flush=True)
+                print(f"{what}: {done} of {total}{_at(where)}", file=sys.stderr, flush=True)
 
         yield line
         return
@@ -33,4 +34,20 @@ def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda where: bar.update(task, advance=1, description=f"{what} ({where})")
+        yield lambda where: bar.update(task, advance=1, description=f"{what}{_at(where)}")
+
+
+def _at(where: str) -> str:
+    return f" ({where})" if where else ""
+
+
+def tracked(what: str) -> Callable[[Sequence[Any]], Iterator[Any]]:
+    """Wrap a sequence that is worked through one by one."""
+
+    def track(items: Sequence[Any]) -> Iterator[Any]:
+        with steps(what, len(items)) as advance:
+            for item in items:
+                yield item
+                advance("")
+
+    return track

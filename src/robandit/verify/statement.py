@@ -162,6 +162,11 @@ class Outcome:
         findings = self.ran.findings
         return worst(f.verdict for f in ([f for f in findings if f.must] or findings))
 
+    @property
+    def failed(self) -> bool:
+        """Whether a claim that must hold fails."""
+        return any(f.must and f.verdict == "fails" for f in self.ran.findings)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data: an infinite end of a range is null."""
         statement = self.statement

@@ -1,0 +1,150 @@
+"""What the checks of the paper found: for the terminal, as JSON, and as one HTML page with a figure per statement."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from robandit import __version__
+from robandit.files import write_atomically
+from robandit.report.page import STYLE
+from robandit.verify import Effort, Finding, Outcome
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+__all__ = ["block", "summary", "write_findings"]
+
+FORMAT_VERSION = 1
+COLOURS = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
+OWN_STYLE = """
+.verdict { font-weight: 600; white-space: nowrap; border: 1px solid currentColor; border-radius: 4px; padding: 0 .4rem; }
+.holds { color: light-dark(#14692f, #6fd08c); } .fails { color: light-dark(#b3261e, #ff8a80); }
+.inconclusive { color: light-dark(#7a5200, #f0c060); }
+.note { font-size: .9rem; opacity: .85; }
+td, th { text-align: left; vertical-align: top; white-space: normal; }
+td.number { white-space: nowrap; text-align: right; }
+"""
+
+
+def block(outcome: Outcome) -> Text:
+    """One statement for the terminal."""
+    from rich.text import Text
+
+    statement, ran = outcome.statement, outcome.ran
+    text = Text()
+    text.append(f"{statement.name}: ", "bold").append(outcome.verdict, COLOURS[outcome.verdict])
+    text.append(f" ({outcome.seconds:.1f} s)\n").append(f"  says: {statement.says}\n").append(f"  ran:  {ran.ran}\n")
+    for finding in ran.findings:
+        text.append(f"  {finding.verdict:12}", COLOURS[finding.verdict] if finding.must else "dim")
+        text.append(f"  {finding.claim}: {finding.seen}; predicted {finding.predicted}{_aside(finding)}\n")
+    return text
+
+
+def _aside(finding: Finding) -> str:
+    """What a reader must know besides: whether it had to hold, and what it demonstrates."""
+    said = [finding.note] if finding.note else []
+    if not finding.must:
+        said.append("shown, need not hold")
+    if finding.misprints:
+        said.append(f"misprint {', '.join(finding.misprints)}")
+    return f" [{'; '.join(said)}]" if said else ""
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many hold, in one line."""
+    counts = {verdict: sum(o.verdict == verdict for o in outcomes) for verdict in COLOURS}
+    noun = "statement" if len(outcomes) == 1 else "statements"
+    told = f"{counts['holds']} hold, {counts['inconclusive']} inconclusive, {counts['fails']} fail"
+    return f"{len(outcomes)} {noun}: {told} ({sum(o.seconds for o in outcomes):.0f} s)"
+
+
+def write_findings(
+    outcomes: Sequence[Outcome],
+    page: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    *,
+    command: str,
+    effort: Effort,
+) -> None:
+    """Write the page and the JSON file; ``command`` is what a reader types to get them again."""
+    versions = {"robandit": __version__, **{name: version(name) for name in ("numpy", "numba", "scipy")}}
+    record = {
+        "format": FORMAT_VERSION,
+        "command": command,
+        "quick": effort.quick,
+        "seed": effort.seed,
+        "versions": versions,
+        "statements": [outcome.to_dict() for outcome in outcomes],
+    }
+    text = json.dumps(record, indent=1, allow_nan=False).encode()
+    write_atomically(data, lambda file: file.write(text))
+    written = _page(outcomes, command, versions).encode()
+    write_atomically(page, lambda file: file.write(written))
+
+
+def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -> str:
+    rows = "".join(
+        f"<tr><td><a href='#{o.statement.key}'>{html.escape(o.statement.name)}</a></td><td>{_badge(o.verdict)}</td>"
+        f"<td>{html.escape(o.statement.says)}</td><td class=number>{o.seconds:.1f}</td></tr>\n"
+        for o in outcomes
+    )
+    told = ", ".join(f"{name} {number}" for name, number in versions.items())
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Robandit: the paper's statements, checked</title>
+<style>{STYLE}{OWN_STYLE}</style>
+<h1>{html.escape(summary(outcomes))}</h1>
+<p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
+each broken into claims with a number. A claim holds if the confidence interval of what was measured lies in the predicted range, fails if
+it lies outside, and is inconclusive otherwise. A finite run may support a claim about a limit, but not refute it.</p>
+<table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
+{rows}</tbody></table>
+{"".join(_section(o) for o in outcomes)}
+<h2>To get this again</h2>
+<p><code>{html.escape(command)}</code>, with {html.escape(told)}.</p>
+</html>
+"""
+
+
+def _section(outcome: Outcome) -> str:
+    statement, ran = outcome.statement, outcome.ran
+    rows = "".join(
+        f"<tr><td>{html.escape(f.claim)}{_note(f)}</td><td class=number>{html.escape(f.seen)}</td>"
+        f"<td class=number>{html.escape(f.predicted)}</td><td>{_badge(f.verdict)}</td></tr>\n"
+        for f in ran.findings
+    )
+    return f"""<h2 id="{statement.key}">{html.escape(statement.name)} {_badge(outcome.verdict)}</h2>
+<p>{html.escape(statement.says)}</p>
+<p>Run: {html.escape(ran.ran)}</p>
+<table>{_head("claim", "measured", "predicted", "verdict")}<tbody>
+{rows}</tbody></table>
+<figure role="img" aria-label="{html.escape(ran.caption)}">
+{_svg(ran.figure)}
+<figcaption>{html.escape(ran.caption)}</figcaption></figure>
+"""
+
+
+def _head(*columns: str) -> str:
+    return f"<thead><tr>{''.join(f'<th scope=col>{column}</th>' for column in columns)}</tr></thead>"
+
+
+def _note(finding: Finding) -> str:
+    aside = _aside(finding).strip(" []")
+    return f"<br><span class=note>{html.escape(aside)}</span>" if aside else ""
+
+
+def _badge(verdict: str) -> str:
+    return f'<span class="verdict {verdict}">{verdict}</span>'
+
+
+def _svg(figure: dict[str, Any]) -> str:
+    import vl_convert
+
+    return vl_convert.vegalite_to_svg(json.dumps(figure))
