@@ -102,8 +102,9 @@ def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -
 <style>{STYLE}{OWN_STYLE}</style>
 <h1>{html.escape(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
-each broken into claims with a number. A claim holds if the confidence interval of what was measured lies in the predicted range, fails if
-it lies outside, and is inconclusive otherwise. A finite run may support a claim about a limit, but not refute it.</p>
+each broken into claims with a number. A claim holds if the confidence interval of what was measured lies in the
+predicted range, fails if it lies outside, and is inconclusive otherwise. A finite run may support a claim about a
+limit, but not refute it.</p>
 <table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}

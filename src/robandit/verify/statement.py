@@ -45,6 +45,12 @@ class Effort:
     seed: int = 0
     threads: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse here what would otherwise be refused in the middle of the work."""
+        for name, value, least in (("seed", self.seed, 0), ("threads", self.threads, 1)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
+
     def of(self, quick: Item, full: Item) -> Item:
         """The one that applies."""
         return quick if self.quick else full

@@ -1,0 +1,150 @@
+"""Verdicts, intervals and names: what all checks share."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robandit.errors import InvalidInput
+from robandit.verify import Effort, Finding, Outcome, Statement, checked
+from robandit.verify.statement import Ran, found, number, worst
+from robandit.verify.statistics import mean_interval, share, slope
+
+
+def finding(low, high, **more):
+    return Finding(claim="c", measured=(low + high) / 2.0, low=low, high=high, **more)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.0, 2.0, "holds"),  # the ends count
+        (1.2, 1.3, "holds"),
+        (0.9, 1.5, "inconclusive"),
+        (1.5, 2.1, "inconclusive"),
+        (0.0, 3.0, "inconclusive"),
+        (0.1, 0.99, "fails"),
+        (2.01, 5.0, "fails"),
+    ],
+)
+def test_the_verdict_compares_the_interval_with_the_range(low, high, verdict):
+    assert finding(low, high, least=1.0, most=2.0).verdict == verdict
+    softer = finding(low, high, least=1.0, most=2.0, asymptotic=True).verdict
+    assert softer == ("inconclusive" if verdict == "fails" else verdict)
+
+
+def test_a_number_outside_of_its_interval_is_refused():
+    with pytest.raises(InvalidInput, match="not in its own interval"):
+        Finding(claim="c", measured=3.0, low=1.0, high=2.0)
+    with pytest.raises(InvalidInput, match="not in its own interval"):
+        finding(math.nan, math.nan)
+    with pytest.raises(InvalidInput, match="no range"):
+        finding(1.0, 2.0, least=2.0, most=1.0)
+
+
+def test_words():
+    assert finding(1.0, 2.0, most=2.0).predicted == "at most 2"
+    assert finding(1.0, 2.0, least=2.0).predicted == "at least 2"
+    assert finding(1.0, 2.0, least=1.0, most=2.0).predicted == "1 to 2"
+    assert finding(1.0, 1.0, least=1.0, most=1.0).predicted == "1"
+    assert finding(1.0, 1.0).predicted == "anything"
+    assert finding(1.0, 2.0).seen == "1.5 (1 to 2)"
+    assert finding(1.0, 1.0).seen == "1"
+    assert [number(x) for x in (0.0, 1234.5, 1e-9, 0.12345, math.inf)] == ["0", "1,234", "1.00e-09", "0.123", "inf"]
+
+
+def outcome(*findings):
+    ran = Ran(ran="r", findings=findings, figure={}, caption="c")
+    return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: ran), Effort())
+
+
+def test_only_what_must_hold_decides():
+    good, bad = finding(1.0, 1.0, most=2.0), finding(3.0, 3.0, most=2.0)
+    shown = finding(3.0, 3.0, most=2.0, must=False)
+    open_ = finding(1.0, 3.0, most=2.0)
+    assert (outcome(good, shown).verdict, outcome(good, shown).failed) == ("holds", False)
+    assert (outcome(good, bad).verdict, outcome(good, bad).failed) == ("fails", True)
+    assert (outcome(good, open_).verdict, outcome(good, open_).failed) == ("inconclusive", False)
+    assert (outcome(shown).verdict, outcome(shown).failed) == ("fails", False)
+    assert worst([]) == "holds"
+
+
+def test_json_has_no_infinities():
+    written = json.dumps(outcome(finding(1.0, 2.0, most=2.0)).to_dict(), allow_nan=False)
+    assert (
+        json.loads(written)["findings"][0] | {"least": None, "most": 2.0, "verdict": "holds"}
+        == json.loads(written)["findings"][0]
+    )
+
+
+def test_statements_are_found_by_key_name_and_alias():
+    def stated(key, *aliases):
+        return Statement(key=key, name=key.title(), says="", run=lambda effort, track: None, aliases=aliases)
+
+    known = (stated("theorem-4", "theorem-1"), stated("lemma-2"))
+    assert found([], known) == known
+    for name in ("theorem-1", "Theorem 4", "THEOREM4"):
+        assert found([name], known) == known[:1]
+    assert found(["lemma-2", "theorem-1", "theorem-4"], known) == known  # in the paper's order, once
+    with pytest.raises(
+        InvalidInput, match="'theorem-9' is not a statement that is checked: there are theorem-4, theorem-1, lemma-2"
+    ):
+        found(["theorem-9"], known)
+
+
+@pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": 1.5}, {"seed": True}, {"threads": 0}, {"threads": "2"}])
+def test_effort_is_refused_by_name(bad):
+    with pytest.raises(InvalidInput, match=f"{next(iter(bad))} = .* must be a whole number"):
+        Effort(**bad)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
+def test_the_share_s_interval_is_clopper_and_pearson_s(counts, confidence):
+    """Its ends are where the observed count becomes as unlikely as the level allows (summed here, by binomials)."""
+    k, n = counts
+    measured, low, high = share(k, n, confidence)
+    assert low <= measured <= high
+    tail = (1.0 - confidence) / 2.0
+
+    def chance(counts, p):
+        return math.fsum(math.comb(n, j) * p**j * (1.0 - p) ** (n - j) for j in counts)
+
+    if k > 0:
+        assert chance(range(k, n + 1), low) == pytest.approx(tail, rel=1e-6)
+    if k < n:
+        assert chance(range(k + 1), high) == pytest.approx(tail, rel=1e-6)
+
+
+def test_an_interval_of_a_mean_covers_it_as_often_as_it_says_and_a_wrong_mean_seldom():
+    rng = np.random.default_rng(1)
+    covered = wrong = 0
+    for _ in range(200):
+        _, low, high = mean_interval(rng.exponential(size=40), confidence=0.95)
+        covered += low <= 1.0 <= high
+        wrong += low <= 2.0 <= high
+    assert covered >= 170  # 190 expected; a percentile bootstrap of 40 skewed values covers a little less
+    assert wrong <= 10
+
+
+def test_the_slope_is_the_exponent():
+    x = np.array([1.0, 10.0, 100.0])
+    exact = np.tile(3.0 * x**0.7, (5, 1))
+    assert slope(x, exact) == pytest.approx((0.7, 0.7, 0.7))
+    noisy = exact[0] * np.random.default_rng(0).exponential(size=(400, 3))
+    _, low, high = slope(x, noisy)
+    assert low < 0.7 < high
+    assert high - low < 0.2
+    assert not low < 1.0 < high
+    with pytest.raises(InvalidInput, match="a column for each of 3 x"):
+        slope(x, exact[:, :2])
+    with pytest.raises(InvalidInput, match="0 <= successes <= trials"):
+        share(3, 2)
+
+
+def test_an_outcome_has_its_seconds():
+    assert isinstance(outcome(finding(1.0, 1.0)), Outcome)
+    assert 0.0 <= outcome(finding(1.0, 1.0)).seconds < 5.0
