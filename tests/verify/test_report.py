@@ -1,0 +1,106 @@
+"""What `robandit verify` shows and writes, with made-up findings."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from robandit.cli.verify import verify as command
+from robandit.report.verify import block, summary
+from robandit.verify import Effort, Finding, Statement, checked
+from robandit.verify.figures import cases, curves
+from robandit.verify.statement import Ran
+
+
+def statement(key, *, most, must=True, figure=None):
+    shown = figure or cases([{"case": "a <b>", "x": 1.0, "low": 0.9, "high": 1.1, "limit": most}], x_title="share")
+    finding = Finding(
+        claim="rate of <failures>", measured=1.0, low=0.9, high=1.1, most=most, must=must, misprints=("12",), note="why"
+    )
+
+    def run(effort, track):
+        for _ in track(range(3)):
+            pass
+        return Ran(ran="3 & more", findings=(finding,), figure=shown, caption="a caption")
+
+    return Statement(key=key, name=key.replace("-", " ").title(), says="x < y", run=run)
+
+
+LINES = curves(
+    [{"x": 10.0**i, "y": 2.0**i, "low": 1.9**i, "high": 2.1**i, "series": "measured"} for i in range(3)],
+    [{"x": 10.0**i, "y": 3.0**i, "series": "bound"} for i in range(3)],
+    x_title="T",
+    y_title="regret",
+)
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """Statements for the command to find."""
+
+    def choose(*given):
+        monkeypatch.setattr("robandit.verify.statements", lambda names: given)
+
+    return choose
+
+
+def test_all_hold_and_files_are_written(chosen, tmp_path, capsys):
+    chosen(statement("lemma-8", most=2.0), statement("theorem-9", most=2.0, figure=LINES))
+    command("lemma-8", "theorem-9", quick=True, out=tmp_path / "page.html")
+    out, err = capsys.readouterr()
+    said = " ".join(out.split())
+    for words in (
+        "Lemma 8: holds (",
+        "says: x < y",
+        "ran: 3 & more",
+        "holds rate of <failures>: 1 (0.9 to 1.1); predicted at most 2 [why; misprint 12]",
+        "2 statements: 2 hold, 0 inconclusive, 0 fail",
+        "written:",
+    ):
+        assert words in said
+    assert "Lemma 8: 3 of 3" in err
+    data = json.loads((tmp_path / "page.json").read_text())
+    assert data["format"] == 1
+    assert data["command"] == "robandit verify lemma-8 theorem-9 --quick --seed 0"
+    assert [s["key"] for s in data["statements"]] == ["lemma-8", "theorem-9"]
+    assert data["statements"][0]["findings"][0]["verdict"] == "holds"
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<svg") == 2
+    assert "rate of &lt;failures&gt;" in page
+    assert "rate of <failures>" not in page
+    outside = []
+
+    class Collector(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            outside.extend(v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#"))
+
+    Collector().feed(page)
+    assert outside == []
+    assert not re.search(r"@import|url\(http", page)
+
+
+@pytest.mark.parametrize(("must", "code"), [(True, 3), (False, None)])
+def test_the_exit_code_is_3_where_a_claim_that_must_hold_fails(must, code, chosen, tmp_path, capsys):
+    chosen(statement("lemma-8", most=0.5, must=must))
+    if code is None:
+        command(out=tmp_path / "page.html")
+    else:
+        with pytest.raises(SystemExit) as stop:
+            command(out=tmp_path / "page.html")
+        assert stop.value.code == code
+    assert ("shown, need not hold" in " ".join(capsys.readouterr().out.split())) == (not must)
+    assert (tmp_path / "page.html").exists()  # what failed is what one wants to look at
+    assert (tmp_path / "page.json").exists()
+
+
+def test_inconclusive_is_no_failure(chosen, tmp_path, capsys):
+    chosen(statement("lemma-8", most=1.0))
+    command(out=tmp_path / "page.html")
+    assert "1 statement: 0 hold, 1 inconclusive, 0 fail" in capsys.readouterr().out
+
+
+def test_brackets_are_not_markup():
+    outcome = checked(statement("lemma-8", most=2.0), Effort())
+    assert "[why; misprint 12]" in block(outcome).plain
+    assert summary([outcome]).startswith("1 statement: 1 hold")
