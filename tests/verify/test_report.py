@@ -1,10 +1,12 @@
 """What `robandit verify` shows and writes, with made-up findings."""
 
+import io
 import json
 import re
 from html.parser import HTMLParser
 
 import pytest
+from rich.console import Console
 
 from robandit.cli.verify import verify as command
 from robandit.report.verify import block, summary
@@ -51,9 +53,9 @@ def test_all_hold_and_files_are_written(chosen, tmp_path, capsys):
     out, err = capsys.readouterr()
     said = " ".join(out.split())
     for words in (
-        "Lemma 8: holds (",
-        "says: x < y",
-        "ran: 3 & more",
+        "holds Lemma 8 (",
+        "says x < y",
+        "ran 3 & more",
         "holds rate of <failures>: 1 (0.9 to 1.1); predicted at most 2 [why; misprint 12]",
         "2 statements: 2 hold, 0 inconclusive, 0 fail",
         "written:",
@@ -102,5 +104,9 @@ def test_inconclusive_is_no_failure(chosen, tmp_path, capsys):
 
 def test_brackets_are_not_markup():
     outcome = checked(statement("lemma-8", most=2.0), Effort())
-    assert "[why; misprint 12]" in block(outcome).plain
+    console = Console(width=60, record=True, file=io.StringIO())
+    console.print(block(outcome))
+    shown = console.export_text()
+    assert "[why; misprint 12]" in " ".join(shown.split())
+    assert all(len(line) <= 60 for line in shown.splitlines())
     assert summary([outcome]).startswith("1 statement: 1 hold")

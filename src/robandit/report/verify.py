@@ -15,7 +15,7 @@ from robandit.report.page import STYLE
 from robandit.verify import Effort, Finding, Outcome
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.table import Table
 
 __all__ = ["block", "summary", "write_findings"]
 
@@ -31,18 +31,23 @@ td.number { white-space: nowrap; text-align: right; }
 """
 
 
-def block(outcome: Outcome) -> Text:
-    """One statement for the terminal."""
+def block(outcome: Outcome) -> Table:
+    """One statement for the terminal: its verdict, what it says, what was run, and a line per claim."""
+    from rich.table import Table
     from rich.text import Text
 
-    statement, ran = outcome.statement, outcome.ran
-    text = Text()
-    text.append(f"{statement.name}: ", "bold").append(outcome.verdict, COLOURS[outcome.verdict])
-    text.append(f" ({outcome.seconds:.1f} s)\n").append(f"  says: {statement.says}\n").append(f"  ran:  {ran.ran}\n")
-    for finding in ran.findings:
-        text.append(f"  {finding.verdict:12}", COLOURS[finding.verdict] if finding.must else "dim")
-        text.append(f"  {finding.claim}: {finding.seen}; predicted {finding.predicted}{_aside(finding)}\n")
-    return text
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    verdict = outcome.verdict
+    table.add_row(Text(verdict, COLOURS[verdict]), Text(f"{outcome.statement.name} ({outcome.seconds:.1f} s)", "bold"))
+    table.add_row("  says", Text(outcome.statement.says))
+    table.add_row("  ran", Text(outcome.ran.ran))
+    for finding in outcome.ran.findings:
+        words = f"{finding.claim}: {finding.seen}; predicted {finding.predicted}{_aside(finding)}"
+        table.add_row(Text(f"  {finding.verdict}", COLOURS[finding.verdict] if finding.must else "dim"), Text(words))
+    table.add_row()
+    return table
 
 
 def _aside(finding: Finding) -> str:
