@@ -8,5 +8,15 @@ from robandit.theory.adar_bounds import (
     repaired_instance,
     repaired_worst_case,
 )
+from robandit.theory.klinf import klinf, klinf_upper
+from robandit.theory.nonpositivity import truncated_nonpositivity
 
-__all__ = ["printed_instance", "printed_worst_case", "repaired_instance", "repaired_worst_case"]
+__all__ = [
+    "klinf",
+    "klinf_upper",
+    "printed_instance",
+    "printed_worst_case",
+    "repaired_instance",
+    "repaired_worst_case",
+    "truncated_nonpositivity",
+]

@@ -1,0 +1,182 @@
+"""KLinf against closed forms, another solver, its own inverse, and a brute-force search over laws."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from robandit import laws
+from robandit.errors import InvalidInput
+from robandit.theory import klinf as module_function
+from robandit.theory import klinf_upper
+from robandit.theory.klinf import klinf
+
+SAMPLE = [-1.0, 0.0, 0.5, 2.0]
+
+
+def test_values_computed_by_other_means():
+    # algorithms.md 13: from the dual as Agrawal et al. print it
+    assert klinf(SAMPLE, 1.0, eps=0.5, bound=3.0) == pytest.approx(0.04210888, abs=1e-8)
+    assert klinf(SAMPLE, 1.5, eps=0.5, bound=3.0) == pytest.approx(0.24634225, abs=1e-8)
+    assert klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.1) == pytest.approx(1.21817448, abs=1e-8)
+    assert klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.4) == pytest.approx(1.66280543, abs=1e-8)
+    assert module_function is klinf
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("m", [1e-3, 0.4, 0.99])
+def test_closed_form_of_a_constant(eps, m):
+    # The best law keeps as much at 0 as it can: the rest, m / y, is at the y with m y^eps = bound.
+    bound = 2.5
+    mean = m * bound ** (1.0 / (1.0 + eps))
+    moved = (mean ** (1.0 + eps) / bound) ** (1.0 / eps)
+    assert klinf([0.0], mean, eps=eps, bound=bound) == pytest.approx(-math.log1p(-moved), rel=1e-9, abs=1e-14)
+
+
+def test_closed_form_of_a_distance_to_the_class():
+    # 0 or 3 with equal chances, E X^2 <= 1, any mean. The moment goes down to 9 q = 1 by moving mass from 3 to 0.
+    q = 1.0 / 9.0
+    distance = 0.5 * math.log(0.5 / q) + 0.5 * math.log(0.5 / (1.0 - q))
+    for mean in (-5.0, -1.0, 0.0, 1.0 / 3.0):
+        assert klinf([0.0, 3.0], mean, eps=1.0, bound=1.0) == pytest.approx(distance, rel=1e-12)
+    assert klinf([0.0, 3.0], 0.34, eps=1.0, bound=1.0) > distance
+
+
+def test_no_law_on_a_grid_is_nearer():
+    """Primal search: weights on the sample and on a grid of other places, by minimising the divergence under constraints."""
+    optimize = pytest.importorskip("scipy.optimize")
+    x, eps, bound, m = np.array(SAMPLE), 0.5, 3.0, 1.0
+    places = np.concatenate([x, np.geomspace(2.1, 60.0, 60)])
+    count, power = len(x), np.abs(places) ** (1.0 + eps)
+    start = np.full(len(places), 1e-3)
+    start[:count] = (1.0 - 1e-3 * 60) / count
+    found = optimize.minimize(
+        lambda w: -np.log(np.maximum(count * w[:count], 1e-9)).mean(),
+        start,
+        jac=lambda w: np.concatenate([-1.0 / (count * np.maximum(w[:count], 1e-9)), np.zeros(len(places) - count)]),
+        bounds=[(0.0, 1.0)] * len(places),
+        constraints=[
+            {"type": "eq", "fun": lambda w: w.sum() - 1.0},
+            {"type": "ineq", "fun": lambda w: w @ places - m},
+            {"type": "ineq", "fun": lambda w: bound - w @ power},
+        ],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert found.success
+    value = klinf(x, m, eps=eps, bound=bound)
+    assert value - 1e-6 <= found.fun <= value * 1.01  # the grid is a subset of all laws, and a fine one
+
+
+def cases(count, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        eps = rng.uniform(0.02, 1.0)
+        x = rng.standard_t(1.5, rng.integers(1, 50)) * rng.uniform(0.2, 3.0)
+        bound = float((np.abs(x) ** (1.0 + eps)).mean() * rng.uniform(0.5, 3.0))
+        yield x, float(eps), bound, float(10.0 ** rng.uniform(-3.0, 1.0))
+
+
+def test_it_inverts_the_index_of_klinf_ucb():
+    outside = 0
+    for x, eps, bound, budget in cases(60):
+        upper = klinf_upper(x, eps=eps, bound=bound, budget=budget)
+        if math.isinf(upper):
+            outside += 1
+            assert klinf(x, -1e9, eps=eps, bound=bound) > budget
+        else:
+            assert klinf(x, upper, eps=eps, bound=bound) == pytest.approx(budget, rel=1e-8)
+    assert 0 < outside < 30
+
+
+def test_scale_and_order():
+    for x, eps, bound, budget in cases(15, seed=1):
+        m = 0.7 * bound ** (1.0 / (1.0 + eps))
+        value = klinf(x, m, eps=eps, bound=bound)
+        for s in (1e-6, 1e6):
+            scaled = klinf(s * x, s * m, eps=eps, bound=s ** (1.0 + eps) * bound)
+            assert scaled == pytest.approx(value, rel=1e-7, abs=1e-12)
+        assert klinf(np.concatenate([x, x]), m, eps=eps, bound=bound) == pytest.approx(value, rel=1e-9, abs=1e-12)
+        assert klinf(x[::-1], m, eps=eps, bound=bound) == pytest.approx(value, rel=1e-9, abs=1e-12)
+        assert klinf(x, 0.8 * m, eps=eps, bound=bound) <= value + 1e-12
+        assert klinf(x, m, eps=eps, bound=1.2 * bound) <= value + 1e-12
+        assert klinf_upper(x, eps=eps, bound=bound, budget=budget) <= klinf_upper(
+            x, eps=eps, bound=bound, budget=1.1 * budget
+        )
+
+
+def test_ends():
+    assert klinf(SAMPLE, 0.3, eps=0.5, bound=3.0) == 0.0  # in the class, with a mean of 0.375
+    assert klinf(laws.Gaussian(1.0, 1.0), 1.0, eps=1.0, bound=2.0) == 0.0
+    assert klinf(laws.Gaussian(1.0, 1.0), 1.0, eps=1.0, bound=1.9) > 1e-4  # outside, though the mean is there
+    assert klinf(SAMPLE, 3.0, eps=0.5, bound=3.0) == math.inf
+    assert klinf([2.0, 2.0], 2.0, eps=1.0, bound=4.0) == 0.0
+    assert klinf([2.0, 1.0], 2.0, eps=1.0, bound=4.0) == math.inf
+    assert klinf([1.9], 2.0, eps=1.0, bound=3.9) == math.inf
+    near = [klinf(SAMPLE, (1.0 - d) * 3.0 ** (1 / 1.5), eps=0.5, bound=3.0) for d in (1e-3, 1e-6, 1e-9)]
+    assert near == sorted(near)
+    assert near[-1] < 40.0  # finite as long as some law has the mean
+    # an outlier that the class cannot believe: of 10 values one is 1e50
+    far = klinf([0.0] * 9 + [1e50], 0.1, eps=1.0, bound=1.0)
+    assert far == pytest.approx(0.1 * math.log(0.1 * 1e100) + 0.9 * math.log(0.9), rel=1e-2)
+
+
+def test_atoms_count_with_their_weights():
+    law = laws.Discrete(values=(-1.0, 2.0), probabilities=(0.75, 0.25))
+    for given in ([-1.0, -1.0, -1.0, 2.0], laws.Empirical([-1.0, 2.0, -1.0, -1.0]), law):
+        assert klinf(given, 0.5, eps=0.5, bound=3.0) == pytest.approx(klinf(law, 0.5, eps=0.5, bound=3.0), rel=1e-10)
+
+
+CONTINUOUS = [
+    (-laws.Pareto(tail=2.0, scale=0.5), -0.5, 0.5, 2.0),
+    (laws.StudentT(dof=1.8), 0.5, 0.5, 3.0),
+    (laws.Gaussian(0.0, 1.0), 0.5, 1.0, 1.5),
+    (laws.Gaussian(0.0, 1.0), -5.0, 1.0, 0.5),
+    (laws.ZeroInflated(laws.StudentT(dof=1.5), 0.3), 0.8, 0.2, 3.0),
+    (3.0 - laws.Lomax(tail=1.6), 2.4, 0.3, 4.5),
+    (laws.Mixture([laws.Gaussian(-1.0, 0.3), laws.Constant(0.5)], [0.4, 0.6]), 0.4, 0.7, 1.2),
+]
+
+
+@pytest.mark.parametrize(("law", "m", "eps", "bound"), CONTINUOUS, ids=[repr(case[0])[:30] for case in CONTINUOUS])
+def test_laws_with_twice_the_nodes_and_as_fine_samples(law, m, eps, bound, monkeypatch):
+    value = klinf(law, m, eps=eps, bound=bound)
+    assert value > 1e-3
+    sampled = [klinf(law.sample(20_000, seed=seed), m, eps=eps, bound=bound) for seed in range(6)]
+    spread = float(np.std(sampled, ddof=1)) / math.sqrt(6)
+    assert abs(value - np.mean(sampled)) < 6.0 * spread + 1e-3 * value  # t with 5 degrees: 2e-3 beyond 6, less the bias
+    monkeypatch.setattr(sys.modules["robandit.theory.klinf"], "NODES", 801)
+    assert klinf(law, m, eps=eps, bound=bound) == pytest.approx(value, abs=1e-6)
+
+
+def test_a_law_is_its_quantiles():
+    # Pareto's quantiles are explicit; the midpoint rule with n of them is off by O(1/n).
+    n = 200_000
+    x = -0.5 * ((np.arange(n) + 0.5) / n) ** (-0.5)
+    value = klinf(-laws.Pareto(tail=2.0, scale=0.5), -0.5, eps=0.5, bound=2.0)
+    assert klinf(x, -0.5, eps=0.5, bound=2.0) == pytest.approx(value, abs=5.0 / n)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"x": []}, "empty"),
+        ({"x": [1.0, math.nan]}, "nan at position 1"),
+        ({"mean": math.inf}, "mean = inf"),
+        ({"eps": 0.0}, "eps = 0.0"),
+        ({"eps": 1.5}, "eps = 1.5"),
+        ({"eps": None}, "eps = None"),
+        ({"bound": 0.0}, "bound = 0.0"),
+    ],
+)
+def test_refusals(change, match):
+    given = {"x": SAMPLE, "mean": 1.0, "eps": 0.5, "bound": 3.0} | change
+    with pytest.raises(InvalidInput, match=match):
+        klinf(given.pop("x"), given.pop("mean"), **given)
+    if "mean" not in change:
+        given = {"x": SAMPLE, "eps": 0.5, "bound": 3.0, "budget": 1.0} | change
+        with pytest.raises(InvalidInput, match=match):
+            klinf_upper(given.pop("x"), **given)
+    with pytest.raises(InvalidInput, match="budget"):
+        klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.0)
