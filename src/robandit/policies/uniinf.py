@@ -98,15 +98,15 @@ class UniINF(Policy):
         random=True,
         assumption=NONPOSITIVE,
         bound="uniINF of Chen et al.",
-        instance="K (u/min gap)^(1/eps) log T log(.)",
-        worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) log(.)",
+        instance="K (u/min gap)^(1/eps) (log T)^2",
+        worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T",
         matches=(False, True),
         adaptive=Adaptive(True, True, True, True),
         citation="Chen, Huang, Dai, Huang 2025",
         title="uniINF",
         notes=(
-            "From memory, with constants re-derived; not checked against the paper's text. log(.) is a logarithm of T, K and u. "
-            "The instance-dependent bound assumes that the best arm is unique.",
+            "From memory, with constants re-derived; not checked against the paper's text. One log T of each bound stands for "
+            "a logarithm of T, K and u. The instance-dependent bound assumes that the best arm is unique.",
         ),
     )
 

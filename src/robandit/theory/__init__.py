@@ -10,12 +10,15 @@ from robandit.theory.adar_bounds import (
 )
 from robandit.theory.klinf import klinf, klinf_upper
 from robandit.theory.nonpositivity import truncated_nonpositivity
+from robandit.theory.rates import Rate, rate
 
 __all__ = [
+    "Rate",
     "klinf",
     "klinf_upper",
     "printed_instance",
     "printed_worst_case",
+    "rate",
     "repaired_instance",
     "repaired_worst_case",
     "truncated_nonpositivity",
