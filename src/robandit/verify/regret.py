@@ -1,0 +1,104 @@
+"""What the checks of AdaR-UCB's two regret bounds share: problems in the class, mean regret over a bound, growth in T."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from robandit.kernel.types import Floats
+from robandit.laws import Bernoulli, Gaussian, ZeroInflated
+from robandit.policies.base import Policy
+from robandit.problems import Problem, lower_bound_family, negated_lomax, negated_pareto, student_t
+from robandit.simulate import simulate
+from robandit.verify.statement import Effort
+from robandit.verify.statistics import Interval, mean_interval
+
+__all__ = ["Bound", "Case", "Measured", "growth", "over", "play", "standard_cases", "worst_of"]
+
+Bound = Callable[[Problem, int, float], float]
+"""Of a problem, a horizon and eps."""
+
+
+class Case(NamedTuple):
+    """A problem whose best arm satisfies the assumption, and an order eps for which its moments are finite."""
+
+    name: str
+    problem: Problem
+    eps: float
+
+
+class Measured(NamedTuple):
+    """Regret over a bound, for one case and horizon."""
+
+    case: Case
+    horizon: int
+    ratio: Interval
+
+
+def standard_cases() -> tuple[Case, ...]:
+    """Tails from 1.4 to none, scales over six decades, 2 to 10 arms; each of the kinds of law that the assumption admits.
+
+    The best arm of the first two hardly varies, so that the worse arms are pulled as often as their own index asks for: there
+    the printed bound is the tightest.
+    """
+    calm = Gaussian(0.0, 0.01)
+    return (
+        Case("normal, wide against narrow, gap 0.3", Problem([calm, Gaussian(-0.3, 1.0)]), 1.0),
+        Case("losses of 1, in 30 % of pulls", Problem([calm, Bernoulli(0.3) * -1.0]), 0.8),
+        Case("negated Pareto 3", negated_pareto([-0.5, -4.0], 3.0), 1.0),
+        Case("negated Pareto 1.8, times 1000", negated_pareto([-1e3, -4e3, -6e3], 1.8), 0.6),
+        Case("negated Pareto 1.4", negated_pareto([-1.0, -10.0], 1.4), 0.3),
+        Case("Student t 2.5, times 0.001", student_t([0.0, -3e-3, -3e-3, -3e-3], 2.5, 1e-3), 1.0),
+        Case("Student t 1.8", student_t([0.0, -3.0, -6.0], 1.8), 0.6),
+        Case("negated Lomax 2.5, ten arms", negated_lomax([-1.0] + [-2.0 - 0.5 * i for i in range(9)], 2.5), 1.0),
+        Case(
+            "negated Pareto 2.2, 75 % zeros",
+            Problem([ZeroInflated(law, 0.75) for law in negated_pareto([-1.0, -6.0, -8.0], 2.2).laws]),
+            1.0,
+        ),
+        Case("Theorem 4's family", lower_bound_family(arms=3, eps=0.5, u=1.0, delta=0.6, best=2), 0.5),
+    )
+
+
+def play(
+    policy: Policy, problem: Problem, marks: Sequence[int], replications: int, effort: Effort, key: Sequence[int]
+) -> Floats:
+    """Regret at the marks, a row per replication. ``key`` sets this run's seed apart from others of the same effort."""
+    seed = int(np.random.SeedSequence(effort.seed, spawn_key=tuple(key)).generate_state(1, np.uint64)[0])
+    result = simulate(
+        policy,
+        problem,
+        max(marks),
+        replications,
+        seed,
+        threads=effort.threads,
+        checkpoints=sorted(marks),
+        progress=False,
+    )
+    regret: Floats = result.regret[0]
+    return regret
+
+
+def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confidence: float) -> list[Measured]:
+    """Mean regret over a bound at each mark."""
+    found = []
+    for mark, column in zip(marks, regret.T, strict=True):
+        limit = bound(case.problem, mark, case.eps)
+        mean = mean_interval(column, confidence)
+        found.append(Measured(case, mark, Interval(*(end / limit for end in mean))))
+    return found
+
+
+def worst_of(measured: Iterable[Measured]) -> Measured:
+    """The one whose interval reaches highest."""
+    return max(measured, key=lambda m: m.ratio.high)
+
+
+def growth(marks: Sequence[int], regret: Floats) -> Floats:
+    """The coefficient b of ``a + b log T``, by least squares, for each row."""
+    log = np.log(np.asarray(marks, dtype=np.float64))
+    centred = log - log.mean()
+    slopes: Floats = regret @ (centred / (centred @ centred))
+    return slopes
