@@ -1,7 +1,8 @@
 """AdaR-UCB's two regret bounds (Theorems 7 and 8): as the paper prints them, and with the constants that its proof gives.
 
-The printed proof does not reach its own constants (items 12, 13 and 15 of docs/explanation/reading-the-paper.md); rates in T, u
-and the gaps are the same. The repaired bounds come from a public audit of the paper. What stands behind them:
+The printed proof does not reach its own constants (items 12, 13 and 15 of docs/explanation/reading-the-paper.md), and AdaR-UCB
+exceeds the printed bound of Theorem 7 where the worse arm varies much more than the best (`robandit verify theorem-7`); rates in
+T, u and the gaps are the same. The repaired bounds come from a public audit of the paper. What stands behind them:
 
 **Given**, not proved here: Lemma 2 (the index exceeds the best mean but for a probability 2 / tau^3), Theorem 5 (the two
 bounds of the threshold), Bernstein's inequality, and the one of Maurer and Pontil for the root of an empirical variance.
@@ -42,7 +43,9 @@ __all__ = ["printed_instance", "printed_worst_case", "repaired_instance", "repai
 def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 7 as printed: the sum of ``(120 (u/gap)^(1/eps) + 24 gap / P(X != 0)) log(T/2) + 20 gap`` over the worse arms.
 
-    Draw it under the label "as printed, proof gap at (robust3)": a step of its proof needs 20^((1+eps)/eps) where it has 20.
+    Draw it under the label "as printed, proof gap at (robust3)": a step of its proof needs 20^((1+eps)/eps) where it has 20, and
+    regret can exceed it by half. For eps = 1 and small gaps the index of an arm costs up to ``6 (10/sqrt c + sqrt 2)^2 = 185``
+    in place of 120.
 
     Parameters
     ----------
