@@ -8,17 +8,21 @@ from robandit.theory.adar_bounds import (
     repaired_instance,
     repaired_worst_case,
 )
+from robandit.theory.bounds import Bound, RegretBound, regret_bound
 from robandit.theory.klinf import klinf, klinf_upper
 from robandit.theory.nonpositivity import truncated_nonpositivity
 from robandit.theory.rates import Rate, rate
 
 __all__ = [
+    "Bound",
     "Rate",
+    "RegretBound",
     "klinf",
     "klinf_upper",
     "printed_instance",
     "printed_worst_case",
     "rate",
+    "regret_bound",
     "repaired_instance",
     "repaired_worst_case",
     "truncated_nonpositivity",

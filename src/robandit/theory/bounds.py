@@ -1,0 +1,321 @@
+"""The regret that a policy's proof allows on a problem. To add a policy: a function from `Case` to `Found`, and a line in FORMULAS.
+
+What was looked for and not found with constants: Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and
+Clipped-SGD-UCB have rates only, as has ForceMoM in the worst case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robandit.errors import InvalidInput, NotApplicable
+from robandit.laws.median import law_median
+from robandit.policies import (
+    HTINF,
+    RUCBLT,
+    RUCBTEA,
+    UCB1,
+    UCBV,
+    Ada2TINF,
+    AdaRUCB,
+    AdaTINF,
+    ForceMoM,
+    KLinfUCB,
+    NormalUCB,
+    OptTINF,
+    Oracle,
+    Policy,
+    RobustUCB,
+    RUCBMoM,
+    Uniform,
+)
+from robandit.policies.adar_ucb import C
+from robandit.policies.base import check_eps, check_policy_given
+from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
+from robandit.problems import Problem
+from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
+from robandit.theory.found import LEAST, Bound, Case, Found, Kind, normal_variance, total
+from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
+from robandit.theory.klinf import klinf
+from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
+
+__all__ = ["Bound", "RegretBound", "regret_bound"]
+
+_TRUST = {"proved": 0, "repaired": 0, "derived": 0, "asymptotic": 1, "printed": 2}
+
+
+@dataclass(frozen=True)
+class RegretBound:
+    """What `regret_bound` found; printing it shows a short table."""
+
+    policy: Policy
+    """With what it was told."""
+    problem: Problem
+    horizon: int
+    eps: float | None
+    """The order of the moments minus 1, where a bound uses them."""
+    moment: float | None
+    """Their bound: u, or v for a policy that is told that."""
+    assumption: str
+    """What the bounds assume beyond what the policy is told; empty: nothing."""
+    met: bool | None
+    """Whether the problem satisfies the assumption, and the moment that the policy was told; None: cannot say. Where it is False
+    the guarantee does not apply."""
+    bounds: tuple[Bound, ...]
+
+    @property
+    def instance(self) -> float | None:
+        """The instance-dependent bound to rely on: the least without a known gap; else the asymptotic one; else the printed one."""
+        return self._best("instance")
+
+    @property
+    def worst_case(self) -> float | None:
+        """The worst-case bound to rely on, chosen in the same way."""
+        return self._best("worst-case")
+
+    def _best(self, kind: Kind) -> float | None:
+        chosen = min(
+            (bound for bound in self.bounds if bound.kind == kind),
+            key=lambda bound: (_TRUST[bound.status], bound.value),
+            default=None,
+        )
+        return None if chosen is None else chosen.value
+
+    def __str__(self) -> str:
+        """A short table."""
+        numbers = [f"T = {self.horizon:,}", f"{self.problem.arms} arms"]
+        numbers += [f"eps = {self.eps:.4g}"] if self.eps is not None else []
+        numbers += [f"moment {self.moment:.4g}"] if self.moment is not None else []
+        says = {True: "met", False: "NOT met: no guarantee", None: "cannot say whether it is met"}[self.met]
+        lines = [f"Regret bounds of {self.policy.name}: {', '.join(numbers)}"]
+        if self.assumption or not self.met:
+            lines.append(f"assumes {self.assumption or 'the moment that it was told'}: {says}")
+        for bound in self.bounds:
+            lines.append(f"  {bound.kind:<10}  {bound.value:>10.4g}  {bound.status:<10}  {bound.source}")
+            if bound.note:
+                lines.append(f"{'':<24}  {bound.note}")
+        return "\n".join(lines)
+
+
+def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float | None = None) -> RegretBound:
+    """What the proof behind a policy says about its expected regret on a problem, with constants.
+
+    Parameters
+    ----------
+    policy
+        Parameters that it must be told and has not been are taken from the problem, as `Policy.informed_by` does.
+    problem
+        Its gaps and moments enter.
+    horizon
+        Number of pulls, T, at least 2.
+    eps
+        Order of the moments minus 1, in (0, 1], for bounds in terms of moments. None: the policy's own, if it has one, else min(1,
+        0.9 (tail index - 1)).
+
+    Returns
+    -------
+    RegretBound
+        Every bound with its source and status; ``instance`` and ``worst_case`` are the ones to rely on. Values are in units of
+        reward and may exceed T times the largest gap, which no regret does.
+
+    Raises
+    ------
+    NotApplicable
+        Nothing with constants is known of this policy, or not with these parameters, or not at this horizon; the message says why.
+
+    Guarantee
+    ---------
+    A bound holds where ``met`` is True, for the expected regret. Those that are "derived" are ours, and what they are derived from
+    stands at the top of `robandit.theory.index_bounds` and `robandit.theory.tsallis_bounds`.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> from robandit.theory import regret_bound
+    >>> found = regret_bound(rb.UCB1(), rb.problems.bernoulli(means=[0.2, 0.8]), horizon=1000)
+    >>> found.instance, found.met
+    (94.7, True)
+    >>> print(found)
+    Regret bounds of UCB1: T = 1,000, 2 arms
+    assumes rewards in an interval of known length: met
+      instance          94.68  proved      Auer, Cesa-Bianchi, Fischer 2002, Theorem 1
+      worst-case        237.7  derived     Auer, Cesa-Bianchi, Fischer 2002, Theorem 1
+    """
+    check_policy_given(policy)
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"regret_bound: problem = {problem!r} is not a problem: make one with Problem(laws)")
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or not 2 <= horizon <= 2**53:
+        raise InvalidInput(f"regret_bound: horizon = {horizon!r} must be a whole number of pulls from 2 to 2^53")
+    if isinstance(eps, np.generic):
+        eps = eps.item()
+    check_eps("regret_bound", eps)
+    formula = FORMULAS.get(type(policy))
+    if formula is None:
+        raise NotApplicable(_why_not(policy))
+    told = policy.informed_by(problem, eps=eps).prepared(int(horizon))
+    found = formula(Case(told, problem, int(horizon), eps))
+    met = found.met if found.met is not None else _met(told, problem)
+    return RegretBound(
+        policy=told,
+        problem=problem,
+        horizon=int(horizon),
+        eps=found.eps,
+        moment=found.moment,
+        assumption=told.facts.assumption,
+        met=met if found.told_right else False,
+        bounds=found.bounds,
+    )
+
+
+def _why_not(policy: Policy) -> str:
+    name = type(policy).__name__
+    if ":" in policy.tag():
+        return f"{name} is a policy of your own: bounds are known for Robandit's policies only"
+    if policy.facts.bound:
+        return f"{name}: no constants are known, only a rate ({policy.facts.bound}): see theory.rate(policy)"
+    return f"{name}: no regret bound is proved"
+
+
+# --- what is assumed -------------------------------------------------------------------------------------------------
+
+
+def _met(policy: Policy, problem: Problem) -> bool | None:
+    """Whether the problem satisfies what the policy's bound assumes; None: cannot say."""
+    decide = _DECIDED.get(policy.facts.assumption)
+    return None if decide is None else decide(policy, problem)
+
+
+def _about_median(policy: Any, problem: Problem) -> bool:
+    laws = [problem.laws[arm] for arm in problem.best_arms]
+    return any(law.truncated_nonpositivity(about=law_median(law)).holds for law in laws)
+
+
+def _interval(policy: Any, problem: Problem) -> bool:
+    ends = [end for law in problem.laws for end in law.support]
+    length = policy.scale if hasattr(policy, "scale") else policy.range
+    return max(ends) - min(ends) <= float(length) * (1.0 + LEAST)
+
+
+_DECIDED: dict[str, Callable[[Any, Problem], bool]] = {
+    "": lambda policy, problem: True,
+    NONPOSITIVE: lambda policy, problem: problem.assumption().holds,
+    CENTRED: _about_median,
+    SYMMETRIC: lambda policy, problem: all(law.symmetric_about is not None for law in problem.laws),
+    "rewards in an interval of known length": _interval,
+    "eps = 1 only: a finite variance": lambda policy, problem: math.isfinite(problem.v(1.0)),
+    "normal rewards": lambda policy, problem: all(normal_variance(law) is not None for law in problem.laws),
+}
+
+
+# --- formulas --------------------------------------------------------------------------------------------------------
+
+
+def _adar_ucb(case: Case) -> Found:
+    """Theorems 7 and 8, repaired and as printed; for the paper's constants."""
+    policy = case.policy
+    wanted = {
+        "c": (C,),
+        "guard": (None, C),
+        "bonus": ("paper", "tight", 10.0),
+        "var_factor": (2.0,),
+        "delta_exp": (3.0,),
+        "solver": ("exact",),
+        "center": (None,),
+    }
+    for name, values in wanted.items():
+        if getattr(policy, name) not in values:
+            raise NotApplicable(
+                f"{case.name}: the theorems are about the paper's constants, and {name} is {getattr(policy, name)!r}: leave it out"
+            )
+    eps = case.order()
+    u = case.u(eps)
+    source = "Genalti, Marsigli, Gatti, Metelli 2024, Theorem"
+    gap = "as printed, proof gap at (robust3)"
+    at = (case.problem, case.horizon, eps)
+    return Found(
+        (
+            Bound("instance", repaired_instance(*at), f"{source} 7", "repaired"),
+            Bound("worst-case", repaired_worst_case(*at), f"{source} 8", "repaired"),
+            Bound("instance", printed_instance(*at), f"{source} 7", "printed", gap),
+            Bound("worst-case", printed_worst_case(*at), f"{source} 8", "printed", gap),
+        ),
+        eps,
+        u,
+    )
+
+
+def _klinf_ucb(case: Case) -> Found:
+    """(1 + batch) times the sum of gap log T / KLinf(arm, best mean)."""
+    policy, problem = case.policy, case.problem
+    if policy.threshold != "proved":
+        raise NotApplicable(f"{case.name}: its bound is for threshold='proved', and nothing is proved for 'log'")
+    eps, u = float(policy.eps), float(policy.u)
+    best = float(np.max(problem.means))
+    value = 0.0
+    for law, gap in zip(problem.laws, problem.gaps.tolist(), strict=True):
+        if gap > 0.0:
+            distance = klinf(law, best, eps=eps, bound=u)
+            value += gap * case.log / distance if distance > 0.0 else math.inf
+    bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
+    return Found((bound,), eps, u, problem.u(eps))
+
+
+def _normal_ucb(case: Case) -> Found:
+    """The sum of 2 gap log T / log(1 + gap^2/variance)."""
+    value = 0.0
+    for law, gap in zip(case.problem.laws, case.problem.gaps.tolist(), strict=True):
+        if gap > 0.0:
+            if not 0.0 < law.variance < math.inf:
+                raise NotApplicable(f"{case.name}: its bound needs a finite variance above 0, and {law!r} has none")
+            value += 2.0 * gap * case.log / math.log1p(gap**2 / law.variance)
+    return Found((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
+
+
+def _force_mom(case: Case) -> Found:
+    """(T/K)^rho times the sum of the gaps; the worst case has an unknown constant."""
+    value = (case.horizon / case.problem.arms) ** float(case.policy.rho) * total(case.gaps)
+    note = "the regret of its schedule; for the worst case a rate is known, see theory.rate(policy)"
+    return Found((Bound("instance", value, "Dewasurendra 2026 (preprint)", "asymptotic", note),))
+
+
+def _uniform(case: Case) -> Found:
+    """Exactly T times the mean gap."""
+    value = case.horizon * float(np.mean(case.problem.gaps))
+    return Found((Bound("instance", value, "by definition", "proved", "exact"),))
+
+
+def _oracle(case: Case) -> Found:
+    """Exactly T times the gap of the arm that it was told, which is 0 for the best; then in the worst case too."""
+    arm = case.policy.arm
+    if arm >= case.problem.arms:
+        raise InvalidInput(f"{case.name}: arm = {arm} must be below {case.problem.arms}, the number of arms")
+    value = case.horizon * float(case.problem.gaps[arm])
+    bounds = [Bound("instance", value, "by definition", "proved", "exact")]
+    if value == 0.0:
+        bounds.append(Bound("worst-case", 0.0, "by definition", "proved", "exact"))
+    return Found(tuple(bounds))
+
+
+FORMULAS: dict[type[Policy], Callable[[Case], Found]] = {
+    AdaRUCB: _adar_ucb,
+    Ada2TINF: ada2_tinf,
+    AdaTINF: ada_tinf,
+    ForceMoM: _force_mom,
+    HTINF: htinf,
+    KLinfUCB: _klinf_ucb,
+    NormalUCB: _normal_ucb,
+    OptTINF: opt_tinf,
+    Oracle: _oracle,
+    RobustUCB: robust_ucb,
+    RUCBLT: r_ucb_lt,
+    RUCBMoM: r_ucb_mom,
+    RUCBTEA: r_ucb_tea,
+    UCB1: ucb1,
+    UCBV: ucb_v,
+    Uniform: _uniform,
+}
