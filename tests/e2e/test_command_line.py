@@ -1,11 +1,14 @@
 """The command line, in processes of its own, as a person types it."""
 
+import html
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 
 import pytest
+
+pytestmark = pytest.mark.xdist_group("command line")  # one process runs the comparison that several tests look at
 
 
 def robandit(*words, cwd, code=0):
@@ -86,6 +89,10 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--colour", "red"], 2, "--colour"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
+        (["verify", "lemma-9"], 1, "'lemma-9' is not a statement that is checked: there are table-1"),
+        (["verify", "--out", "page.json"], 1, "out is page.json: that is the name of the JSON file"),
+        (["verify", "--out", "missing/page.html"], 1, "missing does not exist"),
+        (["verify", "--seed", "-1"], 1, "seed = -1"),
         (["estimators", "coverage", "--trials", "1"], 1, "trials = 1"),
         (["estimators", "coverage", "--out", "missing"], 1, "missing is not a folder"),
     ],
@@ -94,6 +101,24 @@ def test_wrong_words_are_refused_by_name(words, code, says, tmp_path):
     done = robandit(*words, cwd=tmp_path, code=code)
     assert says in " ".join((done.stderr + done.stdout).split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_checks_a_statement_and_writes_what_it_found(tmp_path):
+    printed = robandit("verify", "Proposition 9", "--quick", cwd=tmp_path).stdout
+    assert re.search(r"^holds +Proposition 9 ", printed, re.MULTILINE)
+    assert "1 statement: 1 hold, 0 inconclusive, 0 fail" in printed
+    assert {f.name for f in tmp_path.iterdir()} == {"robandit-verify.html", "robandit-verify.json"}
+    assert "robandit verify 'Proposition 9' --quick --seed 0" in html.unescape(
+        (tmp_path / "robandit-verify.html").read_text()
+    )
+
+
+def test_the_help_of_verify_names_every_statement(tmp_path):
+    from robandit.verify import statements
+
+    help_ = " ".join(robandit("verify", "--help", cwd=tmp_path).stdout.replace("\u2502", " ").split())
+    for statement in statements():
+        assert statement.key in help_
 
 
 def test_help_and_version(tmp_path):

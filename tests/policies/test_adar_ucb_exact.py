@@ -24,7 +24,7 @@ from robandit.policies import adar_ucb as module
 
 TIE = 1e-40
 INDISTINCT = 1e-12
-CHUNKS = 16
+CHUNKS = 10
 RUNS = 20  # per chunk
 
 
