@@ -29,7 +29,7 @@ def run(
     """Play problems of the class and compare mean regret, and its growth, with the bounds."""
     policy = policy or AdaRUCB()
     cases = standard_cases() if cases is None else cases
-    last = effort.of(400_000, 4_000_000)
+    last = effort.of(400_000, 2_000_000)
     replications = effort.of(20, 40)
     decade = [2 * round(last / 2 * 10.0 ** (-j / MARKS)) for j in range(MARKS, -1, -1)]
     marks = [last // 1000, last // 100, *decade]
