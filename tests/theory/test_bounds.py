@@ -12,7 +12,7 @@ import pytest
 import robandit as rb
 from own_policies import Greedy  # any policy from outside of the package
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.laws import Bernoulli, Gaussian, StudentT
+from robandit.laws import Gaussian, StudentT
 from robandit.policies import all_policies
 from robandit.problems import Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
 from robandit.theory import RegretBound, printed_instance, regret_bound, repaired_instance, repaired_worst_case
@@ -488,8 +488,40 @@ def test_not_applicable_at_this_eps() -> None:
         regret_bound(rb.AdaRUCB(), nearly, 100)
 
 
-def test_r_ucb_tea_from_the_number_of_pulls_on() -> None:
-    """At T = 10^9 f = log T = 20.7: all is well at T itself, but not from the number of pulls in the bound on."""
-    problem = Problem([Bernoulli(0.5) * 20.0, Bernoulli(0.5) * 18.0])
-    with pytest.raises(NotApplicable, match="from pull"):
-        regret_bound(rb.RUCBTEA(f="log_squared"), problem, 10**9)
+@pytest.mark.parametrize(
+    ("policy", "problem", "words"),
+    [
+        (rb.RUCBTEA(), gaussian([5.0, -5.0], sd=5.0), r"3 u log f = 7.* below 2 f\^eps = 2.* from pull 163"),
+        (rb.RUCBTEA(), gaussian([0.0, -0.28], sd=0.1), "is not larger for smaller T"),
+        (rb.RUCBMoM(), gaussian([5.0, -5.0], sd=5.0), r"above 12 u = 600 from pull 9"),
+    ],
+)
+def test_conditions_from_the_number_of_pulls_on(policy: rb.Policy, problem: Problem, words: str) -> None:
+    """At T = 2^53 itself all is well."""
+    with pytest.raises(NotApplicable, match=words):
+        regret_bound(policy, problem, 2**53)
+
+
+def test_bounds_that_say_something() -> None:
+    """At T = 2^53 and a large gap, R-UCB's conditions hold from the number of pulls on."""
+    level = 53 * math.log(2)
+    problem = gaussian([0.5, -0.5], sd=0.5)
+    tea = regret_bound(rb.RUCBTEA(), problem, 2**53)
+    assert tea.instance == pytest.approx(32 * level**3 / (1 - 1 / math.log(level)) + 4, rel=1e-12)
+    mom = regret_bound(rb.RUCBMoM(), problem, 2**53)
+    assert mom.instance == pytest.approx(32 * level * (2 * level) ** (1 / 0.45) + 4, rel=1e-12)
+    assert "no better" not in tea.bounds[0].note + mom.bounds[0].note
+
+
+class Mine(rb.UCB1):
+    """It may play in any way."""
+
+
+def test_a_subclass_is_another_policy() -> None:
+    with pytest.raises(NotApplicable, match="a policy of your own"):
+        regret_bound(Mine(), COINS, 100)
+
+
+def test_a_mixture_of_normal_laws_is_not_normal() -> None:
+    mixed = rb.laws.Mixture([Gaussian(0.0, 1.0), Gaussian(5.0, 1.0)], [0.5, 0.5])
+    assert regret_bound(rb.NormalUCB(), Problem([mixed, Gaussian(0.0, 1.0)]), 100).met is False
