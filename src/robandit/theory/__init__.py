@@ -10,15 +10,27 @@ from robandit.theory.adar_bounds import (
 )
 from robandit.theory.bounds import Bound, RegretBound, regret_bound
 from robandit.theory.klinf import klinf, klinf_upper
+from robandit.theory.lower_bounds import (
+    PairBound,
+    lower_bound_eps_adaptive,
+    lower_bound_u_adaptive,
+    minimax_constant,
+    minimax_lower_bound,
+)
 from robandit.theory.nonpositivity import truncated_nonpositivity
 from robandit.theory.rates import Rate, rate
 
 __all__ = [
     "Bound",
+    "PairBound",
     "Rate",
     "RegretBound",
     "klinf",
     "klinf_upper",
+    "lower_bound_eps_adaptive",
+    "lower_bound_u_adaptive",
+    "minimax_constant",
+    "minimax_lower_bound",
     "printed_instance",
     "printed_worst_case",
     "rate",

@@ -28,6 +28,8 @@ def curves(
         "y": {"field": "y", "type": "quantitative", "scale": scales["y"], "title": y_title, "axis": _axis(log_y)},
         "color": {"field": "series", "type": "nominal", "title": None, "legend": {"labelLimit": 300}},
     }
+    if len({row["series"] for row in (*rows, *limits)}) > 10:  # the usual colours are ten
+        encoding["color"]["scale"] = {"scheme": "tableau20"}
     layers: list[dict[str, Any]] = [
         {"data": {"values": list(rows)}, "mark": {"type": "line", "point": True}, "encoding": encoding}
     ]

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from robandit.kernel.types import Floats
+from robandit.policies import Oracle
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate import simulate
 from robandit.verify.statement import Effort
 from robandit.verify.statistics import Interval, mean_interval
 
-__all__ = ["Tell", "fit", "larger", "played", "told_alike", "told_each"]
+__all__ = ["Tell", "fit", "larger", "played", "shown", "told_alike", "told_each"]
 
 Tell = Callable[[Policy, Sequence[Problem], int, float], Policy]
 """What a policy is told before it plays the problem with this number, of these, with moments of this order."""
@@ -63,6 +64,11 @@ def played(
             )
             regrets[j, i] = result.regret[0, :, -1]
     return regrets
+
+
+def shown(policy: Policy) -> str:
+    """The name for readers."""
+    return f"always arm {policy.arm}" if isinstance(policy, Oracle) and policy.arm is not None else policy.name
 
 
 def larger(regrets: Floats, confidence: float) -> tuple[Interval, Floats]:

@@ -26,7 +26,7 @@ from robandit.policies import (
 )
 from robandit.theory.lower_bounds import PairBound
 from robandit.verify import figures
-from robandit.verify.hard_problems import Tell, fit, larger, played
+from robandit.verify.hard_problems import Tell, fit, larger, played, shown
 from robandit.verify.statement import Effort, Finding, Track
 from robandit.verify.statistics import Interval, slope
 
@@ -102,7 +102,7 @@ def escapes(runs: Sequence[OnPair], place: Callable[[PairBound], str]) -> list[F
             high=ratios[nearest][2],
             least=1.0,
             must=must,
-            note=f"{runs[nearest].policy.name} at {place(runs[nearest].bound)}",
+            note=f"{shown(runs[nearest].policy)} at {place(runs[nearest].bound)}",
         )
 
     return [
@@ -135,7 +135,7 @@ def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float
         least=least,
         must=False,
         asymptotic=True,
-        note=", ".join(f"{run.policy.name} at {at:g}" for at, run in best.items()),
+        note=", ".join(f"{shown(run.policy)} at {at:g}" for at, run in best.items()),
     )
 
 
@@ -175,7 +175,7 @@ def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str
                 "y": run.seen.measured,
                 "low": run.seen.low,
                 "high": run.seen.high,
-                "series": run.policy.name,
+                "series": shown(run.policy),
             }
             for run in runs
             if run.seen.low > 0.0

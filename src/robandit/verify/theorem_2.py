@@ -25,7 +25,7 @@ def run(
 ) -> Ran:
     """Play policies on the proof's pairs; compute what the best policy for each pair has."""
     ratios = effort.of(QUICK, RATIOS)
-    replications = effort.of(80, 200)
+    replications = effort.of(60, 200)
     bounds = [
         lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=ratio) for eps in ratios for ratio in ratios[eps]
     ]

@@ -28,7 +28,7 @@ from robandit.policies import (
 from robandit.problems import hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import minimax_constant, minimax_lower_bound
 from robandit.verify import figures
-from robandit.verify.hard_problems import Tell, fit, larger, played, told_alike
+from robandit.verify.hard_problems import Tell, fit, larger, played, shown, told_alike
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
 from robandit.verify.statistics import Interval, slope
 
@@ -125,7 +125,7 @@ def _smallest(runs: Sequence[OnFamily], floors: Sequence[float]) -> Finding:
         low=min(low for _, low, _ in ratios),
         high=ratios[nearest][2],
         least=1.0,
-        note=f"{runs[nearest].policy.name} at eps = {case.eps:g}, K = {case.arms}, T = {case.horizon:,}",
+        note=f"{shown(runs[nearest].policy)} at eps = {case.eps:g}, K = {case.arms}, T = {case.horizon:,}",
     )
 
 
@@ -233,7 +233,7 @@ def _best(runs: Sequence[OnFamily], eps: float) -> Finding:
         most=1.0 / (1.0 + eps) + room,
         must=False,
         asymptotic=True,
-        note=f"{best.name}; the room is what lies between the optimum and uniform play",
+        note=f"{shown(best)}; the room is what lies between the optimum and uniform play",
     )
 
 
@@ -262,7 +262,7 @@ def _figure(runs: Sequence[OnFamily]) -> dict[str, object]:
     for policy in dict.fromkeys(run.policy for run in runs):
         near = min((r for r in runs if r.policy == policy), key=lambda r: r.seen.measured / r.case.bound)
         x, low, high = (end / near.case.bound for end in near.seen)
-        rows.append({"case": policy.name, "x": x, "low": low, "high": high, "limit": 1.0})
+        rows.append({"case": shown(policy), "x": x, "low": low, "high": high, "limit": 1.0})
     return figures.cases(rows, x_title="largest regret over the bound")
 
 
