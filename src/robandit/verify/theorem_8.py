@@ -82,7 +82,7 @@ def run(
     """Play problems whose gaps shrink with T as is hardest, and compare regret and its growth with the bounds."""
     policy = policy or AdaRUCB()
     if horizons is None:
-        horizons = effort.of([6_000, 24_000, 96_000], [10_000, 60_000, 360_000, 2_160_000])
+        horizons = effort.of([6_000, 24_000, 96_000], [8_000, 64_000, 512_000])
     replications = effort.of(16, 48)
     comparisons = sum(len(f.cases(horizons[0], horizons[0])) for f in families) * len(horizons)
     confidence = 1.0 - 0.01 / comparisons
