@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import bdtrc
 
 from robandit.verify.samples import roots
 from robandit.verify.statement import Effort, checked
@@ -48,6 +49,16 @@ def test_the_root_with_the_expectation(tail: float, value: float) -> None:
     m = pareto_root(tail, value)
     inside, _ = quad(lambda t: math.exp(2.0 * t) * tail * math.exp(-tail * t), 0.0, math.log(m))
     assert inside / m**2 + m**-tail == pytest.approx(value, rel=1e-8)
+
+
+@pytest.mark.parametrize("c", [2.8, 4.0, 5.83])
+@pytest.mark.parametrize("delta", [0.3, 0.1, 0.01])
+def test_chernoffs_bound_on_a_large_threshold(c: float, delta: float) -> None:
+    """M is above (u s/L)^(1/(1+eps)) if more than c L of s values are as large as that, each with probability L/s at most."""
+    level = math.log(1.0 / delta)
+    exponent = c * math.log(c) - c + 1.0
+    for n in (20, 100, 10_000):
+        assert bdtrc(math.floor(c * level), n, level / n) <= delta**exponent <= delta
 
 
 def test_there_is_no_root_above_one() -> None:

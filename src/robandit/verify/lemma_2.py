@@ -80,7 +80,7 @@ def run(
 ) -> Ran:
     """Count how often the bound fails where its assumption holds, and where it does not."""
     sizes = effort.of((64, 512), (64, 512, 4096))
-    trials = effort.of(2_000, 20_000)
+    trials = effort.of(2_000, 10_000)
     groups = {"fit": laws, "mild": MILD, "skewed": SKEWED}
     todo = [
         (group, name, law, n)

@@ -84,7 +84,7 @@ def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) 
     findings = (
         always("from eta <= M the result is between M and 2 M: share of samples", between),
         Finding(
-            claim="steps beyond log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up: rate over 2/tau^3, worst case",
+            claim="more steps than log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up, are rare: rate over 2/tau^3, worst case",
             **largest(rates)._asdict(),
             most=1.0,
             note="For the best of ten orders eps at once.",

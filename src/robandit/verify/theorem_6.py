@@ -45,7 +45,7 @@ def run(
     """Count how often the error of the trimmed mean is larger than its bound."""
     laws: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
     sizes = effort.of((64, 512), (64, 512, 4096))
-    trials = effort.of(2_000, 20_000)
+    trials = effort.of(2_000, 10_000)
     errors: dict[Case, Floats] = {}
     todo = [(name, law, n) for name, law in laws.items() for n in sizes]
     for place, (name, law, n) in enumerate(track(todo)):
