@@ -57,7 +57,7 @@ def test_chernoffs_bound_on_a_large_threshold(c: float, delta: float) -> None:
     """M is above (u s/L)^(1/(1+eps)) if more than c L of s values are as large as that, each with probability L/s at most."""
     level = math.log(1.0 / delta)
     exponent = c * math.log(c) - c + 1.0
-    for n in (20, 100, 10_000):
+    for n in (50, 100, 10_000):
         assert bdtrc(math.floor(c * level), n, level / n) <= delta**exponent <= delta
 
 
