@@ -116,8 +116,8 @@ def run(
             must=False,
             misprints=("2b",),
             note="It gives (u s/(0.343 L))^(1/(1+eps)), too little for the regret proof. Chernoff's bound, for a sum of values "
-            "in [0, 1] with mean at most L, gives it for every c >= e: the failure probability is at most delta^(c log c - c + 1), here "
-            f"delta^{number(exponent)}.",
+            "in [0, 1] with mean at most L, gives it for every c >= e: the failure probability is at most "
+            f"delta^(c log c - c + 1), here delta^{number(exponent)}.",
         ),
         Finding(
             claim="how sharp it is: median of M over its bound, c = 5.83, largest case",
