@@ -18,7 +18,15 @@ from robandit.verify.statement import Ran
 def statement(key, *, most, must=True, figure=None):
     shown = figure or cases([{"case": "a <b>", "x": 1.0, "low": 0.9, "high": 1.1, "limit": most}], x_title="share")
     finding = Finding(
-        claim="rate of <failures>", measured=1.0, low=0.9, high=1.1, most=most, must=must, misprints=("12",), note="why"
+        claim="rate of <failures>",
+        measured=1.0,
+        low=0.9,
+        high=1.1,
+        most=most,
+        must=must,
+        misprints=("12",),
+        note="why",
+        headline="Only <if> it holds.",
     )
 
     def run(effort, track):
@@ -57,6 +65,7 @@ def test_all_hold_and_files_are_written(chosen, tmp_path, capsys):
         "says x < y",
         "ran 3 & more",
         "holds rate of <failures>: 1 (0.9 to 1.1); predicted at most 2 [why; misprint 12]",
+        "Only <if> it holds.",
         "2 statements: 2 hold, 0 inconclusive, 0 fail",
         "written:",
     ):
@@ -71,6 +80,7 @@ def test_all_hold_and_files_are_written(chosen, tmp_path, capsys):
     assert page.count("<svg") == 2
     assert "rate of &lt;failures&gt;" in page
     assert "rate of <failures>" not in page
+    assert page.count("Only &lt;if&gt; it holds.") == 4  # in the table of all and in each section
     outside = []
 
     class Collector(HTMLParser):
@@ -91,6 +101,7 @@ def test_the_exit_code_is_3_where_a_claim_that_must_hold_fails(must, code, chose
         with pytest.raises(SystemExit) as stop:
             command(out=tmp_path / "page.html")
         assert stop.value.code == code
+    assert "Only <if> it holds." not in (tmp_path / "page.html").read_text()
     assert ("shown, need not hold" in " ".join(capsys.readouterr().out.split())) == (not must)
     assert (tmp_path / "page.html").exists()  # what failed is what one wants to look at
     assert (tmp_path / "page.json").exists()

@@ -72,6 +72,11 @@ def test_only_what_must_hold_decides():
     assert worst([]) == "holds"
 
 
+def test_a_headline_stands_only_where_its_claim_holds():
+    good, bad = finding(1.0, 1.0, most=2.0, headline="Good."), finding(3.0, 3.0, most=2.0, headline="Bad.")
+    assert outcome(good, bad, finding(1.0, 1.0)).headline == "Good."
+
+
 def test_json_has_no_infinities():
     written = json.dumps(outcome(finding(1.0, 2.0, most=2.0)).to_dict(), allow_nan=False)
     assert (

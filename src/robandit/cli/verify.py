@@ -41,7 +41,7 @@ def verify(
     from robandit.errors import InvalidInput
     from robandit.files import check_writable
     from robandit.report.progress import tracked
-    from robandit.report.verify import block, summary, write_findings
+    from robandit.report.verify import block, recap, summary, write_findings
     from robandit.verify import Effort, checked, statements
 
     chosen = statements(statement)
@@ -61,6 +61,8 @@ def verify(
     words = "".join(f" {name!r}" if " " in name else f" {name}" for name in statement)
     command = f"robandit verify{words}{' --quick' if quick else ''} --seed {seed}"
     write_findings(outcomes, out, data, command=command, effort=effort)
+    if len(outcomes) > 1:
+        console.print(recap(outcomes))
     console.print(summary(outcomes))
     print(f"written: {out}, {data}")
     if any(outcome.failed for outcome in outcomes):

@@ -17,7 +17,7 @@ from robandit.verify import Effort, Finding, Outcome
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["block", "summary", "write_findings"]
+__all__ = ["block", "recap", "summary", "write_findings"]
 
 FORMAT_VERSION = 1
 COLOURS = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
@@ -41,6 +41,8 @@ def block(outcome: Outcome) -> Table:
     table.add_column(overflow="fold")
     verdict = outcome.verdict
     table.add_row(Text(verdict, COLOURS[verdict]), Text(f"{outcome.statement.name} ({outcome.seconds:.1f} s)", "bold"))
+    if outcome.headline:
+        table.add_row("", Text(outcome.headline, "italic"))
     table.add_row("  says", Text(outcome.statement.says))
     table.add_row("  ran", Text(outcome.ran.ran))
     for finding in outcome.ran.findings:
@@ -58,6 +60,18 @@ def _aside(finding: Finding) -> str:
     if finding.misprints:
         said.append(f"misprint {', '.join(finding.misprints)}")
     return f" [{'; '.join(said)}]" if said else ""
+
+
+def recap(outcomes: Sequence[Outcome]) -> Table:
+    """All verdicts at a glance."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for outcome in outcomes:
+        verdict = Text(outcome.verdict, COLOURS[outcome.verdict])
+        table.add_row(verdict, outcome.statement.name, Text(outcome.headline))
+    return table
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -95,7 +109,7 @@ def write_findings(
 def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{o.statement.key}'>{html.escape(o.statement.name)}</a></td><td>{_badge(o.verdict)}</td>"
-        f"<td>{html.escape(o.statement.says)}</td><td class=number>{o.seconds:.1f}</td></tr>\n"
+        f"<td>{html.escape(o.statement.says)}{_small(o.headline)}</td><td class=number>{o.seconds:.1f}</td></tr>\n"
         for o in outcomes
     )
     told = ", ".join(f"{name} {number}" for name, number in versions.items())
@@ -127,6 +141,7 @@ def _section(outcome: Outcome) -> str:
         for f in ran.findings
     )
     return f"""<h2 id="{statement.key}">{html.escape(statement.name)} {_badge(outcome.verdict)}</h2>
+{f"<p><strong>{html.escape(outcome.headline)}</strong></p>" if outcome.headline else ""}
 <p>{html.escape(statement.says)}</p>
 <p>Run: {html.escape(ran.ran)}</p>
 <table>{_head("claim", "measured", "predicted", "verdict")}<tbody>
@@ -142,8 +157,11 @@ def _head(*columns: str) -> str:
 
 
 def _note(finding: Finding) -> str:
-    aside = _aside(finding).strip(" []")
-    return f"<br><span class=note>{html.escape(aside)}</span>" if aside else ""
+    return _small(_aside(finding).strip(" []"))
+
+
+def _small(text: str) -> str:
+    return f"<br><span class=note>{html.escape(text)}</span>" if text else ""
 
 
 def _badge(verdict: str) -> str:

@@ -95,6 +95,7 @@ def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) 
             least=1.0,
             must=False,
             note=f"A law made for it, whose M is often just above half of the bound; exactly {number(exactly)}.",
+            headline="As printed it fails narrowly: the number of steps must be rounded up.",
         ),
         Finding(
             claim="from 1e-16 on data of scale 1e-20 the result is far above 2 M: least ratio to M",

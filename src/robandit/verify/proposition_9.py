@@ -88,6 +88,7 @@ def run(effort: Effort, track: Track = untracked, *, solve: Solver = trimming_th
             ("2",),
             "It needs m > c L and c = 5.83. For every tau from 2 to 1,000,000 at least "
             f"{number(missing)} non-zero values are missing: 4 L(tau - 1) + 1 < c L(tau).",
+            "Algorithm 1 as printed asks for roots that do not exist: its guard is too small.",
         ),
         Finding(
             claim="Algorithm 2 then returns its start, 1e-16, and the index is 0: largest size of the index",

@@ -125,10 +125,14 @@ def sure(value: float) -> Interval:
     return Interval(value, value, value)
 
 
-def always(claim: str, good: Sequence[bool], misprints: tuple[str, ...] = (), note: str = "") -> Finding:
+def always(
+    claim: str, good: Sequence[bool], misprints: tuple[str, ...] = (), note: str = "", headline: str = ""
+) -> Finding:
     """That something is so in every sample: the share of them is 1."""
     part = sure(sum(good) / len(good))
-    return Finding(claim=claim, **part._asdict(), least=1.0, most=1.0, misprints=misprints, note=note)
+    return Finding(
+        claim=claim, **part._asdict(), least=1.0, most=1.0, misprints=misprints, note=note, headline=headline
+    )
 
 
 def largest(intervals: Iterable[Interval]) -> Interval:

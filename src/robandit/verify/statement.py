@@ -78,6 +78,8 @@ class Finding:
     misprints: tuple[str, ...] = ()
     """The items of docs/explanation/reading-the-paper.md that it demonstrates, such as "12"."""
     note: str = ""
+    headline: str = ""
+    """A sentence that stands beside the statement's verdict if this claim holds: what a reader of that alone must know."""
 
     def __post_init__(self) -> None:
         """A number that is not one, or an interval without it, would make any verdict."""
@@ -169,6 +171,11 @@ class Outcome:
         return worst(f.verdict for f in ([f for f in findings if f.must] or findings))
 
     @property
+    def headline(self) -> str:
+        """What to know beside the verdict, such as that the statement fails as printed."""
+        return " ".join(f.headline for f in self.ran.findings if f.headline and f.verdict == "holds")
+
+    @property
     def failed(self) -> bool:
         """Whether a claim that must hold fails."""
         return any(f.must and f.verdict == "fails" for f in self.ran.findings)
@@ -181,6 +188,7 @@ class Outcome:
             "name": statement.name,
             "says": statement.says,
             "verdict": self.verdict,
+            "headline": self.headline,
             "ran": self.ran.ran,
             "seconds": round(self.seconds, 3),
             "findings": [_plain(f) for f in self.ran.findings],

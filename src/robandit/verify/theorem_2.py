@@ -80,6 +80,7 @@ def _fixed_horizon() -> Finding:
         least=1.0,
         misprints=("24",),
         note=f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
+        headline="As printed, for one T and all u, it fails: T must grow with u'/u.",
     )
 
 
