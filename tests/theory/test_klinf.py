@@ -10,7 +10,7 @@ from robandit import laws
 from robandit.errors import InvalidInput
 from robandit.theory import klinf as module_function
 from robandit.theory import klinf_upper
-from robandit.theory.klinf import klinf
+from robandit.theory.divergence import klinf
 
 SAMPLE = [-1.0, 0.0, 0.5, 2.0]
 
@@ -146,7 +146,7 @@ def test_laws_with_twice_the_nodes_and_as_fine_samples(law, m, eps, bound, monke
     sampled = [klinf(law.sample(20_000, seed=seed), m, eps=eps, bound=bound) for seed in range(6)]
     spread = float(np.std(sampled, ddof=1)) / math.sqrt(6)
     assert abs(value - np.mean(sampled)) < 6.0 * spread + 1e-3 * value  # t with 5 degrees: 2e-3 beyond 6, less the bias
-    monkeypatch.setattr(sys.modules["robandit.theory.klinf"], "NODES", 801)
+    monkeypatch.setattr(sys.modules["robandit.theory.divergence"], "NODES", 801)
     assert klinf(law, m, eps=eps, bound=bound) == pytest.approx(value, abs=1e-6)
 
 

@@ -11,6 +11,8 @@ from robandit.verify.hard_problems import fit, told_each
 from robandit.verify.pairs import exponent_of_optimum
 from robandit.verify.statement import Effort, Ran, checked
 
+pytestmark = pytest.mark.xdist_group("pairs")  # one process plays them
+
 QUICK = Effort(quick=True, threads=2)
 
 

@@ -165,9 +165,10 @@ class AdaRUCB(Policy):
     ---------
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
     every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
-    ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8; the printed constants have a gap in their proof, the rates do
-    not). Must know: nothing. Anytime, not random. With a ``bonus``, ``c``, ``guard``, ``var_factor`` or ``delta_exp``
-    below the defaults (``"tight"`` excepted), or with a ``center``, no regret bound is proved.
+    ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8; the rates hold, the printed constants have a gap in their
+    proof, and those of Theorem 7 are too small: `robandit.theory.regret_bound` has the repaired ones). Must know: nothing.
+    Anytime, not random. With a ``bonus``, ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the defaults (``"tight"``
+    excepted), or with a ``center``, no regret bound is proved.
 
     Examples
     --------

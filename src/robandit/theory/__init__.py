@@ -9,7 +9,7 @@ from robandit.theory.adar_bounds import (
     repaired_worst_case,
 )
 from robandit.theory.bounds import Bound, RegretBound, regret_bound
-from robandit.theory.klinf import klinf, klinf_upper
+from robandit.theory.divergence import klinf, klinf_upper
 from robandit.theory.lower_bounds import (
     PairBound,
     lower_bound_eps_adaptive,

@@ -39,9 +39,9 @@ from robandit.policies.base import check_eps, check_policy_given
 from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
+from robandit.theory.divergence import klinf
 from robandit.theory.found import LEAST, Bound, Case, Found, Kind, normal_variance, total
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
-from robandit.theory.klinf import klinf
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
 
 __all__ = ["Bound", "RegretBound", "regret_bound"]

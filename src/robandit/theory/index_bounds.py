@@ -159,7 +159,8 @@ def ucb_v(case: Case) -> Found:
     gaps = case.problem.gaps
     variances = np.array([law.variance for law in case.problem.laws])[gaps > 0.0]
     value = 10.0 * case.log * total(variances / case.gaps + 2.0 * float(policy.range))
-    return Found((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved"),))
+    note = "the constant 10 is from memory"
+    return Found((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved", note),))
 
 
 def r_ucb_tea(case: Case) -> Found:

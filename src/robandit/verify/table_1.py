@@ -17,8 +17,8 @@ from robandit.policies.opt_tinf import OptTINF
 from robandit.policies.uniform import Uniform
 from robandit.problems import Problem, student_t
 from robandit.simulate import simulate
+from robandit.theory.divergence import klinf
 from robandit.theory.formula import parsed
-from robandit.theory.klinf import klinf
 from robandit.theory.rates import rate
 from robandit.verify import figures
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
@@ -111,6 +111,7 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
     confidence = 1.0 - 0.01 / (3 * len(rows))
     measured = {p: tuple(_exponent(p, sweep, regret, confidence) for sweep in _sweeps(p, marks)) for p in rows}
     tails = sorted({_tails(policy) for policy in rows})
+    limits = tuple(_row(policy, exponents) for policy, exponents in measured.items())
     return Ran(
         ran=(
             f"{len(rows)} rows on {' and '.join(f'Student t {t.dof:g} (eps = {t.eps:g})' for t in tails)}, two arms, the best one "
@@ -121,8 +122,8 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
         ),
         findings=(
             _control(regret, marks, replications),
-            *_learning(measured),
-            *(_row(policy, exponents) for policy, exponents in measured.items()),
+            *_learning(measured, _still_open(limits, last)),
+            *limits,
             *_missing(rows, regret, marks, confidence),
         ),
         figure=figures.cases(_drawn(measured), x_title="exponent of regret (tick: of the rate)", series=True),
@@ -235,7 +236,16 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
     )
 
 
-def _learning(measured: Measured) -> tuple[Finding, ...]:
+def _still_open(limits: Sequence[Finding], last: int) -> str:
+    count = sum(finding.verdict == "inconclusive" for finding in limits)
+    return (
+        f"Rates are limits: at T = {last:,} regret of {count} of {len(limits)} rows still grows faster."
+        if count
+        else ""
+    )
+
+
+def _learning(measured: Measured, headline: str = "") -> tuple[Finding, ...]:
     """On a scale from the rate to linear growth."""
     shares: list[tuple[float, Interval, Policy]] = []
     for policy, (in_t, *_) in measured.items():
@@ -255,6 +265,7 @@ def _learning(measured: Measured) -> tuple[Finding, ...]:
             high=share.high,
             most=0.5,
             note=f"worst: {_title(policy)}, {measured[policy][0]}",
+            headline=headline,
         ),
     )
 
@@ -270,7 +281,6 @@ def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
         low=max(e.low for e in excess),
         high=max(e.high for e in excess),
         most=0.0,
-        must=False,
         asymptotic=True,
         note="; ".join([*map(str, exponents), *_remarks(policy, vacuous)]),
     )

@@ -1,0 +1,38 @@
+"""All of the paper's numbered statements are checked, and every check has a quick run and a negative control in the tests."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from robandit.verify import FILES, statements
+
+HERE = Path(__file__).parent
+NUMBERED = [
+    "table-1",
+    *(f"theorem-{n}" for n in range(1, 9)),
+    "lemma-2",
+    "proposition-9",
+    "proposition-10",
+    "algorithm-2",
+]
+
+
+def test_every_numbered_statement_is_there():
+    keys = {key for s in statements() for key in (s.key, *s.aliases)}
+    assert keys >= set(NUMBERED)
+    assert len(statements()) == len(FILES) == 11
+
+
+@pytest.mark.parametrize("statement", statements(), ids=lambda s: s.key)
+def test_it_says_itself_in_one_line(statement):
+    assert "\n" not in statement.says
+    assert 40 < len(statement.says) < 240
+    assert statement.says.endswith(".")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_its_quick_run_and_its_negative_control_are_tests(file):
+    texts = [path.read_text() for path in HERE.glob("test_*.py") if re.search(rf"\b{file}\b", path.read_text())]
+    assert any("checked(" in text or "run(QUICK" in text or "run(Effort(quick=True" in text for text in texts)
+    assert any('"fails"' in text for text in texts)
