@@ -99,6 +99,9 @@ class RegretBound:
             lines.append(f"  {bound.kind:<10}  {bound.value:>10.4g}  {bound.status:<10}  {bound.source}")
             if bound.note:
                 lines.append(f"{'':<24}  {bound.note}")
+        lines.append(
+            f"  no policy   {self.horizon * float(np.max(self.problem.gaps)):>10.4g}  can lose more: T times the largest gap"
+        )
         return "\n".join(lines)
 
 
@@ -145,6 +148,7 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     assumes rewards in an interval of known length: met
       instance          94.68  proved      Auer, Cesa-Bianchi, Fischer 2002, Theorem 1
       worst-case        237.7  derived     Auer, Cesa-Bianchi, Fischer 2002, Theorem 1
+      no policy           600  can lose more: T times the largest gap
     """
     check_policy_given(policy)
     if not isinstance(problem, Problem):
