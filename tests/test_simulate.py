@@ -306,8 +306,21 @@ def test_parquet_round_trip(result, tmp_path):
         assert after.checkpoints.tolist() == before.checkpoints.tolist()
         assert after.summary().equals(before.summary())
         assert np.isnan(after.seconds).all()
-        assert json.loads(pl.read_parquet_metadata(path)["robandit"])["version"] == 1
+        assert json.loads(pl.read_parquet_metadata(path)["robandit"])["version"] == 2
         assert len(pl.read_parquet(path)) == before.regret.shape[0] * before.regret.shape[1]
+
+
+def test_later_replications_are_those_of_the_whole_run(tmp_path):
+    policies, problem = [rb.UCB1(), rb.EpsilonGreedy()], rb.problems.gaussian(means=[0.0, 0.5])
+    whole = rb.simulate(policies, problem, 200, 7, seed=3)
+    part = rb.simulate(policies, problem, 200, 3, seed=3, first=4)
+    assert part.first == 4
+    assert (part.regret == whole.regret[:, 4:]).all()
+    assert (part.pulls == whole.pulls[:, 4:]).all()
+    part.to_parquet(tmp_path / "part.parquet")
+    assert rb.Result.from_parquet(tmp_path / "part.parquet").first == 4
+    with pytest.raises(InvalidInput, match="first = -1 must be a whole number >= 0"):
+        rb.simulate(policies, problem, 200, 3, first=-1)
 
 
 def test_damaged_parquet_is_refused_by_name(result, tmp_path):
@@ -334,10 +347,10 @@ def test_damaged_parquet_is_refused_by_name(result, tmp_path):
 
 def test_a_newer_parquet_is_refused_by_name(result, tmp_path, monkeypatch):
     path = tmp_path / "r.parquet"
-    monkeypatch.setattr(module, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(module, "FORMAT_VERSION", 3)
     result.to_parquet(path)
-    monkeypatch.setattr(module, "FORMAT_VERSION", 1)
-    with pytest.raises(NewerFile, match=r"format 2.*up to 1.*upgrade"):
+    monkeypatch.setattr(module, "FORMAT_VERSION", 2)
+    with pytest.raises(NewerFile, match=r"format 3.*up to 2.*upgrade"):
         rb.Result.from_parquet(path)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "simulate"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had no number of the first replication, which was 0
 CHUNK = 1 << 16  # pulls between two looks at the stop sign: a few milliseconds
 RESAMPLES = 2000
 LONGEST = 2**53  # up to here doubles count exactly
@@ -52,6 +52,7 @@ def simulate(
     *,
     threads: int | None = None,
     checkpoints: Sequence[int] | None = None,
+    first: int = 0,
     progress: bool | None = None,
 ) -> Result:
     """Play each policy on a problem, many times, and measure its pseudo-regret.
@@ -77,6 +78,8 @@ def simulate(
     checkpoints
         Times at which regret is recorded, between 1 and the horizon; the horizon is always added. None: about 50,
         evenly spaced in the logarithm.
+    first
+        The number of the first replication. Replications 40 to 59 of a run are those of ``replications=20, first=40``.
     progress
         Show a progress bar; None: when standard error is a terminal.
 
@@ -98,6 +101,7 @@ def simulate(
             f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years"
         )
     _check_whole("replications", replications, 1)
+    _check_whole("first", first, 0)
     if threads is not None:
         _check_whole("threads", threads, 1)
     root = int(np.random.SeedSequence().entropy) if seed is None else seed  # type: ignore[arg-type]
@@ -112,6 +116,7 @@ def simulate(
         checkpoints=marks,
         regret=np.zeros((len(chosen), replications, len(marks))),
         pulls=np.zeros((len(chosen), replications, problem.arms), dtype=np.int64),
+        first=int(first),
     )
     stop = threading.Event()
     done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls, one counter per job: no lock is needed
@@ -155,6 +160,8 @@ class Result:
     regret: Floats
     """Pseudo-regret: the gaps of the arms pulled, added up. It depends on choices only, not on the luck of rewards."""
     pulls: Ints
+    first: int = 0
+    """The number of the first replication."""
     seconds: Floats = field(init=False, repr=False)
     """Processor time in the loop, per policy, compilation excluded. Not saved."""
     counters: tuple[dict[str, int], ...] = field(init=False, repr=False)
@@ -238,6 +245,7 @@ class Result:
             "horizon": self.horizon,
             "seed": str(self.seed),  # may have 128 bits, which JSON readers round
             "checkpoints": self.checkpoints.tolist(),
+            "first": self.first,
         }
         blank = SEAL + b"0" * 64
         buffer = io.BytesIO()  # Polars turns a full disk into errors of its own
@@ -283,6 +291,7 @@ class Result:
                 checkpoints=np.array(about["checkpoints"], dtype=np.int64),
                 regret=np.array(frame["regret"].to_list(), dtype=np.float64).reshape(len(policies), rows, -1),
                 pulls=np.array(frame["pulls"].to_list(), dtype=np.int64).reshape(len(policies), rows, -1),
+                first=int(about.get("first", 0)),
             )
         except InvalidInput:
             raise
@@ -347,7 +356,7 @@ def _replicate(
 ) -> tuple[float, dict[str, int]]:
     """Replication r of policy i, into its rows of the result; returns the time it took and what the policy counted."""
     problem, horizon = result.problem, result.horizon
-    words = streams(np.random.SeedSequence(result.seed, spawn_key=(r,)), problem.arms + 1)
+    words = streams(np.random.SeedSequence(result.seed, spawn_key=(result.first + r,)), problem.arms + 1)
     params = policy.params()
     state = policy.start(problem.arms, horizon, words[0])
     refused = np.zeros(3)

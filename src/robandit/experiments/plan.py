@@ -1,0 +1,153 @@
+"""What an experiment consists of: cells (a policy on a problem for a horizon) and units of work (some replications of a cell).
+
+A unit is a pure function of its own description: wherever and whenever it runs, and beside whatever else, it gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from robandit.errors import InvalidInput, NotApplicable
+from robandit.policies.base import Policy
+from robandit.problems import Problem
+from robandit.simulate import Result, simulate
+
+__all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
+
+PULLS = 5_000_000  # in a unit: about half a second at 100 ns each
+
+
+@dataclass(frozen=True)
+class Played:
+    """A problem with the name and the horizon under which it is played."""
+
+    name: str
+    problem: Problem
+    horizon: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A policy on a problem."""
+
+    played: Played
+    policy: Policy
+    """Told what it must know of this problem."""
+    label: str
+    """The policy's name before it was told anything: the same on every problem."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A policy that does not play a problem, and why."""
+
+    played: Played
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Replications ``first`` to ``first + count - 1`` of a cell."""
+
+    cell: Cell
+    seed: int
+    first: int
+    count: int
+
+    @cached_property
+    def key(self) -> str:
+        """Its name in a ledger: a hash of all that its numbers depend on."""
+        text = json.dumps(self.describe(), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def describe(self) -> dict[str, Any]:
+        """All that its numbers depend on, as plain JSON data."""
+        played = self.cell.played
+        return {
+            "policy": self.cell.policy.to_dict(),
+            "problem": played.problem.to_dict(),
+            "horizon": played.horizon,
+            "seed": str(self.seed),
+            "first": self.first,
+            "count": self.count,
+        }
+
+    def run(self, threads: int = 1) -> Result:
+        """Play it."""
+        played = self.cell.played
+        return simulate(
+            self.cell.policy,
+            played.problem,
+            played.horizon,
+            self.count,
+            self.seed,
+            first=self.first,
+            threads=threads,
+            progress=False,
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is to be played."""
+
+    cells: tuple[Cell, ...]
+    left_out: tuple[LeftOut, ...]
+    seed: int
+    replications: int
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """The work, cut the same way on every machine: about ``PULLS`` pulls each, and at least one replication."""
+        units = []
+        for cell in self.cells:
+            size = max(1, PULLS // cell.played.horizon)
+            units += [
+                Unit(cell, self.seed, first, min(size, self.replications - first))
+                for first in range(0, self.replications, size)
+            ]
+        return tuple(units)
+
+    @property
+    def problems(self) -> tuple[Played, ...]:
+        """The problems that are played, in order."""
+        return tuple(dict.fromkeys(cell.played for cell in self.cells))
+
+
+def planned(
+    problems: Iterable[Played], policies: Sequence[Policy], *, replications: int, seed: int, eps: float | None = None
+) -> Plan:
+    """Each policy on each problem, told exactly what it must know; those that cannot be told, or play so long, are left out."""
+    cells: list[Cell] = []
+    left_out: list[LeftOut] = []
+    labels = [policy.name for policy in policies]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InvalidInput(
+                f"the policy {label} is given twice: on common random numbers it would only repeat itself"
+            )
+    names: set[tuple[str, int]] = set()
+    for played in problems:
+        if (played.name, played.horizon) in names:
+            raise InvalidInput(
+                f"two problems are named {played.name!r} with horizon {played.horizon}: give one another name"
+            )
+        names.add((played.name, played.horizon))
+        for policy, label in zip(policies, labels, strict=True):
+            try:
+                told = policy.informed_by(played.problem, eps=eps if "eps" in policy.facts.knows else None)
+                told.prepared(played.horizon)
+                cells.append(Cell(played, told, label))
+            except NotApplicable as reason:
+                left_out.append(LeftOut(played, label, str(reason)))
+    if not cells:
+        raise NotApplicable(
+            "; ".join(f"{each.label} is left out: {each.reason}" for each in left_out) or "nothing to play"
+        )
+    return Plan(tuple(cells), tuple(left_out), seed, replications)
