@@ -6,14 +6,22 @@ import json
 import numpy as np
 import pytest
 
-from robandit import Problem
-from robandit.suites import heavy
+from robandit import Problem, theory
+from robandit.errors import InvalidInput
+from robandit.laws.median import law_median
+from robandit.suites import NAMES, heavy, named
 
 SUITE = heavy()
+OTHERS = {f"{name}/{task.name}": task for name in NAMES if name != "heavy" for task in named(name).tasks}
 TASKS = {task.name: task for task in SUITE.tasks}
 
 # A changed task needs a new version, and then a new line here.
-FINGERPRINTS = {("heavy", 1): "397bc776ad04b63f"}
+FINGERPRINTS = {
+    ("heavy", 1): "397bc776ad04b63f",
+    ("light", 1): "5617c65aca314463",
+    ("paper", 1): "61aa8a5819fd59e0",
+    ("lower-bound", 1): "806a0f922c360f07",
+}
 
 
 def fingerprint(suite):
@@ -21,8 +29,39 @@ def fingerprint(suite):
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def test_a_version_never_changes():
-    assert fingerprint(SUITE) == FINGERPRINTS[SUITE.name, SUITE.version]
+@pytest.mark.parametrize("name", NAMES)
+def test_a_version_never_changes(name):
+    suite = named(name)
+    assert suite.name == name
+    assert fingerprint(suite) == FINGERPRINTS[suite.name, suite.version]
+
+
+def test_an_unknown_suite_is_refused_by_name():
+    with pytest.raises(InvalidInput, match="suite 'heavier' is not known: there are heavy, light, paper, lower-bound"):
+        named("heavier")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_the_tasks_of_the_other_suites_say(name):
+    task = OTHERS[name]
+    assert len(task.problem.best_arms) == 1
+    assert Problem.from_dict(task.problem.to_dict()) == task.problem
+    assert task.about
+    best = task.problem.laws[task.problem.best_arm]
+    if not name.startswith("lower-bound"):  # rewards that are nearly always 0 have the median 0
+        assert best.truncated_nonpositivity(about=law_median(best)).holds == task.centred_assumption
+        assert (task.problem.tail_index > 3.0) == name.startswith("light/") or name == "paper/negated-lognormal"
+
+
+def test_the_lower_bounds_gaps_are_those_of_the_proofs():
+    tasks = {task.name: task for task in named("lower-bound").tasks}
+    second, third = tasks["theorem-2-first"], tasks["theorem-3-first"]
+    u = theory.lower_bound_u_adaptive(second.horizon, eps=1.0, u=1.0, u_alternative=20.0)
+    assert second.problem.gaps.max() == pytest.approx(u.delta, rel=1e-3)
+    assert tasks["theorem-2-second"].problem.u(1.0) == pytest.approx(20.0)
+    assert third.problem.gaps.max() == pytest.approx(theory.lower_bound_eps_adaptive(third.horizon).delta, rel=1e-3)
+    for name, task in tasks.items():
+        assert task.problem.assumption().holds == name.startswith("theorem-4")
 
 
 def test_what_the_suite_spans():

@@ -5,12 +5,16 @@ A suite never changes under its name and version: a new problem makes a new vers
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from robandit.laws import Gaussian, LogNormal, Pareto, ZeroInflated
+from robandit.errors import InvalidInput
+from robandit.laws import Discrete, Frechet, Gaussian, LogNormal, Mixture, Pareto, StudentT, Weibull, ZeroInflated
 from robandit.problems import (
     Problem,
+    bernoulli,
+    eps_adaptive_pair,
     gaussian,
     lower_bound_family,
     negated_lomax,
@@ -18,9 +22,10 @@ from robandit.problems import (
     pareto,
     stable,
     student_t,
+    u_adaptive_pair,
 )
 
-__all__ = ["Suite", "Task", "heavy"]
+__all__ = ["NAMES", "Suite", "Task", "heavy", "light", "lower_bound", "named", "paper"]
 
 Shape = Literal["left-skewed", "symmetric", "right-skewed"]
 
@@ -76,6 +81,49 @@ def heavy() -> Suite:
     ['revenue-1.6', 'revenue-1.3', 'orders']
     """
     return Suite("heavy", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_HEAVY)))
+
+
+def light() -> Suite:
+    """Eight problems without heavy tails: what robustness costs where it is not needed.
+
+    >>> [task.name for task in light().tasks if not task.centred_assumption]
+    ['clicks', 'ratings']
+    """
+    return Suite("light", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_LIGHT)))
+
+
+def paper() -> Suite:
+    """The kinds of laws that the AdaR-UCB paper's assumption admits, and two that it does not: ten problems.
+
+    >>> [task.name for task in paper().tasks if not task.problem.assumption().holds]
+    ['control-pareto', 'control-shifted']
+    """
+    return Suite("paper", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_PAPER)))
+
+
+def lower_bound() -> Suite:
+    """The problems behind the paper's Theorems 2, 3 and 4, each at the gap that its proof chooses for T = 10,000.
+
+    Those of Theorems 2 and 3 come in pairs: a policy that does well on one does badly on the other.
+
+    >>> len(lower_bound().tasks)
+    10
+    """
+    return Suite("lower-bound", 1, _LOWER_BOUND)
+
+
+NAMES: dict[str, Callable[[], Suite]] = {"heavy": heavy, "light": light, "paper": paper, "lower-bound": lower_bound}
+
+
+def named(name: str) -> Suite:
+    """The suite of that name.
+
+    >>> named("light").version
+    1
+    """
+    if name not in NAMES:
+        raise InvalidInput(f"suite {name!r} is not known: there are {', '.join(NAMES)}")
+    return NAMES[name]()
 
 
 def _turned(task: Task, turn: int) -> Task:
@@ -204,5 +252,129 @@ _HEAVY = (
         50_000,
         "right-skewed",
         "control: one visitor in ten buys, for a log-normal amount",
+    ),
+)
+
+
+_LIGHT = (
+    Task("bernoulli", bernoulli(means=_steps(0.5, -0.05, 5)), 10_000, "symmetric", "five coins"),
+    Task("clicks", bernoulli(means=_steps(0.05, -0.01, 4)), 50_000, "right-skewed", "four rare clicks"),
+    Task("gaussian-2", gaussian(means=[0.0, -0.2]), 10_000, "symmetric", "two Gaussian arms"),
+    Task("gaussian-20", gaussian(means=_steps(0.0, -0.1, 20)), 20_000, "symmetric", "twenty Gaussian arms"),
+    Task(
+        "unequal",
+        Problem([Gaussian(0.0, 3.0), Gaussian(-0.5, 0.1), Gaussian(-1.0, 1.0)]),
+        10_000,
+        "symmetric",
+        "the best arm is the noisiest",
+    ),
+    Task(
+        "exponential",
+        Problem([-Weibull(shape=1.0, scale=1.0 + 0.1 * i) for i in range(5)]),
+        20_000,
+        "left-skewed",
+        "five exponential waiting times",
+    ),
+    Task(
+        "ratings",
+        Problem(
+            [
+                Discrete(values=(1.0, 2.0, 3.0, 4.0, 5.0), probabilities=(0.2 - d, 0.3 - d, 0.2, 0.15 + d, 0.15 + d))
+                for d in (0.1, 0.05, 0.0)
+            ]
+        ),
+        10_000,
+        "right-skewed",
+        "one to five stars",
+    ),
+    Task("offset", gaussian(means=_steps(100.0, -0.2, 5)), 10_000, "symmetric", "Gaussian arms far from zero"),
+)
+
+_PAPER = (
+    Task(
+        "negated-pareto",
+        negated_pareto(means=[-1.0, -2.0, -3.0], tail=1.5),
+        100_000,
+        "left-skewed",
+        "costs without a variance",
+    ),
+    Task(
+        "negated-pareto-light",
+        negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.5),
+        100_000,
+        "left-skewed",
+        "the same with one",
+    ),
+    Task("negated-lomax", negated_lomax(means=[-1.0, -2.0], tail=1.8), 100_000, "left-skewed", "two Lomax costs"),
+    Task(
+        "negated-frechet",
+        Problem([-Frechet(tail=1.8, scale=1.0 + i) for i in range(3)]),
+        100_000,
+        "left-skewed",
+        "three Frechet costs",
+    ),
+    Task(
+        "negated-lognormal",
+        Problem([-LogNormal(0.5 * i, 1.0) for i in range(4)]),
+        50_000,
+        "left-skewed",
+        "four log-normal costs",
+    ),
+    Task("symmetric", student_t(means=_steps(0.0, -1.0, 3), dof=1.5), 50_000, "symmetric", "symmetric about 0"),
+    Task(
+        "mixture",
+        Problem(
+            [Mixture(laws=(Gaussian(0.0, 1.0), -Pareto(1.5, 2.0 + i)), weights=(0.9, 0.1)) for i in (0.0, 3.0, 6.0)]
+        ),
+        50_000,
+        "left-skewed",
+        "a Gaussian body with a heavier left tail",
+    ),
+    Task(
+        "zeros",
+        Problem([ZeroInflated(-Pareto(1.8, 1.0 + i), 0.8) for i in range(3)]),
+        50_000,
+        "left-skewed",
+        "four rewards of five are 0: P(X != 0) enters the bound",
+    ),
+    Task(
+        "control-pareto",
+        pareto(means=[3.0, 2.0, 1.0], tail=1.5),
+        50_000,
+        "right-skewed",
+        "control: revenue, for which the assumption fails",
+    ),
+    Task(
+        "control-shifted",
+        Problem([StudentT(dof=1.5, loc=3.0 - i) for i in range(3)]),
+        50_000,
+        "symmetric",
+        "control: symmetric about a positive mean, so the assumption about 0 fails",
+    ),
+)
+
+_FIRST_U, _SECOND_U = u_adaptive_pair(u=1.0, u_alternative=20.0, delta=0.1873, eps=1.0)
+_FIRST_EPS, _SECOND_EPS = eps_adaptive_pair(delta=0.1378)
+_LOWER_BOUND = (
+    Task("theorem-2-first", _FIRST_U, 10_000, "right-skewed", "arm 1 pays now and then, arm 0 never"),
+    Task("theorem-2-second", _SECOND_U, 10_000, "right-skewed", "the same, but arm 0 pays twice as much, more seldom"),
+    Task("theorem-3-first", _FIRST_EPS, 10_000, "right-skewed", "arm 1 pays now and then, arm 0 never"),
+    Task(
+        "theorem-3-second",
+        _SECOND_EPS,
+        10_000,
+        "right-skewed",
+        "the same, but arm 0 pays twice as much, much more seldom",
+    ),
+    *(
+        Task(
+            f"theorem-4-{arms}-arms-eps-{eps:g}{'' if best is None else '-moved'}",
+            lower_bound_family(arms=arms, eps=eps, u=1.0, horizon=10_000, best=best),
+            10_000,
+            "left-skewed",
+            "rare losses at the hardest gap" + ("" if best is None else ", another arm the best"),
+        )
+        for arms, eps in ((2, 1.0), (5, 0.5), (10, 0.3))
+        for best in (None, arms - 1)
     ),
 )
