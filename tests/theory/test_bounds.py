@@ -14,9 +14,10 @@ from own_policies import Greedy  # any policy from outside of the package
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Gaussian, StudentT
 from robandit.policies import all_policies
+from robandit.policies.assumed import _DECIDED, assumption_met
 from robandit.problems import Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
 from robandit.theory import RegretBound, printed_instance, regret_bound, repaired_instance, repaired_worst_case
-from robandit.theory.bounds import _DECIDED, FORMULAS, _met
+from robandit.theory.bounds import FORMULAS
 from robandit.theory.index_bounds import few_rewards
 
 HEAVY = negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2)
@@ -375,7 +376,7 @@ def test_assumptions_are_those_of_the_policies() -> None:
     ],
 )
 def test_what_can_be_decided(policy: rb.Policy, problem: Problem, met: bool | None) -> None:
-    assert _met(policy, problem) is met
+    assert assumption_met(policy, problem) is met
 
 
 @pytest.mark.parametrize("problem", [HEAVY, COINS, TWO, student_t([0.0, -1.0], dof=1.2)], ids=range(4))

@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.laws.median import law_median
 from robandit.policies import (
     HTINF,
     RUCBLT,
@@ -35,12 +33,12 @@ from robandit.policies import (
     Uniform,
 )
 from robandit.policies.adar_ucb import C
+from robandit.policies.assumed import assumption_met
 from robandit.policies.base import check_eps, check_policy_given
-from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
 from robandit.theory.divergence import klinf
-from robandit.theory.found import LEAST, Bound, Case, Found, Kind, normal_variance, total
+from robandit.theory.found import Bound, Case, Found, Kind, total
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
 
@@ -163,7 +161,7 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
         raise NotApplicable(_why_not(policy))
     told = policy.informed_by(problem, eps=eps).prepared(int(horizon))
     found = formula(Case(told, problem, int(horizon), eps))
-    met = found.met if found.met is not None else _met(told, problem)
+    met = found.met if found.met is not None else assumption_met(told, problem)
     return RegretBound(
         policy=told,
         problem=problem,
@@ -183,37 +181,6 @@ def _why_not(policy: Policy) -> str:
     if policy.facts.bound:
         return f"{name}: no constants are known, only a rate ({policy.facts.bound}): see theory.rate(policy)"
     return f"{name}: no regret bound is proved"
-
-
-# --- what is assumed -------------------------------------------------------------------------------------------------
-
-
-def _met(policy: Policy, problem: Problem) -> bool | None:
-    """Whether the problem satisfies what the policy's bound assumes; None: cannot say."""
-    decide = _DECIDED.get(policy.facts.assumption)
-    return None if decide is None else decide(policy, problem)
-
-
-def _about_median(policy: Any, problem: Problem) -> bool:
-    laws = [problem.laws[arm] for arm in problem.best_arms]
-    return any(law.truncated_nonpositivity(about=law_median(law)).holds for law in laws)
-
-
-def _interval(policy: Any, problem: Problem) -> bool:
-    ends = [end for law in problem.laws for end in law.support]
-    length = policy.scale if hasattr(policy, "scale") else policy.range
-    return max(ends) - min(ends) <= float(length) * (1.0 + LEAST)
-
-
-_DECIDED: dict[str, Callable[[Any, Problem], bool]] = {
-    "": lambda policy, problem: True,
-    NONPOSITIVE: lambda policy, problem: problem.assumption().holds,
-    CENTRED: _about_median,
-    SYMMETRIC: lambda policy, problem: all(law.symmetric_about is not None for law in problem.laws),
-    "rewards in an interval of known length": _interval,
-    "eps = 1 only: a finite variance": lambda policy, problem: math.isfinite(problem.v(1.0)),
-    "normal rewards": lambda policy, problem: all(normal_variance(law) is not None for law in problem.laws),
-}
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------

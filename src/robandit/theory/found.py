@@ -10,13 +10,13 @@ import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.types import Floats
-from robandit.laws import Gaussian, Law
-from robandit.laws.combinators import leaves
+from robandit.laws import Law
+from robandit.laws.normal import normal_variance
 from robandit.policies import Policy
 from robandit.policies.base import LEAST_EPS
 from robandit.problems import Problem
 
-__all__ = ["Bound", "Case", "Found", "Kind", "Status", "normal_variance", "power", "sub_gaussian", "total"]
+__all__ = ["Bound", "Case", "Found", "Kind", "Status", "power", "sub_gaussian", "total"]
 
 Kind = Literal["instance", "worst-case"]
 Status = Literal["proved", "repaired", "derived", "asymptotic", "printed"]
@@ -113,12 +113,6 @@ def power(base: Any, exponent: float) -> Any:
     """base^exponent, infinite where it is beyond a double."""
     with np.errstate(over="ignore"):
         return np.float_power(base, exponent)
-
-
-def normal_variance(law: Law) -> float | None:
-    """The variance of a normal law, moved and scaled as one likes; None: it is not known to be one."""
-    parts = tuple(leaves(law))
-    return law.variance if len(parts) == 1 and isinstance(parts[0].law, Gaussian) else None
 
 
 def sub_gaussian(law: Law) -> float | None:
