@@ -3,62 +3,86 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 __all__ = ["compare"]
 
 
 def compare(
     *,
+    problem: list[str] | None = None,
+    suite: Literal["heavy", "light", "paper", "lower-bound"] | None = None,
     policy: list[str] | None = None,
-    horizon: int = 100_000,
-    replications: int = 50,
+    horizon: int | None = None,
+    replications: int | None = None,
     seed: int = 1,
     threads: int | None = None,
     out: Path = Path("robandit-report.html"),
+    figures: Path | None = None,
+    quick: bool = False,
 ) -> None:
-    """Compare all policies on a heavy-tailed problem: a table here, and a report in one HTML file.
+    """Compare policies on heavy-tailed problems: a table here, and a report in one HTML file.
 
-    The problem: three arms with negated Pareto rewards of tail index 1.5 (infinite variance) and means -1, -1.5 and -2. Each policy
-    is told exactly what it must know (`informed_by`); those for which that does not exist here, or that cannot play so long, are
-    left out, and named. UCB1 and UCB-V, which assume bounded rewards, play as controls.
+    Each policy is told exactly what it must know (`informed_by`); those for which that does not exist, or that cannot play so long,
+    are left out, and named. UCB1 and UCB-V, which assume bounded rewards, play as controls.
 
     Parameters
     ----------
+    problem
+        Such as 'student_t(means=[0.0, -1.0], dof=1.5)' or a task of a suite, 'heavy/latency'; give the option once for each. By
+        default three arms with negated Pareto rewards of tail index 1.5 (infinite variance) and means -1, -1.5 and -2.
+    suite
+        All problems of a fixed set, at their own horizons.
     policy
-        Name of a policy, such as AdaRUCB; give the option once for each. All that learn, unless given.
+        Such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn.
     horizon
-        Pulls in each replication.
+        Pulls in each replication; by default 100,000, or each suite problem's own.
     replications
-        How often each policy starts anew.
+        How often each policy starts anew; by default 50.
     seed
         Same seed, same numbers.
     threads
         By default one per core.
     out
         Where to write the report.
+    figures
+        A folder for PDF and SVG figures.
+    quick
+        A tenth of the pulls and 20 replications, unless given.
     """
+    import shlex
+    import tempfile
+
     from rich.console import Console
 
-    from robandit import problems
-    from robandit.errors import NotApplicable
+    from robandit.experiments.runner import run
+    from robandit.experiments.spec import compared
+    from robandit.experiments.store import Store
     from robandit.files import check_writable
-    from robandit.policies import AdaRUCB, all_policies, entitled, named
+    from robandit.report.figures import write_figures
     from robandit.report.page import write_page
-    from robandit.report.table import leaderboard
-    from robandit.simulate import simulate
+    from robandit.report.runbar import runbar
+    from robandit.report.table import leaderboards
 
     check_writable(out)
-    problem = problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
-    learners = [each for each in all_policies() if each.uses_rewards]
-    chosen = named(policy) if policy else [*learners, AdaRUCB(bonus="tight")]
-    policies, left_out = entitled(chosen, problem, max(horizon, 1))  # a horizon below 1 is refused by simulate()
-    if not policies:
-        raise NotApplicable("; ".join(left_out))
-    result = simulate(policies, problem, horizon, replications, seed, threads=threads)
-    Console().print(leaderboard(result))
-    for line in left_out:
-        print(line)
-    named_only = "".join(f" --policy {name}" for name in policy or [])
-    command = f"robandit compare{named_only} --horizon {horizon} --replications {replications} --seed {seed}"
-    write_page(result, out, command=command)
+    options = {"problem": problem or (), "suite": (suite,) if suite else (), "policy": policy or ()}
+    words = [word for name, values in options.items() for value in values for word in (f"--{name}", value)]
+    for name, value in (("horizon", horizon), ("replications", replications), ("seed", seed)):
+        words += [f"--{name}", str(value)] if value is not None else []
+    command = shlex.join(["robandit", "compare", *words, *(["--quick"] if quick else [])])
+    plan = compared(
+        problem or [], suite, policy or [], horizon=horizon, replications=replications, seed=seed, quick=quick
+    )
+    with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
+        with runbar(plan) as progress:
+            run(plan, Path(folder), threads=threads, command=command, progress=progress)
+        results = Store.open(Path(folder)).results()
+    console = Console()
+    for table in leaderboards(results):
+        console.print(table)
+    for each in plan.left_out:
+        print(f"{each.label} is left out of {each.played.name}: {each.reason}")
+    write_page(results, out, command=command)
+    if figures is not None:
+        print(f"figures: {', '.join(str(path) for path in write_figures(results, figures))}")
     print(f"report: {out}")
