@@ -307,7 +307,7 @@ def _over_all(results: Results) -> str:
     if not facts.assumption:
         return f"{said} and assumes nothing more."
     if broken:
-        return f"{said}, and what it assumes ({facts.assumption}) fails on {_listed(broken)}."
+        return f"{said}, and what it assumes ({facts.assumption}) fails on {_listed(list(dict.fromkeys(broken)))}."
     holds = "may or may not hold" if unknown else "holds on all"
     return f"{said}, and what it assumes ({facts.assumption}) {holds}."
 

@@ -1,40 +1,188 @@
-"""The leaderboard in the terminal."""
+"""Leaderboards in the terminal, as wide as it is."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from robandit.simulate import Result
+from robandit.experiments.plan import Played
+from robandit.experiments.results import Results
+from robandit.experiments.statistics import ranking, summary
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
-__all__ = ["leaderboard", "uniform_regret"]
+__all__ = ["Board", "leaderboard", "leaderboards", "ranks", "remarks"]
 
 
-def uniform_regret(result: Result) -> float:
-    """Regret of choosing arms at random: the yardstick for not having learned."""
-    return float(result.horizon * result.problem.gaps.mean())
+@dataclass(frozen=True)
+class Board:
+    """A table that leaves out columns where the terminal is too narrow, and says which."""
+
+    title: str
+    note: str
+    columns: dict[str, list[str]]
+    words: tuple[str, ...] = ("policy",)
+    """Columns that are words, which may be folded."""
+    spare: tuple[str, ...] = field(default=())
+    """Columns that may be left out, the first one first."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Rich asks for this."""
+        from rich.measure import Measurement
+
+        left_out: list[str] = []
+        for name in (*self.spare, None):
+            narrow = self._table(left_out, NARROWEST)
+            wanted = Measurement.get(console, options.update(width=10_000), narrow).maximum
+            if wanted <= options.max_width or name is None:
+                break
+            left_out.append(name)
+        yield self._table(left_out, WIDEST)
+
+    def _table(self, left_out: list[str], widest: int) -> Table:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        note = self.note + (f" Too narrow for: {', '.join(left_out)}." if left_out else "")
+        table = Table(
+            title=Text(self.title),
+            title_justify="left",
+            caption=Text(note),
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
+        shown = {name: cells for name, cells in self.columns.items() if name not in left_out}
+        for name in shown:
+            if name in self.words:
+                table.add_column(name, overflow="fold", max_width=widest)
+            else:
+                table.add_column(name.replace(" ", "\n").replace("95\n%", "95 %"), justify="right", no_wrap=True)
+        for row in zip(*shown.values(), strict=True):
+            table.add_row(*(Text(cell) for cell in row))  # a name may have brackets, which are markup otherwise
+        return table
 
 
-def leaderboard(result: Result) -> Table:
-    """Final regret of each policy, lowest mean first."""
-    from rich import box
-    from rich.table import Table
+NARROWEST, WIDEST = 14, 26  # of a column of words; longer ones are folded
 
-    table = Table(
-        title=f"regret after {result.horizon:,} pulls, {result.regret.shape[1]} replications, seed {result.seed}",
-        caption=f"95 %: quantile. Choosing arms at random: {uniform_regret(result):,.0f}",
-        box=box.SIMPLE_HEAD,
+
+def leaderboard(results: Results, played: Played) -> Board:
+    """Final regret of each policy on one problem, the lowest mean first."""
+    return _board(results, played, _rows(results, played))
+
+
+def leaderboards(results: Results) -> list[Board]:
+    """A leaderboard for each problem and, if there are several, the ranking over all of them."""
+    rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in summary(results).iter_rows(named=True):
+        rows.setdefault((row["problem"], row["horizon"]), []).append(row)
+    boards = [_board(results, played, rows[played.name, played.horizon]) for played in results.problems]
+    return [*boards, ranks(results)] if len(results.plan.problems) > 1 else boards
+
+
+def ranks(results: Results) -> Board:
+    """Policies by their mean rank over all problems."""
+    frame = ranking(results)
+    ranked = frame.filter(frame["verdict"] != "not ranked").to_dicts()
+    others = frame.filter(frame["verdict"] == "not ranked")["policy"].to_list()
+    note = (
+        f"Rank 1: the lowest mean regret. First: of {len(results.plan.problems)} problems; of random: geometric mean."
     )
-    table.add_column("policy", overflow="fold")
-    for name in ("mean", "median", "95 %", "worst", "ns/pull"):
-        table.add_column(name, justify="right")
-    speed = dict(zip((p.name for p in result.policies), result.seconds, strict=True))
-    for row in result.summary().sort("mean").iter_rows(named=True):
-        pulls = result.regret.shape[1] * result.horizon
-        numbers = [f"{row[c]:,.0f}" for c in ("mean", "median", "q95", "worst")]
-        seconds = speed[row["policy"]]
-        table.add_row(row["policy"], *numbers, "–" if math.isnan(seconds) else f"{seconds / pulls * 1e9:.0f}")
-    return table
+    if others:
+        note += f" Not ranked: {', '.join(others)}."
+    return Board(
+        title=f"mean rank over {len(results.plan.problems)} problems, {results.plan.replications} replications each",
+        note=note,
+        columns={
+            "policy": [row["policy"] for row in ranked],
+            "mean rank": [f"{row['mean_rank']:.2f}" for row in ranked],
+            "95 % interval": [_interval(row["rank_low"], row["rank_high"], "{:.2f}".format) for row in ranked],
+            "first": [str(row["wins"]) for row in ranked],
+            "of random": [_share(row["share_of_uniform"]) for row in ranked],
+            "against first": ["–" if row["verdict"] == "first" else row["verdict"] for row in ranked],
+        },
+        spare=("95 % interval", "of random"),
+    )
+
+
+def remarks(results: Results) -> list[str]:
+    """What is not in the tables, a line each: policies left out, not ranked, units that failed, replications still to come."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for each in results.plan.left_out:
+        said.setdefault((each.label, each.reason), []).append(each.played.name)
+    lines = [
+        f"{label} is left out of {', '.join(dict.fromkeys(names))}: {reason}" for (label, reason), names in said.items()
+    ]
+    if len(results.plan.problems) > 1:
+        left_out = {each.label for each in results.plan.left_out}
+        frame = ranking(results)
+        lines += [
+            f"{row['policy']} is not ranked: {row['reason']}"
+            for row in frame.iter_rows(named=True)
+            if row["verdict"] == "not ranked" and row["policy"] not in left_out  # that line stands there already
+        ]
+    for failure in results.failures:
+        unit = failure.unit
+        last = unit.first + unit.count - 1
+        which = f"replication {unit.first}" if unit.count == 1 else f"replications {unit.first} to {last}"
+        reason = (failure.traceback.strip().splitlines() or ["no traceback"])[-1]
+        lines.append(f"{unit.cell.label} failed on {unit.cell.played.name}, {which}, {failure.tries} times: {reason}")
+    missing = len(results.plan.cells) * results.plan.replications - sum(len(m.replications) for m in results.measured)
+    missing -= sum(failure.unit.count for failure in results.failures)
+    if missing > 0:
+        lines.append(f"{missing:,} replications are still to come: run it again to go on")
+    return lines
+
+
+def _rows(results: Results, played: Played) -> list[dict[str, Any]]:
+    only = Results(results.plan, results.on(played))
+    return summary(only).to_dicts()
+
+
+def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Board:
+    planned = results.plan.replications
+    title = f"{played.name}: regret after {played.horizon:,} pulls, {planned} replication{'s' if planned > 1 else ''}"
+    notes = [f"Of random: of the regret of choosing arms at random, {_number(rows[0]['uniform']) if rows else '–'}."]
+    if any(row["assumption_met"] is False for row in rows):
+        notes.append("* What its bound assumes fails here.")
+    if any(row["replications"] < planned for row in rows):
+        notes.append("(n): so many replications only.")
+    return Board(
+        title=f"{title}, seed {results.plan.seed}",
+        note=" ".join(notes),
+        columns={
+            "policy": [_name(row, planned) for row in rows],
+            "mean": [_number(row["mean"]) for row in rows],
+            "95 % interval": [_interval(row["mean_low"], row["mean_high"], _number) for row in rows],
+            "median": [_number(row["median"]) for row in rows],
+            "95 % quantile": [_number(row["q95"]) for row in rows],
+            "worst": [_number(row["worst"]) for row in rows],
+            "of random": [_share(row["share_of_uniform"]) for row in rows],
+            "must know": [row["knows"] for row in rows],
+            "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:.0f}" for row in rows],
+        },
+        words=("policy", "must know"),
+        spare=("95 % interval", "ns/pull", "must know"),
+    )
+
+
+def _name(row: dict[str, Any], planned: int) -> str:
+    few = f" ({row['replications']})" if row["replications"] < planned else ""
+    return f"{row['policy']}{few}{' *' if row['assumption_met'] is False else ''}"
+
+
+def _interval(low: float, high: float, written: Any) -> str:
+    return "–" if math.isnan(low) else f"{written(low)} to {written(high)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100.0 or value == 0.0 else f"{value:.3g}"
+
+
+def _share(value: float) -> str:
+    return "–" if math.isnan(value) else f"{100.0 * value:.{0 if value >= 0.1 else 1}f} %"

@@ -1,0 +1,189 @@
+"""Figures for a paper, as PDF and SVG: the same bytes from the same results."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robandit.errors import FileError
+from robandit.experiments.plan import Played
+from robandit.experiments.results import Measured, Results
+from robandit.experiments.statistics import curves
+from robandit.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["write_figures"]
+
+LINES = 8  # more cannot be told apart
+WIDTH = 3.4  # inches: a column of a paper
+# Okabe and Ito's colours, which all kinds of eyes tell apart, with a grey for their yellow, which is too faint on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#777777")
+DASHES: tuple[Any, ...] = (
+    *("-", "--", "-.", ":"),
+    *((0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1)), (0, (1, 2.5))),
+)
+SETTINGS: dict[Any, Any] = {
+    "font.size": 7,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "pdf.fonttype": 42,  # fonts are embedded as they are, and not as drawings, which journals refuse
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "robandit",  # names inside the file are otherwise random
+}
+
+
+def write_figures(results: Results, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write two figures for each problem, each as PDF and SVG, and return where they are.
+
+    ``<problem>-curves``: median regret over time with a band from the 5 % to the 95 % quantile, both axes logarithmic.
+    ``<problem>-final``: the distribution of regret at the horizon. Both show the policies with the lowest means, eight at most, and
+    say so. The folder is made if there is none.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(exist_ok=True)
+    except OSError as error:
+        raise FileError(f"the folder {target} cannot be made: {error.strerror}; name another one") from error
+    written = []
+    with _settings():
+        for name, played in _names(results.problems).items():
+            measured = sorted(results.on(played), key=lambda m: (float(m.final.mean()), m.cell.label))
+            for kind, draw in (("curves", _curves), ("final", _final)):
+                figure = draw(measured[:LINES], _said(played, len(measured)))
+                for ending, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
+                    path = target / f"{name}-{kind}.{ending}"
+                    _save(figure, path, ending, metadata)
+                    written.append(path)
+    return written
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Matplotlib as it comes, whatever a user has set, and our own settings; everything is put back."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)
+        yield
+
+
+def _save(figure: Figure, path: Path, ending: str, metadata: dict[str, None]) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=ending, metadata=metadata)
+    content = buffer.getvalue()
+    write_atomically(path, lambda file: file.write(content))
+
+
+def _names(problems: tuple[Played, ...]) -> dict[str, Played]:
+    """A file name for each problem, all different."""
+    names: dict[str, Played] = {}
+    for played in problems:
+        several = sum(each.name == played.name for each in problems) > 1
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", played.name).strip("-.") or "problem"
+        plain = plain[:80] + (f"-{played.horizon}" if several else "")
+        name, number = plain, 2
+        while name.lower() in (each.lower() for each in names):  # some file systems see no difference
+            name, number = f"{plain}-{number}", number + 1
+        names[name] = played
+    return names
+
+
+def _said(played: Played, policies: int) -> str:
+    few = f", the {LINES} lowest means of {policies}" if policies > LINES else ""
+    return _plain(f"{played.name}, T = {played.horizon:,}{few}")
+
+
+def _figure(height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _curves(measured: list[Measured], title: str) -> Figure:
+    labels = [_plain(m.cell.label) for m in measured]
+    columns = 2 if max(map(len, labels)) <= 24 else 1
+    rows = -(-len(labels) // columns)
+    figure, axes = _figure(2.3 + 0.14 * rows)
+    positive: list[float] = []
+    for i, (m, label) in enumerate(zip(measured, labels, strict=True)):
+        frame = curves(m)
+        t, median, low, high = (frame[name].to_numpy() for name in ("t", "median", "q05", "q95"))
+        ends = np.concatenate([median, low, high])
+        positive += ends[ends > 0.0].tolist()
+        said = label if median[-1] > 0.0 else f"{label} (median 0)"
+        seen = np.where(median > 0.0, median, np.nan)  # zero has no logarithm: the line begins where regret does
+        axes.plot(t, seen, color=COLOURS[i], linestyle=DASHES[i], label=said)
+        # A band that reaches down to zero leaves the figure at its lower edge.
+        axes.fill_between(t, low, high, where=high > 0.0, color=COLOURS[i], alpha=0.12, linewidth=0.0)
+    if positive:
+        axes.set_yscale("log", nonpositive="clip")
+        axes.set_ylim(0.7 * min(positive), 1.4 * max(positive))
+    axes.set_xscale("log")
+    axes.set_xlim(1.0, max(2.0, float(measured[0].cell.played.horizon)))
+    axes.set_xlabel("pulls")
+    axes.set_ylabel("regret: median, 5 to 95 %")
+    axes.set_title(title, fontsize=7, loc="left")
+    figure.legend(loc="outside lower left", ncols=columns, fontsize=6.5, handlelength=3.2)
+    return figure
+
+
+def _final(measured: list[Measured], title: str) -> Figure:
+    figure, axes = _figure(1.2 + 0.27 * len(measured))
+    for i, m in enumerate(measured):
+        low, left, middle, right, high = np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95])
+        ink: dict[str, Any] = {"color": COLOURS[i]}
+        below = np.full(len(m.final), i + 0.3)
+        axes.plot(m.final, below, "|", markersize=3, markeredgewidth=0.5, alpha=0.6, label="a replication", **ink)
+        axes.plot([low, high], [i, i], linewidth=0.9, label="5 to 95 %", **ink)
+        axes.plot([left, right], [i, i], linewidth=4.0, solid_capstyle="butt", label="25 to 75 %", **ink)
+        circle: dict[str, Any] = {
+            "color": "white",
+            "markeredgecolor": COLOURS[i],
+            "markersize": 3.8,
+            "markeredgewidth": 0.9,
+        }
+        axes.plot([middle], [i], "o", label="median", **circle)
+        axes.plot([m.final.mean()], [i - 0.26], "v", color="black", markersize=2.6, label="mean")
+    played = measured[0].cell.played
+    uniform = float(played.horizon * played.problem.gaps.mean())
+    axes.axvline(uniform, color="#555555", linewidth=0.8, linestyle=":", label="arms at random")
+    values = np.concatenate([m.final for m in measured])
+    if values.min() > 0.0 and max(values.max(), uniform) > 10.0 * values.min():
+        axes.set_xscale("log")
+    axes.set_yticks(range(len(measured)), [_folded(_plain(m.cell.label)) for m in measured])
+    axes.invert_yaxis()
+    axes.set_xlabel("regret")
+    axes.set_title(title, fontsize=7, loc="left")
+    handles, labels = axes.get_legend_handles_labels()
+    signs = dict(zip(reversed(labels), reversed(handles), strict=True))  # those of the first policy
+    names = ("a replication", "5 to 95 %", "25 to 75 %", "median", "mean", "arms at random")
+    figure.legend([signs[name] for name in names], names, loc="outside lower left", ncols=3, fontsize=6.5)
+    return figure
+
+
+def _plain(label: str) -> str:
+    """As it stands: a dollar sign would begin a formula."""
+    return label.replace("$", r"\$")
+
+
+def _folded(label: str) -> str:
+    return label.replace("(", "\n(", 1) if len(label) > FOLDED else label
+
+
+FOLDED = 20  # letters: a longer name takes two lines beside the axis
