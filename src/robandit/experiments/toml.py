@@ -1,0 +1,170 @@
+"""What the standard library's TOML reader leaves out: the line on which a key or an element stands, and writing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["Path", "line_of", "lines", "toml_value"]
+
+Path = tuple[str | int, ...]
+"""Keys and places in lists, from the top of the file."""
+
+_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_INLINE_SPACE = re.compile(r"[ \t]*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}(?!")' + r"|'''.*?'{3,5}(?!')" + r'|"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'", re.DOTALL
+)
+_OTHER = re.compile(r"[^,\]}#\n]*")  # numbers, dates, true and false
+
+
+def lines(text: str) -> dict[Path, int]:
+    """The line (from 1) of every key, table and list element. The text must be TOML that the standard library reads.
+
+    >>> lines('seed = 1\\npolicies = [\\n  "UCB1",\\n  {policy = "APE2"},\\n]')[("policies", 1, "policy")]
+    4
+    """
+    return _Scanner(text).found
+
+
+def line_of(found: Mapping[Path, int], path: Path) -> int:
+    """The line of a path, or of the nearest thing around it; 1 for the whole file."""
+    while path and path not in found:
+        path = path[:-1]
+    return found.get(path, 1)
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML on one line.
+
+    >>> toml_value({"policy": "APE2", "grid": {"c": [0.5, 1.0]}})
+    '{ policy = "APE2", grid = { c = [0.5, 1.0] } }'
+    """
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(key)} = {toml_value(each)}' for key, each in value.items())} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, str):
+        if '"' in value and "'" not in value and value.isprintable():
+            return f"'{value}'"  # as people would write it
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else toml_value(key)
+
+
+class _Scanner:
+    """Walks through a text that is known to be valid, so that it need not check anything."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.found: dict[Path, int] = {}
+        self.counted = (0, 1)  # a place and its line, so that lines are counted once
+        self.tables: dict[Path, int] = {}  # how many [[tables]] of a name there are
+        self.document()
+
+    def document(self) -> None:
+        table: Path = ()
+        self.skip(_SPACE)
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                table = self.header()
+            else:
+                self.pair(table)
+            self.skip(_SPACE)
+
+    def header(self) -> Path:
+        """``[name]`` or ``[[name]]``."""
+        several = self.text.startswith("[[", self.at)
+        line = self.line()
+        self.at += 1 + several
+        names = self.key()
+        self.at += 1 + several
+        path: Path = ()
+        for i, name in enumerate(names):
+            path = (*path, name)
+            self.found.setdefault(path, line)
+            if several and i == len(names) - 1:
+                self.tables[path] = self.tables.get(path, 0) + 1
+            if path in self.tables:
+                path = (*path, self.tables[path] - 1)
+                self.found.setdefault(path, line)
+        return path
+
+    def pair(self, table: Path) -> None:
+        """``key = value``."""
+        line = self.line()
+        path = table
+        for name in self.key():
+            path = (*path, name)
+            self.found.setdefault(path, line)
+        self.at += 1  # =
+        self.skip(_INLINE_SPACE)
+        self.value(path)
+
+    def key(self) -> list[str]:
+        """The names of a dotted key, up to what follows it."""
+        names = []
+        while True:
+            self.skip(_INLINE_SPACE)
+            quoted = self.text[self.at] in "\"'"
+            start = self.at
+            self.skip(_STRING if quoted else _BARE_KEY)
+            word = self.text[start : self.at]
+            names.append(_unquoted(word) if quoted else word)
+            self.skip(_INLINE_SPACE)
+            if self.text[self.at] != ".":
+                return names
+            self.at += 1
+
+    def value(self, path: Path) -> None:
+        sign = self.text[self.at]
+        if sign == "[":
+            self.inside("]", path)
+        elif sign == "{":
+            self.inside("}", path)
+        else:
+            self.skip(_STRING if sign in "\"'" else _OTHER)
+
+    def inside(self, end: str, path: Path) -> None:
+        """A list or an inline table, with the elements numbered or named."""
+        self.at += 1
+        place = 0
+        while True:
+            self.skip(_SPACE)
+            if self.text[self.at] == end:
+                self.at += 1
+                return
+            if self.text[self.at] == ",":
+                self.at += 1
+            elif end == "}":
+                self.pair(path)
+            else:
+                self.found[(*path, place)] = self.line()
+                self.value((*path, place))
+                place += 1
+
+    def skip(self, pattern: re.Pattern[str]) -> None:
+        match = pattern.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+
+    def line(self) -> int:
+        place, line = self.counted
+        self.counted = (self.at, line + self.text.count("\n", place, self.at))
+        return self.counted[1]
+
+
+def _unquoted(word: str) -> str:
+    import tomllib
+
+    text: str = tomllib.loads(f"word = {word}")["word"]
+    return text

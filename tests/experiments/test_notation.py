@@ -1,0 +1,159 @@
+"""The notation of policies and problems: what it reads, what it refuses, and what it says then."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import robandit as rb
+from robandit import suites
+from robandit.errors import InvalidInput
+from robandit.experiments.notation import BUILDERS, close, policies_from, problem_from, written
+from robandit.policies import all_policies
+
+PROBLEMS = {
+    "bernoulli": {"means": [0.5, 0.25]},
+    "gaussian": {"means": [1.0, 0.0], "sd": 2.0},
+    "lower_bound_family": {"arms": 3, "eps": 0.5, "u": 1.0, "horizon": 1000, "best": 2},
+    "negated_lomax": {"means": [-1.0, -2.0], "tail": 1.5},
+    "negated_pareto": {"means": [-1.0, -2.0], "tail": 1.5},
+    "pareto": {"means": [1.0, 2.0], "tail": 1.5},
+    "stable": {"means": [0.0, -1.0], "alpha": 1.5, "beta": -1.0},
+    "student_t": {"means": [0.0, -1.0], "dof": 1.5},
+}
+
+
+@pytest.mark.parametrize("policy", all_policies(), ids=lambda policy: policy.name)
+def test_every_policy_reads_back_from_its_repr(policy):
+    assert policies_from(repr(policy)) == [policy]
+
+
+positive = st.floats(min_value=1e-6, max_value=1e6)
+orders = st.none() | st.floats(min_value=1e-3, max_value=1.0)
+
+
+@given(
+    st.builds(rb.UCB1, scale=positive)
+    | st.builds(rb.APE2, eps=orders, c=positive)
+    | st.builds(
+        rb.AdaRUCB, bonus=st.sampled_from(["paper", "tight"]) | positive, center=st.sampled_from([None, "median"])
+    )
+    | st.builds(
+        rb.RobustUCB, estimator=st.just("truncated"), eps=orders, u=st.none() | positive, common_threshold=st.booleans()
+    )
+    | st.builds(rb.MARS, limit=st.integers(10, 5000))
+)
+def test_policies_with_parameters_read_back_from_their_repr(policy):
+    (read,) = policies_from(repr(policy))
+    assert read == policy
+    assert repr(read) == repr(policy)
+
+
+def test_what_texts_stand_for():
+    assert policies_from("AdaRUCB") == policies_from("AdaRUCB()") == policies_from("  AdaRUCB( )  ") == [rb.AdaRUCB()]
+    assert [p.estimator for p in policies_from("RobustUCB")] == ["truncated", "median_of_means", "catoni"]
+    assert policies_from("RobustUCB()") == [rb.RobustUCB()]
+    assert policies_from("all") == [p for p in all_policies() if p.uses_rewards]
+    assert policies_from("OptHTINF") == [rb.OptTINF()]
+    assert repr(policies_from("UCB1(scale=2)")) == "[UCB1(scale=2.0)]"  # so that it is the same policy in a ledger
+
+
+def test_every_builder_makes_what_python_makes():
+    assert sorted(PROBLEMS) == sorted(BUILDERS)
+    for name, parameters in PROBLEMS.items():
+        assert problem_from(written(name, parameters)) == getattr(rb.problems, name)(**parameters)
+
+
+def test_problems_of_suites():
+    for name in suites.NAMES:
+        for task in suites.named(name).tasks:
+            assert problem_from(f"{name}/{task.name}") == task.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "AdaRUBC",
+            r"policy 'AdaRUBC' is not known \(did you mean AdaRUCB\?\): there are APE2, .*UniINF, Uniform, all",
+        ),
+        ("adarucb", r"did you mean AdaRUCB\?"),
+        ("AdaR-UCB", r"policy 'AdaR-UCB' cannot be read \(did you mean AdaRUCB\?\): write it as 'AdaRUCB' or"),
+        ("epsilon-greedy(epsilon=0.1)", r"did you mean EpsilonGreedy\?"),
+        ("Robust UCB", r"did you mean RobustUCB\?"),
+        ("Policy", r"policy 'Policy' is not known"),
+        ("annotations", r"policy 'annotations' is not known"),
+        ("ALL", r"did you mean all\?"),
+        ("all()", r"policy 'all' is not known"),
+        ("", r"policy '' cannot be read: write it as"),
+        ("UCB1(2.0)", r"policy 'UCB1\(2.0\)': 2.0 has no name; give parameters by name"),
+        ("UCB1(**{'scale': 1})", r"\*\* has no meaning here"),
+        ("UCB1(scale=1, scale=2)", r"scale is given twice"),
+        ("UCB1(scal=2)", r"UCB1 has no parameter 'scal' \(did you mean scale\?\): it has scale=1.0"),
+        ("Uniform(x=1)", r"Uniform has no parameter 'x': it has none"),
+        ("UCB1(scale=-1)", r"UCB1\(scale=-1\) cannot be made: UCB1: scale = -1.0 must be a finite number > 0"),
+        ("UCB1(scale=True)", r"scale = True must be float$"),
+        ('AdaRUCB(bonus="tigt")', r"bonus = 'tigt' must be float or 'paper' or 'tight'"),
+        ("UCB1(scale=1e999)", r"scale = inf must be a finite number"),
+        (f"UCB1(scale={10**400})", r"cannot be made"),
+        ("UCB1(scale=2*3)", r"scale is 2 \* 3: it must be a number, a text, True, False, None or a list of these"),
+        ("UCB1(scale=print())", r"scale is print\(\): it must be"),
+        ("UCB1(scale=1j)", r"scale is 1j: it must be"),
+        ("UCB1(scale={1: 2})", r"scale is \{1: 2\}: it must be"),
+        ("UCB1().variants()", r"cannot be read"),
+        ("__import__('os').system('true')", r"cannot be read"),
+        ("UCB1(scale=1", r"cannot be read \(did you mean UCB1\?\)"),
+        ("UCB1; UCB1", r"cannot be read"),
+        ("UCB1\0", r"cannot be read"),
+        ("(" * 5000, r"cannot be read"),
+    ],
+)
+def test_policies_that_are_refused(text, said):
+    with pytest.raises(InvalidInput, match=said):
+        policies_from(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "negated_pareta(means=[1.0])",
+            r"problem 'negated_pareta' is not known \(did you mean negated_pareto\?\): there are bern",
+        ),
+        ("Problem", r"problem 'Problem' is not known"),
+        ("hard_gap(arms=2, eps=1.0, u=1.0, horizon=10)", r"problem 'hard_gap' is not known"),
+        ("gaussian", r"gaussian\(\) needs means: gaussian has means, sd=1.0"),
+        ("negated_pareto()", r"needs means and tail"),
+        (
+            "gaussian(mean=[1.0, 0.0])",
+            r"gaussian has no parameter 'mean' \(did you mean means\?\): it has means, sd=1.0",
+        ),
+        ("gaussian([1.0, 0.0])", r"\[1.0, 0.0\] has no name"),
+        ("gaussian(means=[1.0])", r"gaussian\(means=\[1.0\]\) cannot be made: laws has 1 entries"),
+        ("negated_pareto(means=[-1.0, -2.0], tail=0.5)", r"cannot be made: tail is 0.5: it must be above 1"),
+        (f"gaussian(means=[1.0, {10**400}])", r"cannot be made"),
+        (
+            "heavy/pareto-1.7",
+            r"problem 'pareto-1.7' of the suite heavy is not known \(did you mean pareto-1.6\?\): there are",
+        ),
+        ("hevy/pareto-1.6", r"suite 'hevy' is not known \(did you mean heavy\?\): there are heavy, light"),
+        ("heavy", r"problem 'heavy' is not known"),
+        ("1/2", r"suite '1' is not known"),
+    ],
+)
+def test_problems_that_are_refused(text, said):
+    with pytest.raises(InvalidInput, match=said):
+        problem_from(text)
+
+
+@given(st.text(max_size=30) | st.text("UCB1(scale=)[]{}'\"-,.:*/ \n", max_size=30))
+def test_any_text_is_read_or_refused(text):
+    for read in (policies_from, problem_from):
+        try:
+            read(text)
+        except InvalidInput as error:
+            assert str(error)  # noqa: PT017 - nothing else may be raised
+
+
+def test_close_matches_are_only_close_ones():
+    assert close("ucb", ["UCB1", "AdaRUCB"]) == "UCB1"
+    assert close("zebra", ["UCB1", "AdaRUCB"]) is None
