@@ -1,143 +1,591 @@
-"""The report: one HTML file that needs nothing else."""
+"""The report: one HTML file that needs nothing else, made from what an experiment measured."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import math
 import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from robandit import __version__
+from robandit.experiments.plan import Played
+from robandit.experiments.results import Measured, Results
+from robandit.experiments.statistics import curves, paired, ranking, summary, verdict, worst_replications
 from robandit.files import write_atomically
 from robandit.laws.median import law_median
-from robandit.report.table import uniform_regret
-from robandit.simulate import Result
+from robandit.report.chart_data import chart_data, rounded, shares
 
 __all__ = ["write_page"]
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-td.words { text-align: left; white-space: normal; min-width: 12rem; }
-figure { margin: 1.5rem 0; background: #fff; border-radius: 6px; padding: .5rem; overflow-x: auto; }
-figcaption { color: #222; font-size: .9rem; padding: 0 .5rem; }
-svg { max-width: 100%; height: auto; }
-code { overflow-wrap: anywhere; }
-"""
+FEW_ARMS = 12  # whose table is open at first
+DECADES = 5  # columns of the table of regret over time
+TRACEBACKS = 20  # shown in full
 
 
-LINES = 8  # in the figure: more cannot be told apart
-
-
-def write_page(result: Result, path: str | os.PathLike[str], *, command: str) -> None:
-    """Write the report of a simulation; ``command`` is what a reader types to get it again."""
-    page = _page(result, command).encode()
+def write_page(results: Results, path: str | os.PathLike[str], *, command: str) -> None:
+    """Write the report; ``command`` is what a reader types to get it again."""
+    page = _page(results, command).encode()
     write_atomically(path, lambda file: file.write(page))
 
 
-def _page(result: Result, command: str) -> str:
-    rows = result.summary().sort("mean").to_dicts()
-    columns = ["policy", "mean", "mean_low", "mean_high", "median", "q05", "q95", "worst"]
-    head = "".join(f"<th scope=col>{c.replace('_', ' ')}</th>" for c in columns)
-    body = "".join("<tr>" + "".join(f"<td>{_cell(row[c])}</td>" for c in columns) + "</tr>\n" for row in rows)
-    arms = "".join(
-        f"<tr><td>{html.escape(repr(law))}</td><td>{mean:.4g}</td><td>{gap:.4g}</td></tr>\n"
-        for law, mean, gap in zip(result.problem.laws, result.problem.means, result.problem.gaps, strict=True)
-    )
-    verdict = result.problem.assumption()
-    holds = "holds" if verdict.holds else "FAILS"
-    best = result.problem.laws[result.problem.best_arm]
-    centred = "holds" if best.truncated_nonpositivity(law_median(best)).holds else "FAILS"
-    told = "".join(
-        f"<tr><td class=words><code>{html.escape(repr(p))}</code></td>"
-        f"<td class=words>{html.escape(p.facts.assumption or 'nothing')}</td>"
-        f"<td class=words>{html.escape(p.facts.bound or 'none is proved')}</td></tr>\n"
-        for p in result.policies
-    )
+@dataclass(frozen=True)
+class _Section:
+    """A problem, with all that its part of the page is made of."""
+
+    number: int
+    played: Played
+    measured: dict[str, Measured]
+    """By the policy's label, the lowest mean regret first."""
+    rows: list[dict[str, Any]]
+    """Of the summary, in the same order."""
+
+
+def _page(results: Results, command: str) -> str:
+    rows = summary(results).to_dicts()
+    sections = []
+    for number, played in enumerate(results.problems):
+        cells = {m.cell.label: m for m in results.on(played)}
+        own = [row for row in rows if (row["problem"], row["horizon"]) == (played.name, played.horizon)]
+        sections.append(_Section(number, played, {row["policy"]: cells[row["policy"]] for row in own}, own))
+    many = len(results.plan.problems) > 1
+    ranked = ranking(results).to_dicts() if many else []
+    labels = dict.fromkeys([row["policy"] for row in ranked] + [row["policy"] for row in rows])
+    styles = {label: i for i, label in enumerate(labels)}
+    data = chart_data(results, {s.played: list(s.measured) for s in sections}, styles)
+    parts = [_problem(results, section, styles, many=many) for section in sections]
+    style, script = _asset("report.css"), _asset("report.js")
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
     return f"""<!doctype html>
 <html lang="en">
+<head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Robandit report</title>
-<style>{STYLE}</style>
-<h1>Lowest mean regret: {html.escape(rows[0]["policy"])}</h1>
-<p>{_caution(rows)}</p>
-<p>{result.regret.shape[1]} replications of {result.horizon:,} pulls. Choosing arms at random costs
-{uniform_regret(result):,.0f}. Regret is pseudo-regret: the gaps of the arms pulled, added up.</p>
-<h2>Final regret</h2>
-<table><thead><tr>{head}</tr></thead><tbody>
-{body}</tbody></table>
-<h2>Regret over time</h2>
-<figure role="img" aria-label="Median regret of each policy over time, with bands from the 5 to the 95 percent quantile">
-{_curves(result, [row["policy"] for row in rows[:LINES]])}
-<figcaption>Median over replications; bands from the 5 % to the 95 % quantile; both axes logarithmic.{_which(len(rows))}
-</figcaption></figure>
-<h2>The problem</h2>
-<table><thead><tr><th scope=col>arm</th><th scope=col>mean</th><th scope=col>gap</th></tr></thead><tbody>
-{arms}</tbody></table>
-<p>Tail index {result.problem.tail_index:.4g}. Truncated non-positivity of the best arm {holds}: {html.escape(verdict.reason)}.
-About its median it {centred}.</p>
-<h2>The policies</h2>
-<table><thead><tr><th scope=col>policy, and what it was told</th><th scope=col>assumes besides</th><th scope=col>regret bound</th>
-</tr></thead><tbody>
-{told}</tbody></table>
-<h2>To get this again</h2>
-<p><code>{html.escape(command)}</code>, with robandit {__version__}, numpy {version("numpy")}, numba {version("numba")}.</p>
+<meta name="generator" content="robandit {__version__}">
+<title>{_e(_title(results))} | Robandit</title>
+<style>{style}</style>
+</head>
+<body>
+<header>
+<h1>{_e(_title(results))}</h1>
+<div class="verdict">{_verdict(verdict(results))}</div>
+{_facts(results)}
+<noscript><p class="warning">The charts are drawn by JavaScript, which is off. All numbers are in the tables below.</p></noscript>
+</header>
+<main>
+{_missing(results)}{_over_all(ranked, sections, styles) if many else ""}
+{"".join(parts)}
+{_failures(results)}{_reproduce(results, command)}
+</main>
+<script type="application/json" id="data">{_json(data)}</script>
+<script>{script}</script>
+</body>
 </html>
 """
 
 
-def _caution(rows: list[dict[str, Any]]) -> str:
-    """Whose mean could be the lowest too, for all that these replications can tell."""
-    if any(math.isnan(row["mean_low"]) for row in rows):
-        return "One replication: how far it is from the mean cannot be said."
-    rivals = [row["policy"] for row in rows[1:] if not row["mean_low"] > rows[0]["mean_high"]]
-    if not rivals:
-        return "The 95 % interval of its mean lies below all others."
-    return f"Not settled: the 95 % interval of its mean overlaps that of {html.escape(', '.join(rivals))}."
+# --- the top ---------------------------------------------------------------------------------------------------------
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, str):
-        return html.escape(value)
-    return "–" if math.isnan(value) else f"{value:,.0f}"
+def _title(results: Results) -> str:
+    problems = results.plan.problems
+    policies = len({cell.label for cell in results.plan.cells})
+    where = problems[0].name if len(problems) == 1 else f"{len(problems)} problems"
+    return f"{policies} {'policy' if policies == 1 else 'policies'} on {where}"
 
 
-def _which(policies: int) -> str:
-    return f" The {LINES} policies with the lowest means, of {policies}." if policies > LINES else ""
+def _verdict(said: str) -> str:
+    """The first sentence stands out."""
+    first, *rest = re.split(r"(?<=\.) (?=[A-Z])", said, maxsplit=1)
+    return f"<p>{_e(first)}</p>" + "".join(f"<p>{_e(each)}</p>" for each in rest)
 
 
-def _curves(result: Result, shown: list[str]) -> str:
-    """Regret of some policies over time as SVG."""
-    import vl_convert
-
-    curves = result.curves()
-    frame = curves.filter((curves["q05"] > 0.0) & curves["policy"].is_in(shown))  # zero has no logarithm
-    scale = {"type": "log"}
-    axis = {"values": [10.0**j for j in range(-6, 12)], "format": "~g"}
-    x = {"field": "t", "type": "quantitative", "scale": scale, "axis": axis, "title": "pulls"}
-    spec = {
-        "data": {"values": frame.to_dicts()},
-        "width": 720,
-        "height": 380,
-        "encoding": {"x": x, "color": {"field": "policy", "type": "nominal", "title": None}},
-        "layer": [
-            {
-                "mark": {"type": "area", "opacity": 0.2},
-                "encoding": {
-                    "y": {"field": "q05", "type": "quantitative", "scale": scale, "axis": axis, "title": "regret"},
-                    "y2": {"field": "q95"},
-                },
-            },
-            {
-                "mark": {"type": "line"},
-                "encoding": {"y": {"field": "median", "type": "quantitative", "scale": scale}},
-            },
-        ],
+def _facts(results: Results) -> str:
+    horizons = sorted({played.horizon for played in results.plan.problems})
+    pulls = f"{horizons[0]:,}" + (f" to {horizons[-1]:,}" if len(horizons) > 1 else "")
+    told = {
+        "pulls in a replication": pulls,
+        "replications": f"{results.plan.replications:,}",
+        "seed": str(results.plan.seed),
     }
-    return vl_convert.vegalite_to_svg(json.dumps(spec))
+    if len(results.plan.problems) == 1 and results.problems:
+        told["regret of choosing arms at random"] = _number(_uniform(results.problems[0]))
+    items = "".join(f"<div><dt>{name}</dt><dd>{_e(value)}</dd></div>" for name, value in told.items())
+    return (
+        f'<dl class="facts">{items}</dl><p class="muted">Regret is pseudo-regret: the gaps of the arms pulled, added up. '
+        "Intervals are for 95 %. In a replication, an arm gives all policies the same rewards in the same order. Each policy was "
+        "told exactly what it must know.</p>"
+    )
+
+
+def _missing(results: Results) -> str:
+    if results.complete:
+        return ""
+    wanted = len(results.plan.cells) * results.plan.replications
+    got = sum(len(m.replications) for m in results.measured)
+    return _warning(f"<p><strong>Not complete:</strong> {got:,} of {wanted:,} replications are here.</p>")
+
+
+def _over_all(ranked: list[dict[str, Any]], sections: Sequence[_Section], styles: dict[str, int]) -> str:
+    """The ranking over problems, and regret on each beside the yardstick."""
+    body = []
+    for row in ranked:
+        if row["verdict"] == "not ranked":
+            why = f'<td class="words" data-v="">not ranked: {_e(row["reason"])}</td>'
+            body.append([_name(row["policy"], styles), *[_cell(None)] * 3, why])
+            continue
+        body.append(
+            [
+                _name(row["policy"], styles),
+                _cell(row["mean_rank"], f"{row['mean_rank']:.2f}", _range(row["rank_low"], row["rank_high"], ".2f")),
+                _cell(row["share_of_uniform"], _percent(row["share_of_uniform"])),
+                _cell(row["wins"], f"{row['wins']} of {row['problems']}"),
+                f'<td class="words">{_e(row["verdict"])}</td>',
+            ]
+        )
+    head = ["policy", "mean rank", "regret, % of random", "lowest on", _Words("mean rank against the first")]
+    return f"""<h2 id="ranking">Ranking over problems</h2>
+<p>On each problem the lowest mean regret has rank 1. The share of the regret of choosing arms at random is a geometric mean.</p>
+{_table(head, body, label="Ranking over problems", sort=1)}
+<h3>Mean regret on each problem, in % of choosing arms at random</h3>
+{_heat(sections, styles)}
+<h2>Problem by problem</h2>"""
+
+
+def _heat(sections: Sequence[_Section], styles: dict[str, int]) -> str:
+    links = (f'<a href="#p{s.number}">{_e(_called(s, sections))}</a>' for s in sections)
+    body = []
+    shown = [{row["policy"]: row["share_of_uniform"] for row in s.rows} for s in sections]
+    for label in styles:
+        cells = [_heat_cell(each.get(label)) for each in shown]
+        body.append([_name(label, styles), *cells])
+    return _table(
+        ["policy", *map(_Markup, links)], body, label="Mean regret of each policy on each problem", kind="heat"
+    )
+
+
+def _heat_cell(share: float | None) -> str:
+    if share is None or math.isnan(share):
+        return _cell(None)
+    levels = ((0.05, "h1"), (0.15, "h2"), (0.4, "h3"), (0.8, "h4"), (1.05, "h5"))
+    level = next((name for most, name in levels if share < most), "h6")
+    return f'<td class="{level}" data-v="{rounded(share)}">{_percent(share).removesuffix(" %")}</td>'
+
+
+def _called(section: _Section, sections: Sequence[_Section]) -> str:
+    """The problem's name, with the horizon where it is played for several."""
+    name = section.played.name
+    alone = sum(s.played.name == name for s in sections) == 1
+    return name if alone else f"{name}, {section.played.horizon:,}"
+
+
+# --- a problem -------------------------------------------------------------------------------------------------------
+
+
+def _problem(results: Results, section: _Section, styles: dict[str, int], *, many: bool) -> str:
+    played = section.played
+    first = section.rows[0]
+    parts = [
+        _warnings(section),
+        "<h3>Leaderboard</h3>",
+        _leaderboard(results, section, styles),
+        _curves(section),
+        _distribution(section),
+        _pulls(section),
+        _speed(section),
+        _arms(section),
+        _told(section),
+        _worst(results, section),
+        _left_out(results, played),
+    ]
+    content = "\n".join(part for part in parts if part)
+    if not many:
+        return f'<section id="p{section.number}">{content}</section>'
+    words = f"{played.horizon:,} pulls, {played.problem.arms} arms, tail index {_number(played.problem.tail_index)}; "
+    words += f"lowest mean regret: {first['policy']} ({_percent(first['share_of_uniform'])} of random)"
+    opened = " open" if section.number == 0 else ""
+    return f"""<details class="problem" id="p{section.number}"{opened}>
+<summary><h2>{_e(played.name)}</h2><p class="muted">{_e(words)}</p></summary>
+{content}
+</details>
+"""
+
+
+def _warnings(section: _Section) -> str:
+    """Which policies play outside of what their bounds assume."""
+    broken: dict[str, list[str]] = {}
+    for row in section.rows:
+        if row["assumption_met"] is False:
+            broken.setdefault(row["assumption"], []).append(row["policy"])
+    if not broken:
+        return ""
+    items = "".join(f"<li>{_e(what)}: {_e(', '.join(who))}</li>" for what, who in broken.items())
+    return _warning(
+        "<p><strong>An assumption fails here.</strong> These policies play, but no guarantee of theirs applies to this problem. "
+        f"What they assume:</p><ul>{items}</ul>"
+    )
+
+
+def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) -> str:
+    learners = [label for label, m in section.measured.items() if m.cell.policy.uses_rewards]
+    best = (learners or list(section.measured))[0]
+    against = {row["policy"]: row for row in paired(results, section.played, best).to_dicts()}
+    bests = list(section.played.problem.best_arms)
+    body = []
+    for row in section.rows:
+        label = row["policy"]
+        fails = ' <span class="badge">⚠ assumption fails</span>' if row["assumption_met"] is False else ""
+        best_share = float(shares(section.measured[label])[bests].sum())
+        body.append(
+            [
+                _name(label, styles, fails),
+                _cell(row["mean"], _number(row["mean"]), _range(row["mean_low"], row["mean_high"])),
+                _difference(against.get(label)),
+                _cell(row["median"], _number(row["median"]), _range(row["median_low"], row["median_high"])),
+                _cell(row["q95"], _number(row["q95"]), _range(row["q95_low"], row["q95_high"])),
+                _cell(row["worst"], _number(row["worst"]), f"no. {row['worst_replication']}"),
+                _cell(row["share_of_uniform"], _percent(row["share_of_uniform"])),
+                _cell(best_share, _percent(best_share)),
+                _cell(row["ns_per_pull"], _number(row["ns_per_pull"])),
+                f'<td class="words">{_e(row["knows"])}</td>',
+            ]
+        )
+    head = [
+        *("policy", "mean regret", "more than the best", "median", "95 % quantile", "worst"),
+        *("% of random", "best arm pulled", "ns per pull", _Words("had to be told")),
+    ]
+    table = _table(head, body, label=f"Leaderboard on {section.played.name}", sort=1)
+    return (
+        f"{table}<p class='muted'><small>Below each number is its 95 % interval; ≥ where so few replications give only one end. "
+        f"More than the best: the mean difference to {_e(best)} in the same replications; “not resolved” where its "
+        "interval holds 0.</small></p>"
+    )
+
+
+def _difference(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return _cell(0.0, "–")
+    ends = _range(row["difference_low"], row["difference_high"])
+    open_ = "" if row["verdict"] == "worse" else row["verdict"]
+    return _cell(row["difference"], _number(row["difference"]), ends, open_)
+
+
+def _curves(section: _Section) -> str:
+    measured = section.measured
+    times = next(iter(measured.values())).checkpoints
+    wanted = [10.0**j for j in range(1, 16) if 10.0**j < times[-1]][-(DECADES - 1) :]
+    at = sorted({int(np.abs(times - t).argmin()) for t in wanted} | {len(times) - 1})
+    body = []
+    for label, each in measured.items():
+        over_time = curves(each)
+        shown = zip(*(over_time[name].to_numpy()[at].tolist() for name in ("median", "q05", "q95")), strict=True)
+        body.append([_name(label), *(_cell(m, _number(m), _range(low, high)) for m, low, high in shown)])
+    table = _table(["policy", *(f"{times[i]:,} pulls" for i in at)], body, label="Median regret over time")
+    first, last = next(iter(section.rows)), section.rows[-1]
+    alt = (
+        f"Line chart of regret over {section.played.horizon:,} pulls for {len(body)} policies. At the end {first['policy']} has a "
+        f"mean of {_number(first['mean'])}, {last['policy']} {_number(last['mean'])}. Left and right arrow keys read out values."
+    )
+    caption = (
+        "Regret over time: a line per policy (the best 8 at first; click on names), bands from the 5 % to the 95 % quantile over "
+        "replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds and "
+        "it says more than the number of pulls times the largest gap."
+    )
+    return f"<h3>Regret over time</h3>{_figure('curves', section, alt, caption)}{_more('Regret over time as a table', table)}"
+
+
+def _distribution(section: _Section) -> str:
+    body = []
+    for label, m in section.measured.items():
+        numbers = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
+        body.append([_name(label), *(_cell(x, _number(x)) for x in numbers)])
+    head = ["policy", "5 %", "25 %", "median", "75 %", "95 %", "worst"]
+    first, last = section.rows[0], section.rows[-1]
+    alt = (
+        f"Distribution of the regret at the horizon for {len(body)} policies, lowest mean first, from {first['policy']} (median "
+        f"{_number(first['median'])}) to {last['policy']} (median {_number(last['median'])})."
+    )
+    caption = (
+        "Regret at the horizon: dots are replications (at most 100), boxes hold the middle half, lines go from the 5 % to the 95 % "
+        "quantile, the upright stroke is the median and the diamond the worst. On the log scale no regret "
+        "at all stands at the left edge."
+    )
+    table = _table(head, body, label="Quantiles of the regret at the horizon")
+    return f"<h3>Distribution of regret</h3>{_figure('distribution', section, alt, caption)}{_more('Quantiles as a table', table)}"
+
+
+def _pulls(section: _Section) -> str:
+    problem = section.played.problem
+    order = np.argsort(problem.gaps, kind="stable").tolist()
+    body = []
+    for label, m in section.measured.items():
+        share = shares(m)
+        body.append([_name(label), *(_cell(float(share[i]), _percent(float(share[i]))) for i in order)])
+    table = _table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
+    first = section.rows[0]["policy"]
+    best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
+    alt = f"Share of pulls that went to each arm. {first} pulled a best arm in {_percent(best)} of all pulls."
+    caption = "Share of pulls: the best arm first, then the others by their gap; the deeper the second colour, the larger the gap."
+    return f"<h3>Pulls per arm</h3>{_figure('pulls', section, alt, caption)}{_more('Shares as a table', table)}"
+
+
+def _speed(section: _Section) -> str:
+    known = [row for row in section.rows if math.isfinite(row["ns_per_pull"])]
+    if not known:
+        return ""
+    fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
+    alt = (
+        f"Processor time of a pull, from {_number(fast['ns_per_pull'])} ns ({fast['policy']}) to {_number(slow['ns_per_pull'])} ns "
+        f"({slow['policy']})."
+    )
+    caption = "Processor time of a pull, its reward included, compilation excluded; the fastest first. It varies between runs."
+    return f"<h3>Speed</h3>{_figure('speed', section, alt, caption)}"
+
+
+def _arms(section: _Section) -> str:
+    problem = section.played.problem
+    body = []
+    for i, law in enumerate(problem.laws):
+        gap = float(problem.gaps[i])
+        verdicts: list[str] = ["", ""]
+        if gap == 0.0:  # policies assume it of the best arm only
+            about = (law.truncated_nonpositivity(), law.truncated_nonpositivity(law_median(law)))
+            verdicts = ["holds" if each.holds else "fails" for each in about]
+        holds = [f'<td class="words">{each}</td>' for each in verdicts]
+        body.append(
+            [
+                f'<th scope="row">{_e(problem.names[i])}{" <small>(best)</small>" if gap == 0.0 else ""}</th>',
+                f'<td class="words"><code>{_e(_short(repr(law)))}</code></td>',
+                _cell(law.mean, _exact(law.mean)),
+                _cell(gap, _exact(gap)),
+                _cell(law.tail_index, "∞" if math.isinf(law.tail_index) else _exact(law.tail_index)),
+                _cell(law.nonzero_probability, _exact(law.nonzero_probability)),
+                *holds,
+            ]
+        )
+    head = [
+        *("arm", _Words("law"), "mean", "gap", "tail index", "P(X ≠ 0)"),
+        *(_Words("assumption about 0"), _Words("about its median")),
+    ]
+    table = _table(head, body, label=f"The arms of {section.played.name}")
+    said = problem.assumption()
+    words = f"""<p>{_tails(problem.tail_index)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
+{"holds" if said.holds else "<strong>fails</strong>"}: {_e(_short(said.reason))}.</p>"""
+    if problem.arms > FEW_ARMS:
+        table = _more(f"All {problem.arms} arms", table)
+    return f"<h3>The problem and its tails</h3>{words}{table}"
+
+
+def _tails(index: float) -> str:
+    if math.isinf(index):
+        return "Tail index ∞: all moments are finite."
+    spread = "infinite variance" if index <= 2.0 else "a finite variance"
+    return f"Tail index {_exact(index)}, so {spread}: moments of lower order are finite, others are not."
+
+
+def _told(section: _Section) -> str:
+    says = {True: "holds here", False: '<span class="badge">⚠ fails here</span>', None: "cannot say"}
+    body = [
+        [
+            _name(row["policy"]),
+            f'<td class="words"><code>{_e(_short(row["told"]))}</code></td>',
+            f'<td class="words">{_e(row["knows"])}</td>',
+            f'<td class="words">{_e(row["assumption"] or "nothing")}</td>',
+            f'<td class="words">{says[row["assumption_met"]] if row["assumption"] else "–"}</td>',
+            f'<td class="words">{_e(row["bound_name"] or "none is proved")}</td>',
+        ]
+        for row in section.rows
+    ]
+    head = [
+        *("policy", _Words("as it played"), _Words("had to be told")),
+        *(_Words("assumes besides"), _Words("which"), _Words("regret bound")),
+    ]
+    table = _table(head, body, label=f"What each policy was told on {section.played.name}")
+    return f"<h3>What each policy was told</h3>{table}"
+
+
+def _worst(results: Results, section: _Section) -> str:
+    worst: dict[str, list[dict[str, Any]]] = {}
+    for row in worst_replications(results, section.played).to_dicts():
+        worst.setdefault(row["policy"], []).append(row)
+    most = max(len(rows) for rows in worst.values())
+    body = []
+    for label, rows in worst.items():
+        cells = [_cell(row["regret"], _number(row["regret"]), f"replication {row['replication']}") for row in rows]
+        body.append([_name(label), *cells, *[_cell(None)] * (most - len(cells))])
+    head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
+    table = _table(head, body, label=f"The worst replications on {section.played.name}")
+    words = (
+        f"<p>To play one again, alone: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={results.plan.seed}, "
+        "first=replication)</code>.</p>"
+    )
+    return _more("The worst replications of each policy", words + table)
+
+
+def _left_out(results: Results, played: Played) -> str:
+    left_out = [each for each in results.plan.left_out if each.played == played]
+    if not left_out:
+        return ""
+    body = [[_name(each.label), f'<td class="words">{_e(each.reason)}</td>'] for each in left_out]
+    return f"<h3>Left out</h3>{_table(['policy', _Words('why')], body, label='Policies that were left out')}"
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+
+def _failures(results: Results) -> str:
+    if not results.failures:
+        return ""
+    items = []
+    for each in results.failures[:TRACEBACKS]:
+        unit = each.unit
+        last = (each.traceback.strip().splitlines() or ["no traceback"])[-1]
+        words = (
+            f"{unit.cell.label} on {unit.cell.played.name}, replications {unit.first} to {unit.first + unit.count - 1}"
+        )
+        items.append(
+            f"<p>{_e(words)}, tried {each.tries} times: <code>{_e(last)}</code></p>"
+            + _more("Traceback", f"<pre>{_e(each.traceback)}</pre>")
+        )
+    if len(results.failures) > TRACEBACKS:
+        items.append(f"<p>And {len(results.failures) - TRACEBACKS} more.</p>")
+    return f"<h2>Failed</h2>{_warning(''.join(items))}"
+
+
+def _reproduce(results: Results, command: str) -> str:
+    about = {"robandit": __version__, **{name: version(name) for name in ("numpy", "numba", "scipy")}}
+    told = results.about or {"versions": about}
+    items = "".join(
+        f'<tr><th scope="row">{_e(str(key))}</th><td class="words">{_e(_plain(value))}</td></tr>'
+        for key, value in told.items()
+    )
+    return f"""<h2>To get this again</h2>
+<pre><code>{_e(command)}</code></pre>
+<p>The same seed gives the same regret on any number of threads, and on any machine with the same versions. Times differ.</p>
+<div class="box" tabindex="0" role="region" aria-label="Versions and machine"><table><tbody>{items}</tbody></table></div>"""
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(each)}" for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_plain(each) for each in value)
+    return str(value)
+
+
+# --- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def _e(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _name(label: str, styles: dict[str, int] | None = None, more: str = "") -> str:
+    mark = f'<span class="swatch" data-style="{styles[label]}"></span> ' if styles else ""
+    return f'<th scope="row">{mark}{_e(label)}{more}</th>'
+
+
+def _cell(value: float | None, text: str = "–", *notes: str) -> str:
+    """A number with what it is sorted by."""
+    key = None if value is None else rounded(value)
+    small = "".join(f"<small>{_e(note)}</small>" for note in notes if note)
+    return f'<td data-v="{"" if key is None else key}">{_e(text)}{small}</td>'
+
+
+class _Words(str):
+    """The head of a column of text."""
+
+
+class _Markup(str):
+    """A head that is HTML already."""
+
+
+def _table(
+    head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
+) -> str:
+    """A table in a box of its own. ``sort`` is the column by which it is sorted now, and can be sorted by others."""
+    cells = []
+    for i, each in enumerate(head):
+        words = ' class="words"' if isinstance(each, _Words) else ""
+        order = ' aria-sort="ascending"' if i == sort else ""
+        cells.append(f'<th scope="col"{words}{order}>{each if isinstance(each, _Markup) else _e(each)}</th>')
+    rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in body)
+    classes = kind if sort is None else "sortable"
+    return (
+        f'<div class="box" tabindex="0" role="region" aria-label="{_e(label)}"><table class="{classes}">'
+        f"<thead><tr>{''.join(cells)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _figure(chart: str, section: _Section, alt: str, caption: str) -> str:
+    """Room for a chart, which is seen once it is drawn."""
+    return (
+        f'<figure hidden data-chart="{chart}" data-problem="{section.number}" data-alt="{_e(alt)}">'
+        f"<figcaption>{_e(caption)}</figcaption></figure>"
+    )
+
+
+def _more(title: str, content: str) -> str:
+    return f'<details class="more"><summary>{_e(title)}</summary>{content}</details>'
+
+
+def _warning(content: str) -> str:
+    return f'<div class="warning" role="note">{content}</div>\n'
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return "∞" if value == math.inf else "–"
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+
+
+def _exact(value: float) -> str:
+    """A parameter of a problem, rather than a measurement."""
+    return f"{value:.6g}"
+
+
+def _percent(share: float) -> str:
+    if math.isnan(share):
+        return "–"
+    return f"{100.0 * share:,.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"
+
+
+def _range(low: float, high: float, form: str = "") -> str:
+    """An interval in words; empty if neither end is known."""
+    low_end, high_end = (format(end, form) if form else _number(end) for end in (low, high))
+    if math.isnan(low) or math.isnan(high):
+        return "" if math.isnan(low) and math.isnan(high) else f"≥ {low_end}" if math.isnan(high) else f"≤ {high_end}"
+    return f"{low_end} to {high_end}"
+
+
+def _short(text: str) -> str:
+    """Numbers with many digits as people want to read them."""
+    return re.sub(r"\d+\.\d{6,}(e[+-]?\d+)?", lambda found: f"{float(found.group()):.6g}", text)
+
+
+def _uniform(played: Played) -> float:
+    return float(played.horizon * played.problem.gaps.mean())
+
+
+def _json(data: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _asset(name: str) -> str:
+    return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from robandit import __version__
 from robandit.files import write_atomically
-from robandit.report.page import STYLE
+from robandit.report.style import STYLE
 from robandit.verify import Effort, Finding, Outcome
 
 if TYPE_CHECKING:

@@ -1,0 +1,123 @@
+"""What the charts of a report are drawn from: plain JSON data, rounded to four significant digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from robandit.errors import NotApplicable
+from robandit.experiments.plan import Played
+from robandit.experiments.results import Measured, Results
+from robandit.experiments.statistics import curves
+from robandit.kernel.types import Floats, Ints
+from robandit.theory import Bound, regret_bound
+
+__all__ = ["chart_data", "rounded", "shares"]
+
+POINTS = 50  # of a curve
+DOTS = 100  # replications drawn one by one
+BOUNDS = 8  # times at which a bound is computed; between them it is drawn straight in logarithms
+
+
+def chart_data(results: Results, order: Mapping[Played, Sequence[str]], styles: Mapping[str, int]) -> dict[str, Any]:
+    """All that is drawn; ``order`` has the policies of each problem, the lowest regret first, ``styles`` a number for each."""
+    problems = []
+    for number, played in enumerate(results.problems):
+        cells = {m.cell.label: m for m in results.on(played)}
+        measured = [cells[label] for label in order[played]]
+        kept = _kept(len(measured[0].checkpoints))
+        problems.append(
+            {
+                "id": f"p{number}",
+                "t": measured[0].checkpoints[kept].tolist(),
+                "random": rounded(float(played.problem.gaps.mean())),
+                "arms": [
+                    {"name": name, "gap": rounded(gap)}
+                    for name, gap in zip(played.problem.names, played.problem.gaps.tolist(), strict=True)
+                ],
+                "rows": [_row(m, kept, styles[m.cell.label]) for m in measured],
+            }
+        )
+    return {"problems": problems}
+
+
+def shares(measured: Measured) -> Floats:
+    """The share of each arm in all pulls."""
+    pulls = measured.pulls.sum(axis=0)
+    out: Floats = pulls / pulls.sum()
+    return out
+
+
+def rounded(value: float) -> float | int | None:
+    """Four significant digits; None where there is no number. Whole numbers lose their point."""
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short
+
+
+def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
+    over_time = curves(measured)
+    final = np.sort(measured.final)
+    dots = final if len(final) <= DOTS else final[np.round(np.linspace(0, len(final) - 1, DOTS)).astype(np.int64)]
+    row: dict[str, Any] = {"label": measured.cell.label, "style": style}
+    for name in ("mean", "median", "q05", "q95"):
+        row[name] = _all(over_time[name].to_numpy()[kept])
+    row["box"] = _all(np.quantile(final, [0.05, 0.25, 0.5, 0.75, 0.95]))
+    row["worst"] = rounded(float(final[-1]))
+    row["dots"] = _all(dots)
+    row["pulls"] = _all(100.0 * shares(measured))
+    row["ns"] = rounded(measured.ns_per_pull)
+    row["bound"] = _bound(measured, measured.checkpoints[kept])
+    return row
+
+
+def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
+    """The instance-dependent bound over time, where it holds and says more than that no pull loses more than the largest gap."""
+    played = measured.cell.played
+    horizon, most = played.horizon, float(played.problem.gaps.max())
+    policy = measured.cell.policy.prepared(horizon)
+    last = _instance(policy, played, horizon)
+    if last is None or last.note == "exact" or not last.value < horizon * most:
+        return None
+    if hasattr(policy, "horizon") or not policy.facts.anytime:
+        # Made for this horizon, where its bound holds; as regret only grows, it holds before as well.
+        values = np.full(len(times), last.value)
+    else:
+        at = np.unique(np.append(np.round(np.geomspace(2, horizon, BOUNDS)).astype(np.int64), horizon))
+        found = [_instance(policy, played, int(t)) for t in at]
+        known = [
+            (math.log(t), math.log(b.value)) for t, b in zip(at, found, strict=True) if b is not None and b.value > 0.0
+        ]
+        if not known:
+            return None
+        x, y = np.array(known).T
+        values = np.exp(np.interp(np.log(times), x, y, left=math.nan))
+    said = [value if value < t * most else math.nan for t, value in zip(times.tolist(), values.tolist(), strict=True)]
+    return {"values": _all(said), "status": last.status, "source": last.source}
+
+
+def _instance(policy: Any, played: Played, horizon: int) -> Bound | None:
+    """The instance-dependent bound to rely on, if there is one whose assumption is met."""
+    if horizon < 2:
+        return None
+    try:
+        found = regret_bound(policy, played.problem, horizon)
+    except NotApplicable:
+        return None
+    if not found.met:
+        return None
+    return next((b for b in found.bounds if b.kind == "instance" and b.value == found.instance), None)
+
+
+def _kept(count: int) -> Ints:
+    """Which checkpoints are drawn."""
+    kept: Ints = np.unique(np.round(np.linspace(0, count - 1, min(count, POINTS))).astype(np.int64))
+    return kept
+
+
+def _all(values: Iterable[float]) -> list[float | int | None]:
+    return [rounded(float(value)) for value in values]

@@ -1,0 +1,219 @@
+"""The report in headless Chromium: charts are drawn, tables can be sorted, nothing leaves the page."""
+
+import pytest
+
+from report import examples
+from report.chromium import NAMES, Chromium, found
+from robandit.report.page import write_page
+
+pytestmark = [
+    pytest.mark.skipif(found() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
+    pytest.mark.xdist_group("browser"),  # one process starts it
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = Chromium()
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name in ("one", "suite", "hostile"):
+        write_page(getattr(examples, name)(), folder / f"{name}.html", command="robandit compare")
+    return folder
+
+
+def quiet(browser, page):
+    """No error on the console, and no address was asked for but the page's own."""
+    assert browser.problems == []
+    assert browser.requests == [page.as_uri()]
+
+
+def test_charts_are_drawn_and_nothing_leaves_the_page(browser, pages):
+    browser.open(pages / "one.html")
+    quiet(browser, pages / "one.html")
+    drawn = browser.do("""
+        const count = (what) => document.querySelectorAll(what).length;
+        return [count("figure:not([hidden]) > svg[role=img]"), count("[data-chart=curves] .line"), count(".band"),
+            count("[data-chart=distribution] circle"), count("[data-chart=pulls] rect"), count("[data-chart=speed] [data-policy]")];
+    """)
+    assert drawn == [4, 3, 3, 3 * 7, 3 * 3, 3]  # a policy's worst replication is a diamond
+    sizes = browser.do("""return [...document.querySelectorAll("figure > svg .line")].map((p) => p.getBBox().width)""")
+    assert min(sizes) > 500
+    assert browser.do("""return [...document.querySelectorAll("figure > svg")].every((s) => s.ariaLabel.length > 40)""")
+
+
+def test_the_leaderboard_is_sorted_by_mouse_and_keyboard(browser, pages):
+    browser.open(pages / "one.html")
+    seen = """
+        const table = document.querySelector("table.sortable");
+        const heads = [...table.tHead.rows[0].cells];
+        const column = COLUMN;
+        const values = () => [...table.tBodies[0].rows].map((row) => Number(row.cells[column].dataset.v));
+        const now = () => [heads.map((head) => head.getAttribute("aria-sort")).indexOf("ascending"),
+            heads.map((head) => head.getAttribute("aria-sort")).indexOf("descending"), values()];
+    """
+    by, down, means = browser.do(seen.replace("COLUMN", "1") + "return now()")
+    assert (by, down) == (1, -1)
+    assert means == sorted(means)
+    speed = seen.replace("COLUMN", "8")
+    by, down, times = browser.do(speed + 'heads[8].querySelector("button").click(); return now()')
+    assert (by, down) == (8, -1)
+    assert times == sorted(times)
+    browser.do(speed + 'heads[8].querySelector("button").focus()')
+    browser.press("Enter")
+    by, down, times = browser.do(speed + "return now()")
+    assert (by, down) == (-1, 8)
+    assert times == sorted(times, reverse=True)
+    names = browser.do(
+        seen.replace("COLUMN", "0")
+        + """
+        heads[0].querySelector("button").click();
+        return [...table.tBodies[0].rows].map((row) => row.cells[0].textContent.trim())"""
+    )
+    assert [name.split()[0] for name in names] == ["epsilon-greedy", "UCB1", "Uniform"]
+    quiet(browser, pages / "one.html")
+
+
+def test_axes_bands_and_policies_are_switched(browser, pages):
+    browser.open(pages / "one.html")
+    look = """
+        const chart = document.querySelector("[data-chart=curves]");
+        const press = (name) => chart.querySelector(`[data-switch=${name}]`).click();
+        const shape = () => chart.querySelector(".line").getAttribute("d");
+        const ticks = () => [...chart.querySelectorAll("svg[tabindex] > text")].map((t) => t.textContent);
+    """
+    before, log, after, linear = browser.do(
+        look
+        + """
+        const was = [shape(), ticks()]; press("x"); press("y"); return [...was, shape(), ticks()]"""
+    )
+    assert before != after
+    assert {"1", "10", "100", "1,000"} <= set(log)
+    assert {"0", "200", "1,000", "2,000"} <= set(linear)
+    assert browser.do(look + """press("bands"); return chart.querySelectorAll(".band").length""") == 0
+    assert "mean regret" in browser.do(look + """press("mean"); return ticks()""")
+    left = browser.do(
+        look
+        + """
+        const first = chart.querySelector(".legend button"); first.click();
+        return [first.ariaPressed, [...chart.querySelectorAll(".series")].map((s) => s.dataset.policy)]"""
+    )
+    assert left[0] == "false"
+    assert len(left[1]) == 2
+    quiet(browser, pages / "one.html")
+
+
+def test_numbers_are_read_by_keyboard_and_by_pointer(browser, pages):
+    browser.open(pages / "one.html")
+    tip = """return document.querySelector(".tip:not([hidden])")?.textContent ?? null"""
+    assert browser.do(tip) is None
+    browser.do("""document.querySelector("svg[tabindex]").focus()""")
+    assert "2,000 pulls" in browser.do(tip)
+    browser.press("ArrowLeft")
+    told = browser.do(tip)
+    assert "2,000 pulls" not in told
+    assert all(name in told for name in ("UCB1", "Uniform", "epsilon-greedy"))
+    browser.do("""document.querySelector("svg[tabindex]").blur()""")
+    assert browser.do(tip) is None
+    x, y = browser.do("""
+        const svg = document.querySelector("svg[tabindex]"); svg.scrollIntoView({ block: "center", behavior: "instant" });
+        const box = svg.getBoundingClientRect(); return [box.left + 60, box.top + 100]""")
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert "1 pulls" in browser.do(tip)
+
+
+def test_other_problems_open_and_are_drawn_then(browser, pages):
+    browser.open(pages / "suite.html")
+    lines = (
+        """return [...document.querySelectorAll("details.problem")].map((d) => d.querySelectorAll(".line").length)"""
+    )
+    assert browser.do(lines) == [3, 0, 0]
+    browser.do("""document.querySelector('a[href="#p2"]').click(); await new Promise((r) => setTimeout(r, 200))""")
+    assert browser.do(lines) == [3, 0, 4]  # Kurtosis UCB plays here
+    quiet(browser, pages / "suite.html")
+
+
+@pytest.mark.parametrize("width", [360, 768])
+@pytest.mark.parametrize("name", ["one", "suite", "hostile"])
+def test_the_page_itself_never_scrolls_sideways(name, width, browser, pages):
+    browser.open(pages / f"{name}.html", width=width, height=740)
+    browser.do("""document.querySelectorAll("details").forEach((d) => { d.open = true; });
+        await new Promise((r) => setTimeout(r, 100))""")
+    assert browser.do("return document.documentElement.scrollWidth") <= width
+    assert browser.problems == []
+
+
+CONTRAST = """
+    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", { willReadFrequently: true });
+    canvas.width = canvas.height = 1;
+    const paint = (colours) => { for (const c of colours) { pen.fillStyle = c; pen.fillRect(0, 0, 1, 1); }
+        return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+    const light = (rgb) => rgb.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    document.querySelectorAll("details").forEach((d) => { d.open = true; });
+    await new Promise((r) => setTimeout(r, 200));
+    const poor = new Set();
+    let seen = 0;
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const of = node.parentElement, style = getComputedStyle(of);
+        if (!node.textContent.trim() || !of.checkVisibility() || of.closest("script, style, desc, title")) continue;
+        const grounds = [];
+        for (let each = of; each; each = each.parentElement) grounds.unshift(getComputedStyle(each).backgroundColor);
+        const ground = paint(["#fff", ...grounds]);
+        const text = paint([`rgb(${ground})`, of.closest("svg") ? style.fill : style.color]);
+        const [low, high] = [light(ground), light(text)].sort((a, b) => a - b);
+        seen += 1;
+        if ((high + 0.05) / (low + 0.05) < 4.5)
+            poor.add(`${of.tagName}.${of.className}: ${node.textContent.trim()} ${text} on ${ground}`);
+    }
+    return [seen, [...poor]];
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_from_its_background(dark, browser, pages):
+    browser.open(pages / "suite.html", dark=dark)
+    seen, poor = browser.do(CONTRAST)
+    assert seen > 300
+    assert poor == []
+    ground = browser.do("return getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") != dark
+
+
+def test_print_has_everything_and_no_buttons(browser, pages):
+    browser.open(pages / "suite.html")
+    assert browser.pdf().startswith(b"%PDF")
+    assert browser.do("""return document.querySelectorAll("[data-chart=curves] > svg").length""") == 3  # drawn for it
+    assert browser.do("""return document.querySelectorAll("details.problem[open]").length""") == 1  # and closed again
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.do("""return getComputedStyle(document.querySelector(".controls")).display""") == "none"
+    assert browser.do("""return getComputedStyle(document.querySelector(".legend button")).display""") != "none"
+    quiet(browser, pages / "suite.html")
+
+
+def test_without_javascript_the_tables_are_there(browser, pages):
+    browser.open(pages / "one.html", script=False)
+    assert "JavaScript, which is off" in browser.do("return document.querySelector('noscript').innerText")
+    assert browser.do("return document.querySelectorAll('table.sortable tbody tr').length") == 3
+    assert browser.do("return document.querySelectorAll('figure:not([hidden])').length") == 0
+    quiet(browser, pages / "one.html")
+
+
+def test_names_stay_names(browser, pages):
+    browser.open(pages / "hostile.html")
+    quiet(browser, pages / "hostile.html")
+    assert browser.do("return [typeof window.hacked, document.images.length]") == ["undefined", 0]
+    shown = browser.do("return document.querySelector('.legend').textContent")
+    assert examples.HOSTILE in shown
+
+
+def test_the_page_may_not_reach_out(browser, pages):
+    browser.open(pages / "one.html")
+    assert browser.do("return await fetch('http://127.0.0.1:9/').then(() => 'asked', () => 'refused')") == "refused"
+    assert "Content Security Policy" in str(browser.problems)

@@ -1,0 +1,242 @@
+"""What the report says, and that it needs nothing else. How it behaves in a browser is in test_browser.py."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+import robandit as rb
+from report import examples
+from robandit.experiments.plan import Played
+from robandit.experiments.statistics import summary, verdict
+from robandit.report.page import write_page
+
+
+class Reader(HTMLParser):
+    """A page as a parser sees it: elements, tables, and the text of each part."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.texts, self.tables, self.open = [], [], [], []
+        self.scripts, self.styles = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.elements.append((tag, given))
+        self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+        elif tag == "style":
+            self.styles.append("")
+        elif tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag == "meta":
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data):
+        if "script" in self.open:
+            self.scripts[-1] += data
+        elif "style" in self.open:
+            self.styles[-1] += data
+        elif data.strip():
+            self.texts.append(data.strip())
+            if "td" in self.open or "th" in self.open:
+                self.tables[-1][-1][-1] += data.strip() + " "
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+    @property
+    def data(self):
+        return json.loads(self.scripts[0])
+
+    def all(self, tag, **wanted):
+        return [given for name, given in self.elements if name == tag and wanted.items() <= given.items()]
+
+
+def page(results, tmp_path, command="robandit compare --seed 3"):
+    write_page(results, tmp_path / "report.html", command=command)
+    return Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def results():
+    return examples.one()
+
+
+@pytest.fixture(scope="module")
+def read(results, tmp_path_factory):
+    return page(results, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def read_suite(tmp_path_factory):
+    return page(examples.suite(), tmp_path_factory.mktemp("suite"))
+
+
+def test_every_element_is_closed_and_the_verdict_comes_first(read, results):
+    assert read.open == []
+    said = read.text.index(verdict(results).split(". ")[0])
+    assert said < read.text.index("An assumption fails here") < read.text.index("Leaderboard")
+
+
+def test_the_leaderboard_has_the_numbers_of_the_summary(read, results):
+    rows = summary(results).to_dicts()
+    board = read.tables[0]
+    assert board[0][:2] == ["policy ", "mean regret "]
+    for row, shown in zip(rows, board[1:], strict=True):
+        assert shown[0].startswith(row["policy"])
+        mean = f"{row['mean']:,.0f}" if row["mean"] >= 100 else f"{row['mean']:.3g}"
+        assert shown[1].split()[0] == mean
+        assert f"no. {row['worst_replication']}" in shown[5]
+    keys = [float(cell["data-v"]) for cell in read.all("td") if "data-v" in cell][: 8 * len(rows) : 8]
+    assert keys == pytest.approx([row["mean"] for row in rows], rel=1e-3)
+
+
+def test_a_failing_assumption_is_said_in_a_box_and_in_the_row(read):
+    assert "rewards in an interval of known length: UCB1" in read.text
+    marked = [row[0] for row in read.tables[0] if "assumption fails" in row[0]]
+    assert [name.split()[0] for name in marked] == ["UCB1"]
+    assert read.all("div", **{"class": "warning"})
+
+
+def test_where_assumptions_hold_there_is_no_warning(tmp_path):
+    coins = page(examples.played(Played("coins", examples.COINS, 300), policies=[rb.UCB1(), rb.Uniform()]), tmp_path)
+    assert not re.search("assumption fails|fails here", coins.text)
+    assert coins.all("div", **{"class": "warning"}) == []
+
+
+def test_what_a_reader_must_know_is_there(read):
+    for words in (
+        "Kurtosis UCB KurtosisUCB must be told kappa, which is inf on this problem",  # left out, and why
+        "UCB1(scale=1.0",  # as it played
+        "infinite variance",
+        "Negated(law=Pareto(tail=1.5, scale=0.333333))",
+        "The worst replications of each policy",
+        "seed=3, first=replication",
+        "robandit compare --seed 3",
+        "robandit 9.9",
+        "a <fast> one",
+        "The charts are drawn by JavaScript",
+    ):
+        assert words in read.text
+
+
+def test_charts_have_words_for_those_who_do_not_see_them_and_tables(read):
+    figures = read.all("figure")
+    assert [each["data-chart"] for each in figures] == ["curves", "distribution", "pulls", "speed"]
+    for each in figures:
+        assert "hidden" in each  # until it is drawn
+        assert len(each["data-alt"]) > 40
+    for words in ("Regret over time as a table", "Quantiles as a table", "Shares as a table"):
+        assert words in read.text
+
+
+def test_nothing_is_asked_of_the_network(read):
+    assert [v for _, given in read.elements for k, v in given.items() if k in ("src", "href") and v[0] != "#"] == []
+    assert not re.search(
+        r"@import|url\((?!#)|https?://(?!www\.w3\.org/2000/svg)", "".join(read.scripts[1:] + read.styles)
+    )
+    (policy,) = read.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    assert policy["content"].startswith("default-src 'none'; ")
+    for content in (*read.styles, read.scripts[1]):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy["content"]
+    # Without these the policy would stop the page itself.
+    assert not any("style" in given or any(k.startswith("on") for k in given) for _, given in read.elements)
+
+
+def test_curves_are_short_and_rounded(read, results):
+    (problem,) = read.data["problems"]
+    assert len(problem["t"]) <= 50
+    assert problem["t"][-1] == 2_000
+    for row in problem["rows"]:
+        measured = next(m for m in results.measured if m.cell.label == row["label"])
+        assert row["mean"][-1] == pytest.approx(measured.final.mean(), rel=1e-3)
+        assert len(row["mean"]) == len(row["q05"]) == len(row["q95"]) == len(problem["t"])
+        assert sum(row["pulls"]) == pytest.approx(100.0, abs=0.1)
+        assert len(row["dots"]) == 8
+        for value in (*row["mean"], *row["dots"]):
+            assert len(re.sub(r"^0+|\D", "", str(value)).lstrip("0").rstrip("0")) <= 4
+
+
+def test_bounds_are_drawn_where_they_hold_and_say_something(tmp_path, read):
+    assert [row["bound"] for row in read.data["problems"][0]["rows"]] == [None] * 3  # UCB1's assumption fails on costs
+    coins = Played("coins", examples.COINS, 3_000)
+    shown = page(examples.played(coins, policies=[rb.UCB1(), rb.Uniform()], replications=2), tmp_path).data
+    (problem,) = shown["problems"]
+    bounds = {row["label"]: row["bound"] for row in problem["rows"]}
+    assert bounds["Uniform"] is None  # known exactly: it would be its own line
+    assert bounds["UCB1"]["status"] == "proved"
+    values = bounds["UCB1"]["values"]
+    exact = rb.theory.regret_bound(rb.UCB1(), examples.COINS, 3_000).instance
+    assert values[-1] == pytest.approx(exact, rel=1e-3)
+    assert values[0] is None
+    assert all(v is None or v < 0.6 * t for v, t in zip(values, problem["t"], strict=True))
+    middle = len(values) - 8
+    at = problem["t"][middle]
+    assert values[middle] == pytest.approx(
+        rb.theory.regret_bound(rb.UCB1(), examples.COINS, at).instance, rel=0.01
+    )  # drawn between those computed
+
+
+@pytest.mark.parametrize("make", [examples.hostile])
+def test_names_cannot_break_out(make, tmp_path):
+    read = page(make(), tmp_path, command=examples.HOSTILE)
+    assert read.open == []
+    assert len(read.scripts) == 2
+    assert read.all("img") == []
+    assert not any(name.startswith("on") for _, given in read.elements for name in given)
+    (problem,) = read.data["problems"]
+    assert examples.HOSTILE in [row["label"] for row in problem["rows"]]
+    assert problem["arms"][1]["name"] == examples.HOSTILE
+    assert read.text.count(" ".join(examples.HOSTILE.split())) > 5  # as text, as it was given
+
+
+def test_failed_and_missing_replications_are_said(results, tmp_path):
+    assert "Not complete" not in page(results, tmp_path).text
+    cut = replace(
+        results.measured[0],
+        **{name: getattr(results.measured[0], name)[:5] for name in ("replications", "regret", "pulls")},
+    )
+    read = page(replace(results, measured=(cut, *results.measured[1:])), tmp_path)
+    assert "Not complete: 21 of 24 replications are here" in read.text
+    read = page(examples.hostile(), tmp_path)
+    assert "replications 0 to 7, tried 3 times:" in read.text
+
+
+def test_a_suite_is_ranked_first_and_has_a_part_for_each_problem(read_suite):
+    parts = read_suite.all("details", **{"class": "problem"})
+    assert [each["id"] for each in parts] == ["p0", "p1", "p2"]
+    assert ["open" in each for each in parts] == [True, False, False]
+    assert read_suite.text.index("Ranking over problems") < read_suite.text.index("Leaderboard")
+    ranks, heat = read_suite.tables[:2]
+    assert {row[0].strip() for row in ranks[1:]} == {"UCB1", "epsilon-greedy", "Uniform", "Kurtosis UCB"}
+    assert [name.strip() for name in heat[0]] == ["policy", "costs", "coins, 500", "coins, 900"]
+    assert [each["href"] for each in read_suite.all("a")] == ["#p0", "#p1", "#p2"]
+    (kurtosis,) = (row for row in heat if row[0].startswith("Kurtosis"))
+    assert kurtosis[1].strip() == "–"
+
+
+def test_one_replication_is_enough_for_a_page(tmp_path):
+    read = page(examples.played(Played("costs", examples.COSTS, 50), replications=1), tmp_path)
+    assert "too few to tell" in read.text
+    assert "nan" not in read.text.lower()
+
+
+def test_the_largest_suite_stays_below_3_mb(tmp_path):
+    write_page(examples.large(), tmp_path / "report.html", command="robandit compare --suite heavy")
+    assert (tmp_path / "report.html").stat().st_size < 3_000_000
