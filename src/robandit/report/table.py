@@ -167,7 +167,7 @@ def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Boar
             "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:.0f}" for row in rows],
         },
         words=("policy", "must know"),
-        spare=("95 % interval", "ns/pull", "must know"),
+        spare=("95 % interval", "ns/pull", "must know", "of random"),
     )
 
 

@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import robandit as rb
+from experiments import made_up
+from experiments.made_up import problem
+from robandit.errors import InvalidInput
+from robandit.experiments import statistics
+from robandit.experiments.plan import LeftOut, Plan, Played, Unit, planned
+from robandit.experiments.results import Failure, Results
+from robandit.experiments.statistics import curves, paired, ranking, raw, summary, verdict, worst_replications
+
+P = problem()
+Q = problem("q")
+SAMPLES = 600
+
+
+@pytest.fixture(scope="module")
+def covered() -> dict[str, np.ndarray]:
+    """Intervals of 600 samples of 100 exponential values: mean 1, median log 2, 95 % quantile log 20."""
+    draws = np.random.default_rng(5).exponential(size=(SAMPLES, 100))
+    frame = summary(made_up.results({P: {f"s{i}": row for i, row in enumerate(draws)}}))
+    return {name: frame[name].to_numpy() for name in frame.columns if frame[name].dtype.is_float()}
+
+
+def share_inside(covered: dict[str, np.ndarray], name: str, truth: float) -> float:
+    return float(np.mean((covered[f"{name}_low"] <= truth) & (truth <= covered[f"{name}_high"])))
+
+
+def test_intervals_of_means_cover_a_skewed_law(covered: dict[str, np.ndarray]) -> None:
+    slack = 4.0 * math.sqrt(0.95 * 0.05 / SAMPLES)
+    # A percentile interval of 100 skewed values is known to fall short of 95 % by about one point.
+    assert 0.94 - slack <= share_inside(covered, "mean", 1.0) <= 0.95 + slack
+    # Controls: the same check sees an interval of another number, and one that is a third too narrow.
+    assert share_inside(covered, "mean", 1.2) < 0.94 - slack
+    middle = 0.5 * (covered["mean_low"] + covered["mean_high"])
+    narrow = {f"mean_{end}": middle + (covered[f"mean_{end}"] - middle) / 1.5 for end in ("low", "high")}
+    assert share_inside(narrow, "mean", 1.0) < 0.94 - slack
+
+
+@pytest.mark.parametrize(("name", "q", "truth"), [("median", 0.5, math.log(2.0)), ("q95", 0.95, math.log(20.0))])
+def test_intervals_of_quantiles_cover(covered: dict[str, np.ndarray], name: str, q: float, truth: float) -> None:
+    first, last = order_statistics(100, q)
+    expected = stats.binom.cdf(last - 1, 100, q) - stats.binom.cdf(first - 1, 100, q)
+    assert expected >= 0.95
+    slack = 4.0 * math.sqrt(expected * (1.0 - expected) / SAMPLES)
+    assert abs(share_inside(covered, name, truth) - expected) <= slack
+    assert share_inside(covered, name, 1.3 * truth) < expected - slack
+
+
+def order_statistics(n: int, q: float) -> tuple[int, int]:
+    """By definition: the highest order statistic that exceeds the quantile with at most 2.5 %, and its mirror; from 1."""
+    below = [k for k in range(1, n + 1) if stats.binom.cdf(k - 1, n, q) <= 0.025]
+    above = [k for k in range(1, n + 1) if stats.binom.sf(k - 1, n, q) <= 0.025]
+    return max(below, default=0), min(above, default=0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 20, 71, 72, 73, 100, 1000])
+def test_quantiles_lie_between_order_statistics(n: int) -> None:
+    row = summary(made_up.results({P: {"a": range(1, n + 1)}})).row(0, named=True)
+    for name, q in (("median", 0.5), ("q95", 0.95)):
+        ends = [0 if math.isnan(row[f"{name}_{end}"]) else row[f"{name}_{end}"] for end in ("low", "high")]
+        assert tuple(ends) == order_statistics(n, q)
+        assert not row[f"{name}_low"] > row[name]
+        assert not row[f"{name}_high"] < row[name]
+
+
+def test_mean_interval_is_that_of_all_resamples() -> None:
+    """Six values have 46,656 resamples, which can all be looked at."""
+    values = [0.0, 1.0, 1.0, 4.0, 9.0, 60.0]
+    means = [sum(drawn) / 6.0 for drawn in itertools.product(values, repeat=6)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    row = summary(made_up.results({P: {"a": values}})).row(0, named=True)
+    assert row["mean_low"] == pytest.approx(low, abs=0.5)
+    assert row["mean_high"] == pytest.approx(high, abs=2.5)
+    assert row["mean"] == pytest.approx(12.5)
+
+
+def test_summary() -> None:
+    cheap, dear = [3.0, 1.0, 2.0, 8.0], [10.0, 10.0, 10.0, 10.0]
+    told = rb.RobustMOSS().informed_by(made_up.PROBLEM)
+    made = made_up.results({P: {"dear": dear, "cheap": cheap}}, policies={"dear": told}, seconds=4e-6)
+    frame = summary(made)
+    assert frame.columns == list(statistics.SUMMARY)
+    first, last = frame.to_dicts()
+    assert (first["policy"], last["policy"]) == ("cheap", "dear")
+    assert first["mean"] == 3.5
+    assert (first["median"], first["worst"], first["worst_replication"]) == (2.5, 8.0, 3)
+    assert first["q95"] == pytest.approx(np.quantile(cheap, 0.95))
+    assert first["uniform"] == pytest.approx(50.0)  # 100 pulls, gaps 0 and 1
+    assert first["share_of_uniform"] == pytest.approx(0.07)
+    assert first["ns_per_pull"] == pytest.approx(10.0)
+    assert (first["knows"], first["assumption"], first["assumption_met"]) == ("nothing", "", True)
+    assert (last["mean_low"], last["mean_high"]) == (10.0, 10.0)
+    assert (last["knows"], last["told"]) == ("eps, u, horizon", repr(told.prepared(100)))
+    assert "horizon=100" in last["told"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "met"), [(rb.AdaRUCB(), True), (rb.UCB1(), False), (rb.MARS(), False), (rb.RUCBTEA(), None)]
+)
+def test_whether_an_assumption_holds(policy: rb.Policy, met: bool | None) -> None:
+    row = summary(made_up.results({P: {"a": [1.0]}}, policies={"a": policy})).row(0, named=True)
+    assert row["assumption"] == policy.facts.assumption
+    assert row["assumption_met"] is met
+    assert row["bound_name"] == policy.facts.bound
+
+
+def test_one_replication_has_no_intervals() -> None:
+    made = made_up.results({P: {"a": [1.0], "b": [2.0]}})
+    row = summary(made).row(0, named=True)
+    assert row["mean"] == row["median"] == row["q95"] == row["worst"] == 1.0
+    for name in ("mean_low", "mean_high", "median_low", "median_high", "q95_low", "q95_high"):
+        assert math.isnan(row[name])
+    pair = paired(made, P).row(0, named=True)
+    assert pair["difference"] == 1.0
+    assert math.isnan(pair["difference_low"])
+    assert pair["verdict"] == "not resolved"
+    assert "1 replication is too few" in verdict(made)
+    assert ranking(made)["verdict"].to_list() == ["first", "not resolved"]
+
+
+def test_problems_in_the_plan_s_order_and_both_horizons() -> None:
+    longer = problem("p", 200)
+    made = made_up.results({Q: {"a": [1.0]}, P: {"a": [2.0]}, longer: {"a": [1.0]}})
+    assert summary(made)[["problem", "horizon"]].rows() == [("q", 100), ("p", 100), ("p", 200)]
+
+
+FINALS = st.lists(st.lists(st.floats(0.0, 1e6), min_size=7, max_size=7), min_size=2, max_size=5)
+
+
+@given(FINALS, st.randoms(use_true_random=False))
+@settings(max_examples=20, deadline=None)
+def test_order_and_company_change_nothing(finals: list[list[float]], random: object) -> None:
+    labels = [f"s{i}" for i in range(len(finals))]
+    by_label = dict(zip(labels, finals, strict=True))
+    shuffled = list(by_label.items())
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    whole = made_up.results({P: by_label})
+    turned = made_up.results({P: dict(shuffled)})
+    fewer = made_up.results({P: dict(list(by_label.items())[:-1])})
+    assert summary(whole).equals(summary(turned))
+    last = labels[-1]
+    assert summary(whole).filter(summary(whole)["policy"] != last).equals(summary(fewer))
+    assert paired(whole, P).equals(paired(turned, P))
+    pairs = paired(whole, P, "s0")
+    assert pairs.filter(pairs["policy"] != last).equals(paired(fewer, P, "s0"))
+    assert ranking(whole).equals(ranking(turned))
+    assert verdict(whole) == verdict(turned)
+
+
+def test_paired_by_hand() -> None:
+    own = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    other = [1.0, 1.0, 6.0, 9.0, 9.0, 9.0, 9.0]
+    row = paired(made_up.results({P: {"own": own, "other": other}}), P).row(0, named=True)
+    assert (row["policy"], row["best"], row["replications"]) == ("other", "own", 7)
+    assert row["difference"] == pytest.approx((0 - 1 + 3 + 5 + 4 + 3 + 2) / 7)
+    assert row["wins"] == pytest.approx(1 / 7)
+    assert row["ties"] == pytest.approx(1 / 7)
+    means = [np.mean(drawn) for drawn in np.random.default_rng(9).choice([0, -1, 3, 5, 4, 3, 2], size=(50_000, 7))]
+    assert row["difference_low"] == pytest.approx(np.quantile(means, 0.025), abs=0.15)
+    assert row["difference_high"] == pytest.approx(np.quantile(means, 0.975), abs=0.15)
+    assert row["verdict"] == "worse"
+
+
+def test_paired_sees_what_separate_intervals_do_not() -> None:
+    luck = np.random.default_rng(1).pareto(1.2, size=50)
+    made = made_up.results({P: {"a": luck, "b": luck + 0.01}})
+    a, b = summary(made).to_dicts()
+    assert b["mean_low"] < a["mean_high"]
+    assert paired(made, P)["verdict"].to_list() == ["worse"]
+    assert paired(made, P, "b")["verdict"].to_list() == ["better"]
+
+
+def test_paired_in_the_replications_that_both_played() -> None:
+    numbers = {("p", "b"): [5, 1, 0, 9]}  # in any order
+    made = made_up.results({P: {"a": np.arange(10.0), "b": [105.0, 101.0, 100.0, 109.0]}}, numbers=numbers)
+    row = paired(made, P).row(0, named=True)
+    assert (row["replications"], row["difference"]) == (4, 100.0)
+    apart = made_up.results({P: {"a": [1.0, 2.0], "b": [3.0]}}, numbers={("p", "b"): [7]})
+    row = paired(apart, P).row(0, named=True)
+    assert (row["replications"], row["verdict"]) == (0, "not resolved")
+    assert math.isnan(row["difference"])
+
+
+@pytest.mark.parametrize(("n", "word"), [(2, "not resolved"), (5, "not resolved"), (6, "worse")])
+def test_few_replications_resolve_nothing(n: int, word: str) -> None:
+    made = made_up.results({P: {"a": [1.0] * n, "b": [2.0] * n}})
+    assert paired(made, P)["verdict"].to_list() == [word]
+    assert ranking(made)["verdict"].to_list() == ["first", word]
+
+
+def test_a_policy_is_seldom_called_worse_than_its_equal() -> None:
+    """Differences of two equal laws: 400 comparisons of 20 replications. Control: with a true difference they are found."""
+    rng = np.random.default_rng(3)
+    own = rng.exponential(size=20)
+    equals = made_up.results({P: {"own": own} | {f"e{i}": own + rng.standard_t(3, size=20) for i in range(400)}})
+    verdicts = paired(equals, P, "own")["verdict"].to_list()
+    wrong = sum(word != "not resolved" for word in verdicts)
+    assert wrong <= 400 * 0.08 + 4.0 * math.sqrt(400 * 0.08 * 0.92)  # 20 values: an error of 8 %, say, and not of 5 %
+    others = made_up.results({P: {"own": own} | {f"e{i}": own + 2.0 + rng.standard_t(3, size=20) for i in range(50)}})
+    found = paired(others, P, "own")["verdict"].to_list().count("worse")
+    assert found >= 45
+
+
+def test_worst_replications() -> None:
+    made = made_up.results(
+        {P: {"b": [5.0, 7.0, 7.0, 1.0], "a": [4.0, 0.0, 2.0, 3.0]}}, numbers={("p", "a"): [0, 4, 5, 9]}
+    )
+    assert worst_replications(made, P, 2).rows() == [("a", 0, 4.0), ("a", 9, 3.0), ("b", 1, 7.0), ("b", 2, 7.0)]
+    with pytest.raises(InvalidInput, match="count = 0"):
+        worst_replications(made, P, 0)
+
+
+def test_curves() -> None:
+    made = made_up.results({P: {"a": range(101)}})
+    last = curves(made.measured[0]).row(-1, named=True)
+    assert last == {"t": 100, "mean": 50, "median": 50, "q05": 5, "q25": 25, "q75": 75, "q95": 95, "worst": 100}
+    assert curves(made.measured[0])["t"].to_list() == [50, 100]
+
+
+def test_raw() -> None:
+    made = made_up.results({P: {"a": [4.0, 8.0]}, Q: {"b": [2.0]}}, numbers={("p", "a"): [0, 3]})
+    assert raw(made).rows() == [
+        ("p", 100, "a", 0, 50, 2.0),
+        ("p", 100, "a", 0, 100, 4.0),
+        ("p", 100, "a", 3, 50, 4.0),
+        ("p", 100, "a", 3, 100, 8.0),
+        ("q", 100, "b", 0, 50, 1.0),
+        ("q", 100, "b", 0, 100, 2.0),
+    ]
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_ranks(means: list[list[int]]) -> None:
+    table = np.array(means, dtype=np.float64)
+    np.testing.assert_array_equal(statistics._ranks(table), stats.rankdata(table, axis=0))
+
+
+def test_ranking_by_other_means() -> None:
+    """Resampled with other random numbers and scipy's ranks."""
+    rng = np.random.default_rng(2)
+    tables = {played: rng.exponential(size=(4, 30)) + 0.15 * np.arange(4)[:, None] for played in (P, Q)}
+    made = made_up.results({played: dict(zip("abcd", table, strict=True)) for played, table in tables.items()})
+    frame = ranking(made)
+    total, resampled = np.zeros(4), np.zeros((4, 4000))
+    for table in tables.values():
+        total += stats.rankdata(table.mean(axis=1)) / 2.0
+        drawn = rng.integers(30, size=(4000, 30))
+        resampled += stats.rankdata(table[:, drawn].mean(axis=2), axis=0) / 2.0
+    for i, label in enumerate("abcd"):
+        row = frame.filter(frame["policy"] == label).row(0, named=True)
+        assert row["mean_rank"] == total[i]
+        low, high = np.quantile(resampled[i], [0.025, 0.975])
+        assert abs(row["rank_low"] - min(low, total[i])) <= 0.5
+        assert abs(row["rank_high"] - max(high, total[i])) <= 0.5
+        logs = [math.log(table[i].mean() / 50.0) for table in tables.values()]
+        assert row["share_of_uniform"] == pytest.approx(math.exp(sum(logs) / 2))
+        assert row["wins"] == sum(int(table.mean(axis=1).argmin() == i) for table in tables.values())
+        assert row["problems"] == 2
+
+
+def test_ties_share_a_rank_and_a_win() -> None:
+    made = made_up.results({P: {"b": [1.0] * 8, "a": [1.0] * 8, "c": [2.0] * 8}})
+    frame = ranking(made)
+    assert frame["policy"].to_list() == ["a", "b", "c"]
+    assert frame["mean_rank"].to_list() == [1.5, 1.5, 3.0]
+    assert frame["wins"].to_list() == [1, 1, 0]
+    assert frame["verdict"].to_list() == ["first", "not resolved", "worse"]
+    assert "b has the same in every one of 8 replications" in verdict(made)
+
+
+def test_who_is_not_ranked_and_why() -> None:
+    cells = {
+        P: {"a": [1.0] * 6, "b": [2.0] * 6, "few": [0.0] * 5, "random": [9.0] * 6, "failed": [0.0] * 4},
+        Q: {"a": [1.0] * 6, "b": [2.0] * 6, "few": [0.0] * 6, "random": [9.0] * 6, "failed": [0.0] * 6},
+    }
+    made = made_up.results(cells, policies={"random": rb.Uniform()})
+    cell = made.on(P)[4].cell
+    failure = Failure(Unit(cell, 1, 4, 2), 3, "boom")
+    left_out = tuple(LeftOut(played, "out", "no variance") for played in (P, Q))
+    plan = Plan(made.plan.cells, left_out, seed=1, replications=6)
+    frame = ranking(Results(plan, made.measured, (failure,)))
+    assert frame["policy"].to_list()[:2] == ["a", "b"]
+    assert frame["mean_rank"].to_list()[:2] == [1.0, 2.0]
+    reasons = dict(frame.filter(frame["verdict"] == "not ranked")[["policy", "reason"]].rows())
+    assert reasons["few"] == "1 of 6 replications on p to come"
+    assert reasons["failed"] == "2 of 6 replications on p failed"
+    assert reasons["random"] == "does not learn from rewards: a yardstick"
+    assert reasons["out"] == "left out on p: no variance; and on 1 more"
+    assert set(reasons) == {"few", "failed", "random", "out"}
+    said = verdict(Results(plan, made.measured, (failure,)))
+    assert said.startswith(
+        "Over 2 problems, a has the lowest mean rank of 2 policies: 1.00 (95 %: 1.00 to 1.00), resolved"
+    )
+    assert said.endswith("Incomplete: of 60 replications 2 failed and 1 are still to come.")
+
+
+def test_yardsticks_are_ranked_where_nobody_learns() -> None:
+    made = made_up.results({P: {"u": [1.0] * 6}}, policies={"u": rb.Uniform()})
+    assert ranking(made)["verdict"].to_list() == ["first"]
+
+
+def test_no_regret_and_no_gaps() -> None:
+    made = made_up.results({P: {"a": [0.0] * 6, "b": [1.0] * 6}})
+    assert ranking(made)["share_of_uniform"].to_list()[0] == 0.0
+    flat = Played("flat", rb.problems.gaussian(means=[0.0, 0.0]), 100)
+    made = made_up.results({flat: {"a": [0.0] * 6, "b": [0.0] * 6}})
+    assert math.isnan(summary(made)["share_of_uniform"][0])
+    assert math.isnan(ranking(made)["share_of_uniform"][0])
+    assert "at random" not in verdict(made)
+
+
+def test_verdict_on_one_problem() -> None:
+    policies = {"a": rb.AdaRUCB(), "u": rb.Uniform()}
+    made = made_up.results({P: {"a": [1.0] * 8, "b": [3.0] * 8, "u": [0.0] * 8}}, policies=policies)
+    assert verdict(made) == (
+        "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. That is resolved: the closest, "
+        "b, has more by 2 to 2 (95 %, paired, 8 replications). It was told nothing; it assumes truncated non-positivity of the "
+        "best arm, which holds here."
+    )
+    wide = made_up.results({P: {"a": [1.0, 9.0] * 4, "b": [9.0, 1.5] * 4}}, policies={"a": rb.UCB1()})
+    assert "That is not resolved: b may be as good (difference" in verdict(wide)
+    assert "which FAILS here" in verdict(wide)
+    assert "no other policy was compared" in verdict(made_up.results({P: {"a": [1.0] * 8}}))
+
+
+def test_verdict_of_unfinished_work() -> None:
+    nothing = made_up.results({}, missing=[(P, "a"), (P, "b")])
+    assert verdict(nothing) == "Nothing has been measured yet. Incomplete: of 2 replications 2 are still to come."
+    assert summary(nothing).is_empty()
+    assert raw(nothing).is_empty()
+    assert summary(nothing).columns == list(statistics.SUMMARY)
+    half = made_up.results({P: {"a": [1.0] * 6}}, missing=[(Q, "a")])
+    assert verdict(half).startswith("No policy has played all of the 2 problems in full")
+
+
+def test_refusals() -> None:
+    made = made_up.results({P: {"a": [1.0]}})
+    with pytest.raises(InvalidInput, match=r"nothing was measured on q with horizon 100: there is p \(horizon 100\)"):
+        paired(made, Q)
+    with pytest.raises(InvalidInput, match="best = 'z' has no results on p: there are a"):
+        paired(made, P, "z")
+
+
+def test_the_worst_replication_can_be_played_again() -> None:
+    plan = planned([Played("costs", made_up.PROBLEM, 300)], [rb.UCB1(), rb.EpsilonGreedy()], replications=8, seed=4)
+    made = Results.of(plan, [(unit, unit.run(), math.nan) for unit in plan.units])
+    for row in summary(made).iter_rows(named=True):
+        assert math.isnan(row["ns_per_pull"])
+        policy = {"UCB1": rb.UCB1(), "epsilon-greedy": rb.EpsilonGreedy()}[row["policy"]]
+        again = rb.simulate(policy, made_up.PROBLEM, 300, 1, 4, first=row["worst_replication"])
+        assert float(again.regret[0, 0, -1]) == row["worst"]

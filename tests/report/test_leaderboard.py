@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+import robandit as rb
+from experiments import made_up
+from experiments.made_up import problem
+from robandit.experiments.plan import LeftOut, Plan, Unit
+from robandit.experiments.results import Failure, Results
+from robandit.report.table import leaderboard, leaderboards, ranks, remarks
+
+P, Q = problem(), problem("q")
+POLICIES = {"AdaR-UCB": rb.AdaRUCB(), "UCB1": rb.UCB1(), "Robust MOSS": rb.RobustMOSS().informed_by(made_up.PROBLEM)}
+
+
+def printed(board: object, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=False).print(board)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def found() -> Results:
+    finals = {"AdaR-UCB": [12_345.0 + j for j in range(8)], "UCB1": [20_000.0] * 8, "Robust MOSS": [1.25, 3.5] * 4}
+    return made_up.results({P: finals, Q: finals}, policies=POLICIES, seconds=8e-5)
+
+
+def test_everything_fits_in_100_columns(found: Results) -> None:
+    text = printed(leaderboard(found, P), 100)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "Too narrow" not in text
+    lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
+    assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps, u, horizon 100"
+    assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
+    order = [
+        line.split()[0]
+        for line in text.splitlines()
+        if line.split() and line.split()[0] in ("Robust", "UCB1", "AdaR-UCB")
+    ]
+    assert order == ["Robust", "AdaR-UCB", "UCB1"]
+    assert "p: regret after 100 pulls, 8 replications, seed 1" in text
+    assert "choosing arms at random, 50." in text
+    assert "* What its bound assumes fails here." in text
+
+
+@pytest.mark.parametrize("width", [80, 60, 50])
+def test_narrow_terminals_lose_columns_and_are_told(found: Results, width: int) -> None:
+    for board in leaderboards(found):
+        text = printed(board, width)
+        assert max(map(len, text.splitlines())) <= width
+        for word in ("AdaR-UCB", "UCB1"):
+            assert word in text
+    text = " ".join(printed(leaderboard(found, P), width).split())
+    assert "Too narrow for: 95 % interval" in text
+    assert "interval median" not in text
+    assert "worst" in text
+
+
+def test_a_board_for_each_problem_and_the_ranking(found: Results) -> None:
+    boards = leaderboards(found)
+    assert [board.title.split(":")[0] for board in boards[:2]] == ["p", "q"]
+    assert boards[2].title == "mean rank over 2 problems, 8 replications each"
+    assert boards[2].columns["policy"] == ["Robust MOSS", "AdaR-UCB", "UCB1"]
+    assert boards[2].columns["mean rank"] == ["1.00", "2.00", "3.00"]
+    assert boards[2].columns["against first"] == ["–", "worse", "worse"]
+    assert len(leaderboards(made_up.results({P: {"a": [1.0]}}))) == 1
+    assert boards[0] == leaderboard(found, P)
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    board = leaderboard(made_up.results({P: {"a": [1.0]}}, seconds=math.nan), P)
+    assert board.columns["95 % interval"] == ["–"]
+    assert board.columns["ns/pull"] == ["–"]
+
+
+def test_brackets_are_no_markup() -> None:
+    made = made_up.results({problem("[red]p"): {"[bold]a": [1.0]}})
+    text = printed(leaderboards(made)[0], 100)
+    assert "[bold]a" in text
+    assert "[red]p" in text
+
+
+def test_missing_replications_are_marked() -> None:
+    board = leaderboard(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}), P)
+    assert board.columns["policy"] == ["a (3)", "b"]
+    assert "(n): so many replications only." in board.note
+
+
+def test_remarks() -> None:
+    made = made_up.results(
+        {P: {"a": [1.0] * 4, "u": [2.0] * 6}, Q: {"a": [1.0] * 5, "u": [2.0] * 6}}, policies={"u": rb.Uniform()}
+    )
+    left_out = tuple(LeftOut(played, "out", "no variance") for played in (P, Q))
+    plan = Plan(made.plan.cells, left_out, seed=1, replications=6)
+    failure = Failure(Unit(made.measured[0].cell, 1, 4, 2), 3, "Traceback\n  somewhere\nValueError: boom\n")
+    lines = remarks(Results(plan, made.measured, (failure,)))
+    assert lines == [
+        "out is left out of p, q: no variance",
+        "a is not ranked: 2 of 6 replications on p failed; and on 1 more",
+        "u is not ranked: does not learn from rewards: a yardstick",
+        "a failed on p, replications 4 to 5, 3 times: ValueError: boom",
+        "1 replications are still to come: run it again to go on",
+    ]
+    assert remarks(made_up.results({P: {"a": [1.0]}})) == []
+    assert "Not ranked: a, u, out." in ranks(Results(plan, made.measured, (failure,))).note
