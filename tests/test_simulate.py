@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
 
 import numpy as np
 import polars as pl
@@ -432,6 +433,14 @@ def test_an_interruption_while_jobs_are_handed_out_stops_them(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         rb.simulate(rb.UCB1(), losses(), 10**9, 4, seed=0, threads=1)  # half a minute, were it to run
     assert time.monotonic() - start < 10
+    assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+def test_another_thread_can_end_it():
+    stop = threading.Event()
+    threading.Timer(0.05, stop.set).start()
+    with pytest.raises(CancelledError, match="stopped before the end"):
+        rb.simulate(rb.UCB1(), losses(), 10**10, 2, seed=0, threads=2, stop=stop)
     assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -9,9 +10,33 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from robandit.errors import FileError
+from robandit.errors import CorruptFile, FileError
 
-__all__ = ["check_writable", "write_atomically"]
+__all__ = ["UNSEALED", "check_writable", "read_sealed", "sealed", "write_atomically"]
+
+SEAL = b"robandit-sha256:"
+UNSEALED = SEAL + b"0" * 64
+"""What a file holds, once, where its checksum is to stand. For formats without one of their own: damaged Parquet files were read
+as other numbers, or made Polars panic."""
+
+
+def sealed(content: bytes) -> bytes:
+    """The content with its checksum in place of `UNSEALED`."""
+    return content.replace(UNSEALED, SEAL + hashlib.sha256(content).hexdigest().encode())
+
+
+def read_sealed(path: str | os.PathLike[str]) -> bytes:
+    """The content of a sealed file whose checksum is right."""
+    where = Path(path)
+    try:
+        content = where.read_bytes()
+    except OSError as error:
+        raise FileError(f"{where} cannot be read: {error.strerror}") from error
+    start = content.rfind(SEAL) + len(SEAL)
+    blank = content[:start] + b"0" * 64 + content[start + 64 :]
+    if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
+        raise CorruptFile(f"{where} is not a result that Robandit wrote, or it is damaged: its checksum does not match")
+    return content
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:

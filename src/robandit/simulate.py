@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -10,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit.errors import CorruptFile, FileError, InvalidInput, InvalidReward, KernelError, NewerFile
-from robandit.files import write_atomically
+from robandit.errors import CorruptFile, InvalidInput, InvalidReward, KernelError, NewerFile
+from robandit.files import UNSEALED, read_sealed, sealed, write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 from robandit.kernel.cores import cores
@@ -39,8 +38,6 @@ FORMAT_VERSION = 2  # 1 had no number of the first replication, which was 0
 CHUNK = 1 << 16  # pulls between two looks at the stop sign: a few milliseconds
 RESAMPLES = 2000
 LONGEST = 2**53  # up to here doubles count exactly
-# A Parquet file has no checksum of its own: damaged ones were read as other numbers, or made Polars panic.
-SEAL = b"robandit-sha256:"
 
 
 def simulate(
@@ -54,6 +51,7 @@ def simulate(
     checkpoints: Sequence[int] | None = None,
     first: int = 0,
     progress: bool | None = None,
+    stop: threading.Event | None = None,
 ) -> Result:
     """Play each policy on a problem, many times, and measure its pseudo-regret.
 
@@ -82,6 +80,8 @@ def simulate(
         The number of the first replication. Replications 40 to 59 of a run are those of ``replications=20, first=40``.
     progress
         Show a progress bar; None: when standard error is a terminal.
+    stop
+        Set it in another thread to end early, within a fraction of a second, with `concurrent.futures.CancelledError`.
 
     Examples
     --------
@@ -118,13 +118,13 @@ def simulate(
         pulls=np.zeros((len(chosen), replications, problem.arms), dtype=np.int64),
         first=int(first),
     )
-    stop = threading.Event()
+    ending = threading.Event()
     done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls, one counter per job: no lock is needed
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
     for i, policy in enumerate(chosen):
         ready = policy.prepared(horizon)
-        play = _compiled_play(ready, problem, horizon)
-        jobs += [partial(_replicate, result, ready, play, i, r, stop, done) for r in range(replications)]
+        play = compiled_play(ready, problem, horizon)
+        jobs += [partial(_replicate, result, ready, play, i, r, ending, done) for r in range(replications)]
     workers = min(threads or cores(), len(jobs))
     with _bar(progress, horizon * len(jobs)) as advance, ThreadPoolExecutor(workers, "robandit") as pool:
         try:
@@ -134,9 +134,11 @@ def simulate(
                 finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
                 for future in finished:
                     future.result()
+                if stop is not None and stop.is_set():
+                    raise CancelledError("stopped before the end")
                 advance(int(done.sum()))
         except BaseException:  # a failure or Ctrl-C: nothing new starts, running jobs stop at their next look
-            stop.set()
+            ending.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     for i in range(len(chosen)):
@@ -247,12 +249,10 @@ class Result:
             "checkpoints": self.checkpoints.tolist(),
             "first": self.first,
         }
-        blank = SEAL + b"0" * 64
         buffer = io.BytesIO()  # Polars turns a full disk into errors of its own
-        frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": blank.decode()})
-        content = buffer.getvalue()
-        sealed = content.replace(blank, SEAL + hashlib.sha256(content).hexdigest().encode())
-        write_atomically(path, lambda file: file.write(sealed))
+        frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": UNSEALED.decode()})
+        content = sealed(buffer.getvalue())
+        write_atomically(path, lambda file: file.write(content))
 
     @staticmethod
     def from_parquet(path: str | os.PathLike[str]) -> Result:
@@ -260,16 +260,7 @@ class Result:
         import polars as pl
 
         where = Path(path)
-        try:
-            content = where.read_bytes()
-        except OSError as error:
-            raise FileError(f"{where} cannot be read: {error.strerror}") from error
-        start = content.rfind(SEAL) + len(SEAL)
-        blank = content[:start] + b"0" * 64 + content[start + 64 :]
-        if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
-            raise CorruptFile(
-                f"{where} is not a result that Robandit wrote, or it is damaged: its checksum does not match"
-            )
+        content = read_sealed(where)
         try:
             about = json.loads(pl.read_parquet_metadata(content)["robandit"])
             version = int(about["version"])
@@ -330,7 +321,7 @@ def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
     return np.union1d(marks, np.array([horizon], dtype=np.int64))
 
 
-def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
+def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
     """The loop for this policy; the problem only lends its types."""
     hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw)
     entry: Callable[..., int] = partial(loops.play, *hooks)
@@ -352,7 +343,7 @@ def _compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[.
 
 
 def _replicate(
-    result: Result, policy: Policy, play: Callable[..., int], i: int, r: int, stop: threading.Event, done: Ints
+    result: Result, policy: Policy, play: Callable[..., int], i: int, r: int, ending: threading.Event, done: Ints
 ) -> tuple[float, dict[str, int]]:
     """Replication r of policy i, into its rows of the result; returns the time it took and what the policy counted."""
     problem, horizon = result.problem, result.horizon
@@ -372,7 +363,7 @@ def _replicate(
     start = time.thread_time()  # processor time: other programs do not count
     t = 0
     job = i * result.regret.shape[1] + r
-    while t < horizon and not stop.is_set():
+    while t < horizon and not ending.is_set():
         end = min(t + CHUNK, horizon)
         t = play(*flat((params, state, *fixed, t, end)))
         done[job] = t

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate import Result, simulate
+from robandit.simulate import Result, compiled_play, simulate
 
 __all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
 
@@ -40,6 +41,11 @@ class Cell:
     """Told what it must know of this problem."""
     label: str
     """The policy's name before it was told anything: the same on every problem."""
+
+    def compile(self) -> None:
+        """Compile what it needs, or take it from the cache."""
+        horizon = self.played.horizon
+        compiled_play(self.policy.prepared(horizon), self.played.problem, horizon)
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,13 @@ class Unit:
             "count": self.count,
         }
 
-    def run(self, threads: int = 1) -> Result:
-        """Play it."""
+    @property
+    def pulls(self) -> int:
+        """How many it makes."""
+        return self.count * self.cell.played.horizon
+
+    def run(self, threads: int = 1, stop: threading.Event | None = None) -> Result:
+        """Play it; ``stop`` ends it early, as in `simulate`."""
         played = self.cell.played
         return simulate(
             self.cell.policy,
@@ -90,6 +101,7 @@ class Unit:
             first=self.first,
             threads=threads,
             progress=False,
+            stop=stop,
         )
 
 
@@ -101,13 +113,15 @@ class Plan:
     left_out: tuple[LeftOut, ...]
     seed: int
     replications: int
+    unit_pulls: int = field(default_factory=lambda: PULLS)
+    """Pulls in a unit. It is kept with the plan, so that a later version that cuts the work otherwise finds what is done."""
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The work, cut the same way on every machine: about ``PULLS`` pulls each, and at least one replication."""
+        """The work, cut the same way on every machine: about ``unit_pulls`` pulls each, and at least one replication."""
         units = []
         for cell in self.cells:
-            size = max(1, PULLS // cell.played.horizon)
+            size = max(1, self.unit_pulls // cell.played.horizon)
             units += [
                 Unit(cell, self.seed, first, min(size, self.replications - first))
                 for first in range(0, self.replications, size)

@@ -1,0 +1,237 @@
+"""Runs: the same bytes however they are played, failures that stay alone, and what they report."""
+
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from typing import ClassVar
+
+import pytest
+
+import robandit as rb
+from own_policies import Greedy
+from robandit.errors import FileError, InvalidInput
+from robandit.experiments import runner
+from robandit.experiments.plan import Played, planned
+from robandit.experiments.runner import Compiling, Playing, run
+from robandit.experiments.store import Store
+from small_plan import HORIZON, contents, small_plan
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """Parts and tables of an undisturbed run on one thread."""
+    folder = tmp_path_factory.mktemp("run")
+    outcome = run(small_plan(), folder, threads=1)
+    assert (outcome.done, outcome.before, outcome.elsewhere, outcome.failed) == (10, 0, 0, ())
+    return everything(folder)
+
+
+def everything(folder):
+    Store.open(folder).write_results()
+    return contents(folder, "parts", "results")
+
+
+def no_threads_left():
+    return not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+class Wrong(Greedy):
+    """Chooses an arm that is not there."""
+
+    @staticmethod
+    def select(p, s):
+        return 99
+
+
+class Unlucky(Greedy):
+    """Cannot start a number of times."""
+
+    left: ClassVar[list[int]] = []
+
+    def init(self, arms, horizon):
+        if Unlucky.left:
+            Unlucky.left.pop()
+            raise RuntimeError("no luck")
+        return super().init(arms, horizon)
+
+
+# --- the same bytes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_any_number_of_threads_gives_the_same_bytes(expected, tmp_path, threads):
+    run(small_plan(), tmp_path, threads=threads)
+    assert everything(tmp_path) == expected
+    assert os.listdir(tmp_path / "locks") == []
+    assert no_threads_left()
+
+
+def test_another_process_gives_the_same_bytes(expected, tmp_path):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as engine:
+        outcome = run(small_plan(), tmp_path, engine=engine)
+    assert outcome.done == 10
+    assert everything(tmp_path) == expected
+
+
+def test_steps_give_the_same_bytes_as_one_run(expected, tmp_path):
+    assert run(small_plan(replications=4), tmp_path).done == 2
+    part = run(small_plan(replications=14), tmp_path)
+    assert (part.done, part.before) == (6, 2)
+    whole = run(small_plan(), tmp_path)
+    assert (whole.done, whole.before) == (4, 6)
+    again = run(small_plan(), tmp_path)
+    assert (again.done, again.before, again.seconds >= 0.0) == (0, 10, True)
+    odd = {f"{unit.key}.parquet" for unit in small_plan(replications=14).units if unit.count == 2}
+    assert {name: content for name, content in everything(tmp_path).items() if name not in odd} == expected
+
+
+def test_a_unit_that_two_cells_share_is_played_once(tmp_path):
+    problem = rb.problems.negated_pareto(means=[-1.0, -1.5], tail=1.8)
+    told = rb.RobustMOSS().informed_by(problem)
+    outcome = run(small_plan(policies=[rb.RobustMOSS(), told], problem=problem), tmp_path)
+    assert outcome.done == 5
+    results = outcome.store.results()
+    assert results.complete
+    assert (results.measured[0].regret == results.measured[1].regret).all()
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_fails_does_not_stop_the_rest(expected, tmp_path):
+    plan = small_plan(policies=[rb.UCB1(), Wrong(), rb.Uniform()])
+    reports = []
+    outcome = run(plan, tmp_path, tries=2, progress=reports.append)
+    assert (outcome.done, outcome.before, len(outcome.failed)) == (10, 0, 5)
+    assert reports[-1].failures == 5
+    assert reports[-1].units_done == 10
+    failure = outcome.failed[0]
+    assert failure.tries == 2
+    assert failure.unit.cell.label == "Wrong"
+    assert failure.traceback.startswith("Traceback")
+    assert "chose arm 99, but arms are 0 to 1" in failure.traceback
+    results = outcome.store.results()
+    assert [m.cell.label for m in results.measured] == ["UCB1", "Uniform"]
+    assert results.failures == outcome.failed
+    parts = {name for name in expected if "regret" not in name and "pulls" not in name}
+    assert set(contents(tmp_path, "parts")) == parts
+    assert os.listdir(tmp_path / "locks") == []
+
+
+@pytest.mark.parametrize(("bad", "failed"), [(1 + 2, 0), (1 + 3, 1)])
+def test_a_unit_is_tried_again_and_by_the_next_run_once_more(tmp_path, bad, failed):
+    plan = small_plan(policies=[Unlucky()], replications=4)
+    Unlucky.left[:] = [0] * bad  # compiling takes the first
+    outcome = run(plan, tmp_path, tries=3, threads=1)
+    assert len(outcome.failed) == failed
+    assert Unlucky.left == []
+    again = run(plan, tmp_path)
+    assert (again.done, again.failed) == (failed, ())
+    assert os.listdir(tmp_path / "failures") == []
+    assert again.store.results().complete
+
+
+def test_a_full_disk_ends_the_run_and_is_no_failure_of_units(tmp_path, monkeypatch):
+    def full(self, path):
+        raise FileError("no space left")
+
+    monkeypatch.setattr(rb.Result, "to_parquet", full)
+    with pytest.raises(FileError, match="no space left"):
+        run(small_plan(), tmp_path)
+    assert os.listdir(tmp_path / "parts") == os.listdir(tmp_path / "failures") == os.listdir(tmp_path / "locks") == []
+    assert no_threads_left()
+
+
+def test_damaged_parts_are_set_aside_and_played_again(expected, tmp_path, capfd):
+    store = run(small_plan(), tmp_path).store
+    first, second = (store.ledger.part(unit) for unit in store.plan.units[2:4])
+    first.write_bytes(first.read_bytes()[:100])
+    second.write_bytes(b"")
+    outcome = run(small_plan(), tmp_path)
+    assert (outcome.done, outcome.before) == (2, 8)
+    assert sorted(path.name for path in outcome.damaged) == sorted([first.name, second.name])
+    assert contents(tmp_path, "damaged")[second.name] == b""
+    said = capfd.readouterr().err
+    assert f"{first} is damaged" in said
+    assert f"{second} is damaged" in said
+    assert everything(tmp_path) == expected
+
+
+# --- others on the same folder --------------------------------------------------------------------------------------
+
+
+def test_two_runs_at_once_share_the_work(expected, tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(lambda _: run(small_plan(), tmp_path, threads=2), range(2)))
+    assert sum(outcome.done for outcome in outcomes) == 10
+    for outcome in outcomes:
+        assert outcome.done + outcome.before + outcome.elsewhere == 10
+    assert everything(tmp_path) == expected
+    assert not (tmp_path / "damaged").exists()
+
+
+def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "TICK", 0.01)
+    store = Store.create(tmp_path, small_plan())
+    seen = threading.Event()
+
+    def look(state):
+        if isinstance(state, Playing) and state.units_done == 9:
+            seen.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.ledger.claimed(store.plan.units[0]):
+            waiting = pool.submit(run, small_plan(), tmp_path, progress=look)
+            assert seen.wait(60)
+            assert not waiting.done()
+        assert waiting.result(60).done == 10
+
+
+# --- interruption, reports, refusals --------------------------------------------------------------------------------
+
+
+def test_an_interruption_stops_units_that_would_take_minutes(tmp_path):
+    problem = rb.problems.negated_pareto(means=[-1.0, -1.5], tail=1.8)
+    played = [Played("short", problem, HORIZON), Played("long", problem, 10**10)]
+    plan = planned(played, [rb.Uniform()], replications=2, seed=1)
+
+    def interrupt(state):
+        if isinstance(state, Playing) and state.units_done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, tmp_path, threads=2, progress=interrupt)
+    assert no_threads_left()
+    assert len(os.listdir(tmp_path / "parts")) == len(os.listdir(tmp_path / "times")) == 1
+    assert os.listdir(tmp_path / "locks") == os.listdir(tmp_path / "failures") == []
+
+
+def test_reports_tell_how_far_it_is(tmp_path):
+    run(small_plan(replications=4), tmp_path)
+    reports = []
+    run(small_plan(), tmp_path, progress=reports.append)
+    assert reports[:2] == [Compiling(1, 2, "UCB1"), Compiling(2, 2, "Uniform")]
+    start, *_, end = reports[2:]
+    assert (start.units, start.units_done, start.pulls, start.pulls_done) == (10, 2, 40 * HORIZON, 8 * HORIZON)
+    assert start.seconds_left is None
+    assert (end.units_done, end.pulls_done, end.failures) == (10, 40 * HORIZON, 0)
+    assert end.rate > 0.0
+    assert end.seconds_left == 0.0
+    assert [r.pulls_done for r in reports[2:]] == sorted(r.pulls_done for r in reports[2:])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads = 0 must be a whole number >= 1"),
+        ({"threads": 1.5}, r"threads = 1\.5"),
+        ({"tries": 0}, "tries = 0 must be"),
+        ({"tries": True}, "tries = True"),
+        ({"threads": 2, "engine": ThreadPoolExecutor(1)}, "leave one out"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_made(tmp_path, options, message):
+    with pytest.raises(InvalidInput, match=message):
+        run(small_plan(), tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
