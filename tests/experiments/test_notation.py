@@ -95,7 +95,7 @@ def test_problems_of_suites():
         ('AdaRUCB(bonus="tigt")', r"bonus = 'tigt' must be float or 'paper' or 'tight'"),
         ("UCB1(scale=1e999)", r"scale = inf must be a finite number"),
         (f"UCB1(scale={10**400})", r"cannot be made"),
-        ("UCB1(scale=2*3)", r"scale is 2 \* 3: it must be a number, a text, True, False, None or a list of these"),
+        ("UCB1(scale=2*3)", r"scale is 2\*3: it must be a number, a text, True, False, None or a list of these"),
         ("UCB1(scale=print())", r"scale is print\(\): it must be"),
         ("UCB1(scale=1j)", r"scale is 1j: it must be"),
         ("UCB1(scale={1: 2})", r"scale is \{1: 2\}: it must be"),
@@ -105,6 +105,8 @@ def test_problems_of_suites():
         ("UCB1; UCB1", r"cannot be read"),
         ("UCB1\0", r"cannot be read"),
         ("(" * 5000, r"cannot be read"),
+        ("-" * 50_000 + "1", r"cannot be read"),  # too deep for Python's parser
+        (f"UCB1(scale={'-' * 900}1)", r"scale is -{900}1: it must be"),  # too deep for its literals
     ],
 )
 def test_policies_that_are_refused(text, said):

@@ -195,6 +195,7 @@ def test_keys_that_are_refused(text, line, said):
         ("['UCB1',\n3]", 2, r"policies\[1\]: 3 must be a text such as \"AdaRUCB\", or a table with policy and grid"),
         ("['UCB1',\n'UBC1']", 2, r"policies\[1\]: policy 'UBC1' is not known \(did you mean UCB1\?\)"),
         ("['UCB1',\n'UCB1(scale=1.0)']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
+        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']", 2, r"have the same name, UCB1\(scale=1\): let them differ more"),
         ("['all',\n'UCB1']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
         ("['UCB1(scale=2)',\n'UCB1(scal=2)']", 2, r"UCB1 has no parameter 'scal' \(did you mean scale\?\): it has scale=1.0"),
         ("[{},\n'UCB1']", 1, r"policies\[0\]: policy is missing: it must be a text"),
@@ -265,6 +266,7 @@ def test_an_eps_for_all_and_another_for_one():
     [
         ("a = 1\nb = = 2\n", 2, "Invalid value"),
         ("a = 1\nb = [1,\n", 2, "this is not TOML: "),
+        ("a = '\u2028'\nb = [1,", 2, "this is not TOML: "),
         ("a = 1\na = 2", 2, "Cannot overwrite a value"),
         ("a = " + "[" * 50_000, 1, "nested too deeply"),
         ("a = " + "9" * 10_000, 1, "this is not TOML"),
@@ -480,3 +482,17 @@ def test_compared_as_asked():
 def test_what_compared_refuses(options, said):
     with pytest.raises(InvalidInput, match=said):
         compared(**{"problems": [COINS], "suite": None, "policies": ["UCB1"], **options})
+
+
+# ---- the documentation
+
+
+def test_the_page_names_every_key_and_its_examples_are_read():
+    page = (GOLDEN.parent.parent / "docs" / "reference" / "spec.md").read_text()
+    for kind_of_table in (Spec, PolicyEntry, ProblemEntry):
+        for key in kind_of_table.__struct_fields__:
+            assert re.search(rf"^\| `{key}` \|", page, re.MULTILINE), key
+    examples = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    first, second = (parse_spec(text).plan() for text in examples)
+    assert len({cell.played.name for cell in first.cells}) == 17
+    assert (len(second.problems), len({cell.label for cell in second.cells})) == (10, 7)

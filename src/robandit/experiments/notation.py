@@ -117,8 +117,9 @@ def problem_call(text: str) -> tuple[str, dict[str, Any] | None]:
 def _call(
     text: str, what: str, example: str, known: Iterable[str], also: Mapping[str, str]
 ) -> tuple[str, dict[str, Any] | None]:
+    source = text.strip()
     try:
-        node: Any = ast.parse(text.strip(), mode="eval").body
+        node: Any = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         node = None
     if isinstance(node, ast.Name):
@@ -129,7 +130,7 @@ def _call(
     name = node.func.id
     if node.args:
         raise InvalidInput(
-            f"{what} {text!r}: {ast.unparse(node.args[0])} has no name; give parameters by name: {example}"
+            f"{what} {text!r}: {ast.get_source_segment(source, node.args[0])} has no name; give parameters by name: {example}"
         )
     given: dict[str, Any] = {}
     for keyword in node.keywords:
@@ -137,7 +138,7 @@ def _call(
             raise InvalidInput(f"{what} {text!r}: ** has no meaning here; give parameters by name: {example}")
         if keyword.arg in given:
             raise InvalidInput(f"{what} {text!r}: {keyword.arg} is given twice; leave one of them out")
-        given[keyword.arg] = _literal(keyword.value, f"{what} {text!r}: {keyword.arg}")
+        given[keyword.arg] = _literal(keyword.value, source, f"{what} {text!r}: {keyword.arg}")
     return name, given
 
 
@@ -260,14 +261,14 @@ def _listed(parameters: Mapping[str, Any]) -> str:
     return ", ".join(key if default is _REQUIRED else f"{key}={default!r}" for key, default in parameters.items())
 
 
-def _literal(node: ast.expr, what: str) -> Any:
+def _literal(node: ast.expr, source: str, what: str) -> Any:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         value = ...
     if not is_plain(value):
         raise InvalidInput(
-            f"{what} is {ast.unparse(node)}: it must be a number, a text, True, False, None or a list of these"
+            f"{what} is {ast.get_source_segment(source, node)}: it must be a number, a text, True, False, None or a list of these"
         )
     return value
 

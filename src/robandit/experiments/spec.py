@@ -161,14 +161,19 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise Misplaced(
                 (), f"there is nothing to play: give problems ({_RULES['problems']}) or suites ({_RULES['suites']})"
             )
-        for i, one in enumerate(found):
-            for other in found[:i]:
-                if one.name == other.name:
-                    raise Misplaced(
-                        one.path, f"two problems are named {one.name!r}: give one another name, or leave it out"
-                    )
-                if one.path[0] == "problems" and one.problem == other.problem:
-                    raise Misplaced(one.path, f"{one.name} is the same problem as {other.name}: leave one of them out")
+        names: set[str] = set()
+        seen: dict[Problem, str] = {}
+        for one in found:
+            if one.name in names:
+                raise Misplaced(
+                    one.path, f"two problems are named {one.name!r}: give one another name, or leave it out"
+                )
+            if one.path[0] == "problems" and one.problem in seen:  # suites may have problems in common
+                raise Misplaced(
+                    one.path, f"{one.name} is the same problem as {seen[one.problem]}: leave one of them out"
+                )
+            names.add(one.name)
+            seen.setdefault(one.problem, one.name)
             if not self.horizons and one.horizon is None:
                 raise Misplaced(one.path, f"{one.name} has no horizon of its own: give horizons, {_RULES['horizons']}")
         return [
@@ -241,14 +246,17 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def _check_policies(self, horizon: int) -> None:
         if not self.policies:
             raise Misplaced(("policies",), f"there is none: it must be {_RULES['policies']}")
-        names: set[str] = set()
+        seen: dict[str, Policy] = {}
         for path, policy in _policies_in(self.policies):
-            if policy.name in names:
+            other = seen.setdefault(policy.name, policy)
+            if other is not policy and other == policy:
                 raise Misplaced(
-                    path,
-                    f"the policy {policy.name} is given twice, and would only repeat itself: leave one of them out",
+                    path, f"the policy {policy.name} is given twice, and would only repeat itself: leave one out"
                 )
-            names.add(policy.name)
+            if other is not policy:  # names show six digits
+                raise Misplaced(
+                    path, f"{policy!r} and {other!r} have the same name, {policy.name}: let them differ more"
+                )
             own = getattr(policy, "eps", None)
             if self.eps is not None and "eps" in policy.facts.knows and own not in (None, self.eps):
                 raise Misplaced(
@@ -619,13 +627,12 @@ def _rule(path: Path) -> str:
 
 def _syntax(text: str, where: str, error: Exception) -> str:
     """A TOML error with its line in front."""
-    count = max(1, len(text.splitlines()))
     if isinstance(error, RecursionError):
         return f"{where}:1: this is not a spec: lists or tables are nested too deeply"
     at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
     if at is None:
         return f"{where}:1: this is not TOML: {error}"
-    line = min(int(at[1]), count) if at[1] else count
+    line = at[1] or max(1, text.count("\n") + (not text.endswith("\n")))
     return f"{where}:{line}: this is not TOML: {str(error)[: at.start()]}; see https://toml.io"
 
 
