@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 
 __all__ = ["main"]
 
+CODES = "0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted"
+
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 refused with a reason, 2 wrong usage, 3 something failed, 130 interrupted."""
+    """Run the command line; the exit codes are `CODES`."""
     import cyclopts
 
     from robandit import __version__
@@ -25,23 +29,22 @@ def main() -> None:
     app = cyclopts.App(
         name="robandit",
         help="Multi-armed bandits with heavy-tailed rewards.",
-        help_epilogue="Exit codes: 0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted.",
+        help_epilogue=f"Exit codes: {CODES}.",
         version=__version__,
         default_parameter=cyclopts.Parameter(negative=()),
     )
-    for command in (compare, run, policies, verify, doctor, precompile):
-        app.command(command)
-    specs = cyclopts.App(name="spec", help="Experiments as TOML files.")
-    for command in (spec.init, spec.check, spec.show):
-        specs.command(command)
-    app.command(specs)
-    found = cyclopts.App(name="results", help="What a run folder holds.")
-    for command in (results.show, results.export):
-        found.command(command)
-    app.command(found)
-    estimators = cyclopts.App(name="estimators", help="Robust means and their confidence bounds.")
-    estimators.command(coverage)
-    app.command(estimators)
+    for single in (compare, run, policies, verify, doctor, precompile):
+        app.command(single)
+    groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
+        ("spec", "Experiments as TOML files.", (spec.init, spec.check, spec.show)),
+        ("results", "What a run folder holds.", (results.show, results.export)),
+        ("estimators", "Robust means and their confidence bounds.", (coverage,)),
+    )
+    for name, about, commands in groups:
+        group = cyclopts.App(name=name, help=about)
+        for command in commands:
+            group.command(command)
+        app.command(group)
     try:
         app(exit_on_error=False)
     except cyclopts.CycloptsError:  # already printed, with the usage
@@ -49,6 +52,8 @@ def main() -> None:
     except RobanditError as error:
         print(f"robandit: {error}", file=sys.stderr)
         sys.exit(1)
+    except BrokenPipeError:  # `robandit ... | head` has read enough; Python would complain once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print("robandit: interrupted; nothing was written", file=sys.stderr)
         sys.exit(130)
