@@ -39,4 +39,6 @@ def doctor() -> None:
     for name, value in lines.items():
         print(f"{name:{width}}  {value}")
     if not kernels:
-        print("nothing is compiled yet: the first use of a policy takes ten seconds or more; robandit precompile does all")
+        print(
+            "nothing is compiled yet: the first use of a policy takes ten seconds or more; robandit precompile does all"
+        )

@@ -7,9 +7,7 @@ from pathlib import Path
 __all__ = ["run"]
 
 
-def run(
-    spec: Path, *, out: Path | None = None, threads: int | None = None, figures: Path | None = None
-) -> None:
+def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figures: Path | None = None) -> None:
     """Play an experiment that a TOML file describes; run it again to go on where it stopped.
 
     What is finished is kept in a folder, unit by unit: whatever ends the run, at most the units under way are lost, and the same

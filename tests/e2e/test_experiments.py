@@ -1,0 +1,143 @@
+"""`robandit run` and its siblings in processes of their own: a spec, a run that is stopped and goes on, results, a report."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+pytestmark = pytest.mark.xdist_group("experiments")
+
+SPEC = """
+name = "small"
+seed = 3
+replications = 6
+horizons = [500, 1_000]
+policies = ["UCB1", "EpsilonGreedy", "AdaRUCB(bonus='tight')"]
+problems = [
+    "gaussian(means=[0.0, -0.5])",
+    {problem = "negated_pareto(means=[-1.0, -2.0])", name = "costs", grid = {tail = [1.5, 2.5]}},
+]
+"""
+
+
+def robandit(*words, cwd, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "robandit", *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == code, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("experiment")
+    (folder / "small.toml").write_text(SPEC)
+    return folder, robandit("run", "small.toml", cwd=folder)
+
+
+def test_a_run_leaves_results_and_a_report(ran):
+    folder, done = ran
+    assert "report: small/report.html; results: small/results" in done.stdout
+    assert "played 18 units" in done.stdout
+    regret = pl.read_parquet(folder / "small" / "results" / "regret.parquet")
+    assert regret.columns == ["problem", "horizon", "policy", "replication", "t", "regret"]
+    assert regret["policy"].n_unique() == 3
+    assert regret["problem"].n_unique() == 3
+    assert (folder / "small" / "spec.toml").read_text() == SPEC
+    page = (folder / "small" / "report.html").read_text()
+    assert "robandit run small.toml" in page
+
+
+def test_a_second_run_repeats_nothing(ran):
+    folder, _ = ran
+    parts = sorted((folder / "small" / "parts").iterdir())
+    before = [(p.name, p.stat().st_mtime_ns) for p in parts]
+    done = robandit("run", "small.toml", cwd=folder)
+    assert "played 0 units" in done.stdout
+    assert "18 were done before" in done.stdout
+    assert [(p.name, p.stat().st_mtime_ns) for p in sorted((folder / "small" / "parts").iterdir())] == before
+
+
+def test_another_spec_is_refused_for_the_same_folder(ran, tmp_path):
+    folder, _ = ran
+    (tmp_path / "other.toml").write_text(SPEC.replace("seed = 3", "seed = 4"))
+    done = robandit("run", "other.toml", "--out", str(folder / "small"), cwd=tmp_path, code=1)
+    assert "seed" in done.stderr
+    assert "another folder" in done.stderr
+
+
+def test_results_are_shown_and_exported(ran):
+    folder, _ = ran
+    shown = robandit("results", "show", "small", cwd=folder).stdout
+    for word in ("UCB1", "epsilon-greedy", "costs"):
+        assert word in shown
+    robandit("results", "export", "small", "--out", "small.csv", cwd=folder)
+    assert len(pl.read_csv(folder / "small.csv")) == 18
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path):
+    (tmp_path / "long.toml").write_text(
+        'replications = 40\nhorizons = [2_000_000]\npolicies = ["UCB1"]\nproblems = ["gaussian(means=[0.0, -0.5])"]\n'
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robandit", "run", "long.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    parts = tmp_path / "long" / "parts"
+    deadline = time.monotonic() + 120.0
+    while not (parts.is_dir() and list(parts.glob("*.parquet"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what is finished is kept in long. To go on: robandit run long.toml" in said
+    kept = len(list(parts.glob("*.parquet")))
+    assert 0 < kept < 20
+    (tmp_path / "long.toml").write_text((tmp_path / "long.toml").read_text().replace("40", str(2 * kept)))
+    # with fewer replications the plan is another one: a folder belongs to its plan
+    assert "another folder" in robandit("run", "long.toml", cwd=tmp_path, code=1).stderr
+
+
+def test_from_nothing_to_a_report(tmp_path):
+    """What `spec init` writes is valid, and says so; it is not played here, for that takes its time."""
+    robandit("spec", "init", "mine.toml", cwd=tmp_path)
+    checked = robandit("spec", "check", "mine.toml", cwd=tmp_path).stdout
+    assert "units" in checked
+    robandit("spec", "show", "mine.toml", cwd=tmp_path)
+    assert "is there already" in robandit("spec", "init", "mine.toml", cwd=tmp_path, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("seed = 3", "sed = 3"), r"bad\.toml:3: .*seed"),
+        (("replications = 6", "replications = 0"), r"bad\.toml:4: "),
+        (('"UCB1"', '"UCB7"'), r"bad\.toml:6: .*UCB1"),
+        (("tail = [1.5, 2.5]", "tale = [1.5]"), r"bad\.toml:9: .*tail"),
+    ],
+)
+def test_wrong_specs_are_refused_with_file_and_line(change, says, tmp_path):
+    (tmp_path / "bad.toml").write_text(SPEC.replace(*change))
+    for command in (["run"], ["spec", "check"]):
+        assert re.search(says, robandit(*command, "bad.toml", cwd=tmp_path, code=1).stderr)
+    assert os.listdir(tmp_path) == ["bad.toml"]
+
+
+def test_compare_takes_problems_and_parameters(tmp_path):
+    problem = "student_t(means=[0.0, -1.0], dof=1.5)"
+    words = ["--problem", problem, "--policy", "UCB1(scale=2.0)", "--policy", "EpsilonGreedy", "--quick"]
+    done = robandit("compare", *words, "--horizon", "1000", "--replications", "4", cwd=tmp_path)
+    assert "UCB1(scale=2.0)" in done.stdout
+    assert "report: robandit-report.html" in done.stdout
+    assert f"--problem '{problem}'" in (tmp_path / "robandit-report.html").read_text().replace("&#x27;", "'")
+
+
+def test_doctor_says_what_is_here(tmp_path):
+    said = robandit("doctor", cwd=tmp_path).stdout
+    for word in ("robandit", "python", "numba", "cores", "cache"):
+        assert word in said
