@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import numpy as np
 import polars as pl
@@ -442,6 +442,16 @@ def test_another_thread_can_end_it():
     with pytest.raises(CancelledError, match="stopped before the end"):
         rb.simulate(rb.UCB1(), losses(), 10**10, 2, seed=0, threads=2, stop=stop)
     assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+def test_simulations_may_share_threads():
+    alone = [rb.simulate(rb.UCB1(), losses(), 500, 6, seed=seed) for seed in range(3)]
+    with ThreadPoolExecutor(2, "shared") as pool, ThreadPoolExecutor(3) as callers:
+        both = list(callers.map(lambda seed: rb.simulate(rb.UCB1(), losses(), 500, 6, seed=seed, pool=pool), range(3)))
+        with pytest.raises(InvalidReward):
+            rb.simulate(rb.UCB1(), rb.Problem([Gaussian(0.0, 1.0), Constant(-1e200)]), 10, 9, seed=0, pool=pool)
+        again = rb.simulate(rb.UCB1(), losses(), 500, 6, seed=0, pool=pool)  # a failure leaves the pool as it was
+    assert all(same(a, b) for a, b in zip([*alone, alone[0]], [*both, again], strict=True))
 
 
 def test_a_reward_that_cannot_be_squared_names_law_and_arm():

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,7 @@ def simulate(
     first: int = 0,
     progress: bool | None = None,
     stop: threading.Event | None = None,
+    pool: ThreadPoolExecutor | None = None,
 ) -> Result:
     """Play each policy on a problem, many times, and measure its pseudo-regret.
 
@@ -82,6 +83,8 @@ def simulate(
         Show a progress bar; None: when standard error is a terminal.
     stop
         Set it in another thread to end early, within a fraction of a second, with `concurrent.futures.CancelledError`.
+    pool
+        Threads that several simulations share, in place of its own; replications wait there for their turn.
 
     Examples
     --------
@@ -126,9 +129,11 @@ def simulate(
         play = compiled_play(ready, problem, horizon)
         jobs += [partial(_replicate, result, ready, play, i, r, ending, done) for r in range(replications)]
     workers = min(threads or cores(), len(jobs))
-    with _bar(progress, horizon * len(jobs)) as advance, ThreadPoolExecutor(workers, "robandit") as pool:
+    own = nullcontext(pool) if pool is not None else ThreadPoolExecutor(workers, "robandit")
+    futures: list[Future[tuple[float, dict[str, int]]]] = []
+    with _bar(progress, horizon * len(jobs)) as advance, own as players:
         try:
-            futures: list[Future[tuple[float, dict[str, int]]]] = [pool.submit(job) for job in jobs]
+            futures.extend(players.submit(job) for job in jobs)
             pending = set(futures)
             while pending:
                 finished, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
@@ -139,7 +144,7 @@ def simulate(
                 advance(int(done.sum()))
         except BaseException:  # a failure or Ctrl-C: nothing new starts, running jobs stop at their next look
             ending.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+            wait([future for future in futures if not future.cancel()])
             raise
     for i in range(len(chosen)):
         runs = [f.result() for f in futures[i * replications : (i + 1) * replications]]

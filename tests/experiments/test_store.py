@@ -14,6 +14,7 @@ import pytest
 
 import robandit as rb
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
+from robandit.experiments import ledger
 from robandit.experiments import plan as plan_module
 from robandit.experiments.ledger import locked
 from robandit.experiments.plan import Plan, Played, planned
@@ -200,7 +201,7 @@ def test_other_things_in_a_folder_are_left_alone(tmp_path):
     with pytest.raises(FileError, match=r"not a run folder and not empty \(it has thesis\.tex\): name another"):
         Store.create(tmp_path, small_plan())
     assert os.listdir(tmp_path) == ["thesis.tex"]
-    with pytest.raises(FileError, match="cannot be a run folder"):
+    with pytest.raises(FileError, match=r"thesis\.tex cannot be used: File exists; name another folder"):
         Store.create(tmp_path / "thesis.tex", small_plan())
     with pytest.raises(FileError, match=r"not a run folder: it has no run\.json"):
         Store.open(tmp_path)
@@ -277,23 +278,41 @@ def test_a_lock_keeps_others_out_and_leaves_no_file(tmp_path):
         assert mine
 
 
-def test_only_one_at_a_time_though_files_come_and_go(tmp_path):
-    inside, most = [], []
+def test_a_lock_on_a_file_that_was_removed_is_none(tmp_path, monkeypatch):
+    path = tmp_path / "x.lock"
+    take = ledger._lock
+    holder = []
+
+    def slowly(handle, wait):
+        if not holder:  # between opening and locking: its last holder removes it, and the next makes a new one
+            path.unlink()
+            holder.append(os.open(path, os.O_RDWR | os.O_CREAT))
+            assert take(holder[0], False)
+        return take(handle, wait)
+
+    monkeypatch.setattr(ledger, "_lock", slowly)
+    with locked(path, wait=False) as mine:
+        assert not mine
+    os.close(holder[0])
+    with locked(path, wait=False) as mine:
+        assert mine
+
+
+def test_who_waits_for_a_lock_gets_it(tmp_path):
+    path = tmp_path / "x.lock"
+    order = []
 
     def enter():
-        for _ in range(50):
-            with locked(tmp_path / "x.lock", wait=True):
-                inside.append(1)
-                most.append(len(inside))
-                inside.pop()
+        with locked(path, wait=True) as mine:
+            order.append(mine)
 
-    threads = [threading.Thread(target=enter) for _ in range(4)]
-    for thread in threads:
+    with locked(path, wait=True):
+        thread = threading.Thread(target=enter)
         thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(most) == 200
-    assert set(most) == {1}
+        thread.join(0.05)
+        order.append("first")
+    thread.join(60)
+    assert order == ["first", True]
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -89,8 +90,14 @@ class Unit:
         """How many it makes."""
         return self.count * self.cell.played.horizon
 
-    def run(self, threads: int = 1, stop: threading.Event | None = None) -> Result:
-        """Play it; ``stop`` ends it early, as in `simulate`."""
+    def run(
+        self,
+        threads: int | None = 1,
+        *,
+        stop: threading.Event | None = None,
+        pool: ThreadPoolExecutor | None = None,
+    ) -> Result:
+        """Play it; the options are those of `simulate`."""
         played = self.cell.played
         return simulate(
             self.cell.policy,
@@ -102,6 +109,7 @@ class Unit:
             threads=threads,
             progress=False,
             stop=stop,
+            pool=pool,
         )
 
 

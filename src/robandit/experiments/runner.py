@@ -10,7 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -191,16 +191,24 @@ def _play(
 ) -> None:
     """Have every unit attended to, until none of them is busy elsewhere."""
     stop = threading.Event()
-    if engine is not None:
-        pool = engine
-    else:
-        pool = ThreadPoolExecutor(threads or cores(), "robandit-units")
-        work = partial(work, stop=stop)  # an event does not travel to other processes
+    with ExitStack() as stack:
+        if engine is None:
+            # Replications of all units share these threads: no core is idle while the last slow unit is played. Units have threads
+            # of their own, which only wait and write; one more, so that there is work while one writes.
+            players = stack.enter_context(ThreadPoolExecutor(threads or cores(), "robandit-players"))
+            engine = stack.enter_context(ThreadPoolExecutor((threads or cores()) + 1, "robandit-units"))
+            work = partial(work, stop=stop, pool=players)  # these do not travel to other processes
+        _attend_all(todo, work, engine, stop, tally, tell)
+
+
+def _attend_all(
+    todo: list[Unit], work: partial[Ended], engine: Executor, stop: threading.Event, tally: _Tally, tell: Progress
+) -> None:
     finished: queue.SimpleQueue[tuple[Unit, Future[Ended]]] = queue.SimpleQueue()
     futures: list[Future[Ended]] = []
 
     def submit(unit: Unit) -> None:
-        futures.append(pool.submit(work, unit))
+        futures.append(engine.submit(work, unit))
         futures[-1].add_done_callback(lambda future: finished.put((unit, future)))
 
     try:
@@ -229,11 +237,15 @@ def _play(
         stop.set()
         for future in futures:
             future.cancel()
-        if engine is None:
-            pool.shutdown(wait=True)
 
 
-def attend(unit: Unit, folder: Path, tries: int, stop: threading.Event | None = None) -> Ended:
+def attend(
+    unit: Unit,
+    folder: Path,
+    tries: int,
+    stop: threading.Event | None = None,
+    pool: ThreadPoolExecutor | None = None,
+) -> Ended:
     """Play a unit into a run folder, unless that is done or someone is at it."""
     ledger = Ledger(folder)
     with ledger.claimed(unit) as mine:
@@ -248,7 +260,7 @@ def attend(unit: Unit, folder: Path, tries: int, stop: threading.Event | None = 
             if stop is not None and stop.is_set():
                 return Ended("stopped")
             try:
-                result = unit.run(stop=stop)
+                result = unit.run(stop=stop, pool=pool)
             except CancelledError:
                 return Ended("stopped")
             except Exception:

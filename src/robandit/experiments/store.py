@@ -6,7 +6,8 @@ import io
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -71,14 +72,12 @@ class Store:
             The text of the spec, kept as ``spec.toml``.
         """
         place = Path(folder)
-        try:
+        with _named(place):
             place.mkdir(parents=True, exist_ok=True)
             if not (place / "run.json").exists():
                 _check_empty(place)
             (place / "locks").mkdir(exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{place} cannot be a run folder: {error.strerror}") from error
-        with locked(place / "locks" / "run.lock", wait=True):
+        with _named(place), locked(place / "locks" / "run.lock", wait=True):
             there = _read(place) if (place / "run.json").exists() else None
             if there is not None:
                 _parsed(place, there)  # refuses what is damaged
@@ -146,16 +145,23 @@ class Store:
         place = self.folder / "results" if folder is None else Path(folder)
         measured = self.results().measured
         tables = {"regret": _regret_table(measured), "pulls": _pulls_table(measured)}
-        try:
+        with _named(place):
             place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"{place} cannot be made: {error.strerror}") from error
         with locked(place / ".lock", wait=True):
             for name, table in tables.items():
                 for leftover in place.glob(f".{name}.parquet.*"):
                     leftover.unlink()
                 _write_table(place / f"{name}.parquet", name, table)
         return place / "regret.parquet", place / "pulls.parquet"
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    """Errors of the system name the folder that they are about."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{error.filename or folder} cannot be used: {error.strerror}; name another folder") from error
 
 
 def _check_empty(folder: Path) -> None:
