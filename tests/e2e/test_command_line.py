@@ -32,10 +32,11 @@ def compared(tmp_path_factory):
 
 def test_compare_prints_every_policy_and_where_the_report_is(compared):
     printed, _ = compared
+    said = " ".join(printed.split())
     for word in ("AdaR-UCB", "UCB1", "3,000 pulls", "4 replications", "seed 7", "report: robandit-report.html"):
-        assert word in printed
+        assert word in said
     assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
-    assert "choosing arms at random: 1,500" in printed.lower()
+    assert "choosing arms at random, 1,500" in said
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
@@ -56,7 +57,6 @@ def test_the_report_needs_nothing_else(compared):
     assert found == []
     assert "@import" not in page
     assert "url(http" not in page
-    assert page.count("<svg") == 1
     assert (
         "robandit compare --policy AdaRUCB --policy UCB1 --policy KurtosisUCB --horizon 3000 --replications 4 --seed 7"
         in page
@@ -78,11 +78,11 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["compare", "--horizon", "0"], 1, "horizon = 0 must be a whole number >= 1"),
-        (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known: there are APE2"),
+        (["compare", "--horizon", "0"], 1, "horizon: 0 must be a whole number from 1 to 2^53"),
+        (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known (did you mean UCBV?): there are APE2"),
         (["compare", "--policy", "KurtosisUCB"], 1, "Kurtosis UCB is left out"),
-        (["compare", "--replications", "0"], 1, "replications = 0"),
-        (["compare", "--seed", "-1"], 1, "seed = -1"),
+        (["compare", "--replications", "0"], 1, "replications: 0 must be"),
+        (["compare", "--seed", "-1"], 1, "seed: -1 must be"),
         (["compare", "--threads", "0"], 1, "threads = 0"),
         (["compare", "--out", "missing/report.html"], 1, "missing does not exist"),
         (["compare", "--horizon", "many"], 2, "many"),
