@@ -235,3 +235,18 @@ def test_bad_options_are_refused_before_anything_is_made(tmp_path, options, mess
     with pytest.raises(InvalidInput, match=message):
         run(small_plan(), tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
+
+
+def test_an_interruption_leaves_the_engine_to_its_owner(tmp_path):
+    def interrupt(state):
+        if isinstance(state, Playing) and state.units_done == 2:
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            run(small_plan(), tmp_path, engine=engine, progress=interrupt)
+        assert engine.submit(len, "abc").result(60) == 3
+    done = len(os.listdir(tmp_path / "parts"))
+    assert 2 <= done < 10, "what waited was taken back"
+    outcome = run(small_plan(), tmp_path)
+    assert (outcome.done, outcome.before) == (10 - done, done)
