@@ -30,6 +30,7 @@ plan = small_plan(replications={replications})
 for cell in plan.cells:
     cell.compile()
 plan.units[0].run()
+parent = os.getpid()
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
@@ -37,7 +38,7 @@ for line in sys.stdin:
         try:
             import polars
             os.write(1, b"%d\\n" % os.getpid())
-            while line.startswith(" ") and not os.path.exists(line.strip() + ".go"):
+            while line.startswith(" ") and not os.path.exists(line.strip() + ".go") and os.getppid() == parent:
                 time.sleep(0.001)
             outcome = run(plan, line.strip(), threads=2)
             os.write(1, b"%d %d %d %d\\n" % (outcome.done, outcome.before, outcome.elsewhere, len(outcome.failed)))
