@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,13 +88,14 @@ def test_mean_interval_is_that_of_all_resamples() -> None:
 def test_summary() -> None:
     cheap, dear = [3.0, 1.0, 2.0, 8.0], [10.0, 10.0, 10.0, 10.0]
     told = rb.RobustMOSS().informed_by(made_up.PROBLEM)
-    made = made_up.results({P: {"dear": dear, "cheap": cheap}}, policies={"dear": told}, seconds=4e-6)
+    numbers = {("p", "cheap"): [0, 1, 2, 7]}
+    made = made_up.results({P: {"dear": dear, "cheap": cheap}}, policies={"dear": told}, seconds=4e-6, numbers=numbers)
     frame = summary(made)
     assert frame.columns == list(statistics.SUMMARY)
     first, last = frame.to_dicts()
     assert (first["policy"], last["policy"]) == ("cheap", "dear")
     assert first["mean"] == 3.5
-    assert (first["median"], first["worst"], first["worst_replication"]) == (2.5, 8.0, 3)
+    assert (first["median"], first["worst"], first["worst_replication"]) == (2.5, 8.0, 7)
     assert first["q95"] == pytest.approx(np.quantile(cheap, 0.95))
     assert first["uniform"] == pytest.approx(50.0)  # 100 pulls, gaps 0 and 1
     assert first["share_of_uniform"] == pytest.approx(0.07)
@@ -112,6 +114,21 @@ def test_whether_an_assumption_holds(policy: rb.Policy, met: bool | None) -> Non
     assert row["assumption"] == policy.facts.assumption
     assert row["assumption_met"] is met
     assert row["bound_name"] == policy.facts.bound
+
+
+def test_the_documentation_names_every_column() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text()
+    made = made_up.results({P: {"a": [1.0], "b": [2.0]}})
+    for frame in (
+        summary(made),
+        raw(made),
+        curves(made.measured[0]),
+        paired(made, P),
+        worst_replications(made, P),
+        ranking(made),
+    ):
+        for column in frame.columns:
+            assert f"`{column}`" in text
 
 
 def test_one_replication_has_no_intervals() -> None:
@@ -269,6 +286,18 @@ def test_ranking_by_other_means() -> None:
         assert row["problems"] == 2
 
 
+def test_more_problems_make_ranks_more_certain() -> None:
+    """Replications are drawn on each problem by itself; and the first is first by luck, but the interval has its rank."""
+    rng = np.random.default_rng(6)
+    finals = {label: rng.exponential(size=30) for label in "abcd"}
+    widths = []
+    for count in (1, 16):
+        first = ranking(made_up.results({problem(f"p{i}"): finals for i in range(count)})).row(0, named=True)
+        assert first["rank_low"] <= first["mean_rank"] == 1.0
+        widths.append(first["rank_high"] - first["rank_low"])
+    assert widths[1] < 0.7 * widths[0]
+
+
 def test_ties_share_a_rank_and_a_win() -> None:
     made = made_up.results({P: {"b": [1.0] * 8, "a": [1.0] * 8, "c": [2.0] * 8}})
     frame = ranking(made)
@@ -331,6 +360,9 @@ def test_verdict_on_one_problem() -> None:
     wide = made_up.results({P: {"a": [1.0, 9.0] * 4, "b": [9.0, 1.5] * 4}}, policies={"a": rb.UCB1()})
     assert "That is not resolved: b may be as good (difference" in verdict(wide)
     assert "which FAILS here" in verdict(wide)
+    assert "It was told nothing and has no proved bound on its regret." in verdict(made_up.results({P: {"a": [1.0]}}))
+    told = verdict(made_up.results({P: {"a": [1.0]}}, policies={"a": rb.RobustMOSS().informed_by(made_up.PROBLEM)}))
+    assert told.endswith("It was told eps = 0.45, u = 16.7 and horizon = 100 and assumes nothing more.")
     assert "no other policy was compared" in verdict(made_up.results({P: {"a": [1.0] * 8}}))
 
 

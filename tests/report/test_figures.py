@@ -64,10 +64,17 @@ def test_the_best_eight_are_shown_and_that_is_said(tmp_path: Path) -> None:
 
 def test_odd_names_and_no_regret(tmp_path: Path) -> None:
     """A dollar sign begins a formula, and zero has no logarithm."""
-    made = made_up.results({problem("a/b $x"): {"$c_1": [0.0], "d & <e>": [0.0]}})
+    made = made_up.results({problem("a/b $x"): {"$c_1$": [0.0], "d & <e>": [0.0]}})
     paths = write_figures(made, tmp_path)
     assert paths[0].name == "a-b-x-curves.pdf"
-    assert {"$c_1", "d & <e>"} <= {word.removesuffix(" (median 0)") for word in words(paths[1])}
+    assert {"$c_1$", "d & <e>"} <= {word.removesuffix(" (median 0)") for word in words(paths[1])}
+
+
+def test_a_long_title_is_folded(tmp_path: Path) -> None:
+    name = "negated_pareto(means=[-1.0, -1.25, -1.5, -1.75, -2.0, -2.25], tail=1.5)"
+    paths = write_figures(made_up.results({problem(name): {"a": [1.0]}}), tmp_path)
+    assert f"{name}, T = 100" not in words(paths[1])
+    assert name.split("],")[0] in " ".join(words(paths[1]))
 
 
 def test_file_names_differ() -> None:

@@ -106,4 +106,8 @@ def test_remarks() -> None:
         "1 replications are still to come: run it again to go on",
     ]
     assert remarks(made_up.results({P: {"a": [1.0]}})) == []
+    two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
+    assert remarks(made_up.results({P: {"a": [1.0]}}, left_out=two)) == [
+        "out is left out of p, q; of the first because no variance"
+    ]
     assert "Not ranked: a, u, out." in ranks(Results(plan, made.measured, (failure,))).note

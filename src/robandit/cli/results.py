@@ -38,7 +38,8 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
                 )
         boards = [leaderboard(results, played) for played in results.problems if played.name in problem]
     else:
-        console.print(Text(verdict(results)), "")
+        console.print(Text(verdict(results)))
+        console.print()
         boards = leaderboards(results)
     for board in boards:
         console.print(board)

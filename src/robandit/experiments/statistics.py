@@ -23,6 +23,7 @@ from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.assumed import assumption_met
+from robandit.policies.facts import Facts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -305,7 +306,7 @@ def _over_all(results: Results) -> str:
     broken = [m.cell.played.name for m in cells if assumption_met(m.cell.policy, m.cell.played.problem) is False]
     unknown = any(assumption_met(m.cell.policy, m.cell.played.problem) is None for m in cells)
     if not facts.assumption:
-        return f"{said} and assumes nothing more."
+        return f"{said} and {_no_assumption(facts)}."
     if broken:
         return f"{said}, and what it assumes ({facts.assumption}) fails on {_listed(list(dict.fromkeys(broken)))}."
     holds = "may or may not hold" if unknown else "holds on all"
@@ -319,9 +320,13 @@ def _told(measured: Measured) -> str:
     values = [f"{name} = {_short(getattr(policy, name))}" for name in facts.knows]
     said = f"It was told {_words(values)}"
     if not facts.assumption:
-        return f"{said} and assumes nothing more."
+        return f"{said} and {_no_assumption(facts)}."
     met = {True: "holds here", False: "FAILS here", None: "may or may not hold here"}
     return f"{said}; it assumes {facts.assumption}, which {met[assumption_met(policy, measured.cell.played.problem)]}."
+
+
+def _no_assumption(facts: Facts) -> str:
+    return "assumes nothing more" if facts.bound else "has no proved bound on its regret"
 
 
 def _shortfall(results: Results) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["write_figures"]
 
 LINES = 8  # more cannot be told apart
 WIDTH = 3.4  # inches: a column of a paper
+TITLE = 52  # letters in a line of it
 # Okabe and Ito's colours, which all kinds of eyes tell apart, with a grey for their yellow, which is too faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#777777")
 DASHES: tuple[Any, ...] = (
@@ -105,7 +107,7 @@ def _names(problems: tuple[Played, ...]) -> dict[str, Played]:
 
 def _said(played: Played, policies: int) -> str:
     few = f", the {LINES} lowest means of {policies}" if policies > LINES else ""
-    return _plain(f"{played.name}, T = {played.horizon:,}{few}")
+    return textwrap.fill(_plain(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:

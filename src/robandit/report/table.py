@@ -41,6 +41,7 @@ class Board:
                 break
             left_out.append(name)
         yield self._table(left_out, WIDEST)
+        yield ""
 
     def _table(self, left_out: list[str], widest: int) -> Table:
         from rich import box
@@ -112,12 +113,12 @@ def ranks(results: Results) -> Board:
 
 def remarks(results: Results) -> list[str]:
     """What is not in the tables, a line each: policies left out, not ranked, units that failed, replications still to come."""
-    said: dict[tuple[str, str], list[str]] = {}
-    for each in results.plan.left_out:
-        said.setdefault((each.label, each.reason), []).append(each.played.name)
-    lines = [
-        f"{label} is left out of {', '.join(dict.fromkeys(names))}: {reason}" for (label, reason), names in said.items()
-    ]
+    lines = []
+    for label in dict.fromkeys(each.label for each in results.plan.left_out):
+        why = {each.played.name: each.reason for each in results.plan.left_out if each.label == label}
+        first = next(iter(why.values()))
+        joint = ":" if len(set(why.values())) == 1 else "; of the first because"
+        lines.append(f"{label} is left out of {', '.join(why)}{joint} {first}")
     if len(results.plan.problems) > 1:
         left_out = {each.label for each in results.plan.left_out}
         frame = ranking(results)
