@@ -62,7 +62,7 @@ def compare(
     from robandit.report.figures import write_figures
     from robandit.report.page import write_page
     from robandit.report.runbar import runbar
-    from robandit.report.table import leaderboards
+    from robandit.report.table import leaderboards, remarks
 
     check_writable(out)
     options = {"problem": problem or (), "suite": (suite,) if suite else (), "policy": policy or ()}
@@ -80,8 +80,8 @@ def compare(
     console = Console()
     for table in leaderboards(results):
         console.print(table)
-    for each in plan.left_out:
-        print(f"{each.label} is left out of {each.played.name}: {each.reason}")
+    for line in remarks(results):
+        print(line)
     write_page(results, out, command=command)
     if figures is not None:
         print(f"figures: {', '.join(str(path) for path in write_figures(results, figures))}")

@@ -37,7 +37,7 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
     from robandit.report.figures import write_figures
     from robandit.report.page import write_page
     from robandit.report.runbar import runbar
-    from robandit.report.table import leaderboards
+    from robandit.report.table import leaderboards, remarks
 
     folder = out if out is not None else spec.with_suffix("")
     if folder == spec:
@@ -60,6 +60,8 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
     console = Console()
     for table in leaderboards(results):
         console.print(table)
+    for line in remarks(results):
+        print(line)
     if figures is not None:
         print(f"figures: {', '.join(str(path) for path in write_figures(results, figures))}")
     print(f"played {outcome.done} units in {outcome.seconds:.0f} s, {outcome.before} were done before")
