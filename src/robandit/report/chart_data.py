@@ -13,6 +13,9 @@ from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import curves
 from robandit.kernel.types import Floats, Ints
+from robandit.laws import Stable
+from robandit.laws.combinators import leaves
+from robandit.policies import KLinfUCB
 from robandit.theory import Bound, regret_bound
 
 __all__ = ["chart_data", "rounded", "shares"]
@@ -80,22 +83,20 @@ def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
     played = measured.cell.played
     horizon, most = played.horizon, float(played.problem.gaps.max())
     policy = measured.cell.policy.prepared(horizon)
+    if isinstance(policy, KLinfUCB) and any(
+        isinstance(leaf.law, Stable) for law in played.problem.laws for leaf in leaves(law)
+    ):
+        return None  # KLinf of a stable law takes seconds
+    if not policy.facts.anytime:
+        return None  # its bound is about the horizon that it was made for, not about earlier times
     last = _instance(policy, played, horizon)
     if last is None or last.note == "exact" or not last.value < horizon * most:
         return None
-    if hasattr(policy, "horizon") or not policy.facts.anytime:
-        # Made for this horizon, where its bound holds; as regret only grows, it holds before as well.
-        values = np.full(len(times), last.value)
-    else:
-        at = np.unique(np.append(np.round(np.geomspace(2, horizon, BOUNDS)).astype(np.int64), horizon))
-        found = [_instance(policy, played, int(t)) for t in at]
-        known = [
-            (math.log(t), math.log(b.value)) for t, b in zip(at, found, strict=True) if b is not None and b.value > 0.0
-        ]
-        if not known:
-            return None
-        x, y = np.array(known).T
-        values = np.exp(np.interp(np.log(times), x, y, left=math.nan))
+    at = np.unique(np.append(np.round(np.geomspace(2, horizon, BOUNDS)).astype(np.int64), horizon))
+    found = [_instance(policy, played, int(t)) for t in at]
+    known = [(math.log(t), math.log(b.value)) for t, b in zip(at, found, strict=True) if b and 0.0 < b.value < math.inf]
+    x, y = np.array(known).T
+    values = np.exp(np.interp(np.log(times), x, y, left=math.nan))
     said = [value if value < t * most else math.nan for t, value in zip(times.tolist(), values.tolist(), strict=True)]
     return {"values": _all(said), "status": last.status, "source": last.source}
 

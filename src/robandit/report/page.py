@@ -27,7 +27,7 @@ from robandit.report.chart_data import chart_data, rounded, shares
 
 __all__ = ["write_page"]
 
-FEW_ARMS = 12  # whose table is open at first
+FEW_ARMS = 12  # whose table is open at first, and fits on paper
 DECADES = 5  # columns of the table of regret over time
 TRACEBACKS = 20  # shown in full
 
@@ -48,6 +48,12 @@ class _Section:
     """By the policy's label, the lowest mean regret first."""
     rows: list[dict[str, Any]]
     """Of the summary, in the same order."""
+
+    @property
+    def best(self) -> str:
+        """The policy with the lowest mean regret; one that does not learn is a yardstick, unless there is no other."""
+        learners = [label for label, m in self.measured.items() if m.cell.policy.uses_rewards]
+        return (learners or list(self.measured))[0]
 
 
 def _page(results: Results, command: str) -> str:
@@ -140,13 +146,14 @@ def _over_all(ranked: list[dict[str, Any]], sections: Sequence[_Section], styles
     """The ranking over problems, and regret on each beside the yardstick."""
     body = []
     for row in ranked:
+        name = _name(row["policy"], styles, _broken(row["policy"], sections))
         if row["verdict"] == "not ranked":
-            why = f'<td class="words" data-v="">not ranked: {_e(row["reason"])}</td>'
-            body.append([_name(row["policy"], styles), *[_cell(None)] * 3, why])
+            why = f'<td class="words long">not ranked: {_e(row["reason"])}</td>'
+            body.append([name, *[_cell(None)] * 3, why])
             continue
         body.append(
             [
-                _name(row["policy"], styles),
+                name,
                 _cell(row["mean_rank"], f"{row['mean_rank']:.2f}", _range(row["rank_low"], row["rank_high"], ".2f")),
                 _cell(row["share_of_uniform"], _percent(row["share_of_uniform"])),
                 _cell(row["wins"], f"{row['wins']} of {row['problems']}"),
@@ -160,6 +167,13 @@ def _over_all(ranked: list[dict[str, Any]], sections: Sequence[_Section], styles
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
 {_heat(sections, styles)}
 <h2>Problem by problem</h2>"""
+
+
+def _broken(label: str, sections: Sequence[_Section]) -> str:
+    """On how many problems a policy's assumption fails, as a mark."""
+    met = [row["assumption_met"] for section in sections for row in section.rows if row["policy"] == label]
+    count = met.count(False)
+    return f' <span class="badge">⚠ assumption fails on {count} of {len(met)}</span>' if count else ""
 
 
 def _heat(sections: Sequence[_Section], styles: dict[str, int]) -> str:
@@ -194,7 +208,7 @@ def _called(section: _Section, sections: Sequence[_Section]) -> str:
 
 def _problem(results: Results, section: _Section, styles: dict[str, int], *, many: bool) -> str:
     played = section.played
-    first = section.rows[0]
+    best = next(row for row in section.rows if row["policy"] == section.best)
     parts = [
         _warnings(section),
         "<h3>Leaderboard</h3>",
@@ -212,7 +226,7 @@ def _problem(results: Results, section: _Section, styles: dict[str, int], *, man
     if not many:
         return f'<section id="p{section.number}">{content}</section>'
     words = f"{played.horizon:,} pulls, {played.problem.arms} arms, tail index {_number(played.problem.tail_index)}; "
-    words += f"lowest mean regret: {first['policy']} ({_percent(first['share_of_uniform'])} of random)"
+    words += f"lowest mean regret: {best['policy']} ({_percent(best['share_of_uniform'])} of random)"
     opened = " open" if section.number == 0 else ""
     return f"""<details class="problem" id="p{section.number}"{opened}>
 <summary><h2>{_e(played.name)}</h2><p class="muted">{_e(words)}</p></summary>
@@ -237,8 +251,7 @@ def _warnings(section: _Section) -> str:
 
 
 def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) -> str:
-    learners = [label for label, m in section.measured.items() if m.cell.policy.uses_rewards]
-    best = (learners or list(section.measured))[0]
+    best = section.best
     against = {row["policy"]: row for row in paired(results, section.played, best).to_dicts()}
     bests = list(section.played.problem.best_arms)
     body = []
@@ -266,7 +279,8 @@ def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) ->
     ]
     table = _table(head, body, label=f"Leaderboard on {section.played.name}", sort=1)
     return (
-        f"{table}<p class='muted'><small>Below each number is its 95 % interval; ≥ where so few replications give only one end. "
+        f"{table}<p class='muted'><small>Below each number is its 95 % interval (≥ where so few replications give one end only), "
+        "and below the worst regret the number of its replication. "
         f"More than the best: the mean difference to {_e(best)} in the same replications; “not resolved” where its "
         "interval holds 0.</small></p>"
     )
@@ -332,11 +346,14 @@ def _pulls(section: _Section) -> str:
         share = shares(m)
         body.append([_name(label), *(_cell(float(share[i]), _percent(float(share[i]))) for i in order)])
     table = _table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
+    wide = problem.arms > FEW_ARMS
     first = section.rows[0]["policy"]
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
     alt = f"Share of pulls that went to each arm. {first} pulled a best arm in {_percent(best)} of all pulls."
     caption = "Share of pulls: the best arm first, then the others by their gap; the deeper the second colour, the larger the gap."
-    return f"<h3>Pulls per arm</h3>{_figure('pulls', section, alt, caption)}{_more('Shares as a table', table)}"
+    return (
+        f"<h3>Pulls per arm</h3>{_figure('pulls', section, alt, caption)}{_more('Shares as a table', table, wide=wide)}"
+    )
 
 
 def _speed(section: _Section) -> str:
@@ -436,7 +453,7 @@ def _left_out(results: Results, played: Played) -> str:
     left_out = [each for each in results.plan.left_out if each.played == played]
     if not left_out:
         return ""
-    body = [[_name(each.label), f'<td class="words">{_e(each.reason)}</td>'] for each in left_out]
+    body = [[_name(each.label), f'<td class="words long">{_e(each.reason)}</td>'] for each in left_out]
     return f"<h3>Left out</h3>{_table(['policy', _Words('why')], body, label='Policies that were left out')}"
 
 
@@ -468,10 +485,11 @@ def _reproduce(results: Results, command: str) -> str:
     items = "".join(
         f'<tr><th scope="row">{_e(str(key))}</th><td class="words">{_e(_plain(value))}</td></tr>'
         for key, value in told.items()
+        if value and value != command
     )
     return f"""<h2>To get this again</h2>
 <pre><code>{_e(command)}</code></pre>
-<p>The same seed gives the same regret on any number of threads, and on any machine with the same versions. Times differ.</p>
+<p>The same seed gives the same regret on any number of threads, with the same versions on such a machine. Times differ.</p>
 <div class="box" tabindex="0" role="region" aria-label="Versions and machine"><table><tbody>{items}</tbody></table></div>"""
 
 
@@ -492,7 +510,8 @@ def _e(text: str) -> str:
 
 def _name(label: str, styles: dict[str, int] | None = None, more: str = "") -> str:
     mark = f'<span class="swatch" data-style="{styles[label]}"></span> ' if styles else ""
-    return f'<th scope="row">{mark}{_e(label)}{more}</th>'
+    name = re.sub(r"([(=_])", r"\1<wbr>", _e(label))  # where a long name may break
+    return f'<th scope="row">{mark}{name}{more}</th>'
 
 
 def _cell(value: float | None, text: str = "–", *notes: str) -> str:
@@ -535,8 +554,9 @@ def _figure(chart: str, section: _Section, alt: str, caption: str) -> str:
     )
 
 
-def _more(title: str, content: str) -> str:
-    return f'<details class="more"><summary>{_e(title)}</summary>{content}</details>'
+def _more(title: str, content: str, *, wide: bool = False) -> str:
+    """Something to open; ``wide``: too wide for paper, and not printed."""
+    return f'<details class="more{" wide" if wide else ""}"><summary>{_e(title)}</summary>{content}</details>'
 
 
 def _warning(content: str) -> str:

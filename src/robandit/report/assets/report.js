@@ -208,7 +208,7 @@
       const across = at > view.width / 2;
       tip.style.left = across ? "auto" : `${at + 14}px`;
       tip.style.right = across ? `${view.width - at + 14}px` : "auto";
-      tip.style.top = `${canvas.offsetTop + 30}px`;
+      tip.style.top = `${canvas.getBoundingClientRect().top - figure.getBoundingClientRect().top + 24}px`;
     }
     canvas.onpointermove = canvas.onpointerdown = (event) => {
       const seen = canvas.getBoundingClientRect();
