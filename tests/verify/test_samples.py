@@ -17,16 +17,14 @@ from robandit.verify.samples import (
     clipped,
     enough,
     excused,
-    largest,
     listed,
     orders,
     quantile,
     roots,
-    smallest,
     sure,
 )
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval
+from robandit.verify.statistics import Interval, largest, smallest
 
 QUICK = Effort(quick=True)
 

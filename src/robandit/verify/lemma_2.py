@@ -20,15 +20,13 @@ from robandit.verify.samples import (
     blocks,
     enough,
     excused,
-    largest,
     listed,
     quantile,
     roots,
-    smallest,
     sure,
 )
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, share
+from robandit.verify.statistics import Interval, largest, share, smallest
 
 __all__ = ["STATEMENT", "run"]
 

@@ -92,8 +92,8 @@ def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confide
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:
-    """The one whose interval reaches highest."""
-    return max(measured, key=lambda m: m.ratio.high)
+    """The one with the largest ratio, to be named. How large the largest is, `largest` says: other intervals may be tighter."""
+    return max(measured, key=lambda m: m.ratio.measured)
 
 
 def growth(marks: Sequence[int], regret: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -24,12 +24,10 @@ __all__ = [
     "clipped",
     "enough",
     "excused",
-    "largest",
     "listed",
     "orders",
     "quantile",
     "roots",
-    "smallest",
     "sure",
 ]
 
@@ -133,16 +131,6 @@ def always(
     return Finding(
         claim=claim, **part._asdict(), least=1.0, most=1.0, misprints=misprints, note=note, headline=headline
     )
-
-
-def largest(intervals: Iterable[Interval]) -> Interval:
-    """Of the largest of several numbers: it has the joint confidence of all."""
-    return Interval(*(max(column) for column in zip(*intervals, strict=True)))
-
-
-def smallest(intervals: Iterable[Interval]) -> Interval:
-    """Of the smallest of several numbers."""
-    return Interval(*(min(column) for column in zip(*intervals, strict=True)))
 
 
 def quantile(values: Sequence[float] | Floats, share: float, confidence: float = 0.99) -> Interval:

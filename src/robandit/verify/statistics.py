@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
-__all__ = ["Interval", "mean_interval", "share", "slope"]
+__all__ = ["Interval", "largest", "mean_interval", "share", "slope", "smallest"]
 
 RESAMPLES = 2000
 
@@ -21,6 +22,22 @@ class Interval(NamedTuple):
     measured: float
     low: float
     high: float
+
+
+def largest(intervals: Iterable[Interval]) -> Interval:
+    """Of the largest of several numbers, end by end: it has the joint confidence of all.
+
+    The one interval that reaches highest would not do: another may lie above a limit for certain.
+
+    >>> largest([Interval(1.0, 0.5, 3.0), Interval(1.5, 1.2, 2.0)])
+    Interval(measured=1.5, low=1.2, high=3.0)
+    """
+    return Interval(*(max(column) for column in zip(*intervals, strict=True)))
+
+
+def smallest(intervals: Iterable[Interval]) -> Interval:
+    """Of the smallest of several numbers, end by end, as `largest`."""
+    return Interval(*(min(column) for column in zip(*intervals, strict=True)))
 
 
 def share(successes: int, trials: int, confidence: float = 0.99) -> Interval:

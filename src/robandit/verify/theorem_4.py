@@ -30,7 +30,7 @@ from robandit.theory.lower_bounds import minimax_constant, minimax_lower_bound
 from robandit.verify import figures
 from robandit.verify.hard_problems import Tell, fit, larger, played, shown, told_alike
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import Interval, slope
+from robandit.verify.statistics import Interval, slope, smallest
 
 __all__ = ["POLICIES", "STATEMENT", "optimum", "run"]
 
@@ -116,14 +116,12 @@ def run(
 
 
 def _smallest(runs: Sequence[OnFamily], floors: Sequence[float]) -> Finding:
-    ratios = [[end / floor for end in run.seen] for run, floor in zip(runs, floors, strict=True)]
-    nearest = min(range(len(runs)), key=lambda i: ratios[i][0])
+    ratios = [Interval(*(end / floor for end in run.seen)) for run, floor in zip(runs, floors, strict=True)]
+    nearest = min(range(len(runs)), key=lambda i: ratios[i].measured)
     case = runs[nearest].case
     return Finding(
         claim="No policy does better on all problems of a family: its largest regret over the bound, smallest of all cases",
-        measured=ratios[nearest][0],
-        low=min(low for _, low, _ in ratios),
-        high=ratios[nearest][2],
+        **smallest(ratios)._asdict(),
         least=1.0,
         note=f"{shown(runs[nearest].policy)} at eps = {case.eps:g}, K = {case.arms}, T = {case.horizon:,}",
     )
@@ -134,13 +132,10 @@ def _rate(runs: Sequence[OnFamily], least: float) -> Finding:
         run.case.arms ** (run.case.eps / (1.0 + run.case.eps)) * run.case.horizon ** (1.0 / (1.0 + run.case.eps))
         for run in runs
     ]
-    ratios = [[end / rate for end in run.seen] for run, rate in zip(runs, rates, strict=True)]
-    nearest = min(ratios)
+    ratios = [Interval(*(end / rate for end in run.seen)) for run, rate in zip(runs, rates, strict=True)]
     return Finding(
         claim="One constant serves all: the smallest largest regret over K^(eps/(1+eps)) (uT)^(1/(1+eps))",
-        measured=nearest[0],
-        low=min(low for _, low, _ in ratios),
-        high=nearest[2],
+        **smallest(ratios)._asdict(),
         least=least,
         note="Predicted: the proof's smallest constant, at K = 2 and eps = 1",
     )

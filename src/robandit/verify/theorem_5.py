@@ -13,9 +13,9 @@ from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.verify import figures
-from robandit.verify.samples import NONPOSITIVE, POSITIVE, blocks, enough, excused, largest, listed, orders, roots, sure
+from robandit.verify.samples import NONPOSITIVE, POSITIVE, blocks, enough, excused, listed, orders, roots, sure
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, share
+from robandit.verify.statistics import Interval, largest, share
 
 __all__ = ["STATEMENT", "run"]
 

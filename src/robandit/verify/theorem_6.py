@@ -19,7 +19,6 @@ from robandit.verify.samples import (
     blocks,
     enough,
     excused,
-    largest,
     listed,
     orders,
     quantile,
@@ -27,7 +26,7 @@ from robandit.verify.samples import (
     sure,
 )
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, share
+from robandit.verify.statistics import Interval, largest, share
 
 __all__ = ["STATEMENT", "run"]
 
