@@ -122,8 +122,9 @@ def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -
 <h1>{html.escape(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
 each broken into claims with a number. A claim holds if the confidence interval of what was measured lies in the
-predicted range, fails if it lies outside, and is inconclusive otherwise. A finite run may support a claim about a
-limit, but not refute it.</p>
+predicted range, fails if it lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are exact;
+those of means and exponents are nominal, Student's, and cover a little less than they say where replications are few and skewed.
+A finite run may support a claim about a limit, but not refute it.</p>
 <table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}

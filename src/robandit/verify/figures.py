@@ -33,7 +33,7 @@ def curves(
     layers: list[dict[str, Any]] = [
         {"data": {"values": list(rows)}, "mark": {"type": "line", "point": True}, "encoding": encoding}
     ]
-    spread = [row for row in rows if "low" in row]
+    spread = [_fits(row, log_y) for row in rows if "low" in row]
     if spread:
         ends = {**encoding, "y": {**encoding["y"], "field": "low"}, "y2": {"field": "high"}}
         layers.append({"data": {"values": spread}, "mark": {"type": "rule"}, "encoding": ends})
@@ -63,7 +63,13 @@ def cases(rows: Sequence[Row], *, x_title: str, log_x: bool = False, series: boo
     if any("limit" in row for row in rows):
         mark = {"type": "tick", "color": LIMIT, "thickness": 2}
         layers.append({"mark": mark, "encoding": {"y": y, "x": {**x, "field": "limit"}}})
-    return {"data": {"values": list(rows)}, "width": WIDTH - 200, "layer": layers, "background": "white"}
+    drawn = [_fits(row, log_x, "x") if "low" in row else row for row in rows]
+    return {"data": {"values": drawn}, "width": WIDTH - 200, "layer": layers, "background": "white"}
+
+
+def _fits(row: Row, log: bool, of: str = "y") -> Row:
+    """On a logarithmic axis 0 is infinitely far: an interval down to it ends at a tenth of its number."""
+    return {**row, "low": 0.1 * row[of]} if log and row["low"] <= 0.0 else row
 
 
 def _axis(log: bool) -> dict[str, Any]:

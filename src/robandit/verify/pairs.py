@@ -69,7 +69,7 @@ def on_pairs(
     tell: Tell,
     key: int,
 ) -> list[OnPair]:
-    """Every policy on every pair, with intervals that all hold together with 99 % confidence."""
+    """Every policy on every pair, with intervals that all hold together, nominally, with 99 % confidence."""
     confidence = 1.0 - 0.01 / (2 * len(bounds) * len(policies))
     runs = []
     for i, bound in enumerate(track(bounds)):
@@ -176,7 +176,7 @@ def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str
                 "series": shown(run.policy),
             }
             for run in runs
-            if run.seen.low > 0.0
+            if run.seen.measured > 0.0
         ],
         [{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
         + [{"x": at, "y": bound.value, "series": "(lower bound)"} for at, bound in bounds.items()],

@@ -118,7 +118,7 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
             f"about 0: gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (u told: that of the largest), scales to "
             f"{SCALES[-1]:g} at gap {GAPS[-1]:g} (u the problem's own), {replications} replications of T = {last:,}. Exponents in "
             f"T are over T = {marks[0]:,} to {last:,}; policies that must know the horizon are played to each. Intervals are at "
-            f"confidence {confidence:.4f}."
+            f"nominal confidence {confidence:.4f}."
         ),
         findings=(
             _control(regret, marks, replications),
@@ -128,8 +128,8 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
         ),
         figure=figures.cases(_drawn(measured), x_title="exponent of regret (tick: of the rate)", series=True),
         caption=(
-            "Regret as a power of T, 1/gap and u: measured with its confidence interval, and the same power fitted to the rate of "
-            "the table over the same values (tick). A row without a point was still close to uniform play; one without a tick has "
+            "Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to the "
+            "rate of the table over the same values (tick). A row without a point was still close to uniform play; one without a tick has "
             "a rate beyond T. Rates are upper bounds for large T: a point left of its tick is as they say, one to the right may be "
             "on its way."
         ),
@@ -230,7 +230,7 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
         ),
         **largest(off)._asdict(),
         most=8.0,
-        note="the interval reaches about 3 errors to each side of a number that is hardly ever 5 off",
+        note="the interval reaches 2 to 5 errors to each side of a number that is hardly ever 3 off",
     )
 
 

@@ -33,8 +33,8 @@ def run(
     light = [run for run in runs if run.bound.orders[0] == 1.0]
     return Ran(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "
-        f"{_list(ratios[1.0])} (eps = 1) and {_list(ratios[0.5])} (eps = 0.5), {replications} replications; the intervals of all "
-        "cases hold together with 99 % confidence. The best policy for a pair is computed, not played.",
+        f"{_list(ratios[1.0])} (eps = 1) and {_list(ratios[0.5])} (eps = 0.5), {replications} replications; the intervals of "
+        "all cases together, nominally, at 99 %. The best policy for a pair is computed, not played.",
         findings=(
             *escapes(runs, lambda bound: f"eps = {bound.orders[0]:g}, u'/u = {_ratio(bound):g}"),
             *(_optimum(eps) for eps in (1.0, 0.5)),

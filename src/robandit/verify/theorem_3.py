@@ -23,8 +23,8 @@ def run(
     runs = on_pairs(bounds, policies, replications, effort=effort, track=track, tell=tell, key=3)
     return Ran(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs with eps = 1 and eps' = 1/3 at T = "
-        f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals of all cases hold "
-        "together with 99 % confidence. The best policy for a pair is computed, not played.",
+        f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals of all cases "
+        "together, nominally, at 99 %. The best policy for a pair is computed, not played.",
         findings=(
             *escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
             _optimum(1.0, 1.0 / 3.0, "eps = 1, eps' = 1/3: 1/16"),

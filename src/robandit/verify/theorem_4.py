@@ -100,7 +100,7 @@ def run(
     return Ran(
         ran=f"{len(policies)} policies, told eps and u where they must know them, on the proof's families and every alternative: "
         f"eps = {', '.join(f'{eps:g}' for eps in orders)}, K = 2 and 5, u = 1, T from {horizons[0]:,} to {horizons[-1]:,}, "
-        f"{replications} replications; the intervals of all cases hold together with 99 % confidence.",
+        f"{replications} replications; the intervals of all cases together, nominally, at 99 %.",
         findings=(
             _smallest(runs, [constant * run.case.bound for run in runs]),
             _rate(runs, constant * minimax_constant()),

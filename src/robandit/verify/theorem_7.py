@@ -55,7 +55,7 @@ def run(
             f"{min(c.eps for c in cases):g} to {max(c.eps for c in cases):g}, 2 to 10 arms, scales over six decades), "
             f"{replications} replications of T = {last:,}, regret at {len(marks)} times; "
             f"the repaired bound is below T times the largest gap in {_below_linear(bound, cases, marks)} of "
-            f"{len(cases) * len(marks)} comparisons, each at confidence {confidence:.5f}. "
+            f"{len(cases) * len(marks)} comparisons, each at nominal confidence {confidence:.5f}. "
             f"Growth is measured on the {len(grown)} problems on which it had half the regret of uniform play at T = {decade[0]:,}."
         ),
         findings=(*_regret_findings(repaired, printed), *_growth_findings(grown), *_arithmetic()),
@@ -64,7 +64,7 @@ def run(
         ),
         caption=(
             "Mean regret over the bound of Theorem 7, repaired and as printed (proof gap at (robust3)), with its "
-            "confidence interval. Right of the tick at 1 a bound is broken."
+            "nominal confidence interval. Right of the tick at 1 a bound is broken."
         ),
     )
 

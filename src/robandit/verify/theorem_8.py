@@ -109,7 +109,7 @@ def run(
             f"{policy.name} on {len(families)} families (symmetric about 0 with tail 1.2 + eps; rare losses, Theorem 4's), gaps of "
             f"{MULTIPLES[0]:g} to {MULTIPLES[-1]:g} times (K log(T/2)/T)^(eps/(1+eps)) u^(1/(1+eps)), T = "
             f"{', '.join(f'{t:,}' for t in horizons)}, {replications} replications: {comparisons} comparisons, each at "
-            f"confidence {confidence:.5f}."
+            f"nominal confidence {confidence:.5f}."
         ),
         findings=(
             *_regret_findings(repaired, printed),
