@@ -64,7 +64,9 @@ def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
     3.7
     """
     values = np.asarray(values, dtype=np.float64)
-    return _around(float(values.mean()), float(np.var(values)) / max(len(values) - 1, 1), len(values), confidence)
+    with np.errstate(invalid="ignore"):  # infinite ones are refused below
+        squared_error = float(np.var(values)) / max(len(values) - 1, 1)
+    return _around(float(values.mean()), squared_error, len(values), confidence)
 
 
 def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:

@@ -129,9 +129,9 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
         figure=figures.cases(_drawn(measured), x_title="exponent of regret (tick: of the rate)", series=True),
         caption=(
             "Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to the "
-            "rate of the table over the same values (tick). A row without a point was still close to uniform play; one without a tick has "
-            "a rate beyond T. Rates are upper bounds for large T: a point left of its tick is as they say, one to the right may be "
-            "on its way."
+            "rate of the table over the same values (tick). A row without a point was still close to uniform play; one without a "
+            "tick has a rate beyond T. Rates are upper bounds for large T: a point left of its tick is as they say, one to the "
+            "right may be on its way."
         ),
     )
 
