@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robandit.estimators.threshold import C, row_thresholds
 from robandit.kernel.types import Floats
@@ -16,6 +17,7 @@ from robandit.verify.statement import Effort, Finding
 from robandit.verify.statistics import Interval
 
 __all__ = [
+    "LOST",
     "NONPOSITIVE",
     "POSITIVE",
     "Orders",
@@ -23,12 +25,12 @@ __all__ = [
     "blocks",
     "clipped",
     "enough",
-    "excused",
     "listed",
     "orders",
     "quantile",
     "roots",
     "sure",
+    "usable",
 ]
 
 # The last is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with probability
@@ -49,6 +51,9 @@ POSITIVE: dict[str, Law] = {
     "Pareto 2.5": Pareto(tail=2.5),
 }
 """Laws for which that is wrong."""
+
+LOST = 1e300
+"""Stands for what a missing threshold would have led to: beyond every bound, and a number still, for figures and JSON."""
 
 BLOCK = 2**20  # values held at once
 
@@ -82,10 +87,14 @@ def roots(matrix: Floats, level: float, c: float = C) -> Floats:
     return found
 
 
-def excused(found: Floats, matrix: Floats, level: float, c: float = C) -> Floats:
-    """Missing thresholds, for rows that have none; where a row has one that was not found, it is 0, which trims all."""
+def usable(found: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
+    """Which rows have a threshold, and how many have none, or no number, though one exists: each of those is a failure.
+
+    Rows that have none are excused: M depends on X' alone, so that what is said of it is as valid given that it exists.
+    """
     exists = np.count_nonzero(matrix, axis=1) > c * level
-    return np.where(exists & np.isnan(found), 0.0, found)
+    finite = np.isfinite(found)
+    return finite, int((exists & ~finite).sum())
 
 
 def clipped(matrix: Floats, thresholds: Floats) -> Floats:

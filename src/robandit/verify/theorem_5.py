@@ -13,7 +13,7 @@ from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.verify import figures
-from robandit.verify.samples import NONPOSITIVE, POSITIVE, blocks, enough, excused, listed, orders, roots, sure
+from robandit.verify.samples import LOST, NONPOSITIVE, POSITIVE, blocks, enough, listed, orders, roots, sure, usable
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
 from robandit.verify.statistics import Interval, largest, share
 
@@ -139,19 +139,19 @@ def run(
 
 def _count(case: Case, law: Law, other: Floats, thresholds: Callable[[Floats, float, float], Floats]) -> None:
     level = math.log(1.0 / case.delta)
-    found = excused(thresholds(other, level, case.c), other, level, case.c)
+    found = thresholds(other, level, case.c)
+    rooted, lost = usable(found, other, level, case.c)
     case.trials += len(found)
-    found = found[np.isfinite(found)]
+    found = found[rooted]
     near, far = (math.sqrt(case.c) - ROOT_2) ** 2 * level, (math.sqrt(case.c) + ROOT_2) ** 2 * level
-    case.threshold.append(found / orders(law).threshold(case.n, near))
+    case.threshold.append(np.append(found / orders(law).threshold(case.n, near), np.full(lost, LOST)))
     beyond = 1.0 - law.cdf(found) + law.cdf(np.nextafter(-found, -math.inf))
-    case.over += int((found > orders(law).threshold(case.n, level)).sum())
-    case.above.append(beyond / (far / case.n))
+    case.over += int((found > orders(law).threshold(case.n, level)).sum()) + lost
+    case.above.append(np.append(beyond / (far / case.n), np.full(lost, LOST)))
     if case.law in PARETO:
         tail = PARETO[case.law]
-        case.outside += int(
-            np.sum((found < pareto_root(tail, far / case.n)) | (found > pareto_root(tail, near / case.n)))
-        )
+        low, high = pareto_root(tail, far / case.n), pareto_root(tail, near / case.n)
+        case.outside += int(np.sum((found < low) | (found > high))) + lost
 
 
 def _either(case: Case) -> int:
