@@ -25,12 +25,18 @@ def test_the_largest_and_smallest_of_crossing_intervals():
 
 
 def test_mean_regret_over_the_bounds():
-    measured = [Measured(CASE, mark, ratio) for mark, ratio in zip((10, 20), HIGH, strict=True)]
+    measured = [Measured(CASE, mark, ratio, 2.0) for mark, ratio in zip((10, 20), HIGH, strict=True)]
     assert worst_of(measured).horizon == 20
     for theorem in (theorem_7, theorem_8):
         repaired, _ = theorem._regret_findings(measured, measured)
         assert repaired.verdict == "fails"
         assert "T = 20" in repaired.note
+
+
+def test_where_no_policy_could_break_the_bound_nothing_is_shown():
+    measured = [Measured(CASE, 10, Interval(0.1, 0.1, 0.1), 0.9)]
+    for theorem in (theorem_7, theorem_8):
+        assert theorem._regret_findings(measured, measured)[0].verdict == "inconclusive"
 
 
 def test_growth_of_regret():

@@ -55,7 +55,7 @@ def block(outcome: Outcome) -> Table:
 def _aside(finding: Finding) -> str:
     """What a reader must know besides: whether it had to hold, and what it demonstrates."""
     said = [finding.note] if finding.note else []
-    if not finding.must:
+    if not finding.must and not finding.claim.startswith("arithmetic:"):  # which is what it is
         said.append("shown, need not hold")
     if finding.misprints:
         said.append(f"misprint {', '.join(finding.misprints)}")

@@ -126,9 +126,10 @@ def run(
             ("8",),
         ),
         Finding(
-            claim="14/(3(s-1)) is at most 10/s: the largest 14 s/(3(s-1)) for s >= 2",
+            claim="arithmetic: 14/(3(s-1)) is at most 10/s: the largest 14 s/(3(s-1)) for s >= 2",
             **sure(rounding)._asdict(),
             most=TEN,
+            must=False,
             misprints=("8",),
             note="Attained at s = 2, where it is 28/3: 10 is rounded up.",
         ),
@@ -154,9 +155,10 @@ def run(
             note="At M = 0 it says E[X] <= 0.",
         ),
         Finding(
-            claim="N - 1 in the variance is never 0: the least N for which AdaR-UCB asks for the bound",
+            claim="arithmetic: N - 1 in the variance is never 0: the least N for which AdaR-UCB asks for the bound",
             **sure(float(first))._asdict(),
             least=2.0,
+            must=False,
             misprints=("5",),
             note="More than c log 8 values must not be zero.",
         ),

@@ -102,9 +102,11 @@ def run(
             "P(|X| > M) is given M, a random number.",
         ),
         Finding(
-            claim="printed without its 1/s, E min((X/M)^2, 1) = c L asks a probability to be more than 1: c L at delta = 1/2",
+            claim="arithmetic: printed without its 1/s, E min((X/M)^2, 1) = c L asks a probability to be more than 1: "
+            "c L at delta = 1/2",
             **sure(printed)._asdict(),
             least=1.0,
+            must=False,
             misprints=("10",),
             note="With c L/s its root is at most (u s/(c L))^(1/(1+eps)): "
             f"{number(_population(sizes))} times that at most, for the Pareto laws.",
