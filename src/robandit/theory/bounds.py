@@ -39,7 +39,7 @@ from robandit.policies.base import check_eps, check_policy_given
 from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
-from robandit.theory.divergence import klinf
+from robandit.theory.divergence import is_resolved, klinf
 from robandit.theory.found import LEAST, Bound, Case, Found, Kind, normal_variance, total
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
@@ -264,7 +264,12 @@ def _klinf_ucb(case: Case) -> Found:
     for law, gap in zip(problem.laws, problem.gaps.tolist(), strict=True):
         if gap > 0.0:
             distance = klinf(law, best, eps=eps, bound=u)
-            value += gap * case.log / distance if distance > 0.0 else math.inf
+            if not is_resolved(distance, law, best, eps=eps, bound=u):
+                raise NotApplicable(
+                    f"{case.name}: its bound divides by KLinf, which for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too "
+                    "small to be computed: take a larger gap"
+                )
+            value += gap * case.log / distance
     bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
     return Found((bound,), eps, u, problem.u(eps))
 
