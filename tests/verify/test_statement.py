@@ -98,6 +98,11 @@ def test_statements_are_found_by_key_name_and_alias():
         InvalidInput, match="'theorem-9' is not a statement that is checked: there are theorem-4, theorem-1, lemma-2"
     ):
         found(["theorem-9"], known)
+    for name, meant in (("lema 2", "lemma-2"), ("lemma-22", "lemma-2"), ("teorem-1", "theorem-1")):
+        with pytest.raises(InvalidInput, match=rf"; did you mean {meant}\?$"):
+            found([name], known)
+    with pytest.raises(InvalidInput, match=r"lemma-2$"):
+        found(["nothing like it"], known)
 
 
 @pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": 1.5}, {"seed": True}, {"threads": 0}, {"threads": "2"}])

@@ -237,7 +237,8 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
 def _still_open(limits: Sequence[Finding], last: int) -> str:
     count = sum(finding.verdict == "inconclusive" for finding in limits)
     return (
-        f"Rates are limits: at T = {last:,} regret of {count} of {len(limits)} rows still grows faster."
+        f"{count} of {len(limits)} rows are not shown to be within their rates at T = {last:,}; rates are limits, "
+        "so no row can fail."
         if count
         else ""
     )
