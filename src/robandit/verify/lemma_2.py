@@ -170,7 +170,7 @@ def run(
         findings=findings,
         figure=figures.cases(_rows(cases, confidence), x_title="constant that is needed in place of 10", series=True),
         caption="The constant with which mean <= trimmed mean + sqrt(2 V L/N) + constant M L/N fails with probability 2 delta, in "
-        "the size N where it is largest, with its interval. Lemma 2 has 10 (red). Above it are only laws that violate the "
+        "the size N where it is largest, with its interval. Lemma 2 has 10 (black). Above it are only laws that violate the "
         "assumption.",
     )
 

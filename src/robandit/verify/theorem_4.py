@@ -110,8 +110,8 @@ def run(
         ),
         figure=_figure(runs),
         caption="The largest regret of each policy over the family's problems, in multiples of the bound, where it comes nearest: "
-        "none may lie left of the red mark. At the hard gap an arm pays once in several horizons, so that there is next to nothing "
-        "to learn, and most policies play as good as uniformly.",
+        "none may lie left of the black mark. At the hard gap an arm pays once in several horizons, so that there is next to "
+        "nothing to learn, and most policies play as good as uniformly.",
     )
 
 

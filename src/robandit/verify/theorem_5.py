@@ -135,7 +135,7 @@ def run(
         findings=findings,
         figure=figures.cases(_rows(cases), x_title="over its bound", series=True),
         caption=f"M and P(|X| > M) over their bounds: median, and from 1% to 99% of the trials; s = {sizes[-1]:,}, delta = 0.1, "
-        "c = 5.83. Both must be below 1 (red) but for 2 delta.",
+        "c = 5.83. Both must be below 1 (black) but for 2 delta.",
     )
 
 

@@ -123,7 +123,7 @@ def run(
         findings=findings,
         figure=figures.cases(_rows(reached), x_title="error over its bound", log_x=True, series=True),
         caption="The error of the trimmed mean that is exceeded with probability 4 delta, over 5.6 u^(1/(1+eps)) "
-        "(L/N)^(eps/(1+eps)), in the size N where it is largest, with its interval. It must be below 1 (red).",
+        "(L/N)^(eps/(1+eps)), in the size N where it is largest, with its interval. It must be below 1 (black).",
     )
 
 
