@@ -247,3 +247,26 @@ def test_refusals(change, match):
             klinf_upper(given.pop("x"), **given)
     with pytest.raises(InvalidInput, match="budget"):
         klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.0)
+
+
+def test_budgets_that_rounding_would_hide():
+    mean = float(np.mean(SAMPLE))
+    unit = 3.0 ** (1 / 1.5)
+    uppers = [klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=b) for b in (1e-12, 2e-12, 1e-11, 1e-9)]
+    assert uppers == sorted(uppers)
+    for budget, upper in zip((1e-12, 1e-9), (uppers[0], uppers[-1]), strict=True):
+        # the best law of this class moves a mass of about the budget: to a relative 1e-4 of what it gains
+        assert klinf(SAMPLE, upper - 1e-3 * (upper - mean), eps=0.5, bound=3.0) < budget
+        assert klinf(SAMPLE, upper + 1e-3 * (upper - mean), eps=0.5, bound=3.0) > budget
+        assert upper - mean < 2.0 * unit * budget ** (1 / 3)
+    for budget in (9e-13, 1e-17, 1e-100, 1e-300):
+        with pytest.raises(InvalidInput, match=rf"budget = {budget!r} must be at least 1e-12.*take a larger"):
+            klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=budget)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_numpy_scalars(kind):
+    value = klinf(SAMPLE, kind(1.0), eps=kind(0.5), bound=kind(3.0))
+    assert value == klinf(SAMPLE, 1.0, eps=0.5, bound=3.0)
+    upper = klinf_upper(SAMPLE, eps=kind(0.5), bound=kind(3.0), budget=kind(0.5))
+    assert upper == klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.5)

@@ -31,11 +31,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.diagnostics.samples import sample
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Empirical, Law
 from robandit.laws.combinators import Leaf, leaves
 from robandit.policies.base import check_eps, check_number
 from robandit.policies.klinf import FARTHEST, klinf_index
+from robandit.theory.given import plain
 from robandit.theory.law_nodes import has_density, nodes
 
 __all__ = ["is_resolved", "klinf", "klinf_upper"]
@@ -43,6 +45,7 @@ __all__ = ["is_resolved", "klinf", "klinf_upper"]
 ROUNDS = 6  # of looking where the logarithm's argument is least
 SAME = 1e-6  # relative: two such places are one
 LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))
+LEAST_BUDGET = 1e-12  # the index is good to 1e-16 / budget units (see robandit.policies.klinf): to 1e-4 here
 CUT = 1e-3  # a value from a law whose tails are cut has two digits from here on
 NARROW = 1e-9  # units: so much must a mean lack
 FAINT = 1e-50  # tails are integrated to probabilities of 1e-60
@@ -61,11 +64,13 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     eps, bound
         The class: E|X|^(1+eps) <= bound, eps in (0, 1].
     budget
-        The divergence allowed, > 0.
+        The divergence allowed, C, at least 1e-12.
 
     Returns
     -------
-    The mean, good to 1e-10 of bound^(1/(1+eps)), which it never exceeds; +inf if no law of the class is so near to the sample.
+    The mean, good to 1e-10 of bound^(1/(1+eps)), or 1e-16 / C of it if that is more, and never above it; +inf if no law of the
+    class is so near to the sample. A sample within the class may gain C^(eps/(1+eps)) of it by putting a mass of C as far out as the
+    bound allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
 
     Examples
     --------
@@ -78,7 +83,14 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     values = sample(x)
+    eps, bound, budget = plain(eps), plain(bound), plain(budget)
     _check_class("klinf_upper", eps, bound)
+    check_number("klinf_upper", "budget", budget, above=0.0)
+    if budget < LEAST_BUDGET:
+        raise InvalidInput(
+            f"klinf_upper: budget = {budget!r} must be at least {LEAST_BUDGET:g}: rounding, {1e-16 / LEAST_BUDGET:g} of "
+            "bound^(1/(1+eps)) there, would hide what so small a divergence allows; take a larger budget"
+        )
     return klinf_index(values, eps=eps, u=bound, budget=budget)
 
 
@@ -120,8 +132,7 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     law = x if isinstance(x, Law) else Empirical(sample(x))
-    if isinstance(mean, np.generic):
-        mean = mean.item()
+    mean, eps, bound = plain(mean), plain(eps), plain(bound)
     check_number("klinf", "mean", mean)
     _check_class("klinf", eps, bound)
     unit = bound ** (1.0 / (1.0 + eps))
