@@ -270,3 +270,10 @@ def test_numpy_scalars(kind):
     assert value == klinf(SAMPLE, 1.0, eps=0.5, bound=3.0)
     upper = klinf_upper(SAMPLE, eps=kind(0.5), bound=kind(3.0), budget=kind(0.5))
     assert upper == klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.5)
+
+
+def test_values_whose_moment_is_beyond_a_double():
+    # They count as 1e75 units. Nearly all goes to 1/2, and what is left of the moment says how much may stay.
+    value = klinf([1e300] * 3, 0.5, eps=0.5, bound=1.0)
+    left = 1.5 * math.log(1e75) - math.log(1.0 - 0.5**1.5)
+    assert value == klinf([1e75] * 3, 0.5, eps=0.5, bound=1.0) == pytest.approx(left, rel=1e-12)

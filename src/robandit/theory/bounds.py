@@ -162,7 +162,8 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     if formula is None:
         raise NotApplicable(_why_not(policy))
     told = policy.informed_by(problem, eps=eps).prepared(int(horizon))
-    found = formula(Case(told, problem, int(horizon), eps))
+    with np.errstate(over="ignore"):  # for the smallest gaps a bound is infinite
+        found = formula(Case(told, problem, int(horizon), eps))
     met = found.met if found.met is not None else _met(told, problem)
     return RegretBound(
         policy=told,
@@ -281,8 +282,16 @@ def _normal_ucb(case: Case) -> Found:
         if gap > 0.0:
             if not 0.0 < law.variance < math.inf:
                 raise NotApplicable(f"{case.name}: its bound needs a finite variance above 0, and {law!r} has none")
-            value += 2.0 * gap * case.log / math.log1p(gap**2 / law.variance)
+            value += 2.0 * case.log * _gap_over_log(gap, law.variance)
     return Found((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
+
+
+def _gap_over_log(gap: float, variance: float) -> float:
+    """gap / log(1 + gap^2/variance), whose square may be beyond a double on either side."""
+    ratio = gap / math.sqrt(variance)
+    if ratio < 1e-9:
+        return variance / gap  # to a relative 1e-18
+    return gap / (2.0 * math.log(ratio) if ratio > 1e9 else math.log1p(ratio**2))
 
 
 def _force_mom(case: Case) -> Found:

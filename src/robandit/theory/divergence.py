@@ -69,8 +69,8 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     Returns
     -------
     The mean, good to 1e-10 of bound^(1/(1+eps)), or 1e-16 / C of it if that is more, and never above it; +inf if no law of the
-    class is so near to the sample. A sample within the class may gain C^(eps/(1+eps)) of it by putting a mass of C as far out as the
-    bound allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
+    class is so near to the sample. A sample within the class may gain C^(eps/(1+eps)) of it by putting a mass of C as far out as
+    the bound allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
 
     Examples
     --------
@@ -137,7 +137,9 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     _check_class("klinf", eps, bound)
     unit = bound ** (1.0 / (1.0 + eps))
     m = mean / unit
-    if law.absolute_moment(1.0 + eps) <= bound and mean <= law.mean:
+    with np.errstate(over="ignore"):  # an infinite moment is outside of every class
+        inside = law.absolute_moment(1.0 + eps) <= bound
+    if inside and mean <= law.mean:
         return 0.0
     if m >= 1.0:  # of the whole class only the constant at the very end may be left
         return 0.0 if m == 1.0 and law.support == (unit, unit) else math.inf
