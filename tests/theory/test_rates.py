@@ -10,6 +10,7 @@ from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies import all_policies
 from robandit.theory import rate
 from robandit.theory.formula import parsed
+from robandit.theory.rates import KEYWORDS, OTHERS
 
 ROWS = {policy.facts.row: policy for policy in all_policies() if policy.facts.row}
 log, e = np.log, math.e
@@ -255,10 +256,29 @@ def test_refusals():
         ({"gaps": [-1.0, 1.0]}, "gaps = "),
         ({"gaps": 1.0}, "must be a list"),
         ({"nonzero": 0.0}, "nonzero = 0.0"),
+        ({"eps": "x"}, "eps = 'x' must be a number with 0 < eps <= 1"),
+        ({"u": "x"}, "u = 'x' must be a number"),
+        ({"foo": 3}, "foo = 3 is not known: .* kappa, klinf, nonzero, range, rho, scale, tau, variance"),
+        ({"gap": [1.0]}, "gap = "),
+        ({"T": 2.0**53 + 2.0}, "T = .* at most 9007199254740992"),
+        ({"T": [10.0, 1e300]}, "T = "),
+        ({"T": 10**400}, "T = 1000"),
     ]:
         with pytest.raises(InvalidInput, match=match):
             growth(**{"T": 1000, "K": 2, "u": 1.0, "eps": 0.5, "gaps": [0.0, 1.0]} | change)
+    with pytest.raises(InvalidInput, match="foo = 3 is not known"):
+        growth.exponent("T", 1000, 2, 1.0, 0.5, foo=3)
     with pytest.raises(InvalidInput, match="of = 'eps'"):
         growth.exponent("eps", 1000, 2, 1.0, 0.5)
     with pytest.raises(InvalidInput, match="needs gaps"):
         growth.exponent("gap", 1000, 2, 1.0, 0.5)
+
+
+def test_keywords_are_the_names_of_all_texts():
+    named = set()
+    for policy in [*all_policies(), rb.UCBV(range=1.0)]:
+        for text in filter(None, (policy.facts.instance, policy.facts.worst)):
+            named |= {KEYWORDS.get(name, name) for name in parsed(text).names}
+    assert set(OTHERS) == named - {"T", "K", "u", "v", "eps", "gap", "min gap", "f(T)", "g(T)"}
+    # what this formula does not name may be given all the same, such as nonzero for every policy of a table
+    assert rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0], nonzero=0.5) == rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0])
