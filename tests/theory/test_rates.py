@@ -1,6 +1,7 @@
 """Rates against formulas written by hand, in the paper's order; every policy's text can be read; units; refusals."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -282,3 +283,21 @@ def test_keywords_are_the_names_of_all_texts():
     assert set(OTHERS) == named - {"T", "K", "u", "v", "eps", "gap", "min gap", "f(T)", "g(T)"}
     # what this formula does not name may be given all the same, such as nonzero for every policy of a table
     assert rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0], nonzero=0.5) == rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0])
+
+
+def test_rows_that_leave_the_moment_out_are_named_in_the_page():
+    """Rewards times s: the instance-dependent rates of rows 4, 6 and 7 are not s times as large, and the page says so."""
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "reading-the-paper.md"
+    remark = page.read_text(encoding="utf-8").split("### Rows for u = 1")[1].split("\n## ")[0]
+    T, K, u, eps, gap, s = 1e6, 3, 1.0, 0.5, 1.0, 2.0
+    follows = {
+        row: rate(policy)(T, K, s**1.5 * u, eps, [s * gap]) / rate(policy)(T, K, u, eps, [gap])
+        for row, policy in ROWS.items()
+        if row in (1, 2, 4, 6, 7, 8)
+    }
+    assert {row for row, ratio in follows.items() if abs(ratio / s - 1.0) > 0.1} == {4, 6, 7}
+    for row in (4, 6, 7):
+        assert ROWS[row].name.replace("^2", "²") in remark
+        assert ("e^u" in ROWS[row].facts.instance) == (row != 4)
+    worst = rate(ROWS[4])(T, K, s**1.5 * u, eps) / rate(ROWS[4])(T, K, u, eps)
+    assert worst == pytest.approx(s)
