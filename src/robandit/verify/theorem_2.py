@@ -58,9 +58,10 @@ def _list(ratios: Sequence[float]) -> str:
 
 
 def _optimum(eps: float) -> Finding:
-    ratios = [10.0**j for j in range(4, 13, 2)]
+    most = {1.0: 8, 0.5: 5}[eps]  # about as many decades of u'/u as fit into the longest T that is accepted
+    ratios = [10.0**j for j in range(most - 4, most + 1)]
     return exponent_of_optimum(
-        [lower_bound_u_adaptive(10**50, eps=eps, u=1.0, u_alternative=ratio) for ratio in ratios],
+        [lower_bound_u_adaptive(2**53, eps=eps, u=1.0, u_alternative=ratio) for ratio in ratios],
         ratios,
         f"The price is no less and no more: the optimum's exponent in u'/u is eps/(1+eps)^2 (eps = {eps:g})",
     )

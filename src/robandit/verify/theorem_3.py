@@ -44,7 +44,7 @@ def run(
 
 
 def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
-    horizons = [10**j for j in range(12, 31, 3)]
+    horizons = [10**j for j in range(9, 16, 2)]
     return exponent_of_optimum(
         [lower_bound_eps_adaptive(t, eps=eps, eps_alternative=eps_alternative) for t in horizons],
         [float(t) for t in horizons],
