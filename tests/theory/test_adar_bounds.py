@@ -1,6 +1,7 @@
 """AdaR-UCB's regret bounds, against arithmetic that is written out."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ def test_the_worst_case_bound_covers_every_split(eps: float) -> None:
 
 @pytest.mark.parametrize("bound", ALL)
 def test_refusals(bound) -> None:
-    with pytest.raises(InvalidInput, match=r"horizon is 1: .* at least 2"):
+    with pytest.raises(InvalidInput, match=r"horizon is 1: .* from 2 to 2\^53"):
         bound(RARE, 1, 1.0)
     with pytest.raises(InvalidInput, match=r"horizon is 10\.0"):
         bound(RARE, 10.0, 1.0)
@@ -150,3 +151,17 @@ def test_refusals(bound) -> None:
         bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.5)
     assert bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.49) > 0.0
     assert bound(Problem([-Pareto(3.0), -Pareto(3.0, 2.0)]), np.int64(100), 1.0) > 0.0
+
+
+@pytest.mark.parametrize("bound", ALL)
+def test_what_all_four_refuse(bound: Any) -> None:
+    problem = gaussian([0.0, -1.0])
+    for given, message in (
+        (([0.0, -1.0], 100, 1.0), "problem is .*make one with Problem"),
+        ((problem, 2**53 + 1, 1.0), "from 2 to 2\\^53"),
+        ((problem, 10**400, 1.0), "from 2 to 2\\^53"),
+        ((problem, 100, math.nan), "eps is nan.*order of the moments"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            bound(*given)
+    assert bound(problem, np.int32(100), np.float32(1.0)) == bound(problem, 100, 1.0)

@@ -12,7 +12,7 @@ import pytest
 import robandit as rb
 from own_policies import Greedy  # any policy from outside of the package
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.laws import Gaussian, StudentT
+from robandit.laws import Bernoulli, Gaussian, StudentT
 from robandit.policies import all_policies
 from robandit.policies.assumed import _DECIDED, assumption_met
 from robandit.problems import Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
@@ -526,3 +526,22 @@ def test_a_subclass_is_another_policy() -> None:
 def test_a_mixture_of_normal_laws_is_not_normal() -> None:
     mixed = rb.laws.Mixture([Gaussian(0.0, 1.0), Gaussian(5.0, 1.0)], [0.5, 0.5])
     assert regret_bound(rb.NormalUCB(), Problem([mixed, Gaussian(0.0, 1.0)]), 100).met is False
+
+
+def test_gaps_whose_square_is_beyond_a_double() -> None:
+    T = 10_000
+    for gap in (1e-200, 1e-300):
+        problem = Problem([Gaussian(gap, 0.1), Gaussian(0.0, 0.1)])
+        assert regret_bound(rb.NormalUCB(), problem, T).instance == pytest.approx(0.02 * math.log(T) / gap)
+        slow = regret_bound(rb.RUCBLT(f="log"), problem, T)
+        assert slow.instance == pytest.approx(4.0 * math.log(T) ** 2 / gap)
+    # gaps far beyond the spread: log(1 + ratio^2) is 2 log ratio
+    wide = Problem([Gaussian(1e100, 1e-100), Gaussian(0.0, 1e-100)])
+    assert regret_bound(rb.NormalUCB(), wide, T).instance == pytest.approx(1e100 * math.log(T) / math.log(1e200))
+    # both ways of the logarithm meet
+    for ratio in (0.999e-9, 1.001e-9, 0.999e9, 1.001e9):
+        near = Problem([Gaussian(ratio, 1.0), Gaussian(0.0, 1.0)])
+        exact = ratio / math.log1p(ratio * ratio)
+        assert regret_bound(rb.NormalUCB(), near, T).instance == pytest.approx(2.0 * math.log(T) * exact, rel=1e-12)
+    least = Problem([Bernoulli(5e-324), Bernoulli(0.0)])
+    assert regret_bound(rb.UCB1(), least, T).instance == math.inf

@@ -1,16 +1,18 @@
 """KLinf against closed forms, another solver, its own inverse, and a brute-force search over laws."""
 
 import math
-import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+import robandit as rb
 from robandit import laws
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, NotApplicable
+from robandit.problems import negated_pareto, student_t
 from robandit.theory import klinf as module_function
-from robandit.theory import klinf_upper
-from robandit.theory.divergence import klinf
+from robandit.theory import klinf_upper, law_nodes, regret_bound
+from robandit.theory.divergence import is_resolved, klinf
 
 SAMPLE = [-1.0, 0.0, 0.5, 2.0]
 
@@ -146,8 +148,73 @@ def test_laws_with_twice_the_nodes_and_as_fine_samples(law, m, eps, bound, monke
     sampled = [klinf(law.sample(20_000, seed=seed), m, eps=eps, bound=bound) for seed in range(6)]
     spread = float(np.std(sampled, ddof=1)) / math.sqrt(6)
     assert abs(value - np.mean(sampled)) < 6.0 * spread + 1e-3 * value  # t with 5 degrees: 2e-3 beyond 6, less the bias
-    monkeypatch.setattr(sys.modules["robandit.theory.divergence"], "NODES", 801)
-    assert klinf(law, m, eps=eps, bound=bound) == pytest.approx(value, abs=1e-6)
+    for nodes in (801, 1601):
+        monkeypatch.setattr(law_nodes, "NODES", nodes)
+        assert klinf(law, m, eps=eps, bound=bound) == pytest.approx(value, rel=1e-5)
+
+
+SMALL = [
+    (negated_pareto, -1.0, 1.5, 0.45),
+    (student_t, 0.0, 1.5, 0.45),
+    (student_t, 0.0, 1.8, 0.3),
+]
+
+
+@pytest.mark.parametrize(("family", "best", "tail", "eps"), SMALL)
+def test_small_gaps_under_heavy_tails(family, best, tail, eps, monkeypatch):
+    """The value falls like gap^((1+eps)/eps) or slower, and has its digits all the way down."""
+    values = []
+    for gap in (1e-2, 1e-3, 1e-4, 1e-6):
+        problem = family([best, best - gap], tail)
+        law, u = problem.laws[1], problem.u(eps)
+        values.append(klinf(law, best, eps=eps, bound=u))
+        for name, other in (("NODES", 1600), ("DEPTH", 200.0), ("OUT", 30.0)):
+            with monkeypatch.context() as changed:
+                changed.setattr(law_nodes, name, other)
+                assert klinf(law, best, eps=eps, bound=u) == pytest.approx(values[-1], rel=1e-5, abs=0.0)
+        assert is_resolved(values[-1], law, best, eps=eps, bound=u)
+    steps = [10.0 * a / b for a, b in pairwise(values[:3])]
+    assert 10.0**2 < steps[0] < 10.0 ** (1.0 + (1.0 + eps) / eps)
+    assert steps[1] == pytest.approx(steps[0], rel=0.1)
+
+
+def test_negated_pareto_by_its_quantiles():
+    """x = -scale exp(s / tail), s exponential: Gauss's rule on panels up to probabilities of exp(-120), and a plain search."""
+    optimize = pytest.importorskip("scipy.optimize")
+    problem, eps = negated_pareto([-1.0, -1.001], 1.5), 0.45
+    u = problem.u(eps)
+    unit = u ** (1.0 / (1.0 + eps))
+    t, w = np.polynomial.legendre.leggauss(30)
+    s = (np.arange(60)[:, None] * 2.0 + 1.0 + t).ravel()
+    far = 1.001 / 3.0 / unit * np.exp(s / 1.5)
+    weight = np.tile(w, 60) * np.exp(-s)
+
+    def dual(l1, l2):
+        return 1e11 * np.sum(weight * np.log1p(l1 * (far - 1.0 / unit) + l2 * (far**1.45 - 1.0)))
+
+    def pair(y):  # the logarithm's argument is zero at y, and nowhere negative
+        l1 = 1.0 / (y + 1.0 / unit - y**-eps * (y**1.45 - 1.0) / 1.45)
+        return l1, l1 * y**-eps / 1.45
+
+    found = optimize.minimize_scalar(lambda s: -dual(*pair(math.exp(s))), bounds=(10.0, 40.0), options={"xatol": 1e-9})
+    l1, l2 = pair(math.exp(found.x))
+    assert dual(l1, 1.001 * l2) < dual(l1, l2)  # it is best to be at that end
+    assert klinf(problem.laws[1], -1.0, eps=eps, bound=u) == pytest.approx(-1e-11 * found.fun, rel=1e-6)
+
+
+def test_what_is_not_resolved():
+    problem = student_t([0.0, -1e-12], 1.8)
+    law, u = problem.laws[1], problem.u(0.5)
+    assert not is_resolved(klinf(law, 0.0, eps=0.5, bound=u), law, 0.0, eps=0.5, bound=u)
+    stable = laws.Stable(alpha=1.8, loc=-0.1)  # its tails are cut
+    assert not is_resolved(1e-4, stable, 0.0, eps=0.5, bound=2.0)
+    assert is_resolved(1e-2, stable, 0.0, eps=0.5, bound=2.0)
+    assert not is_resolved(1e-60, law, 1.0, eps=0.01, bound=u)
+    assert is_resolved(1e-12, laws.Bernoulli(0.5), 0.6, eps=0.5, bound=1.0)
+    with pytest.raises(NotApplicable, match="too small to be computed"):
+        regret_bound(rb.KLinfUCB(), problem, 1000, eps=0.5)
+    found = regret_bound(rb.KLinfUCB(), negated_pareto([-1.0, -1.0001], 1.5), 1000, eps=0.45)
+    assert found.instance == pytest.approx((1.0 + found.policy.batch) * 1e-4 * math.log(1000) / 1.6585681e-14, rel=1e-5)
 
 
 def test_a_law_is_its_quantiles():
@@ -180,3 +247,33 @@ def test_refusals(change, match):
             klinf_upper(given.pop("x"), **given)
     with pytest.raises(InvalidInput, match="budget"):
         klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.0)
+
+
+def test_budgets_that_rounding_would_hide():
+    mean = float(np.mean(SAMPLE))
+    unit = 3.0 ** (1 / 1.5)
+    uppers = [klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=b) for b in (1e-12, 2e-12, 1e-11, 1e-9)]
+    assert uppers == sorted(uppers)
+    for budget, upper in zip((1e-12, 1e-9), (uppers[0], uppers[-1]), strict=True):
+        # the best law of this class moves a mass of about the budget: to a relative 1e-4 of what it gains
+        assert klinf(SAMPLE, upper - 1e-3 * (upper - mean), eps=0.5, bound=3.0) < budget
+        assert klinf(SAMPLE, upper + 1e-3 * (upper - mean), eps=0.5, bound=3.0) > budget
+        assert upper - mean < 2.0 * unit * budget ** (1 / 3)
+    for budget in (9e-13, 1e-17, 1e-100, 1e-300):
+        with pytest.raises(InvalidInput, match=rf"budget = {budget!r} must be at least 1e-12.*take a larger"):
+            klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=budget)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_numpy_scalars(kind):
+    value = klinf(SAMPLE, kind(1.0), eps=kind(0.5), bound=kind(3.0))
+    assert value == klinf(SAMPLE, 1.0, eps=0.5, bound=3.0)
+    upper = klinf_upper(SAMPLE, eps=kind(0.5), bound=kind(3.0), budget=kind(0.5))
+    assert upper == klinf_upper(SAMPLE, eps=0.5, bound=3.0, budget=0.5)
+
+
+def test_values_whose_moment_is_beyond_a_double():
+    # They count as 1e75 units. Nearly all goes to 1/2, and what is left of the moment says how much may stay.
+    value = klinf([1e300] * 3, 0.5, eps=0.5, bound=1.0)
+    left = 1.5 * math.log(1e75) - math.log(1.0 - 0.5**1.5)
+    assert value == klinf([1e75] * 3, 0.5, eps=0.5, bound=1.0) == pytest.approx(left, rel=1e-12)

@@ -222,6 +222,24 @@ def test_a_horizon_too_short_for_the_ratio_is_refused_and_the_way_out_is_right()
         (lower_bound_eps_adaptive, {"eps": 2.0}, "eps is 2.0"),
         (lower_bound_eps_adaptive, {"eps_alternative": 0.0}, "eps_alternative is 0.0"),
         (lower_bound_eps_adaptive, {"eps": 0.3}, "it must be below eps = 0.3"),
+        (minimax_lower_bound, {"horizon": 2**53 + 1}, "horizon is 9007199254740993.*from 1 to 2\\^53"),
+        (minimax_lower_bound, {"arms": 10**400}, "arms is 1000.*from 2 to 2\\^53"),
+        (minimax_lower_bound, {"u": 10**400}, "u is 1000.*finite number above 0"),
+        (lower_bound_u_adaptive, {"horizon": 10**400}, "from 1 to 2\\^53"),
+        (lower_bound_eps_adaptive, {"horizon": 10**400}, "from 1 to 2\\^53"),
+        (
+            minimax_lower_bound,
+            {"eps": math.nan},
+            r"eps is nan: it must be a number in \(0, 1\], the order of the moments",
+        ),
+        (lower_bound_u_adaptive, {"eps": math.nan}, r"eps is nan: it must be a number in \(0, 1\]"),
+        (lower_bound_eps_adaptive, {"eps": math.nan}, r"eps is nan: it must be a number in \(0, 1\]"),
+        (lower_bound_eps_adaptive, {"eps_alternative": math.nan}, "eps_alternative is nan"),
+        (minimax_lower_bound, {"eps": True}, "eps is True"),
+        (minimax_lower_bound, {"eps": "x"}, "eps is 'x'"),
+        (lower_bound_u_adaptive, {"u_alternative": 1e300}, "nearer to u; the pulls.*beyond 2\\^53"),
+        (lower_bound_u_adaptive, {"u_alternative": 1e300, "eps": 1e-3}, "nearer to u; the pulls.*beyond 2\\^53"),
+        (lower_bound_u_adaptive, {"u": 1e-300, "u_alternative": 1e300}, "their ratio must be finite"),
     ],
 )
 def test_refusals(call: Any, arguments: dict[str, Any], message: str) -> None:
@@ -232,3 +250,17 @@ def test_refusals(call: Any, arguments: dict[str, Any], message: str) -> None:
     }
     with pytest.raises(InvalidInput, match=message):
         call(**{**usual[call], **arguments})
+
+
+@pytest.mark.parametrize(("whole", "real"), [(np.int32, np.float32), (np.int64, np.float64)])
+def test_numpy_scalars(whole: Any, real: Any) -> None:
+    assert minimax_lower_bound(whole(1000), whole(3), eps=real(0.5), u=real(2.0)) == minimax_lower_bound(
+        1000, 3, eps=0.5, u=2.0
+    )
+    assert minimax_constant(arms=whole(3), eps=real(0.5)) == minimax_constant(arms=3, eps=0.5)
+    assert lower_bound_u_adaptive(whole(10**6), eps=real(0.5), u=real(1.0), u_alternative=real(4.0)) == (
+        lower_bound_u_adaptive(10**6, eps=0.5, u=1.0, u_alternative=4.0)
+    )
+    assert lower_bound_eps_adaptive(whole(10**6), eps=real(1.0), eps_alternative=real(0.5)) == (
+        lower_bound_eps_adaptive(10**6, eps=1.0, eps_alternative=0.5)
+    )

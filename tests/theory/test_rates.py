@@ -1,6 +1,7 @@
 """Rates against formulas written by hand, in the paper's order; every policy's text can be read; units; refusals."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies import all_policies
 from robandit.theory import rate
 from robandit.theory.formula import parsed
+from robandit.theory.rates import KEYWORDS, OTHERS
 
 ROWS = {policy.facts.row: policy for policy in all_policies() if policy.facts.row}
 log, e = np.log, math.e
@@ -255,10 +257,47 @@ def test_refusals():
         ({"gaps": [-1.0, 1.0]}, "gaps = "),
         ({"gaps": 1.0}, "must be a list"),
         ({"nonzero": 0.0}, "nonzero = 0.0"),
+        ({"eps": "x"}, "eps = 'x' must be a number with 0 < eps <= 1"),
+        ({"u": "x"}, "u = 'x' must be a number"),
+        ({"foo": 3}, "foo = 3 is not known: .* kappa, klinf, nonzero, range, rho, scale, tau, variance"),
+        ({"gap": [1.0]}, "gap = "),
+        ({"T": 2.0**53 + 2.0}, "T = .* at most 9007199254740992"),
+        ({"T": [10.0, 1e300]}, "T = "),
+        ({"T": 10**400}, "T = 1000"),
     ]:
         with pytest.raises(InvalidInput, match=match):
             growth(**{"T": 1000, "K": 2, "u": 1.0, "eps": 0.5, "gaps": [0.0, 1.0]} | change)
+    with pytest.raises(InvalidInput, match="foo = 3 is not known"):
+        growth.exponent("T", 1000, 2, 1.0, 0.5, foo=3)
     with pytest.raises(InvalidInput, match="of = 'eps'"):
         growth.exponent("eps", 1000, 2, 1.0, 0.5)
     with pytest.raises(InvalidInput, match="needs gaps"):
         growth.exponent("gap", 1000, 2, 1.0, 0.5)
+
+
+def test_keywords_are_the_names_of_all_texts():
+    named = set()
+    for policy in [*all_policies(), rb.UCBV(range=1.0)]:
+        for text in filter(None, (policy.facts.instance, policy.facts.worst)):
+            named |= {KEYWORDS.get(name, name) for name in parsed(text).names}
+    assert set(OTHERS) == named - {"T", "K", "u", "v", "eps", "gap", "min gap", "f(T)", "g(T)"}
+    # what this formula does not name may be given all the same, such as nonzero for every policy of a table
+    assert rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0], nonzero=0.5) == rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0])
+
+
+def test_rows_that_leave_the_moment_out_are_named_in_the_page():
+    """Rewards times s: the instance-dependent rates of rows 4, 6 and 7 are not s times as large, and the page says so."""
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "reading-the-paper.md"
+    remark = page.read_text(encoding="utf-8").split("### Rows for u = 1")[1].split("\n## ")[0]
+    T, K, u, eps, gap, s = 1e6, 3, 1.0, 0.5, 1.0, 2.0
+    follows = {
+        row: rate(policy)(T, K, s**1.5 * u, eps, [s * gap]) / rate(policy)(T, K, u, eps, [gap])
+        for row, policy in ROWS.items()
+        if row in (1, 2, 4, 6, 7, 8)
+    }
+    assert {row for row, ratio in follows.items() if abs(ratio / s - 1.0) > 0.1} == {4, 6, 7}
+    for row in (4, 6, 7):
+        assert ROWS[row].name.replace("^2", "²") in remark
+        assert ("e^u" in ROWS[row].facts.instance) == (row != 4)
+    worst = rate(ROWS[4])(T, K, s**1.5 * u, eps) / rate(ROWS[4])(T, K, u, eps)
+    assert worst == pytest.approx(s)

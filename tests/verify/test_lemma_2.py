@@ -10,7 +10,7 @@ import pytest
 from robandit.estimators.adaptive import lemma_2
 from robandit.estimators.threshold import C
 from robandit.laws import Law, Pareto, StudentT
-from robandit.verify.lemma_2 import RARE_GAIN, STATEMENT, Case, _limit, run
+from robandit.verify.lemma_2 import FITTING, RARE_GAIN, STATEMENT, Case, _limit, run
 from robandit.verify.samples import roots
 from robandit.verify.statement import Effort, Finding, checked
 from robandit.verify.theorem_5 import pareto_root
@@ -29,8 +29,8 @@ def test_it_holds() -> None:
     assert outcome.verdict == "holds"
     assert {item for f in outcome.ran.findings for item in f.misprints} == {"5", "7", "8", "20"}
     assert [f.verdict for f in outcome.ran.findings] == ["holds"] * 7
-    by_claim = {f.claim.split(":")[0]: f for f in outcome.ran.findings}
-    assert by_claim["14/(3(s-1)) is at most 10/s"].measured == pytest.approx(28 / 3)
+    by_claim = {f.claim.split(":")[0]: f for f in reversed(outcome.ran.findings)}
+    assert by_claim["arithmetic"].measured == pytest.approx(28 / 3)
 
 
 def test_without_its_width_the_bound_fails() -> None:
@@ -42,6 +42,22 @@ def test_with_a_third_of_the_variance_term_alone_it_fails() -> None:
         return lemma_2(level, n, bonus, sd, 0.0 * threshold) / 3.0
 
     assert bound(width=narrow).verdict == "fails"
+
+
+def test_without_its_bonus_it_fails_on_the_laws_as_they_are() -> None:
+    def bare(level: float, n: int, bonus: str, sd: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+        return lemma_2(level, n, bonus, sd, 0.0 * threshold)
+
+    found = bound(width=bare, laws=FITTING)
+    assert found.verdict == "fails"
+    # no 0 in 64 values: the sample's variance is 0, and its mean -1 below -127/128; delta = 0.01
+    assert found.low < (127 / 128) ** 64 / 0.02 < found.high
+    assert FITTING["rare zero"].truncated_nonpositivity().holds
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf])
+def test_a_threshold_that_is_never_there_is_no_excuse(missing: float) -> None:
+    assert bound(thresholds=lambda other, level: np.full(len(other), missing)).verdict == "fails"
 
 
 @pytest.mark.parametrize("factor", [0.1, 10.0])

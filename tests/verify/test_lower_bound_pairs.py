@@ -52,26 +52,29 @@ def test_one_who_is_told_the_first_problem_for_both_does_not(theorem: object) ->
 
 def test_exponents() -> None:
     ratios = [1e4, 1e6, 1e8]
-    bounds = [lower_bound_u_adaptive(10**50, eps=1.0, u=1.0, u_alternative=ratio) for ratio in ratios]
+    bounds = [lower_bound_u_adaptive(2**53, eps=1.0, u=1.0, u_alternative=ratio) for ratio in ratios]
     found = exponent_of_optimum(bounds, ratios, "")
     assert found.verdict == "holds"
     assert found.most - found.least < 0.01
     # against the logarithm of something else it is wrong
     assert exponent_of_optimum(bounds, [ratio**1.1 for ratio in ratios], "").verdict == "fails"
-    horizons = [10**12, 10**16, 10**20]
+    horizons = [10**11, 10**13, 10**15]
     assert (
-        exponent_of_optimum([lower_bound_eps_adaptive(t) for t in horizons], [1e12, 1e16, 1e20], "").verdict == "holds"
+        exponent_of_optimum([lower_bound_eps_adaptive(t) for t in horizons], [1e11, 1e13, 1e15], "").verdict == "holds"
     )
 
 
 def test_the_optimum_over_the_bound_has_the_limit_of_lambert() -> None:
     from scipy.special import lambertw
 
-    for eps in (0.3, 1.0):
-        bound = lower_bound_u_adaptive(10**60, eps=eps, u=1.0, u_alternative=1e14)
+    for eps, ratio in ((0.3, 1e2), (1.0, 1e2), (1.0, 1e8)):
+        bound = lower_bound_u_adaptive(2**53, eps=eps, u=1.0, u_alternative=ratio)
         c = 2.0 * math.log(2.0)
         limit = 2.0 * c * float(lambertw(8.0 * math.exp(eps) / c).real) / (1.0 + eps)
-        assert bound.optimum() / bound.value == pytest.approx(limit, rel=1e-5)
+        # the limit is for T without end: here the best policy spends this share of it on trying, and the mass is below 1e-10
+        tried = bound.optimum() * bound.scales[0] / bound.delta / bound.horizon
+        assert tried < 0.02
+        assert bound.optimum() / bound.value == pytest.approx(limit, rel=tried / (1.0 - tried) + 1e-9)
 
 
 def test_fit() -> None:

@@ -113,6 +113,24 @@ def test_inconclusive_is_no_failure(chosen, tmp_path, capsys):
     assert "1 statement: 0 hold, 1 inconclusive, 0 fail" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("power", [0.5, 3.0, 12.0, 40.0, 300.0])
+def test_a_logarithmic_axis_has_few_labels_and_some_in_its_range(power):
+    rows = [{"case": str(x), "x": x, "low": x / 2.0, "high": 2.0 * x} for x in (10.0**-power, 1.0, 30.0)]
+    values = cases(rows, x_title="", log_x=True)["layer"][1]["encoding"]["x"]["axis"]["values"]
+    assert 2 <= len(values) <= 6
+    assert any(10.0**-power / 2.0 <= v <= 60.0 for v in values)
+    lines = curves([{"x": row["x"], "y": row["x"], "series": "a"} for row in rows], x_title="", y_title="")
+    across, up = (lines["layer"][0]["encoding"][axis]["axis"]["values"] for axis in "xy")
+    assert across == up
+    assert 2 <= len(up) <= 9
+
+
+def test_an_interval_down_to_0_is_drawn_on_a_logarithmic_axis():
+    rows = [{"case": "a", "x": 2.0, "low": -1.0, "high": 3.0}]
+    assert cases(rows, x_title="", log_x=True)["data"]["values"][0]["low"] == pytest.approx(0.2)
+    assert cases(rows, x_title="")["data"]["values"][0]["low"] == -1.0
+
+
 def test_brackets_are_not_markup():
     outcome = checked(statement("lemma-8", most=2.0), Effort())
     console = Console(width=60, record=True, file=io.StringIO())

@@ -16,17 +16,15 @@ from robandit.verify.samples import (
     blocks,
     clipped,
     enough,
-    excused,
-    largest,
     listed,
     orders,
     quantile,
     roots,
-    smallest,
     sure,
+    usable,
 )
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval
+from robandit.verify.statistics import Interval, largest, smallest
 
 QUICK = Effort(quick=True)
 
@@ -71,8 +69,10 @@ def test_roots_are_missing_where_there_are_none() -> None:
 
 def test_a_root_that_exists_must_be_found() -> None:
     matrix = np.array([[1.0, -1.0, 1.0, 1.0], [0.0, 5.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
-    found = np.array([math.nan, math.nan, 2.0])
-    assert excused(found, matrix, 1.0, c=2.0) == pytest.approx([0.0, math.nan, 2.0], nan_ok=True)
+    for missing in (math.nan, math.inf, -math.inf):
+        rows, lost = usable(np.array([missing, math.nan, 2.0]), matrix, 1.0, c=2.0)
+        assert rows.tolist() == [False, False, True]
+        assert lost == 1  # the second row has one value that is not 0, and needs more than two
 
 
 def test_clipped_by_hand_and_far_from_one() -> None:

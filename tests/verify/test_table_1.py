@@ -72,6 +72,8 @@ def test_what_can_be_decided_holds_and_limits_stay_open(quick):
     assert (
         quick.verdict == worst(f.verdict for f in rows) == "inconclusive"
     )  # T = 200,000 is not the limit, and it says so
+    count = sum(f.verdict == "inconclusive" for f in rows)
+    assert quick.headline.startswith(f"{count} of 13 rows are not shown to be within their rates at T = 200,000;")
     drawn = ran.figure["data"]["values"]
     assert len(drawn) == 39
     assert {row["series"] for row in drawn} == {"T", "1/gap", "u"}

@@ -19,10 +19,12 @@ def test_it_holds() -> None:
     outcome = checked(STATEMENT, QUICK)
     assert outcome.verdict == "holds"
     assert {item for f in outcome.ran.findings for item in f.misprints} == {"6"}
-    _, constant, both, sharp = outcome.ran.findings
+    _, constant, both, sharp, plain = outcome.ran.findings
     assert constant.measured == pytest.approx(1.0 / 3.0 + 1.0 + 3.0 * math.sqrt(2.0))  # eps = 1
     assert both.measured == pytest.approx(5.6 * math.sqrt(2.0))
     assert 0.0 < sharp.low < sharp.high < 1.0
+    assert plain.verdict == "holds"
+    assert plain.low < (1.0 - (639 / 640) ** 64) / 0.04 < plain.high
 
 
 def test_a_bound_a_tenth_as_wide_fails() -> None:
@@ -39,6 +41,14 @@ def test_a_threshold_that_trims_all_fails() -> None:
     assert run(QUICK, thresholds=tiny).findings[0].verdict == "fails"
 
 
-def test_a_threshold_that_is_never_there_is_no_excuse() -> None:
-    never = run(QUICK, thresholds=lambda other, level: np.full(len(other), math.nan))
+@pytest.mark.parametrize("missing", [math.nan, math.inf])
+def test_a_threshold_that_is_never_there_is_no_excuse(missing: float) -> None:
+    never = run(QUICK, thresholds=lambda other, level: np.full(len(other), missing))
     assert never.findings[0].verdict == "fails"
+    assert never.findings[0].measured > 2.0  # in every sample, 1/(4 delta), but for the few that have none
+
+
+def test_the_mean_that_is_not_trimmed_fails() -> None:
+    plain = run(QUICK, thresholds=lambda other, level: np.full(len(other), 1e300)).findings
+    assert plain[0].verdict == "fails"
+    assert plain[0].measured == plain[-1].measured

@@ -5,22 +5,14 @@ import math
 import pytest
 
 from robandit import Uniform
-from robandit.laws import Constant, Gaussian
-from robandit.problems import Problem
+from robandit.policies import Oracle
+from robandit.policies.base import Policy
 from robandit.theory.adar_bounds import repaired_worst_case
 from robandit.verify import theorem_8
-from robandit.verify.regret import Case
 from robandit.verify.statement import Effort, checked
 from robandit.verify.theorem_8 import FAMILIES, Family
 
 QUICK = Effort(quick=True)
-
-
-class LargeGap(Family):
-    """One problem at every T, with the largest gap that u allows, and a horizon at which the bound is below linear regret."""
-
-    def cases(self, horizon: int, smallest: int) -> list[Case]:
-        return [Case("large gap", Problem([Gaussian(0.0, 0.01), Constant(-1.0)]), 1.0)]
 
 
 def test_it_holds() -> None:
@@ -37,19 +29,32 @@ def test_it_holds() -> None:
     assert all(f.verdict == "holds" for f in (odd, covers, larger, forced))
 
 
-def test_uniform_play_breaks_the_bound() -> None:
-    """Only at long horizons: 88 sqrt(2 * 3 log H * H) is below H from H = 700,000 on."""
-    family = LargeGap("Student t", 1.0, 2)
-    ran = theorem_8.run(QUICK, policy=Uniform(), families=[family], horizons=[1_000_000, 4_000_000])
+@pytest.mark.parametrize(("policy", "lost"), [(Uniform(), 0.5), (Oracle(arm=1), 1.0)], ids=lambda p: str(p))
+def test_linear_regret_breaks_the_bound_in_the_shipped_cases(policy: Policy, lost: float) -> None:
+    """88 sqrt(2 * 3 log H * H) is below H from H = 700,000 on: what uniform play loses with a gap of 1."""
+    ran = theorem_8.run(QUICK, policy=policy, families=FAMILIES[:1])
     assert ran.findings[0].verdict == "fails"
-    case = family.cases(0, 0)[0]
+    case = theorem_8.wide_cases()[0]
     assert ran.findings[0].measured == pytest.approx(
-        2_000_000 / repaired_worst_case(case.problem, 4_000_000, 1.0), rel=0.01
+        lost * 2_000_000 / repaired_worst_case(case.problem, 2_000_000, 1.0), rel=0.01
     )
+    assert ran.findings[3].verdict == "fails"  # neither has an index
+
+
+def test_where_no_policy_could_break_the_bound_nothing_is_shown() -> None:
+    ran = theorem_8.run(QUICK, families=FAMILIES[:1], wide=())
+    assert "largest gap in 0 of" in ran.ran
+    assert ran.findings[0].verdict == "inconclusive"
+
+
+def test_the_shipped_cases_have_some_that_can_be_broken() -> None:
+    for case in theorem_8.wide_cases():
+        assert case.problem.assumption().holds
+        assert repaired_worst_case(case.problem, 2_000_000, 1.0) < 0.45 * 2_000_000 * case.problem.gaps.max()
 
 
 def test_a_bound_that_is_too_small_is_broken() -> None:
-    ran = theorem_8.run(QUICK, bound=lambda *args: repaired_worst_case(*args) / 1000.0, families=FAMILIES[:1])
+    ran = theorem_8.run(QUICK, bound=lambda *args: repaired_worst_case(*args) / 1000.0, families=FAMILIES[:1], wide=())
     assert ran.findings[0].verdict == "fails"
 
 

@@ -28,6 +28,11 @@ OWN_STYLE = """
 .note { font-size: .9rem; opacity: .85; }
 td, th { text-align: left; vertical-align: top; white-space: normal; }
 td.number { white-space: nowrap; text-align: right; }
+td.words { min-width: 7rem; overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  th, td { padding: .3rem .35rem; } td.number { white-space: normal; }
+  .verdict { padding: 0 .2rem; font-size: .85rem; } .seconds, .head-seconds { display: none; }
+}
 """
 
 
@@ -55,7 +60,7 @@ def block(outcome: Outcome) -> Table:
 def _aside(finding: Finding) -> str:
     """What a reader must know besides: whether it had to hold, and what it demonstrates."""
     said = [finding.note] if finding.note else []
-    if not finding.must:
+    if not finding.must and not finding.claim.startswith("arithmetic:"):  # which is what it is
         said.append("shown, need not hold")
     if finding.misprints:
         said.append(f"misprint {', '.join(finding.misprints)}")
@@ -109,7 +114,8 @@ def write_findings(
 def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{o.statement.key}'>{html.escape(o.statement.name)}</a></td><td>{_badge(o.verdict)}</td>"
-        f"<td>{html.escape(o.statement.says)}{_small(o.headline)}</td><td class=number>{o.seconds:.1f}</td></tr>\n"
+        f"<td class=words>{html.escape(o.statement.says)}{_small(o.headline)}</td>"
+        f"<td class='number seconds'>{o.seconds:.1f}</td></tr>\n"
         for o in outcomes
     )
     told = ", ".join(f"{name} {number}" for name, number in versions.items())
@@ -122,8 +128,9 @@ def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -
 <h1>{html.escape(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
 each broken into claims with a number. A claim holds if the confidence interval of what was measured lies in the
-predicted range, fails if it lies outside, and is inconclusive otherwise. A finite run may support a claim about a
-limit, but not refute it.</p>
+predicted range, fails if it lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are exact;
+those of means and exponents are nominal, Student's, and cover a little less than they say where replications are few and skewed.
+A finite run may support a claim about a limit, but not refute it.</p>
 <table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}
@@ -136,7 +143,7 @@ limit, but not refute it.</p>
 def _section(outcome: Outcome) -> str:
     statement, ran = outcome.statement, outcome.ran
     rows = "".join(
-        f"<tr><td>{html.escape(f.claim)}{_note(f)}</td><td class=number>{html.escape(f.seen)}</td>"
+        f"<tr><td class=words>{html.escape(f.claim)}{_note(f)}</td><td class=number>{html.escape(f.seen)}</td>"
         f"<td class=number>{html.escape(f.predicted)}</td><td>{_badge(f.verdict)}</td></tr>\n"
         for f in ran.findings
     )
@@ -153,7 +160,7 @@ def _section(outcome: Outcome) -> str:
 
 
 def _head(*columns: str) -> str:
-    return f"<thead><tr>{''.join(f'<th scope=col>{column}</th>' for column in columns)}</tr></thead>"
+    return f"<thead><tr>{''.join(f'<th scope=col class=head-{column.split()[0]}>{column}</th>' for column in columns)}</tr></thead>"
 
 
 def _note(finding: Finding) -> str:

@@ -33,9 +33,9 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
-from robandit.laws.validation import within
 from robandit.policies.adar_ucb import C
 from robandit.problems import Problem
+from robandit.theory.given import order, whole
 
 __all__ = ["printed_instance", "printed_worst_case", "repaired_instance", "repaired_worst_case"]
 
@@ -52,7 +52,7 @@ def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
     problem
         Its gaps, E|X|^(1+eps) and P(X != 0) enter.
     horizon
-        T, at least 2.
+        T, from 2, a round, to 2^53.
     eps
         In (0, 1], below the tail index minus 1.
 
@@ -121,11 +121,10 @@ class _Known:
     """What a bound is made of."""
 
     def __init__(self, problem: Problem, horizon: int, eps: float) -> None:
-        if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 2:
-            raise InvalidInput(
-                f"horizon is {horizon!r}: it must be a whole number of at least 2, for a round is two pulls"
-            )
-        self.eps = within(eps, "eps", 0.0, 1.0, open_low=True)
+        if not isinstance(problem, Problem):
+            raise InvalidInput(f"problem is {problem!r}: it is not a problem; make one with Problem(laws)")
+        horizon = whole(horizon, "horizon", 2)
+        self.eps = order(eps)
         self.u = problem.u(self.eps)
         if not math.isfinite(self.u):
             raise InvalidInput(
@@ -138,7 +137,7 @@ class _Known:
         worse = problem.gaps > 0.0
         self.gaps = problem.gaps[worse]
         self.nonzero = np.array([law.nonzero_probability for law in problem.laws])[worse]
-        self.rounds = int(horizon) // 2
+        self.rounds = horizon // 2
         self.level = 3.0 * math.log(self.rounds)
         self.leftover = 2.0 * self.size if horizon % 2 else 0.0
 

@@ -37,7 +37,7 @@ from robandit.policies.assumed import assumption_met
 from robandit.policies.base import check_eps, check_policy_given
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
-from robandit.theory.divergence import klinf
+from robandit.theory.divergence import is_resolved, klinf
 from robandit.theory.found import Bound, Case, Found, Kind, total
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
@@ -160,7 +160,8 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     if formula is None:
         raise NotApplicable(_why_not(policy))
     told = policy.informed_by(problem, eps=eps).prepared(int(horizon))
-    found = formula(Case(told, problem, int(horizon), eps))
+    with np.errstate(over="ignore"):  # for the smallest gaps a bound is infinite
+        found = formula(Case(told, problem, int(horizon), eps))
     met = found.met if found.met is not None else assumption_met(told, problem)
     return RegretBound(
         policy=told,
@@ -231,7 +232,12 @@ def _klinf_ucb(case: Case) -> Found:
     for law, gap in zip(problem.laws, problem.gaps.tolist(), strict=True):
         if gap > 0.0:
             distance = klinf(law, best, eps=eps, bound=u)
-            value += gap * case.log / distance if distance > 0.0 else math.inf
+            if not is_resolved(distance, law, best, eps=eps, bound=u):
+                raise NotApplicable(
+                    f"{case.name}: its bound divides by KLinf, which for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too "
+                    "small to be computed: take a larger gap"
+                )
+            value += gap * case.log / distance
     bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
     return Found((bound,), eps, u, problem.u(eps))
 
@@ -243,8 +249,16 @@ def _normal_ucb(case: Case) -> Found:
         if gap > 0.0:
             if not 0.0 < law.variance < math.inf:
                 raise NotApplicable(f"{case.name}: its bound needs a finite variance above 0, and {law!r} has none")
-            value += 2.0 * gap * case.log / math.log1p(gap**2 / law.variance)
+            value += 2.0 * case.log * _gap_over_log(gap, law.variance)
     return Found((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
+
+
+def _gap_over_log(gap: float, variance: float) -> float:
+    """gap / log(1 + gap^2/variance), whose square may be beyond a double on either side."""
+    ratio = gap / math.sqrt(variance)
+    if ratio < 1e-9:
+        return variance / gap  # to a relative 1e-18
+    return gap / (2.0 * math.log(ratio) if ratio > 1e9 else math.log1p(ratio**2))
 
 
 def _force_mom(case: Case) -> Found:

@@ -15,32 +15,40 @@ two solutions, one below and one above 1, if c > 1, and they give the two ends o
 sign of the derivative, which is exact: at an end of l2 it is taken along that end. A maximum is flat, so the value has twice the
 digits of the place.
 
-**Laws.** Atoms are used as they are. The rest of a law is integrated over its logit, log(P(X <= x) / P(X > x)), by the
-double-exponential rule on each side of two places: 0, where |X|^(1+eps) has a kink, and y, where the logarithm is singular. A first
-solution says where y is.
+**Laws.** Atoms are used as they are. The rest of a law is integrated (`robandit.theory.law_nodes`) on each side of two places: 0,
+where |X|^(1+eps) has a kink, and y, where the logarithm is singular or nearly so. A first solution says where y is.
+
+**Small values.** In the bulk of a law the logarithm's argument differs from 1 by no more than a few times the l1 and l2 found. So
+all rounding is relative to them, and with it the error of the value is relative too: that of the law's mean as it is integrated,
+1e-13 units, over what the mean lacks. `is_resolved` says where that is little.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from robandit.diagnostics.samples import sample
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Empirical, Law
 from robandit.laws.combinators import Leaf, leaves
 from robandit.policies.base import check_eps, check_number
 from robandit.policies.klinf import FARTHEST, klinf_index
+from robandit.theory.given import plain
+from robandit.theory.law_nodes import has_density, nodes
 
-__all__ = ["klinf", "klinf_upper"]
+__all__ = ["is_resolved", "klinf", "klinf_upper"]
 
-NODES = 400  # in each piece of a law
-TAIL = 1e-10  # what lies farther out, on either side, is left out: 1 - cdf has few digits there
-ROUNDS = 6  # of looking where the logarithm is singular
+ROUNDS = 6  # of looking where the logarithm's argument is least
+SAME = 1e-6  # relative: two such places are one
 LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))
+LEAST_BUDGET = 1e-12  # the index is good to 1e-16 / budget units (see robandit.policies.klinf): to 1e-4 here
+CUT = 1e-3  # a value from a law whose tails are cut has two digits from here on
+NARROW = 1e-9  # units: so much must a mean lack
+FAINT = 1e-50  # tails are integrated to probabilities of 1e-60
 LEAST = 2.0**-53  # the logarithm's argument counts as at least this
 
 
@@ -56,11 +64,13 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     eps, bound
         The class: E|X|^(1+eps) <= bound, eps in (0, 1].
     budget
-        The divergence allowed, > 0.
+        The divergence allowed, C, at least 1e-12.
 
     Returns
     -------
-    The mean, good to 1e-10 of bound^(1/(1+eps)), which it never exceeds; +inf if no law of the class is so near to the sample.
+    The mean, good to 1e-10 of bound^(1/(1+eps)), or 1e-16 / C of it if that is more, and never above it; +inf if no law of the
+    class is so near to the sample. A sample within the class may gain C^(eps/(1+eps)) of it by putting a mass of C as far out as
+    the bound allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
 
     Examples
     --------
@@ -73,7 +83,14 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     values = sample(x)
+    eps, bound, budget = plain(eps), plain(bound), plain(budget)
     _check_class("klinf_upper", eps, bound)
+    check_number("klinf_upper", "budget", budget, above=0.0)
+    if budget < LEAST_BUDGET:
+        raise InvalidInput(
+            f"klinf_upper: budget = {budget!r} must be at least {LEAST_BUDGET:g}: rounding, {1e-16 / LEAST_BUDGET:g} of "
+            "bound^(1/(1+eps)) there, would hide what so small a divergence allows; take a larger budget"
+        )
     return klinf_index(values, eps=eps, u=bound, budget=budget)
 
 
@@ -97,8 +114,9 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     The divergence, at least 0. It is 0 for a law of the class that has the mean already, and +inf for a mean that no law of the
     class has, above bound^(1/(1+eps)). A law outside of the class has a positive one to every mean.
 
-    Samples, and laws on finitely many values: good to 1e-9. Other laws: to 1e-6, as found by doubling the number of
-    nodes.
+    Samples, and laws on finitely many values: good to 1e-9. Laws with a density: to a relative 1e-5, or 1e-13 bound^(1/(1+eps))
+    over what the law's mean lacks if that is more. Others (`robandit.laws.Stable`, and laws of your own), whose tails are
+    cut where they have a probability of 1e-10: to an absolute 1e-5.
 
     Examples
     --------
@@ -114,23 +132,38 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     law = x if isinstance(x, Law) else Empirical(sample(x))
-    if isinstance(mean, np.generic):
-        mean = mean.item()
+    mean, eps, bound = plain(mean), plain(eps), plain(bound)
     check_number("klinf", "mean", mean)
     _check_class("klinf", eps, bound)
     unit = bound ** (1.0 / (1.0 + eps))
     m = mean / unit
-    if law.absolute_moment(1.0 + eps) <= bound and mean <= law.mean:
+    with np.errstate(over="ignore"):  # an infinite moment is outside of every class
+        inside = law.absolute_moment(1.0 + eps) <= bound
+    if inside and mean <= law.mean:
         return 0.0
     if m >= 1.0:  # of the whole class only the constant at the very end may be left
         return 0.0 if m == 1.0 and law.support == (unit, unit) else math.inf
     place = 0.0
     for _ in range(ROUNDS):
-        value, touches = _solved(_points(law, unit, eps, place), m, eps)
-        if touches is None or law.atoms() is not None or abs(touches - place) <= 1e-4 * touches:
+        value, least = _solved(_points(law, unit, eps, place), m, eps)
+        if least is None or law.atoms() is not None or abs(least - place) <= SAME * least:
             break
-        place = touches
+        place = least
     return max(value, 0.0)
+
+
+def is_resolved(value: float, law: Law, mean: float, *, eps: float, bound: float) -> bool:
+    """Whether a positive `klinf` of a law has at least two digits.
+
+    >>> from robandit.laws import Pareto
+    >>> law = -Pareto(tail=2.0, scale=0.5)
+    >>> [is_resolved(klinf(law, m, eps=0.5, bound=2.0), law, m, eps=0.5, bound=2.0) for m in (-0.99, -1.0 + 1e-12)]
+    [True, False]
+    """
+    if value >= CUT:
+        return True
+    whole = all(leaf.law.atoms() is not None or has_density(leaf) for leaf in leaves(law))
+    return whole and value >= FAINT and mean - law.mean >= NARROW * bound ** (1.0 / (1.0 + eps))
 
 
 def _check_class(owner: str, eps: float, bound: float) -> None:
@@ -150,7 +183,7 @@ class Points(NamedTuple):
 
 def _points(law: Law, unit: float, eps: float, place: float) -> Points:
     """The law in units; what has no atoms, as nodes that lie closest at 0 and ``place``."""
-    parts = [_atoms(leaf, unit) or _nodes(leaf, unit, place) for leaf in leaves(law)]
+    parts = [_atoms(leaf, unit) or nodes(leaf, unit, (0.0, place)) for leaf in leaves(law)]
     x = np.clip(np.concatenate([values for values, _ in parts]), -FARTHEST, FARTHEST)
     weight = np.concatenate([weights for _, weights in parts])
     return Points(x, np.abs(x) ** (1.0 + eps), weight / weight.sum())
@@ -162,42 +195,11 @@ def _atoms(leaf: Leaf, unit: float) -> tuple[Floats, Floats] | None:
         return None if atoms is None else (atoms[0] / unit, leaf.weight * atoms[1])
 
 
-def _nodes(leaf: Leaf, unit: float, place: float) -> tuple[Floats, Floats]:
-    end = math.log(1.0 / TAIL - 1.0)
-    levels = np.clip(leaf.cdf(np.array([0.0, place * unit])), TAIL, 1.0 - TAIL)
-    breaks = np.unique([-end, *np.log(levels / (1.0 - levels)), end])
-    t = np.linspace(-3.7, 3.7, NODES)  # beyond, nodes are less than 1e-27 from a break
-    near = 1.0 / (1.0 + np.exp(np.pi * np.sinh(t)))
-    logits, weights = [], []
-    for low, high in pairwise(breaks.tolist()):
-        logit = np.where(t < 0.0, low + (high - low) * near[::-1], high - (high - low) * near)
-        level = 1.0 / (1.0 + np.exp(-logit))
-        logits.append(logit)
-        weights.append((high - low) * level * (1.0 - level) * np.cosh(t) * near * (1.0 - near))
-    return _quantiles(leaf, unit, 1.0 / (1.0 + np.exp(-np.concatenate(logits)))), leaf.weight * _shares(weights)
-
-
-def _shares(weights: list[Floats]) -> Floats:
-    whole = np.concatenate(weights)
-    return np.asarray(whole / whole.sum())
-
-
-def _quantiles(leaf: Leaf, unit: float, level: Floats) -> Floats:
-    """In units, by bisection of asinh x: to 1e-10 for small x, and to a relative 1e-10 for large ones."""
-    reach = math.asinh(FARTHEST)
-    low, high = np.full(level.shape, -reach), np.full(level.shape, reach)
-    for _ in range(42):
-        middle = 0.5 * (low + high)
-        below = leaf.cdf(np.sinh(middle) * unit) < level
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(np.sinh(0.5 * (low + high)))
-
-
 class Solved(NamedTuple):
-    """The maximum over both, and the place where the logarithm's argument is zero, if it is anywhere."""
+    """The maximum over both, and the place where the logarithm's argument is least, if it has a part in X."""
 
     value: float
-    touches: float | None
+    least: float | None
 
 
 def _solved(points: Points, m: float, eps: float) -> Solved:
@@ -220,7 +222,7 @@ def _solved(points: Points, m: float, eps: float) -> Solved:
             along = math.expm1((1.0 + eps) * places[end])  # the end moves by (y - m) / this when l1 does by 1
             slope = slope + part.rise(l2) * (y - m) / along if along != 0.0 else -math.inf
         low, high = (position, high) if slope > 0.0 else (low, position)
-    return Solved(part.value(l2), None if end is None else math.exp(places[end]))
+    return Solved(part.value(l2), (l1 / l2 / (1.0 + eps)) ** (1.0 / eps))
 
 
 def _places(excess: float, eps: float) -> tuple[float, float]:
@@ -256,17 +258,21 @@ class Slice:
         """Of the logarithm, minus 1."""
         return np.maximum(self.base + l2 * self.gap, LEAST - 1.0)
 
+    def mean(self, values: Floats) -> float:
+        """Summed in pairs, for digits; and a dot product would start threads, which costs more than it gains."""
+        return float(np.sum(self.weight * values))
+
     def value(self, l2: float) -> float:
         """The function."""
-        return float(self.weight @ np.log1p(self.argument(l2)))
+        return self.mean(np.log1p(self.argument(l2)))
 
     def slope(self, l2: float) -> float:
         """Its derivative by l1."""
-        return float(self.weight @ (self.short / (1.0 + self.argument(l2))))
+        return self.mean(self.short / (1.0 + self.argument(l2)))
 
     def rise(self, l2: float) -> float:
         """Its derivative by l2."""
-        return float(self.weight @ (self.gap / (1.0 + self.argument(l2))))
+        return self.mean(self.gap / (1.0 + self.argument(l2)))
 
     def best(self) -> tuple[float, int | None]:
         """The best l2; and 0 or 1 if it is the lower or the upper end."""
@@ -276,12 +282,12 @@ class Slice:
         l2, end = low, True
         for _ in range(200):
             share = self.gap / (1.0 + self.argument(l2))
-            rise = float(self.weight @ share)
+            rise = self.mean(share)
             if end and rise <= 0.0:
                 return low, 0
             end = False
             low, high = (l2, high) if rise > 0.0 else (low, l2)
-            step = rise / float(self.weight @ (share * share))
+            step = rise / self.mean(share * share)
             if abs(step) <= 1e-15 * l2:
                 break
             l2 += step

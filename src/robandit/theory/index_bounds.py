@@ -239,11 +239,11 @@ def r_ucb_lt(case: Case) -> Found:
     end = growth(kind, case.log)
     value = 0.0
     for gap in case.gaps.tolist():
-        pulls = 4.0 * end * case.log / gap**2
+        pulls = 4.0 * end * case.log * float(power(gap, -2.0))
         for t in (float(case.horizon), min(pulls, float(case.horizon))):
             f = growth(kind, math.log(t))
             _need(case, f"f = {f:.4g} above 8 sigma^2 = {needed:.4g} from pull {math.ceil(t)} on", f > needed)
-        value += gap * (pulls + 4.0)
+        value += 4.0 * end * case.log / gap + 4.0 * gap
     return Found((Bound("instance", value, f"{ASHUTOSH}, Theorem 2", "proved", _says(case, value)),), met=True)
 
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from robandit.errors import InvalidInput
-from robandit.laws.validation import positive, within
 from robandit.problems import Problem, eps_adaptive_pair, hard_gap, u_adaptive_pair
+from robandit.theory.given import MOST, number, order, whole
 
 __all__ = [
     "PairBound",
@@ -65,6 +65,8 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
     G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
     Theorem 4. S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory, 2013.
     """
+    horizon, arms = whole(horizon, "horizon", 1), whole(arms, "arms", 2)
+    eps, u = order(eps), number(u, "u")
     gap = hard_gap(arms, eps, u, horizon)
     # the same as gap^(1+eps) > u, which has no room in a double for extreme u
     if arms - 1 > 2.0 ** min(1.0 / _share(eps), 1000.0) * math.log(3.0) * horizon:
@@ -92,6 +94,7 @@ def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
     >>> minimax_constant()
     0.010946
     """
+    arms = whole(arms, "arms", 2)
     # at T = K and u = 1 the powers of K and T together are K
     return minimax_lower_bound(arms, arms, eps=eps, u=1.0) / arms
 
@@ -196,21 +199,29 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
     G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
     Theorem 2.
     """
-    horizon = _whole(horizon)
-    eps = within(eps, "eps", 0.0, 1.0, open_low=True)
-    u, u_alternative = positive(u, "u"), positive(u_alternative, "u_alternative")
+    horizon = whole(horizon, "horizon", 1)
+    eps, u, u_alternative = order(eps), number(u, "u"), number(u_alternative, "u_alternative")
     if u_alternative < u:
         raise InvalidInput(f"u_alternative is {u_alternative}: it must be at least u = {u}; exchange the two")
     share = _share(eps)
     ratio = u_alternative / u
+    if ratio == math.inf:
+        raise InvalidInput(
+            f"u_alternative is {u_alternative} and u is {u}: their ratio must be finite; take them nearer"
+        )
     # q T = 8 e^eps/c (u'/u)^(1/(1+eps)): where the derivative over the gap is 0
     mass = 8.0 * math.exp(eps) / CURVATURE * ratio ** (1.0 - share) / horizon
     relative = 0.5 * mass**share * ratio ** (1.0 - share)  # the gap over u^(1/(1+eps))
     if mass > 0.5 or relative > 1.0:
-        shortest = math.ceil(max(2.0 * mass, relative ** (1.0 / share)) * horizon)
+        log_shortest = math.log(horizon) + max(math.log(2.0 * mass), math.log(relative) / share)
+        if log_shortest < math.log(MOST):
+            shortest = math.ceil(max(2.0 * mass, relative ** (1.0 / share)) * horizon)
+            way = f"take at least {shortest} pulls, or a u_alternative nearer to u"
+        else:
+            way = "take a u_alternative nearer to u; the pulls that these two need are beyond 2^53"
         raise InvalidInput(
             f"horizon is {horizon}, too short for u_alternative/u = {ratio:g} at eps = {eps:g}: the two problems do not exist; "
-            f"take at least {shortest} pulls, or a u_alternative nearer to u"
+            + way
         )
     constant = (1.0 + eps) * (4.0 / (math.e * math.log(2.0))) ** share / 32.0
     exponent = eps / (1.0 + eps) ** 2
@@ -259,9 +270,8 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
     G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
     Theorem 3.
     """
-    horizon = _whole(horizon)
-    eps = within(eps, "eps", 0.0, 1.0, open_low=True)
-    eps_alternative = within(eps_alternative, "eps_alternative", 0.0, 1.0, open_low=True)
+    horizon = whole(horizon, "horizon", 1)
+    eps, eps_alternative = order(eps), order(eps_alternative, "eps_alternative")
     if eps_alternative >= eps:
         raise InvalidInput(f"eps_alternative is {eps_alternative}: it must be below eps = {eps}; exchange the two")
     share = _share(eps_alternative)
@@ -288,9 +298,3 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
 
 def _share(eps: float) -> float:
     return eps / (1.0 + eps)
-
-
-def _whole(horizon: object) -> int:
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise InvalidInput(f"horizon is {horizon!r}: it must be a whole number of at least 1")
-    return horizon

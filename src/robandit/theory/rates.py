@@ -14,6 +14,7 @@ from robandit.kernel.types import Floats
 from robandit.policies.base import Policy, check_eps, check_number, check_policy_given
 from robandit.policies.growth import decay, decay_number, growth, growth_kind
 from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
+from robandit.theory.given import MOST, plain
 
 __all__ = ["Rate", "rate"]
 
@@ -21,6 +22,10 @@ Of = Literal["T", "K", "u", "gap"]
 STEP = 1e-4  # of a logarithm, for derivatives: their error is about 1e-8
 KEYWORDS = {"P(X != 0)": "nonzero", "KLinf(arm, best mean)": "klinf", "Var": "variance"}
 """What names are called where Python must read them."""
+MADE = ("T", "K", "gap", "min gap", "f(T)", "g(T)")
+"""Names whose values are worked out, not looked up."""
+OTHERS = ("kappa", "klinf", "nonzero", "range", "rho", "scale", "tau", "variance")
+"""Keywords that a formula may need beyond T, K, u, eps and the gaps; one of your own may have other names."""
 
 
 def rate(policy: Policy) -> Rate:
@@ -62,7 +67,7 @@ class Rate:
     Parameters of a call
     --------------------
     T
-        Pulls, at least 1.
+        Pulls, from 1 to 2^53.
     K
         Arms.
     u
@@ -133,12 +138,17 @@ class Rate:
         """With T, K, u and the gaps multiplied by what ``by`` says."""
         formula = self._formula("worst-case" if gaps is None else "instance-dependent")
         factor = by or {"T": 1.0, "K": 1.0, "u": 1.0, "gap": 1.0}
-        values = {"T": _numbers("T", T, least=1.0) * factor["T"]}
-        check_number("rate", "K", K if not isinstance(K, np.generic) else K.item(), least=1.0)
+        if unknown := sorted(known.keys() - set(OTHERS) - (formula.names - set(MADE) - {"v"})):
+            raise InvalidInput(
+                f"rate: {unknown[0]} = {known[unknown[0]]!r} is not known: what a rate may need besides T, K, u, eps and gaps is "
+                + ", ".join(OTHERS)
+            )
+        values = {"T": _numbers("T", T, least=1.0, most=float(MOST)) * factor["T"]}
+        check_number("rate", "K", plain(K), least=1.0)
         values["K"] = np.asarray(float(K) * factor["K"])
         given = {"u": u, "eps": eps, "nonzero": 1.0} | known
         bound = "v" if "v" in formula.names else "u"
-        for name in sorted(formula.names - {"T", "K", "gap", "min gap", "f(T)", "g(T)"}):
+        for name in sorted(formula.names - set(MADE)):
             values[name] = self._known(name, given)
         if bound in values:
             values[bound] = values[bound] * factor["u"]
@@ -166,10 +176,10 @@ class Rate:
         value = given.get(keyword)
         if value is None:
             value = getattr(self.policy, name, None)
-        if value is None or isinstance(value, str):
+        if value is None or (isinstance(value, str) and given.get(keyword) is None):
             raise InvalidInput(f"the rate of {self.policy.name} needs {name}: give it as {keyword}=...")
         if name == "eps":
-            check_eps("rate", value if not isinstance(value, np.generic) else value.item())
+            check_eps("rate", plain(value))
         return _numbers(keyword, value, above=0.0)
 
     def _functions(self, formula: Formula, values: dict[str, Floats]) -> None:
@@ -201,14 +211,18 @@ class Rate:
             values[name] = np.broadcast_to(values[name], given.shape)[given > 0.0]
 
 
-def _numbers(name: str, value: Any, *, above: float = -math.inf, least: float | None = None) -> Floats:
+def _numbers(
+    name: str, value: Any, *, above: float = -math.inf, least: float | None = None, most: float = math.inf
+) -> Floats:
     """An array of finite numbers above, or from, a limit."""
     rule = f"above {above:g}" if least is None else f"at least {least:g}"
+    if most < math.inf:
+        rule += f" and at most {most:.0f}"
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} = {value!r} must be a number, or an array of numbers, {rule}") from None
-    good = np.isfinite(array) & (array > above if least is None else array >= least)
+    good = np.isfinite(array) & (array <= most) & (array > above if least is None else array >= least)
     if not array.size or not good.all():
         raise InvalidInput(f"{name} = {value!r} must be finite and {rule}")
     return array

@@ -12,7 +12,7 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate import simulate
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, mean_interval
+from robandit.verify.statistics import Interval, largest, mean_interval
 
 __all__ = ["Tell", "fit", "larger", "played", "shown", "told_alike", "told_each"]
 
@@ -74,12 +74,10 @@ def shown(policy: Policy) -> str:
 def larger(regrets: Floats, confidence: float) -> tuple[Interval, Floats]:
     """The largest mean over problems (rows), and the replications of that one.
 
-    The largest of the true means is at least any row's lower end, at a confidence that counts all rows. Rows whose mean is not half
-    of the largest are left out: they have no say.
+    Its confidence counts all rows.
     """
     means = regrets.mean(axis=1)
-    ends = [mean_interval(row, confidence) for row in regrets[means >= 0.5 * means.max()]]
-    return Interval(*(max(end[part] for end in ends) for part in range(3))), regrets[means.argmax()]
+    return largest(mean_interval(row, confidence) for row in regrets), regrets[means.argmax()]
 
 
 def fit(x: Sequence[float], y: Sequence[float], off: Sequence[float]) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from robandit.theory.lower_bounds import PairBound
 from robandit.verify import figures
 from robandit.verify.hard_problems import Tell, fit, larger, played, shown
 from robandit.verify.statement import Effort, Finding, Track
-from robandit.verify.statistics import Interval, slope
+from robandit.verify.statistics import Interval, slope, smallest
 
 __all__ = ["UNTOLD", "OnPair", "escapes", "exponent_of_optimum", "figure", "growth", "on_pairs"]
 
@@ -69,7 +69,7 @@ def on_pairs(
     tell: Tell,
     key: int,
 ) -> list[OnPair]:
-    """Every policy on every pair, with intervals that all hold together with 99 % confidence."""
+    """Every policy on every pair, with intervals that all hold together, nominally, with 99 % confidence."""
     confidence = 1.0 - 0.01 / (2 * len(bounds) * len(policies))
     runs = []
     for i, bound in enumerate(track(bounds)):
@@ -93,13 +93,11 @@ def escapes(runs: Sequence[OnPair], place: Callable[[PairBound], str]) -> list[F
     """Whether a policy gets below the bound, or below the best policy for its pair; ``place`` says where a pair belongs."""
 
     def finding(claim: str, floors: Sequence[float], must: bool) -> Finding:
-        ratios = [[end / floor for end in run.seen] for run, floor in zip(runs, floors, strict=True)]
-        nearest = min(range(len(runs)), key=lambda i: ratios[i][0])
+        ratios = [Interval(*(end / floor for end in run.seen)) for run, floor in zip(runs, floors, strict=True)]
+        nearest = min(range(len(runs)), key=lambda i: ratios[i].measured)
         return Finding(
             claim=claim,
-            measured=ratios[nearest][0],
-            low=min(low for _, low, _ in ratios),
-            high=ratios[nearest][2],
+            **smallest(ratios)._asdict(),
             least=1.0,
             must=must,
             note=f"{shown(runs[nearest].policy)} at {place(runs[nearest].bound)}",
@@ -178,7 +176,7 @@ def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str
                 "series": shown(run.policy),
             }
             for run in runs
-            if run.seen.low > 0.0
+            if run.seen.measured > 0.0
         ],
         [{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
         + [{"x": at, "y": bound.value, "series": "(lower bound)"} for at, bound in bounds.items()],

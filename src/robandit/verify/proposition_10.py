@@ -20,14 +20,13 @@ from robandit.verify.samples import (
     blocks,
     clipped,
     enough,
-    largest,
     listed,
     orders,
     roots,
     sure,
 )
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, share
+from robandit.verify.statistics import Interval, largest, share
 
 __all__ = ["ETA", "STATEMENT", "doubling", "run"]
 

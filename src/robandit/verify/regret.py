@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,9 +14,9 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, negated_lomax, negated_pareto, student_t
 from robandit.simulate import simulate
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, mean_interval
+from robandit.verify.statistics import Interval, largest, mean_interval
 
-__all__ = ["Bound", "Case", "Measured", "growth", "over", "play", "standard_cases", "worst_of"]
+__all__ = ["Bound", "Case", "Measured", "growth", "highest", "over", "play", "standard_cases", "telling", "worst_of"]
 
 Bound = Callable[[Problem, int, float], float]
 """Of a problem, a horizon and eps."""
@@ -35,6 +36,8 @@ class Measured(NamedTuple):
     case: Case
     horizon: int
     ratio: Interval
+    room: float
+    """T times the largest gap over the bound: where it is at most 1, no policy can break the bound."""
 
 
 def standard_cases() -> tuple[Case, ...]:
@@ -87,13 +90,25 @@ def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confide
     for mark, column in zip(marks, regret.T, strict=True):
         limit = bound(case.problem, mark, case.eps)
         mean = mean_interval(column, confidence)
-        found.append(Measured(case, mark, Interval(*(end / limit for end in mean))))
+        ratio = Interval(*(end / limit for end in mean))
+        found.append(Measured(case, mark, ratio, mark * float(case.problem.gaps.max()) / limit))
     return found
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:
-    """The one whose interval reaches highest."""
-    return max(measured, key=lambda m: m.ratio.high)
+    """The one with the largest ratio, to be named. How large the largest is, `largest` says: other intervals may be tighter."""
+    return max(measured, key=lambda m: m.ratio.measured)
+
+
+def telling(measured: Iterable[Measured]) -> int:
+    """In how many comparisons the bound is below T times the largest gap, so that a policy could break it."""
+    return sum(m.room > 1.0 for m in measured)
+
+
+def highest(measured: Sequence[Measured]) -> Interval:
+    """The largest ratio. It says nothing, and has no end, where no policy could break the bound."""
+    seen = largest(m.ratio for m in measured)
+    return seen if telling(measured) else Interval(seen.measured, -math.inf, math.inf)
 
 
 def growth(marks: Sequence[int], regret: Floats) -> Floats:

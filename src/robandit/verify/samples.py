@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robandit.estimators.threshold import C, row_thresholds
 from robandit.kernel.types import Floats
@@ -16,6 +17,7 @@ from robandit.verify.statement import Effort, Finding
 from robandit.verify.statistics import Interval
 
 __all__ = [
+    "LOST",
     "NONPOSITIVE",
     "POSITIVE",
     "Orders",
@@ -23,14 +25,12 @@ __all__ = [
     "blocks",
     "clipped",
     "enough",
-    "excused",
-    "largest",
     "listed",
     "orders",
     "quantile",
     "roots",
-    "smallest",
     "sure",
+    "usable",
 ]
 
 # The last is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with probability
@@ -51,6 +51,9 @@ POSITIVE: dict[str, Law] = {
     "Pareto 2.5": Pareto(tail=2.5),
 }
 """Laws for which that is wrong."""
+
+LOST = 1e300
+"""Stands for what a missing threshold would have led to: beyond every bound, and a number still, for figures and JSON."""
 
 BLOCK = 2**20  # values held at once
 
@@ -84,10 +87,14 @@ def roots(matrix: Floats, level: float, c: float = C) -> Floats:
     return found
 
 
-def excused(found: Floats, matrix: Floats, level: float, c: float = C) -> Floats:
-    """Missing thresholds, for rows that have none; where a row has one that was not found, it is 0, which trims all."""
+def usable(found: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
+    """Which rows have a threshold, and how many have none, or no number, though one exists: each of those is a failure.
+
+    Rows that have none are excused: M depends on X' alone, so that what is said of it is as valid given that it exists.
+    """
     exists = np.count_nonzero(matrix, axis=1) > c * level
-    return np.where(exists & np.isnan(found), 0.0, found)
+    finite = np.isfinite(found)
+    return finite, int((exists & ~finite).sum())
 
 
 def clipped(matrix: Floats, thresholds: Floats) -> Floats:
@@ -133,16 +140,6 @@ def always(
     return Finding(
         claim=claim, **part._asdict(), least=1.0, most=1.0, misprints=misprints, note=note, headline=headline
     )
-
-
-def largest(intervals: Iterable[Interval]) -> Interval:
-    """Of the largest of several numbers: it has the joint confidence of all."""
-    return Interval(*(max(column) for column in zip(*intervals, strict=True)))
-
-
-def smallest(intervals: Iterable[Interval]) -> Interval:
-    """Of the smallest of several numbers."""
-    return Interval(*(min(column) for column in zip(*intervals, strict=True)))
 
 
 def quantile(values: Sequence[float] | Floats, share: float, confidence: float = 0.99) -> Interval:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 from robandit.errors import InvalidInput
@@ -238,10 +239,13 @@ def found(names: Sequence[str], statements: Sequence[Statement]) -> tuple[Statem
     def plain(name: str) -> str:
         return re.sub(r"[^a-z0-9]", "", name.lower())
 
+    spelt = {plain(key): key for s in statements for key in (s.key, *s.aliases)}
     known = {plain(key): s.key for s in statements for key in (s.key, *s.aliases)}
     for name in names:
         if plain(name) not in known:
             keys = ", ".join(key for s in statements for key in (s.key, *s.aliases))
-            raise InvalidInput(f"{name!r} is not a statement that is checked: there are {keys}")
+            close = get_close_matches(plain(name), known, n=1)
+            hint = f"; did you mean {spelt[close[0]]}?" if close else ""
+            raise InvalidInput(f"{name!r} is not a statement that is checked: there are {keys}{hint}")
     wanted = {known[plain(name)] for name in names}
     return tuple(s for s in statements if not names or s.key in wanted)

@@ -22,7 +22,7 @@ from robandit.theory.formula import parsed
 from robandit.theory.rates import rate
 from robandit.verify import figures
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, slope
+from robandit.verify.statistics import Interval, largest, slope
 
 GAPS = (1.0, math.sqrt(2.0), 2.0)  # at the first scale
 SCALES = (0.5, math.sqrt(0.5), 1.0)  # at the last gap
@@ -118,7 +118,7 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
             f"about 0: gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (u told: that of the largest), scales to "
             f"{SCALES[-1]:g} at gap {GAPS[-1]:g} (u the problem's own), {replications} replications of T = {last:,}. Exponents in "
             f"T are over T = {marks[0]:,} to {last:,}; policies that must know the horizon are played to each. Intervals are at "
-            f"confidence {confidence:.4f}."
+            f"nominal confidence {confidence:.4f}."
         ),
         findings=(
             _control(regret, marks, replications),
@@ -128,10 +128,10 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
         ),
         figure=figures.cases(_drawn(measured), x_title="exponent of regret (tick: of the rate)", series=True),
         caption=(
-            "Regret as a power of T, 1/gap and u: measured with its confidence interval, and the same power fitted to the rate of "
-            "the table over the same values (tick). A row without a point was still close to uniform play; one without a tick has "
-            "a rate beyond T. Rates are upper bounds for large T: a point left of its tick is as they say, one to the right may be "
-            "on its way."
+            "Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to the "
+            "rate of the table over the same values (tick). A row without a point was still close to uniform play; one without a "
+            "tick has a rate beyond T. Rates are upper bounds for large T: a point left of its tick is as they say, one to the "
+            "right may be on its way."
         ),
     )
 
@@ -214,7 +214,7 @@ def _exponent(policy: Policy, sweep: Sweep, regret: Regret, confidence: float) -
 
 def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding:
     """Uniform play has regret gap T / 2, up to the chance of its coins."""
-    worst = Interval(0.0, 0.0, 0.0)
+    off = []
     for sweep in _sweeps(CONTROL, marks):
         fit = slope(sweep.x, np.column_stack([regret[CONTROL, *case] for case in sweep.cases]))
         exact = slope(sweep.x, np.array([[_rate(CONTROL, *case) for case in sweep.cases]])).measured
@@ -222,24 +222,23 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
         centred = np.log(sweep.x) - np.log(sweep.x).mean()
         weights = centred / (centred @ centred)
         error = math.sqrt(sum(w * w / (m * replications) for w, (_, _, m) in zip(weights, sweep.cases, strict=True)))
-        far = max(abs(fit.low - exact), abs(fit.high - exact))
-        worst = max(worst, Interval(abs(fit.measured - exact) / error, 0.0, far / error), key=lambda w: w.high)
+        near, far = max(fit.low - exact, exact - fit.high, 0.0), max(exact - fit.low, fit.high - exact)
+        off.append(Interval(*(x / error for x in (abs(fit.measured - exact), near, far))))
     return Finding(
         claim=(
             "the measuring itself: uniform play has the exponents 1, -1 and 0; largest deviation, in standard errors of its coins"
         ),
-        measured=worst.measured,
-        low=worst.low,
-        high=worst.high,
+        **largest(off)._asdict(),
         most=8.0,
-        note="the interval reaches about 3 errors to each side of a number that is hardly ever 5 off",
+        note="the interval reaches 2 to 5 errors to each side of a number that is hardly ever 3 off",
     )
 
 
 def _still_open(limits: Sequence[Finding], last: int) -> str:
     count = sum(finding.verdict == "inconclusive" for finding in limits)
     return (
-        f"Rates are limits: at T = {last:,} regret of {count} of {len(limits)} rows still grows faster."
+        f"{count} of {len(limits)} rows are not shown to be within their rates at T = {last:,}; rates are limits, "
+        "so no row can fail."
         if count
         else ""
     )
@@ -247,22 +246,21 @@ def _still_open(limits: Sequence[Finding], last: int) -> str:
 
 def _learning(measured: Measured, headline: str = "") -> tuple[Finding, ...]:
     """On a scale from the rate to linear growth."""
-    shares: list[tuple[float, Interval, Policy]] = []
+    shares: list[Interval] = []
+    rows: list[Policy] = []
     for policy, (in_t, *_) in measured.items():
         if in_t.measured is not None and in_t.printed < VACUOUS:
-            ends = Interval(*((x - in_t.printed) / (1.0 - in_t.printed) for x in in_t.measured))
-            shares.append((ends.high, ends, policy))
+            shares.append(Interval(*((x - in_t.printed) / (1.0 - in_t.printed) for x in in_t.measured)))
+            rows.append(policy)
     if not shares:
         return ()
-    _, share, policy = max(shares, key=lambda s: s[0])
+    policy = rows[max(range(len(rows)), key=lambda i: shares[i].measured)]
     return (
         Finding(
             claim=(
                 f"each of {len(shares)} rows learns here: growth in T is nearer to its rate (0) than to linear (1), worst row"
             ),
-            measured=share.measured,
-            low=share.low,
-            high=share.high,
+            **largest(shares)._asdict(),
             most=0.5,
             note=f"worst: {_title(policy)}, {measured[policy][0]}",
             headline=headline,
@@ -277,9 +275,7 @@ def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
     excess = [Interval(*(x - e.printed for x in e.measured)) for e in counted if e.measured is not None]
     return Finding(
         claim=f"{_title(policy)}: no exponent is above the rate's; largest excess",
-        measured=max(e.measured for e in excess),
-        low=max(e.low for e in excess),
-        high=max(e.high for e in excess),
+        **largest(excess)._asdict(),
         most=0.0,
         asymptotic=True,
         note="; ".join([*map(str, exponents), *_remarks(policy, vacuous)]),

@@ -13,9 +13,9 @@ from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.verify import figures
-from robandit.verify.samples import NONPOSITIVE, POSITIVE, blocks, enough, excused, largest, listed, orders, roots, sure
+from robandit.verify.samples import LOST, NONPOSITIVE, POSITIVE, blocks, enough, listed, orders, roots, sure, usable
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, share
+from robandit.verify.statistics import Interval, largest, share
 
 __all__ = ["STATEMENT", "run"]
 
@@ -102,9 +102,11 @@ def run(
             "P(|X| > M) is given M, a random number.",
         ),
         Finding(
-            claim="printed without its 1/s, E min((X/M)^2, 1) = c L asks a probability to be more than 1: c L at delta = 1/2",
+            claim="arithmetic: printed without its 1/s, E min((X/M)^2, 1) = c L asks a probability to be more than 1: "
+            "c L at delta = 1/2",
             **sure(printed)._asdict(),
             least=1.0,
+            must=False,
             misprints=("10",),
             note="With c L/s its root is at most (u s/(c L))^(1/(1+eps)): "
             f"{number(_population(sizes))} times that at most, for the Pareto laws.",
@@ -133,25 +135,25 @@ def run(
         findings=findings,
         figure=figures.cases(_rows(cases), x_title="over its bound", series=True),
         caption=f"M and P(|X| > M) over their bounds: median, and from 1% to 99% of the trials; s = {sizes[-1]:,}, delta = 0.1, "
-        "c = 5.83. Both must be below 1 (red) but for 2 delta.",
+        "c = 5.83. Both must be below 1 (black) but for 2 delta.",
     )
 
 
 def _count(case: Case, law: Law, other: Floats, thresholds: Callable[[Floats, float, float], Floats]) -> None:
     level = math.log(1.0 / case.delta)
-    found = excused(thresholds(other, level, case.c), other, level, case.c)
+    found = thresholds(other, level, case.c)
+    rooted, lost = usable(found, other, level, case.c)
     case.trials += len(found)
-    found = found[np.isfinite(found)]
+    found = found[rooted]
     near, far = (math.sqrt(case.c) - ROOT_2) ** 2 * level, (math.sqrt(case.c) + ROOT_2) ** 2 * level
-    case.threshold.append(found / orders(law).threshold(case.n, near))
+    case.threshold.append(np.append(found / orders(law).threshold(case.n, near), np.full(lost, LOST)))
     beyond = 1.0 - law.cdf(found) + law.cdf(np.nextafter(-found, -math.inf))
-    case.over += int((found > orders(law).threshold(case.n, level)).sum())
-    case.above.append(beyond / (far / case.n))
+    case.over += int((found > orders(law).threshold(case.n, level)).sum()) + lost
+    case.above.append(np.append(beyond / (far / case.n), np.full(lost, LOST)))
     if case.law in PARETO:
         tail = PARETO[case.law]
-        case.outside += int(
-            np.sum((found < pareto_root(tail, far / case.n)) | (found > pareto_root(tail, near / case.n)))
-        )
+        low, high = pareto_root(tail, far / case.n), pareto_root(tail, near / case.n)
+        case.outside += int(np.sum((found < low) | (found > high))) + lost
 
 
 def _either(case: Case) -> int:
