@@ -141,6 +141,17 @@ class Plan:
         """The problems that are played, in order."""
         return tuple(dict.fromkeys(cell.played for cell in self.cells))
 
+    def called(self, played: Played) -> str:
+        """The problem's name, with the horizon where it is played for several."""
+        return f"{played.name} (T = {played.horizon:,})" if played.name in self._at_several else played.name
+
+    @cached_property
+    def _at_several(self) -> set[str]:
+        horizons: dict[str, set[int]] = {}
+        for each in (*self.cells, *self.left_out):
+            horizons.setdefault(each.played.name, set()).add(each.played.horizon)
+        return {name for name, found in horizons.items() if len(found) > 1}
+
 
 def planned(
     problems: Iterable[Played], policies: Sequence[Policy], *, replications: int, seed: int, eps: float | None = None

@@ -5,7 +5,8 @@ Regret is skewed, and its worst replications carry much of its mean: mean +- sta
 - a mean has a percentile bootstrap interval: replications are drawn again with replacement, from a fixed seed;
 - a median or quantile has the exact interval between two order statistics, which holds for every law, and an end that so few
   replications cannot give is NaN;
-- policies are compared in the same replications, that is on the same rewards, and the differences are resampled.
+- policies are compared in the same replications, that is on the same rewards; the interval of a difference holds both the
+  bootstrap interval and Student's, and wins and losses must tell the same, so that no single replication decides.
 
 All intervals are for 95 %. Nothing is called resolved on fewer than ``ENOUGH`` replications.
 """
@@ -33,6 +34,7 @@ __all__ = ["curves", "paired", "ranking", "raw", "summary", "verdict", "worst_re
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 ENOUGH = 6  # five differences have the same sign by chance in 1 of 16 cases, six in 1 of 32: below 5 %
+MANY = 50  # with fewer replications, intervals of skewed numbers are much too narrow
 WEIGHTS = 2_000_000  # held at a time: 16 MB
 
 
@@ -130,7 +132,7 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
 
     ``difference`` is the other's mean regret minus that of ``best``. ``wins`` is the share of replications in which the other has
     less regret, ``ties`` that in which both have the same. ``verdict``: "worse" or "better" where the interval of the difference
-    lies on one side of 0, else "not resolved".
+    lies on one side of 0 and a sign test of wins against losses tells the same at 5 %, else "not resolved".
     """
     import polars as pl
 
@@ -145,6 +147,7 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
     rows: list[dict[str, Any]] = []
     for label, difference, (low, high) in zip(others, differences, _mean_intervals(differences), strict=True):
         n = len(difference)
+        low, high = _with_student(difference, low, high)
         rows.append(
             {
                 "policy": label,
@@ -155,7 +158,7 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
                 "difference_high": high,
                 "wins": float((difference < 0.0).mean()) if n else math.nan,
                 "ties": float((difference == 0.0).mean()) if n else math.nan,
-                "verdict": _resolved(n, low, high),
+                "verdict": _agreed(difference, _resolved(n, low, high)),
             }
         )
     rows.sort(key=lambda row: (math.isnan(row["difference"]), row["difference"], row["policy"]))
@@ -256,7 +259,7 @@ def _on_one(results: Results, played: Played) -> str:
     best = min(learners, key=lambda label: (float(cells[label].final.mean()), label))
     mean, uniform = float(cells[best].final.mean()), _uniform(played)
     share = f", {_percent(mean / uniform)} of choosing arms at random" if uniform > 0.0 else ""
-    said = f"On {played.name}, {best} has the lowest mean regret after {played.horizon:,} pulls: {_short(mean)}{share}"
+    said = f"On {played.name}, {best} has the lowest mean regret after {_count(played.horizon, 'pull')}: {_short(mean)}{share}"
     rivals = [row for row in paired(results, played, best).to_dicts() if row["policy"] in learners]
     if not rivals:
         said += "; no other policy was compared with it."
@@ -265,16 +268,21 @@ def _on_one(results: Results, played: Played) -> str:
         shown = open_ones[0] if open_ones else min(rivals, key=lambda row: row["difference_low"])
         n = shown["replications"]
         ends = f"{_short(shown['difference_low'])} to {_short(shown['difference_high'])}"
-        of = f"{n} replication{'s' if n != 1 else ''}"
+        of = _count(n, "replication")
         if not open_ones:
-            said += f". That is resolved: the closest, {shown['policy']}, has more by {ends} (95 %, paired, {of})."
+            said += f". That is resolved: the closest, {shown['policy']}, has more by {ends} (95 %, paired, {of}{_narrow(n)})."
         elif shown["ties"] == 1.0:
             said += f". {shown['policy']} has the same in every one of {of}."
         elif n < ENOUGH:
             said += f". That is not resolved: {of} {'are' if n != 1 else 'is'} too few to tell."
         else:
             said += f". That is not resolved: {_listed([row['policy'] for row in open_ones])} may be as good"
-            said += f" (difference {ends}, 95 %, paired, {of})."
+            said += f" (difference {ends}, 95 %, paired, {of}{_narrow(n)})."
+        medians = {label: float(np.median(cells[label].final)) for label in learners}
+        typical = min(rivals, key=lambda row: (medians[row["policy"]], row["policy"]))
+        if typical["replications"] and medians[typical["policy"]] < medians[best]:
+            name, wins = typical["policy"], typical["wins"]
+            said += f" But {name} has the lowest median: {name} has less regret in {100.0 * wins:.0f} % of the replications."
     return f"{said} {_told(cells[best])}"
 
 
@@ -285,31 +293,35 @@ def _over_all(results: Results) -> str:
     if not ranked:
         return f"No policy has played all of the {len(problems)} problems in full, so none is ranked over all of them."
     first = ranked[0]
-    said = f"Over {len(problems)} problems, {first['policy']} has the lowest mean rank of {len(ranked)} policies: "
-    said += f"{first['mean_rank']:.2f}"
-    if not math.isnan(first["rank_low"]):
-        said += f" (95 %: {first['rank_low']:.2f} to {first['rank_high']:.2f})"
-    open_ones = [row["policy"] for row in ranked[1:] if row["verdict"] != "worse"]
     n = results.plan.replications
+    tied = [row["policy"] for row in ranked[1:] if row["mean_rank"] == first["mean_rank"]]
+    of = f"{len(ranked)} {'policy' if len(ranked) == 1 else 'policies'}"
+    said = (
+        f"Over {len(problems)} problems, {first['policy']} {'shares' if tied else 'has'} the lowest mean rank of {of}"
+    )
+    said += f"{f' with {_listed(tied)}' if tied else ''}: {first['mean_rank']:.2f}"
+    if not math.isnan(first["rank_low"]):
+        said += f" (95 %: {first['rank_low']:.2f} to {first['rank_high']:.2f}{_narrow(n)})"
+    open_ones = [row["policy"] for row in ranked[1:] if row["verdict"] != "worse"]
     if len(ranked) == 1:
         said += ", as the only one that is ranked."
     elif not open_ones:
         said += ", resolved from all others."
     elif n < ENOUGH:
-        said += f". That is not resolved: {n} replication{'s are' if n != 1 else ' is'} too few to tell."
+        said += f". That is not resolved: {_count(n, 'replication')} {'are' if n != 1 else 'is'} too few to tell."
     else:
         said += f", not resolved from {_listed(open_ones)}."
     said += f" Its mean regret is the lowest on {first['wins']} of them"
     cells = [m for m in results.measured if m.cell.label == first["policy"]]
     facts = cells[0].cell.policy.facts
     said += f"; it had to be told {_words(facts.knows)}"
-    broken = [m.cell.played.name for m in cells if assumption_met(m.cell.policy, m.cell.played.problem) is False]
-    unknown = any(assumption_met(m.cell.policy, m.cell.played.problem) is None for m in cells)
+    met = {m.cell.played: assumption_met(m.cell.policy, m.cell.played.problem) for m in cells}
+    broken = [results.plan.called(played) for played, holds in met.items() if holds is False]
     if not facts.assumption:
         return f"{said} and {_no_assumption(facts)}."
     if broken:
-        return f"{said}, and what it assumes ({facts.assumption}) fails on {_listed(list(dict.fromkeys(broken)))}."
-    holds = "may or may not hold" if unknown else "holds on all"
+        return f"{said}, and what it assumes ({facts.assumption}) fails on {_listed(broken)}."
+    holds = "may or may not hold" if None in met.values() else "holds on all"
     return f"{said}, and what it assumes ({facts.assumption}) {holds}."
 
 
@@ -337,9 +349,18 @@ def _shortfall(results: Results) -> str:
     got = sum(len(m.replications) for m in results.measured)
     failed = sum(failure.unit.count for failure in results.failures)
     parts = [f"{failed:,} failed"] if failed else []
-    if wanted - got - failed > 0:
-        parts.append(f"{wanted - got - failed:,} are still to come")
-    return f" Incomplete: of {wanted:,} replications {' and '.join(parts)}."
+    missing = wanted - got - failed
+    if missing > 0:
+        parts.append(f"{missing:,} {'is' if missing == 1 else 'are'} still to come, when it is run again")
+    return f" Incomplete: of {_count(wanted, 'replication')} {' and '.join(parts)}."
+
+
+def _narrow(n: int) -> str:
+    return "; intervals are too narrow with so few replications" if n < MANY else ""
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _short(value: Any) -> str:
@@ -399,6 +420,18 @@ def _mean_intervals(values: Sequence[Floats]) -> list[tuple[float, float]]:
     return intervals
 
 
+def _with_student(values: Floats, low: float, high: float) -> tuple[float, float]:
+    """An interval of the mean, widened to hold Student's; both are too narrow for few skewed values, each on its own side."""
+    from scipy.special import stdtrit
+
+    n = len(values)
+    if n < 2:
+        return low, high
+    mean = float(values.mean())
+    half = float(stdtrit(n - 1, (1.0 + CONFIDENCE) / 2.0) * values.std(ddof=1) / math.sqrt(n))
+    return min(low, mean - half), max(high, mean + half)
+
+
 def _ends(resampled: Floats, measured: float, n: int) -> tuple[float, float]:
     """The middle 95 % of the resamples, wide enough to hold what was measured: resampled ranks are drawn to the middle."""
     if n < 2:
@@ -428,6 +461,16 @@ def _resolved(n: int, low: float, high: float) -> str:
     if n >= ENOUGH and high < 0.0:
         return "better"
     return "not resolved"
+
+
+def _agreed(difference: Floats, word: str) -> str:
+    """The verdict, if a two-sided sign test at 5 % says it too; ties tell nothing."""
+    from scipy.special import bdtr
+
+    more, less = int((difference > 0.0).sum()), int((difference < 0.0).sum())
+    likely = more > less if word == "worse" else less > more
+    clear = 2.0 * bdtr(min(more, less), more + less, 0.5) <= 1.0 - CONFIDENCE
+    return word if word == "not resolved" or (likely and clear) else "not resolved"
 
 
 # --- who is compared -------------------------------------------------------------------------------------------------
@@ -482,10 +525,11 @@ def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
         for played in everywhere:
             count = counts.get((label, played), 0)
             if (label, played) in left_out:
-                why.append(f"left out on {played.name}: {left_out[label, played]}")
+                why.append(f"left out on {plan.called(played)}: {left_out[label, played]}")
             elif count < plan.replications:
                 word = "failed" if (label, played) in failed else "to come"
-                why.append(f"{plan.replications - count} of {plan.replications} replications on {played.name} {word}")
+                of = f"{plan.replications - count} of {_count(plan.replications, 'replication')}"
+                why.append(f"{of} on {plan.called(played)} {word}")
             else:
                 full += 1
         if why:
