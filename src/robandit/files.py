@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from robandit.errors import CorruptFile, FileError
 
-__all__ = ["UNSEALED", "check_writable", "read_sealed", "sealed", "write_atomically"]
+__all__ = ["UNSEALED", "check_folder", "check_writable", "read_sealed", "sealed", "write_atomically"]
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
@@ -73,6 +73,14 @@ def check_writable(path: Path) -> None:
         raise FileError(f"{path} cannot be written: the folder {path.absolute().parent} does not exist; make it first")
     if path.is_dir():
         raise FileError(f"{path} cannot be written: it is a folder; name a file in it")
+
+
+def check_folder(path: Path | None) -> None:
+    """The same for a folder that is to be made, or is there; None: none is wanted."""
+    if path is not None and not path.is_dir():
+        check_writable(path)
+        if path.exists():
+            raise FileError(f"{path} is a file: name a folder")
 
 
 def _mode(target: Path) -> int:

@@ -43,8 +43,9 @@ def ran(tmp_path_factory):
 
 def test_a_run_leaves_results_and_a_report(ran):
     folder, done = ran
-    assert "report: small/report.html; results: small/results" in done.stdout
-    assert "played 18 units" in done.stdout
+    assert "report: small/report.html" in done.stdout
+    assert "results: small/results" in done.stdout
+    assert "units: 18 played" in done.stdout
     regret = pl.read_parquet(folder / "small" / "results" / "regret.parquet")
     assert regret.columns == ["problem", "horizon", "policy", "replication", "t", "regret"]
     assert regret["policy"].n_unique() == 3
@@ -52,6 +53,7 @@ def test_a_run_leaves_results_and_a_report(ran):
     assert (folder / "small" / "spec.toml").read_text() == SPEC
     page = (folder / "small" / "report.html").read_text()
     assert "robandit run small.toml" in page
+    assert "has the lowest mean" in " ".join(done.stdout.split())
 
 
 def test_a_second_run_repeats_nothing(ran):
@@ -59,8 +61,8 @@ def test_a_second_run_repeats_nothing(ran):
     parts = sorted((folder / "small" / "parts").iterdir())
     before = [(p.name, p.stat().st_mtime_ns) for p in parts]
     done = robandit("run", "small.toml", cwd=folder)
-    assert "played 0 units" in done.stdout
-    assert "18 were done before" in done.stdout
+    assert "units: 0 played" in done.stdout
+    assert "18 done before" in done.stdout
     assert [(p.name, p.stat().st_mtime_ns) for p in sorted((folder / "small" / "parts").iterdir())] == before
 
 
@@ -83,7 +85,7 @@ def test_results_are_shown_and_exported(ran):
 
 def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path):
     (tmp_path / "long.toml").write_text(
-        'replications = 40\nhorizons = [2_000_000]\npolicies = ["UCB1"]\nproblems = ["gaussian(means=[0.0, -0.5])"]\n'
+        'replications = 40\nhorizons = [2_500_000]\npolicies = ["UCB1"]\nproblems = ["gaussian(means=[0.0, -0.5])"]\n'
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "robandit", "run", "long.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
@@ -96,11 +98,12 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "what is finished is kept in long. To go on: robandit run long.toml" in said
-    kept = len(list(parts.glob("*.parquet")))
-    assert 0 < kept < 20
-    (tmp_path / "long.toml").write_text((tmp_path / "long.toml").read_text().replace("40", str(2 * kept)))
-    # with fewer replications the plan is another one: a folder belongs to its plan
-    assert "another folder" in robandit("run", "long.toml", cwd=tmp_path, code=1).stderr
+    kept = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
+    assert 0 < len(kept) < 20
+    done = robandit("run", "long.toml", cwd=tmp_path)
+    assert f"{len(kept)} done before" in done.stdout
+    assert {name: (parts / name).stat().st_mtime_ns for name in kept} == kept  # nothing was played again
+    assert len(list(parts.glob("*.parquet"))) == 20
 
 
 def test_from_nothing_to_a_report(tmp_path):
@@ -141,3 +144,69 @@ def test_doctor_says_what_is_here(tmp_path):
     said = robandit("doctor", cwd=tmp_path).stdout
     for word in ("robandit", "python", "numba", "cores", "cache"):
         assert word in said
+
+
+def test_ctrl_c_in_compare_says_that_nothing_was_written(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robandit", "compare", "--policy", "UCB1", "--horizon", "100000000"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(4.0)  # it plays for minutes
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; nothing was written" in said
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["compare", "--policy", "UCB1", "--horizon", "10", "--replications", "2"], ["run", "s.toml"]]
+)
+def test_failed_units_make_exit_code_3(words, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        'replications = 2\nhorizons = [10]\npolicies = ["UCB1", "Uniform"]\nproblems = ["gaussian(means=[0.0, -1.0])"]\n'
+    )
+    script = """
+import sys
+from robandit import cli
+from robandit.experiments.plan import Unit
+right = Unit.run
+def run(self, *args, **more):
+    if self.cell.label == "UCB1":
+        raise RuntimeError("out of luck")
+    return right(self, *args, **more)
+Unit.run = run
+sys.argv = ["robandit", *sys.argv[1:]]
+cli.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert "RuntimeError: out of luck" in done.stdout
+
+
+def test_a_terminal_that_cannot_write_a_dash_loses_nothing(tmp_path):
+    words = [
+        "compare",
+        "--problem",
+        "gaussian(means=[0.5, 0.5])",
+        "--policy",
+        "UCB1",
+        "--horizon",
+        "50",
+        "--replications",
+        "2",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "robandit", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "robandit-report.html").exists()

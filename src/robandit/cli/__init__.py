@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -32,6 +33,7 @@ def main() -> None:
         help_epilogue=f"Exit codes: {CODES}.",
         version=__version__,
         default_parameter=cyclopts.Parameter(negative=()),
+        suppress_keyboard_interrupt=False,  # it would end without a word
     )
     for single in (compare, run, policies, verify, doctor, precompile):
         app.command(single)
@@ -45,6 +47,10 @@ def main() -> None:
         for command in commands:
             group.command(command)
         app.command(group)
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # where it cannot write an umlaut, a question mark is better than nothing
+        sys.stdout.reconfigure(errors="replace")
     try:
         app(exit_on_error=False)
     except cyclopts.CycloptsError:  # already printed, with the usage

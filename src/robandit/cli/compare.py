@@ -51,20 +51,17 @@ def compare(
         A tenth of the pulls and 20 replications, unless given.
     """
     import shlex
+    import sys
     import tempfile
-
-    from rich.console import Console
 
     from robandit.experiments.runner import run
     from robandit.experiments.spec import compared
-    from robandit.experiments.store import Store
-    from robandit.files import check_writable
-    from robandit.report.figures import write_figures
-    from robandit.report.page import write_page
+    from robandit.files import check_folder, check_writable
+    from robandit.report.conclusion import conclude
     from robandit.report.runbar import runbar
-    from robandit.report.table import leaderboards, remarks
 
     check_writable(out)
+    check_folder(figures)
     options = {"problem": problem or (), "suite": (suite,) if suite else (), "policy": policy or ()}
     words = [word for name, values in options.items() for value in values for word in (f"--{name}", value)]
     for name, value in (("horizon", horizon), ("replications", replications), ("seed", seed)):
@@ -75,14 +72,6 @@ def compare(
     )
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
         with runbar(plan) as progress:
-            run(plan, Path(folder), threads=threads, command=command, progress=progress)
-        results = Store.open(Path(folder)).results()
-    console = Console()
-    for table in leaderboards(results):
-        console.print(table)
-    for line in remarks(results):
-        print(line)
-    write_page(results, out, command=command)
-    if figures is not None:
-        print(f"figures: {', '.join(str(path) for path in write_figures(results, figures))}")
-    print(f"report: {out}")
+            outcome = run(plan, Path(folder), threads=threads, command=command, progress=progress)
+        results = outcome.store.results()
+    sys.exit(conclude(results, out, command=command, figures=figures))

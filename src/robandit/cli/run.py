@@ -26,46 +26,32 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
     figures
         A folder for PDF and SVG figures.
     """
+    import shlex
     import sys
-
-    from rich.console import Console
 
     from robandit.errors import InvalidInput
     from robandit.experiments.runner import run as play
     from robandit.experiments.spec import read_spec
-    from robandit.experiments.store import Store
-    from robandit.report.figures import write_figures
-    from robandit.report.page import write_page
+    from robandit.files import check_folder
+    from robandit.report.conclusion import conclude
     from robandit.report.runbar import runbar
-    from robandit.report.table import leaderboards, remarks
 
     folder = out if out is not None else spec.with_suffix("")
     if folder == spec:
         raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
-    chosen = read_spec(spec)
-    plan = chosen.plan()
-    command = f"robandit run {spec}" + (f" --out {out}" if out is not None else "")
+    check_folder(figures)
+    plan = read_spec(spec).plan()
+    text = spec.read_bytes().decode()  # as it was written, line ends and all
+    command = shlex.join(["robandit", "run", str(spec), *(["--out", str(out)] if out is not None else [])])
     try:
         with runbar(plan) as progress:
-            outcome = play(
-                plan, folder, threads=threads, command=command, spec_text=spec.read_text(), progress=progress
-            )
+            outcome = play(plan, folder, threads=threads, command=command, spec_text=text, progress=progress)
     except KeyboardInterrupt:
         print(f"robandit: interrupted; what is finished is kept in {folder}. To go on: {command}", file=sys.stderr)
         sys.exit(130)
-    store = Store.open(folder)
-    results = store.results()
-    store.write_results(folder / "results")
-    write_page(results, folder / "report.html", command=command)
-    console = Console()
-    for table in leaderboards(results):
-        console.print(table)
-    for line in remarks(results):
-        print(line)
-    if figures is not None:
-        print(f"figures: {', '.join(str(path) for path in write_figures(results, figures))}")
-    print(f"played {outcome.done} units in {outcome.seconds:.0f} s, {outcome.before} were done before")
-    print(f"report: {folder / 'report.html'}; results: {folder / 'results'}")
-    if results.failures:
-        print(f"robandit: {len(results.failures)} units failed; the report has their tracebacks", file=sys.stderr)
-        sys.exit(3)
+    outcome.store.write_results()
+    code = conclude(outcome.store.results(), folder / "report.html", command=command, figures=figures)
+    elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
+    print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
+    print(f"results: {folder / 'results'}")
+    sys.exit(code)

@@ -15,6 +15,8 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
     file
         Where to write it. A file that is there already is left alone.
     """
+    import shlex
+
     from robandit.errors import FileError
     from robandit.experiments.spec import EXAMPLE
     from robandit.files import check_writable
@@ -27,7 +29,8 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
         raise FileError(f"{file} is there already, and is left as it is: name another file, or move it away") from None
     except OSError as error:
         raise FileError(f"{file} cannot be written: {error.strerror or error}") from error
-    print(f"written: {file}. Next: robandit spec check {file}, then robandit run {file}")
+    name = shlex.quote(str(file))
+    print(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}")
 
 
 def check(file: Path, /) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import platform
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,8 +110,13 @@ class Store:
 
     @property
     def about(self) -> dict[str, Any]:
-        """The command, versions and machine of the last run, and of ``earlier`` ones that were different."""
-        return self.makers[-1] | {"earlier": list(self.makers[:-1])}
+        """The command, versions and machine of the last run, of ``earlier`` ones that were different, and the spec and its name."""
+        about = self.makers[-1] | {"earlier": list(self.makers[:-1])}
+        spec = self.folder / "spec.toml"
+        if spec.exists():
+            text = spec.read_bytes().decode()
+            about |= {"spec": text, "name": tomllib.loads(text).get("name", "")}
+        return about
 
     def failures(self) -> tuple[Failure, ...]:
         """The units that failed and have not been played since."""
