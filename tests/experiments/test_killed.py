@@ -103,6 +103,13 @@ def dates(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "parts").glob("*.parquet")}
 
 
+def wait_for(ready):
+    deadline = time.monotonic() + 60.0
+    while not ready():
+        assert time.monotonic() < deadline, "nothing is played"
+        time.sleep(0.001)
+
+
 def test_killed_at_random_moments_nothing_is_lost_repeated_or_changed(runs, expected, tmp_path):
     folder = tmp_path / "run"
     rng = random.Random(os.urandom(8))
@@ -111,8 +118,7 @@ def test_killed_at_random_moments_nothing_is_lost_repeated_or_changed(runs, expe
         pid = runs.start(folder)
         # The first kills come at once, into the making of the folder; the others after some new parts, at any point of a unit.
         new = 0 if kill < 3 else rng.randint(0 if kill < 9 else 1, 5)
-        while len(dates(folder)) < len(done) + new:
-            time.sleep(0.001)
+        wait_for(lambda folder=folder, wanted=len(done) + new: len(dates(folder)) >= wanted)
         time.sleep(rng.uniform(0.0, 0.02))
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -151,8 +157,7 @@ def test_processes_on_one_folder_share_the_work(runs, expected, tmp_path):
 
 def test_ctrl_c_leaves_a_folder_to_go_on_in(runs, expected, tmp_path):
     pid = runs.start(tmp_path)
-    while len(list((tmp_path / "parts").glob("*.parquet"))) < 3:
-        time.sleep(0.005)
+    wait_for(lambda: len(dates(tmp_path)) >= 3)
     os.kill(pid, signal.SIGINT)
     assert runs.line() == "ended 130"
     done = dates(tmp_path)

@@ -306,7 +306,8 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
             )
         for key in ("suites", "problems", "policies"):
             if data.get(key) == []:
-                raise Misplaced((key,), f"the list is empty: leave it out, or give {_RULES[key]}")
+                way = "give" if key == "policies" else "leave it out, or give"  # policies must be given
+                raise Misplaced((key,), f"the list is empty: {way} {_RULES[key]}")
         return _converted(data)
     except Misplaced as error:
         raise InvalidInput(f"{where}:{line_of(lines(text), error.path)}: {error}") from error
