@@ -103,9 +103,9 @@ def dates(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "parts").glob("*.parquet")}
 
 
-def wait_for(ready):
+def wait_for(folder, parts):
     deadline = time.monotonic() + 60.0
-    while not ready():
+    while len(dates(folder)) < parts:
         assert time.monotonic() < deadline, "nothing is played"
         time.sleep(0.001)
 
@@ -118,7 +118,7 @@ def test_killed_at_random_moments_nothing_is_lost_repeated_or_changed(runs, expe
         pid = runs.start(folder)
         # The first kills come at once, into the making of the folder; the others after some new parts, at any point of a unit.
         new = 0 if kill < 3 else rng.randint(0 if kill < 9 else 1, 5)
-        wait_for(lambda folder=folder, wanted=len(done) + new: len(dates(folder)) >= wanted)
+        wait_for(folder, len(done) + new)
         time.sleep(rng.uniform(0.0, 0.02))
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -157,7 +157,7 @@ def test_processes_on_one_folder_share_the_work(runs, expected, tmp_path):
 
 def test_ctrl_c_leaves_a_folder_to_go_on_in(runs, expected, tmp_path):
     pid = runs.start(tmp_path)
-    wait_for(lambda: len(dates(tmp_path)) >= 3)
+    wait_for(tmp_path, 3)
     os.kill(pid, signal.SIGINT)
     assert runs.line() == "ended 130"
     done = dates(tmp_path)
