@@ -11,7 +11,8 @@ from experiments import made_up
 from experiments.made_up import problem
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
-from robandit.report.table import leaderboard, leaderboards, ranks, remarks
+from robandit.experiments.spec import compared
+from robandit.report.table import folded, leaderboard, leaderboards, ranks, remarks
 
 P, Q = problem(), problem("q")
 POLICIES = {"AdaR-UCB": rb.AdaRUCB(), "UCB1": rb.UCB1(), "Robust MOSS": rb.RobustMOSS().informed_by(made_up.PROBLEM)}
@@ -34,7 +35,7 @@ def test_everything_fits_in_100_columns(found: Results) -> None:
     assert max(map(len, text.splitlines())) <= 100
     assert "Too narrow" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
-    assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps, u, horizon 100"
+    assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps,u,T 100"
     assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
     order = [
         line.split()[0]
@@ -44,7 +45,39 @@ def test_everything_fits_in_100_columns(found: Results) -> None:
     assert order == ["Robust", "AdaR-UCB", "UCB1"]
     assert "p: regret after 100 pulls, 8 replications, seed 1" in text
     assert "choosing arms at random, 50." in text
-    assert "* What its bound assumes fails here." in text
+    assert "* What its bound assumes fails here." in " ".join(text.split())
+    assert "T: the horizon." in text
+
+
+def test_the_default_policies_fit_in_80_columns() -> None:
+    cells = compared([], None, [], horizon=None, replications=None, seed=1, quick=False).cells
+    finals = {cell.label: [41_234.5, 99_876.0] for cell in cells}
+    long = problem("p", 100_000)
+    made = made_up.results({long: finals}, policies={cell.label: cell.policy for cell in cells}, seconds=0.2)
+    text = printed(leaderboard(made, long), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    heads = " ".join(text.splitlines()[3].split())
+    assert heads == "policy mean median quantile worst random know ns/pull"
+    assert "Too narrow for: 95 % interval." in " ".join(text.split())
+    names = [line[1:19].strip() for line in text.splitlines()]
+    at = names.index("(estimator=")
+    assert names[at - 1 : at + 2] == ["Robust UCB", "(estimator=", "'median_of_means')"]
+    assert names[names.index("(bonus='tight')") - 1] == "AdaR-UCB"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "lines"),
+    [
+        ("AdaR-UCB(bonus='tight')", 20, ["AdaR-UCB", "(bonus='tight')"]),
+        ("UCB-V, observed range", 14, ["UCB-V,", "observed range"]),
+        ("P(a=1,b=2) *", 8, ["P(a=1,", "b=2) *"]),
+        ("short (3) *", 14, ["short (3) *"]),
+        ("Clipped-SGD-UCB *", 14, ["Clipped-SGD-", "UCB *"]),
+        ("x" * 20, 14, ["x" * 20]),
+    ],
+)
+def test_names_are_folded_where_they_have_parts(name: str, width: int, lines: list[str]) -> None:
+    assert folded(name, width).split("\n") == lines
 
 
 @pytest.mark.parametrize("width", [80, 60, 50])
@@ -92,7 +125,11 @@ def test_missing_replications_are_marked() -> None:
 
 def test_remarks() -> None:
     made = made_up.results(
-        {P: {"a": [1.0] * 4, "u": [2.0] * 6}, Q: {"a": [1.0] * 5, "u": [2.0] * 6}}, policies={"u": rb.Uniform()}
+        {
+            P: {"a": [1.0] * 4, "u": [2.0] * 6, "b": [1.0] * 6},
+            Q: {"a": [1.0] * 5, "u": [2.0] * 6, "b": [1.0] * 6},
+        },
+        policies={"u": rb.Uniform()},
     )
     left_out = tuple(LeftOut(played, "out", "no variance") for played in (P, Q))
     plan = Plan(made.plan.cells, left_out, seed=1, replications=6)
@@ -103,7 +140,6 @@ def test_remarks() -> None:
         "a is not ranked: 2 of 6 replications on p failed; and on 1 more",
         "u is not ranked: does not learn from rewards: a yardstick",
         "a failed on p, replications 4 to 5, 3 times: ValueError: boom",
-        "1 replications are still to come: run it again to go on",
     ]
     assert remarks(made_up.results({P: {"a": [1.0]}})) == []
     two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
@@ -111,3 +147,19 @@ def test_remarks() -> None:
         "out is left out of p, q; of the first because no variance"
     ]
     assert "Not ranked: a, u, out." in ranks(Results(plan, made.measured, (failure,))).note
+
+
+def test_a_problem_at_two_horizons_is_named_with_them() -> None:
+    longer = problem("p", 2000)
+    made = made_up.results({P: {"a": [1.0]}, longer: {"a": [2.0]}}, left_out=[LeftOut(longer, "out", "no variance")])
+    failure = Failure(Unit(made.measured[1].cell, 1, 0, 1), 1, "boom")
+    assert remarks(Results(made.plan, made.measured, (failure,))) == [
+        "out is left out of p (T = 2,000): no variance",
+        "a failed on p (T = 2,000), replication 0, 1 time: boom",
+    ]
+
+
+def test_where_nobody_is_ranked_there_is_no_ranking() -> None:
+    made = made_up.results({P: {"a": [1.0] * 6, "b": [1.0] * 6}}, missing=[(Q, "a"), (Q, "b")])
+    assert [board.title for board in leaderboards(made)] == ["p: regret after 100 pulls, 6 replications, seed 1"]
+    assert remarks(made) == []  # what is to come is in the verdict

@@ -148,8 +148,8 @@ class Plan:
     @cached_property
     def _at_several(self) -> set[str]:
         horizons: dict[str, set[int]] = {}
-        for each in (*self.cells, *self.left_out):
-            horizons.setdefault(each.played.name, set()).add(each.played.horizon)
+        for played in [*self.problems, *(each.played for each in self.left_out)]:
+            horizons.setdefault(played.name, set()).add(played.horizon)
         return {name for name, found in horizons.items() if len(found) > 1}
 
 

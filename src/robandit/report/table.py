@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,13 +35,19 @@ class Board:
         from rich.measure import Measurement
 
         left_out: list[str] = []
+
+        def width(words: int) -> int:
+            return Measurement.get(console, options.update(width=10_000), self._table(left_out, words)).maximum
+
         for name in (*self.spare, None):
-            narrow = self._table(left_out, NARROWEST)
-            wanted = Measurement.get(console, options.update(width=10_000), narrow).maximum
-            if wanted <= options.max_width or name is None:
+            spare = options.max_width - width(NARROWEST)
+            if spare >= 0 or name is None:
                 break
             left_out.append(name)
-        yield self._table(left_out, WIDEST)
+        words = max(NARROWEST, min(WIDEST, NARROWEST + spare))
+        while words > NARROWEST and width(words) > options.max_width:  # two columns of words have become wider
+            words -= 1
+        yield self._table(left_out, words)
         yield ""
 
     def _table(self, left_out: list[str], widest: int) -> Table:
@@ -59,11 +66,13 @@ class Board:
             pad_edge=False,
         )
         shown = {name: cells for name, cells in self.columns.items() if name not in left_out}
-        for name in shown:
+        for name, cells in shown.items():
+            head = name.replace(" ", "\n").replace("95\n%", "95 %")
             if name in self.words:
-                table.add_column(name, overflow="fold", max_width=widest)
+                table.add_column(head, overflow="fold", max_width=widest)
+                shown[name] = [folded(cell, widest) for cell in cells]
             else:
-                table.add_column(name.replace(" ", "\n").replace("95\n%", "95 %"), justify="right", no_wrap=True)
+                table.add_column(head, justify="right", no_wrap=True)
         for row in zip(*shown.values(), strict=True):
             table.add_row(*(Text(cell) for cell in row))  # a name may have brackets, which are markup otherwise
         return table
@@ -72,18 +81,32 @@ class Board:
 NARROWEST, WIDEST = 14, 26  # of a column of words; longer ones are folded
 
 
+def folded(name: str, width: int) -> str:
+    """A name in lines of ``width`` letters, broken before "(" and after spaces and commas; if need be after "=", "_" and "-"."""
+    parts = re.split(r"(?=\()|(?<=[ ,])", name)
+    lines = [""]
+    for part in (each for long in parts for each in (re.split(r"(?<=[=_-])", long) if len(long) > width else [long])):
+        if len((lines[-1] + part).rstrip()) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def leaderboard(results: Results, played: Played) -> Board:
     """Final regret of each policy on one problem, the lowest mean first."""
     return _board(results, played, _rows(results, played))
 
 
 def leaderboards(results: Results) -> list[Board]:
-    """A leaderboard for each problem and, if there are several, the ranking over all of them."""
+    """A leaderboard for each problem and, if there are several and somebody is ranked, the ranking over all of them."""
     rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in summary(results).iter_rows(named=True):
         rows.setdefault((row["problem"], row["horizon"]), []).append(row)
     boards = [_board(results, played, rows[played.name, played.horizon]) for played in results.problems]
-    return [*boards, ranks(results)] if len(results.plan.problems) > 1 else boards
+    if len(results.plan.problems) > 1:
+        ranking_ = ranks(results)
+        boards += [ranking_] if ranking_.columns["policy"] else []
+    return boards
 
 
 def ranks(results: Results) -> Board:
@@ -97,7 +120,7 @@ def ranks(results: Results) -> Board:
     if others:
         note += f" Not ranked: {', '.join(others)}."
     return Board(
-        title=f"mean rank over {len(results.plan.problems)} problems, {results.plan.replications} replications each",
+        title=f"mean rank over {len(results.plan.problems)} problems, {_count(results.plan.replications, 'replication')} each",
         note=note,
         columns={
             "policy": [row["policy"] for row in ranked],
@@ -112,31 +135,33 @@ def ranks(results: Results) -> Board:
 
 
 def remarks(results: Results) -> list[str]:
-    """What is not in the tables, a line each: policies left out, not ranked, units that failed, replications still to come."""
+    """What is not in the tables, a line each: policies left out, not ranked (if others are), units that failed.
+
+    How many replications are still to come is in the verdict.
+    """
     lines = []
-    for label in dict.fromkeys(each.label for each in results.plan.left_out):
-        why = {each.played.name: each.reason for each in results.plan.left_out if each.label == label}
+    plan = results.plan
+    for label in dict.fromkeys(each.label for each in plan.left_out):
+        why = {plan.called(each.played): each.reason for each in plan.left_out if each.label == label}
         first = next(iter(why.values()))
         joint = ":" if len(set(why.values())) == 1 else "; of the first because"
         lines.append(f"{label} is left out of {', '.join(why)}{joint} {first}")
-    if len(results.plan.problems) > 1:
-        left_out = {each.label for each in results.plan.left_out}
-        frame = ranking(results)
-        lines += [
-            f"{row['policy']} is not ranked: {row['reason']}"
-            for row in frame.iter_rows(named=True)
-            if row["verdict"] == "not ranked" and row["policy"] not in left_out  # that line stands there already
-        ]
+    if len(plan.problems) > 1:
+        left_out = {each.label for each in plan.left_out}
+        rows = ranking(results).to_dicts()
+        if any(row["verdict"] != "not ranked" for row in rows):
+            lines += [
+                f"{row['policy']} is not ranked: {row['reason']}"
+                for row in rows
+                if row["verdict"] == "not ranked" and row["policy"] not in left_out  # that line stands there already
+            ]
     for failure in results.failures:
         unit = failure.unit
         last = unit.first + unit.count - 1
         which = f"replication {unit.first}" if unit.count == 1 else f"replications {unit.first} to {last}"
         reason = (failure.traceback.strip().splitlines() or ["no traceback"])[-1]
-        lines.append(f"{unit.cell.label} failed on {unit.cell.played.name}, {which}, {failure.tries} times: {reason}")
-    missing = len(results.plan.cells) * results.plan.replications - sum(len(m.replications) for m in results.measured)
-    missing -= sum(failure.unit.count for failure in results.failures)
-    if missing > 0:
-        lines.append(f"{missing:,} replications are still to come: run it again to go on")
+        where = plan.called(unit.cell.played)
+        lines.append(f"{unit.cell.label} failed on {where}, {which}, {_count(failure.tries, 'time')}: {reason}")
     return lines
 
 
@@ -147,10 +172,12 @@ def _rows(results: Results, played: Played) -> list[dict[str, Any]]:
 
 def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Board:
     planned = results.plan.replications
-    title = f"{played.name}: regret after {played.horizon:,} pulls, {planned} replication{'s' if planned > 1 else ''}"
+    title = f"{played.name}: regret after {_count(played.horizon, 'pull')}, {_count(planned, 'replication')}"
     notes = [f"Of random: of the regret of choosing arms at random, {_number(rows[0]['uniform']) if rows else '–'}."]
     if any(row["assumption_met"] is False for row in rows):
         notes.append("* What its bound assumes fails here.")
+    if any("horizon" in row["knows"] for row in rows):
+        notes.append("T: the horizon.")
     if any(row["replications"] < planned for row in rows):
         notes.append("(n): so many replications only.")
     return Board(
@@ -164,7 +191,7 @@ def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Boar
             "95 % quantile": [_number(row["q95"]) for row in rows],
             "worst": [_number(row["worst"]) for row in rows],
             "of random": [_share(row["share_of_uniform"]) for row in rows],
-            "must know": [row["knows"] for row in rows],
+            "must know": [row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
             "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:.0f}" for row in rows],
         },
         words=("policy", "must know"),
@@ -179,6 +206,10 @@ def _name(row: dict[str, Any], planned: int) -> str:
 
 def _interval(low: float, high: float, written: Any) -> str:
     return "–" if math.isnan(low) else f"{written(low)} to {written(high)}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _number(value: float) -> str:
