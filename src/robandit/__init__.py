@@ -16,7 +16,7 @@ from robandit.simulate import Result, simulate
 from robandit.warm import precompile
 
 if TYPE_CHECKING:
-    from robandit import checks, estimators, suites, theory, verify
+    from robandit import checks, estimators, experiments, suites, theory, verify
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "diagnostics",
     "errors",
     "estimators",
+    "experiments",
     "laws",
     "policies",
     "precompile",
@@ -44,6 +45,6 @@ __all__ += _policies
 
 def __getattr__(name: str) -> _Any:
     """Packages that a live bandit does not need are imported when they are first used."""
-    if name in ("checks", "estimators", "suites", "theory", "verify"):
+    if name in ("checks", "estimators", "experiments", "suites", "theory", "verify"):
         return _import_module(f"robandit.{name}")
     raise AttributeError(f"module 'robandit' has no attribute {name!r}")

@@ -1,1 +1,37 @@
-"""Studies that compare things over many random trials."""
+"""Experiments: many policies on many problems, played into a folder that survives interruptions, and what came out.
+
+>>> import tempfile
+>>> import robandit as rb
+>>> from robandit.experiments import Played, planned, run, summary
+>>> problem = rb.problems.gaussian(means=[0.0, -0.5])
+>>> plan = planned([Played("two arms", problem, horizon=500)], [rb.UCB1(), rb.EpsilonGreedy()], replications=8, seed=1)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     results = run(plan, folder).store.results()
+>>> sorted(summary(results)["policy"])
+['UCB1', 'epsilon-greedy']
+"""
+
+from __future__ import annotations
+
+from robandit.experiments.plan import Plan, Played, planned
+from robandit.experiments.results import Results
+from robandit.experiments.runner import run
+from robandit.experiments.spec import Spec, parse_spec, read_spec
+from robandit.experiments.statistics import paired, ranking, summary, verdict
+from robandit.experiments.store import Store
+
+__all__ = [
+    "Plan",
+    "Played",
+    "Results",
+    "Spec",
+    "Store",
+    "paired",
+    "parse_spec",
+    "planned",
+    "ranking",
+    "read_spec",
+    "run",
+    "summary",
+    "verdict",
+]
