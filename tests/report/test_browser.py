@@ -148,6 +148,18 @@ def test_the_page_itself_never_scrolls_sideways(name, width, browser, pages):
     assert browser.problems == []
 
 
+def test_rows_of_a_suite_stay_low_on_a_phone_and_have_lines(browser, pages):
+    browser.open(pages / "suite.html", width=390)
+    heights, lines = browser.do("""
+        const rows = [...document.querySelector("table").tBodies[0].rows];
+        const line = (cell) => getComputedStyle(cell).borderTopWidth;
+        return [rows.map((row) => row.offsetHeight), rows.map((row) => [...row.cells].map(line))]""")
+    assert len(heights) == 4
+    assert max(heights) < 100
+    assert {width for row in lines for width in row} == {"1px"}
+    assert browser.do("return document.querySelectorAll('.reasons li').length") == 2
+
+
 CONTRAST = """
     const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", { willReadFrequently: true });
     canvas.width = canvas.height = 1;

@@ -215,13 +215,13 @@ def test_names_cannot_break_out(tmp_path):
 
 
 def test_failed_and_missing_replications_are_said(results, tmp_path):
-    assert "Not complete" not in page(results, tmp_path).text
+    assert "ncomplete" not in page(results, tmp_path).text
     cut = replace(
         results.measured[0],
         **{name: getattr(results.measured[0], name)[:5] for name in ("replications", "regret", "pulls")},
     )
     read = page(replace(results, measured=(cut, *results.measured[1:])), tmp_path)
-    assert "Not complete: 21 of 24 replications are here" in read.text
+    assert read.text.count("Incomplete: of 24 replications 3 are still to come") == 1
     read = page(examples.hostile(), tmp_path)
     assert "replications 0 to 7, tried 3 times:" in read.text
 
@@ -233,10 +233,26 @@ def test_a_suite_is_ranked_first_and_has_a_part_for_each_problem(read_suite):
     assert read_suite.text.index("Ranking over problems") < read_suite.text.index("Leaderboard")
     ranks, heat = read_suite.tables[:2]
     assert {row[0].split(" ⚠")[0].strip() for row in ranks[1:]} == {"UCB1", "epsilon-greedy", "Uniform", "Kurtosis UCB"}
-    assert [name.strip() for name in heat[0]] == ["policy", "costs", "coins, 500", "coins, 900"]
+    assert [name.strip() for name in heat[0]] == ["policy", "costs", "coins (T = 500)", "coins (T = 900)"]
     assert [each["href"] for each in read_suite.all("a")] == ["#p0", "#p1", "#p2"]
     (kurtosis,) = (row for row in heat if row[0].startswith("Kurtosis"))
     assert kurtosis[1].strip() == "–"
+    (row,) = (row for row in ranks if row[0].startswith("Kurtosis"))
+    assert row[-1].strip() == "not ranked"
+    assert (
+        "Not ranked: Uniform : does not learn from rewards: a yardstick Kurtosis UCB : left out on costs:"
+        in read_suite.text
+    )
+
+
+def test_the_spec_is_there_with_its_name(results, tmp_path):
+    assert "The spec" not in page(results, tmp_path).text
+    about = {"name": "night <run>", "spec": '[[problem]]\nname = "</pre><script>"\n', "machine": "mine"}
+    read = page(replace(results, about=about), tmp_path, "robandit run a.toml")
+    assert read.open == []
+    assert read.text.startswith("night <run>: 3 policies on costs | Robandit night <run>: 3 policies on costs")
+    assert read.text.count('The spec [[problem]] name = "</pre><script>"') == 1
+    assert [row[0].strip() for row in read.tables[-1]] == ["machine"]
 
 
 def test_one_replication_is_enough_for_a_page(tmp_path):

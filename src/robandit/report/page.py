@@ -89,7 +89,7 @@ def _page(results: Results, command: str) -> str:
 <noscript><p class="warning">The charts are drawn by JavaScript, which is off. All numbers are in the tables below.</p></noscript>
 </header>
 <main>
-{_missing(results)}{_over_all(ranked, sections, styles) if many else ""}
+{_over_all(results, ranked, sections, styles) if many else ""}
 {"".join(parts)}
 {_failures(results)}{_reproduce(results, command)}
 </main>
@@ -107,7 +107,9 @@ def _title(results: Results) -> str:
     problems = results.plan.problems
     policies = len({cell.label for cell in results.plan.cells})
     where = problems[0].name if len(problems) == 1 else f"{len(problems)} problems"
-    return f"{policies} {'policy' if policies == 1 else 'policies'} on {where}"
+    counted = f"{policies} {'policy' if policies == 1 else 'policies'} on {where}"
+    name = results.about.get("name")
+    return f"{name}: {counted}" if name else counted
 
 
 def _verdict(said: str) -> str:
@@ -134,22 +136,16 @@ def _facts(results: Results) -> str:
     )
 
 
-def _missing(results: Results) -> str:
-    if results.complete:
-        return ""
-    wanted = len(results.plan.cells) * results.plan.replications
-    got = sum(len(m.replications) for m in results.measured)
-    return _warning(f"<p><strong>Not complete:</strong> {got:,} of {wanted:,} replications are here.</p>")
-
-
-def _over_all(ranked: list[dict[str, Any]], sections: Sequence[_Section], styles: dict[str, int]) -> str:
+def _over_all(
+    results: Results, ranked: list[dict[str, Any]], sections: Sequence[_Section], styles: dict[str, int]
+) -> str:
     """The ranking over problems, and regret on each beside the yardstick."""
-    body = []
+    body, reasons = [], []
     for row in ranked:
         name = _name(row["policy"], styles, _broken(row["policy"], sections))
         if row["verdict"] == "not ranked":
-            why = f'<td class="words long">not ranked: {_e(row["reason"])}</td>'
-            body.append([name, *[_cell(None)] * 3, why])
+            body.append([name, *[_cell(None)] * 3, '<td class="words">not ranked</td>'])
+            reasons.append(f"<li><strong>{_e(row['policy'])}</strong>: {_e(row['reason'])}</li>")
             continue
         body.append(
             [
@@ -161,11 +157,12 @@ def _over_all(ranked: list[dict[str, Any]], sections: Sequence[_Section], styles
             ]
         )
     head = ["policy", "mean rank", "regret, % of random", "lowest on", _Words("mean rank against the first")]
+    why = f'<p>Not ranked:</p><ul class="reasons">{"".join(reasons)}</ul>' if reasons else ""
     return f"""<h2 id="ranking">Ranking over problems</h2>
 <p>On each problem the lowest mean regret has rank 1. The share of the regret of choosing arms at random is a geometric mean.</p>
-{_table(head, body, label="Ranking over problems", sort=1)}
+{_table(head, body, label="Ranking over problems", sort=1)}{why}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
-{_heat(sections, styles)}
+{_heat(results, sections, styles)}
 <h2>Problem by problem</h2>"""
 
 
@@ -176,8 +173,8 @@ def _broken(label: str, sections: Sequence[_Section]) -> str:
     return f' <span class="badge">⚠ assumption fails on {count} of {len(met)}</span>' if count else ""
 
 
-def _heat(sections: Sequence[_Section], styles: dict[str, int]) -> str:
-    links = (f'<a href="#p{s.number}">{_e(_called(s, sections))}</a>' for s in sections)
+def _heat(results: Results, sections: Sequence[_Section], styles: dict[str, int]) -> str:
+    links = (f'<a href="#p{s.number}">{_e(results.plan.called(s.played))}</a>' for s in sections)
     body = []
     shown = [{row["policy"]: row["share_of_uniform"] for row in s.rows} for s in sections]
     for label in styles:
@@ -194,13 +191,6 @@ def _heat_cell(share: float | None) -> str:
     levels = ((0.05, "h1"), (0.15, "h2"), (0.4, "h3"), (0.8, "h4"), (1.05, "h5"))
     level = next((name for most, name in levels if share < most), "h6")
     return f'<td class="{level}" data-v="{rounded(share)}">{_percent(share).removesuffix(" %")}</td>'
-
-
-def _called(section: _Section, sections: Sequence[_Section]) -> str:
-    """The problem's name, with the horizon where it is played for several."""
-    name = section.played.name
-    alone = sum(s.played.name == name for s in sections) == 1
-    return name if alone else f"{name}, {section.played.horizon:,}"
 
 
 # --- a problem -------------------------------------------------------------------------------------------------------
@@ -225,7 +215,8 @@ def _problem(results: Results, section: _Section, styles: dict[str, int], *, man
     content = "\n".join(part for part in parts if part)
     if not many:
         return f'<section id="p{section.number}">{content}</section>'
-    words = f"{played.horizon:,} pulls, {played.problem.arms} arms, tail index {_number(played.problem.tail_index)}; "
+    words = f"{_count(played.horizon, 'pull')}, {_count(played.problem.arms, 'arm')}, "
+    words += f"tail index {_number(played.problem.tail_index)}; "
     words += f"lowest mean regret: {best['policy']} ({_percent(best['share_of_uniform'])} of random)"
     opened = " open" if section.number == 0 else ""
     return f"""<details class="problem" id="p{section.number}"{opened}>
@@ -282,7 +273,7 @@ def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) ->
         f"{table}<p class='muted'><small>Below each number is its 95 % interval (≥ where so few replications give one end only), "
         "and below the worst regret the number of its replication. "
         f"More than the best: the mean difference to {_e(best)} in the same replications; “not resolved” where its "
-        "interval holds 0.</small></p>"
+        "interval holds 0, or wins and losses do not tell the same.</small></p>"
     )
 
 
@@ -304,11 +295,12 @@ def _curves(section: _Section) -> str:
         over_time = curves(each)
         shown = zip(*(over_time[name].to_numpy()[at].tolist() for name in ("median", "q05", "q95")), strict=True)
         body.append([_name(label), *(_cell(m, _number(m), _range(low, high)) for m, low, high in shown)])
-    table = _table(["policy", *(f"{times[i]:,} pulls" for i in at)], body, label="Median regret over time")
+    table = _table(["policy", *(_count(int(times[i]), "pull") for i in at)], body, label="Median regret over time")
     first, last = next(iter(section.rows)), section.rows[-1]
     alt = (
-        f"Line chart of regret over {section.played.horizon:,} pulls for {len(body)} policies. At the end {first['policy']} has a "
-        f"mean of {_number(first['mean'])}, {last['policy']} {_number(last['mean'])}. Left and right arrow keys read out values."
+        f"Line chart of regret over {_count(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
+        f"{first['policy']} has a mean of {_number(first['mean'])}, {last['policy']} {_number(last['mean'])}. "
+        "Left and right arrow keys read out values."
     )
     caption = (
         "Regret over time: a line per policy (the best 8 at first; click on names), bands from the 5 % to the 95 % quantile over "
@@ -467,11 +459,10 @@ def _failures(results: Results) -> str:
     for each in results.failures[:TRACEBACKS]:
         unit = each.unit
         last = (each.traceback.strip().splitlines() or ["no traceback"])[-1]
-        words = (
-            f"{unit.cell.label} on {unit.cell.played.name}, replications {unit.first} to {unit.first + unit.count - 1}"
-        )
+        which = f"s {unit.first} to {unit.first + unit.count - 1}" if unit.count > 1 else f" {unit.first}"
+        words = f"{unit.cell.label} on {results.plan.called(unit.cell.played)}, replication{which}"
         items.append(
-            f"<p>{_e(words)}, tried {each.tries} times: <code>{_e(last)}</code></p>"
+            f"<p>{_e(words)}, tried {_count(each.tries, 'time')}: <code>{_e(last)}</code></p>"
             + _more("Traceback", f"<pre>{_e(each.traceback)}</pre>")
         )
     if len(results.failures) > TRACEBACKS:
@@ -485,10 +476,12 @@ def _reproduce(results: Results, command: str) -> str:
     items = "".join(
         f'<tr><th scope="row">{_e(str(key))}</th><td class="words">{_e(_plain(value))}</td></tr>'
         for key, value in told.items()
-        if value and value != command
+        if value and value != command and key not in ("name", "spec")  # which have places of their own
     )
+    text = results.about.get("spec")
+    spec = _more("The spec", f"<pre><code>{_e(text)}</code></pre>") if text else ""
     return f"""<h2>To get this again</h2>
-<pre><code>{_e(command)}</code></pre>
+<pre><code>{_e(command)}</code></pre>{spec}
 <p>The same seed gives the same regret on any number of threads, with the same versions on such a machine. Times differ.</p>
 <div class="box" tabindex="0" role="region" aria-label="Versions and machine"><table><tbody>{items}</tbody></table></div>"""
 
@@ -510,7 +503,7 @@ def _e(text: str) -> str:
 
 def _name(label: str, styles: dict[str, int] | None = None, more: str = "") -> str:
     mark = f'<span class="swatch" data-style="{styles[label]}"></span> ' if styles else ""
-    name = re.sub(r"([(=_])", r"\1<wbr>", _e(label))  # where a long name may break
+    name = re.sub(r"(?=\()|(?<=[,=_])", "<wbr>", _e(label))  # where a long name may break
     return f'<th scope="row">{mark}{name}{more}</th>'
 
 
@@ -561,6 +554,10 @@ def _more(title: str, content: str, *, wide: bool = False) -> str:
 
 def _warning(content: str) -> str:
     return f'<div class="warning" role="note">{content}</div>\n'
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _number(value: float) -> str:
