@@ -97,19 +97,9 @@ SUMMARY = (
 
 def raw(results: Results) -> pl.DataFrame:
     """Regret itself: a row per problem, horizon, policy, replication and checkpoint ``t``."""
-    import polars as pl
+    from robandit.experiments.store import regret_table
 
-    columns: dict[str, Any] = {"replication": pl.Int64(), "t": pl.Int64(), "regret": pl.Float64()}
-    named: dict[str, Any] = {"problem": pl.String(), "horizon": pl.Int64(), "policy": pl.String()}
-    frames = [pl.DataFrame(schema=named | columns)]
-    for m in results.measured:
-        rows, marks = m.regret.shape
-        numbers = (np.repeat(m.replications, marks), np.tile(m.checkpoints, rows), m.regret.reshape(-1))
-        names = (m.cell.played.name, m.cell.played.horizon, m.cell.label)
-        frame = pl.DataFrame(dict(zip(columns, numbers, strict=True)), schema=columns)
-        same = [pl.lit(value, kind).alias(name) for (name, kind), value in zip(named.items(), names, strict=True)]
-        frames.append(frame.select(*same, *columns))
-    return pl.concat(frames)
+    return regret_table(results.measured)
 
 
 def curves(measured: Measured) -> pl.DataFrame:

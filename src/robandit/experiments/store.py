@@ -31,7 +31,7 @@ from robandit.simulate import Result
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Store"]
+__all__ = ["Store", "regret_table"]
 
 FORMAT_VERSION = 1  # of run.json and the folder
 TABLE_VERSION = 1  # of regret.parquet and pulls.parquet
@@ -150,7 +150,7 @@ class Store:
         """
         place = self.folder / "results" if folder is None else Path(folder)
         measured = self.results().measured
-        tables = {"regret": _regret_table(measured), "pulls": _pulls_table(measured)}
+        tables = {"regret": regret_table(measured), "pulls": _pulls_table(measured)}
         with _named(place):
             place.mkdir(parents=True, exist_ok=True)
         with locked(place / ".lock", wait=True):
@@ -286,7 +286,8 @@ def _machine() -> dict[str, Any]:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-def _regret_table(measured: tuple[Measured, ...]) -> pl.DataFrame:
+def regret_table(measured: tuple[Measured, ...]) -> pl.DataFrame:
+    """Regret, a row per problem, horizon, policy, replication and checkpoint ``t``."""
     import polars as pl
 
     return _table({"t": pl.Int64, "regret": pl.Float64}, [(m, m.checkpoints, m.regret) for m in measured])

@@ -204,7 +204,7 @@
           tag("td", { class: "muted" }, `${say(row.q05[i])} – ${say(row.q95[i])}`)));
       }
       canvas.append(hover);
-      tip.replaceChildren(tag("strong", {}, `${problem.t[i].toLocaleString("en")} pulls: ${view.line}, 5–95 %`), tag("table", {}, body));
+      tip.replaceChildren(tag("strong", {}, `${problem.t[i].toLocaleString("en")} pull${problem.t[i] === 1 ? "" : "s"}: ${view.line}, 5–95 %`), tag("table", {}, body));
       const across = at > view.width / 2;
       tip.style.left = across ? "auto" : `${at + 14}px`;
       tip.style.right = across ? `${view.width - at + 14}px` : "auto";
