@@ -218,6 +218,17 @@ def test_what_a_killed_beginning_leaves_is_no_obstacle(tmp_path):
     assert os.listdir(tmp_path / "locks") == []
 
 
+def test_a_lock_of_a_finished_unit_is_swept_unless_someone_holds_it(copied):
+    """One who is killed between the part and the end of the lock leaves its file, and no one will ever want that unit again."""
+    stale, held = (copied.folder / "locks" / f"{name}.lock" for name in ("stale", "held"))
+    stale.touch()
+    with locked(held, wait=False) as mine:
+        assert mine
+        copied.ledger.sweep()
+        assert not stale.exists()
+        assert held.exists()
+
+
 def test_half_written_files_are_swept_unless_someone_writes_them(copied):
     mine, other = copied.plan.units[:2]
     left = [copied.folder / f"parts/.{mine.key}.parquet.x1", copied.folder / f"times/.{mine.key}.json.x2"]

@@ -105,6 +105,11 @@ class Ledger:
                 with locked(lock, wait=False) as mine:
                     if mine:
                         path.unlink(missing_ok=True)
+        for lock in (self.folder / "locks").glob(
+            "*.lock"
+        ):  # of one killed after its part was there: nobody will want it again
+            with locked(lock, wait=False):
+                pass
 
     def _time(self, unit: Unit) -> Path:
         return self.folder / "times" / f"{unit.key}.json"

@@ -92,7 +92,7 @@ class Store:
             # Only now: a folder without run.json holds nothing but locks, however its making ended.
             for name in FOLDERS:
                 (place / name).mkdir(exist_ok=True)
-            for leftover in place.glob(".run.json.*"):
+            for leftover in (*place.glob(".run.json.*"), *place.glob(".spec.toml.*")):
                 leftover.unlink()
             if spec_text is not None:
                 text = spec_text.encode()
