@@ -446,7 +446,7 @@ def test_check_names_the_file_and_the_line(tmp_path):
 def test_compared_by_default():
     plan = compared([], None, [])
     assert [(p.name, p.horizon) for p in plan.problems] == [
-        ("negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)", 100_000)
+        ("negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)", 50_000)
     ]
     labels = [cell.label for cell in plan.cells] + [each.label for each in plan.left_out]
     assert sorted(labels) == sorted(

@@ -36,7 +36,7 @@ def compare(
     policy
         Such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn.
     horizon
-        Pulls in each replication; by default 100,000, or each suite problem's own.
+        Pulls in each replication; by default 50,000, or each suite problem's own.
     replications
         How often each policy starts anew; by default 50.
     seed

@@ -368,7 +368,7 @@ def compared(
 ) -> Plan:
     """The plan of `robandit compare`; by default a heavy-tailed problem, and all policies that learn.
 
-    Problems of a suite have their own horizons unless one is given, others 100,000. ``quick``: a tenth of the pulls and 20
+    Problems of a suite have their own horizons unless one is given, others 50,000. ``quick``: a tenth of the pulls and 20
     replications, unless given.
     """
     if horizon is not None:
@@ -385,7 +385,7 @@ def compared(
         raise InvalidInput(error.message) from error
     played = []
     for each in found:
-        own = each.horizon or 100_000
+        own = each.horizon or 50_000
         played.append(Played(each.name, each.problem, horizon or (max(1, own // 10) if quick else own)))
     return planned(played, chosen, replications=count, seed=seed)
 
