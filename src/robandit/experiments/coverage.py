@@ -17,6 +17,7 @@ from robandit.errors import InvalidInput, NoThresholdError
 from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
+from robandit.laws.median import law_median
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,25 +60,8 @@ def facts(law: Law) -> Facts:
         v=law.central_moment(1.0 + eps),
         variance=law.variance,
         nonpositive=law.truncated_nonpositivity().holds,
-        nonpositive_about_median=law.truncated_nonpositivity(_median(law)).holds,
+        nonpositive_about_median=law.truncated_nonpositivity(law_median(law)).holds,
     )
-
-
-def _median(law: Law) -> float:
-    if law.symmetric_about is not None:
-        return law.symmetric_about
-    low, high = -1.0, 1.0
-    while law.cdf([low])[0] > 0.5:
-        low *= 2.0
-    while law.cdf([high])[0] < 0.5:
-        high *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if law.cdf([middle])[0] < 0.5:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 Bounds = tuple[Floats, Floats]
