@@ -6,6 +6,7 @@ import pytest
 
 import robandit as rb
 from robandit.errors import HorizonReached, InvalidInput, NotApplicable
+from robandit.experiments import Played, planned
 from robandit.laws import Gaussian, Pareto
 
 HEAVY = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
@@ -182,11 +183,8 @@ def test_what_a_policy_counts_is_in_the_result():
 
 
 def test_a_comparison_plays_all_that_apply():
-    told, left_out = rb.policies.entitled(rb.policies.all_policies(), HEAVY)
-    assert len(told) + len(left_out) == len(rb.policies.all_policies())
-    assert {reason.split(" is left out")[0] for reason in left_out} == {
-        "Robust UCB(estimator='catoni')",
-        rb.KurtosisUCB().name,
-    }
-    for policy in told:
-        assert policy.prepared(10).params() is not None
+    plan = planned([Played("heavy", HEAVY, 10)], rb.policies.all_policies(), replications=1, seed=0)
+    assert len(plan.cells) + len(plan.left_out) == len(rb.policies.all_policies())
+    assert {each.label for each in plan.left_out} == {"Robust UCB(estimator='catoni')", rb.KurtosisUCB().name}
+    for cell in plan.cells:
+        assert cell.policy.prepared(10).params() is not None

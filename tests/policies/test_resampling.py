@@ -11,6 +11,7 @@ from policies.duels import duel
 from policies.rewards import KINDS
 from policies.slow_resampling import SlowResampling, bounds, is_rejected, lower, upper
 from robandit.errors import HorizonReached, InvalidInput, NotApplicable
+from robandit.experiments import Played, planned
 from robandit.kernel.random import streams
 from robandit.policies import MARS, RMMUCB, resampling
 
@@ -274,9 +275,9 @@ def test_long_horizons_are_refused_with_the_way_out(policy):
         rb.simulate(policy(), problem, 100_000, 1, seed=0, progress=False)
     assert policy(limit=100_000).prepared(100_000) == policy(limit=100_000)
     assert policy().prepared(2000) == policy()
-    told, left_out = rb.policies.entitled([policy(), rb.UCB1()], problem, 2001)
-    assert told == [rb.UCB1()]
-    assert "plays at most limit = 2000 pulls" in left_out[0]
+    plan = planned([Played("coins", problem, 2001)], [policy(), rb.UCB1()], replications=1, seed=0)
+    assert [cell.policy for cell in plan.cells] == [rb.UCB1()]
+    assert "plays at most limit = 2000 pulls" in plan.left_out[0].reason
 
 
 def test_times_are_spelled_out():

@@ -20,11 +20,10 @@ from robandit.verify.samples import (
     orders,
     quantile,
     roots,
-    sure,
     usable,
 )
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, largest, smallest
+from robandit.verify.statistics import Interval, largest, smallest, sure
 
 QUICK = Effort(quick=True)
 

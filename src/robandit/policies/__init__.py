@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.ada2_tinf import Ada2TINF
 from robandit.policies.ada_tinf import AdaTINF
 from robandit.policies.adakl_ucb import AdaKLUCB
@@ -74,43 +70,6 @@ def all_policies() -> list[Policy]:
     """One of each algorithm, with its default parameters; some must be told numbers before they can play."""
     classes = dict.fromkeys(globals()[name] for name in __all__)  # one policy has two names
     return [policy for cls in classes if cls is not Policy for policy in cls.variants()]
-
-
-def named(names: Iterable[str]) -> list[Policy]:
-    """The algorithms of these classes, with default parameters.
-
-    >>> [policy.name for policy in named(["UCB1", "HTINF"])]
-    ['UCB1', 'HTINF']
-    """
-    chosen: list[Policy] = []
-    for name in names:
-        if name not in __all__ or name == "Policy":
-            raise InvalidInput(
-                f"policy {name!r} is not known: there are {', '.join(sorted(set(__all__) - {'Policy'}))}"
-            )
-        chosen += globals()[name].variants()
-    return chosen
-
-
-def entitled(policies: Iterable[Policy], problem: Any, horizon: int | None = None) -> tuple[list[Policy], list[str]]:
-    """Each policy told exactly what it must know, and for those that cannot be told, or play that long, why they are left out.
-
-    >>> from robandit.problems import negated_pareto
-    >>> told, left_out = entitled([AdaRUCB(), KurtosisUCB()], negated_pareto(means=[-1.0, -2.0], tail=1.5))
-    >>> [policy.name for policy in told], len(left_out)
-    (['AdaR-UCB'], 1)
-    """
-    told: list[Policy] = []
-    left_out: list[str] = []
-    for policy in policies:
-        try:
-            informed = policy.informed_by(problem)
-            if horizon is not None:
-                informed.prepared(horizon)
-            told.append(informed)
-        except NotApplicable as reason:
-            left_out.append(f"{policy.name} is left out: {reason}")
-    return told, left_out
 
 
 def table() -> None:

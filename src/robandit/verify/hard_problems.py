@@ -12,7 +12,7 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate import simulate
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, largest, mean_interval
+from robandit.verify.statistics import Interval, largest, mean_interval, slope_weights
 
 __all__ = ["Tell", "fit", "larger", "played", "shown", "told_alike", "told_each"]
 
@@ -48,9 +48,8 @@ def played(
     regrets = np.empty((len(policies), len(problems), replications))
     for i, problem in enumerate(problems):
         seed = int(np.random.SeedSequence(effort.seed, spawn_key=(*key, i)).generate_state(1, np.uint64)[0])
-        for j, policy in enumerate(
-            policies
-        ):  # one at a time: looking after a thousand short jobs costs more than they do
+        for j, policy in enumerate(policies):
+            # One at a time: looking after a thousand short jobs costs more than they do.
             told = tell(policy, problems, i, eps)
             result = simulate(
                 told,
@@ -82,6 +81,5 @@ def larger(regrets: Floats, confidence: float) -> tuple[Interval, Floats]:
 
 def fit(x: Sequence[float], y: Sequence[float], off: Sequence[float]) -> tuple[float, float]:
     """The exponent b in y ~ x^b by least squares, and how much it may be off if each log(y) is by so much."""
-    log_x = np.log(np.array(x)) - np.log(np.array(x)).mean()
-    weights = log_x / (log_x @ log_x)
+    weights = slope_weights(np.array(x))
     return float(weights @ np.log(np.array(y))), float(np.abs(weights) @ np.array(off)) + 1e-12

@@ -23,11 +23,10 @@ from robandit.verify.samples import (
     listed,
     quantile,
     roots,
-    sure,
     usable,
 )
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, share, smallest
+from robandit.verify.statistics import Interval, largest, share, smallest, sure
 
 __all__ = ["STATEMENT", "run"]
 

@@ -28,7 +28,7 @@ from robandit.theory.lower_bounds import PairBound
 from robandit.verify import figures
 from robandit.verify.hard_problems import Tell, fit, larger, played, shown
 from robandit.verify.statement import Effort, Finding, Track
-from robandit.verify.statistics import Interval, slope, smallest
+from robandit.verify.statistics import Interval, slope, smallest, sure
 
 __all__ = ["UNTOLD", "OnPair", "escapes", "exponent_of_optimum", "figure", "growth", "on_pairs"]
 
@@ -127,9 +127,7 @@ def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float
     seen = slope(np.array(list(best)), np.stack([run.regrets for run in best.values()], axis=1))
     return Finding(
         claim=claim,
-        measured=seen.measured,
-        low=seen.low,
-        high=seen.high,
+        **seen._asdict(),
         least=least,
         must=False,
         asymptotic=True,
@@ -154,9 +152,7 @@ def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: 
     exponent = bounds[0].exponent
     return Finding(
         claim=claim,
-        measured=fitted,
-        low=fitted,
-        high=fitted,
+        **sure(fitted)._asdict(),
         least=exponent - tolerance,
         most=exponent + tolerance,
         note=f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {optima[-1] / bounds[-1].value:.3g} times the bound",

@@ -23,10 +23,9 @@ from robandit.verify.samples import (
     listed,
     orders,
     roots,
-    sure,
 )
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, share
+from robandit.verify.statistics import Interval, largest, share, sure
 
 __all__ = ["ETA", "STATEMENT", "doubling", "run"]
 

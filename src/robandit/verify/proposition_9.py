@@ -18,8 +18,9 @@ from robandit.kernel.types import Floats
 from robandit.laws import Pareto, ZeroInflated
 from robandit.verify import figures
 from robandit.verify.proposition_10 import ETA, doubling
-from robandit.verify.samples import always, clipped, sure
+from robandit.verify.samples import always, clipped
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
+from robandit.verify.statistics import sure
 
 __all__ = ["STATEMENT", "run"]
 

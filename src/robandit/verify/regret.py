@@ -14,7 +14,7 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, negated_lomax, negated_pareto, student_t
 from robandit.simulate import simulate
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, largest, mean_interval
+from robandit.verify.statistics import Interval, largest, mean_interval, slope_weights
 
 __all__ = ["Bound", "Case", "Measured", "growth", "highest", "over", "play", "standard_cases", "telling", "worst_of"]
 
@@ -113,7 +113,5 @@ def highest(measured: Sequence[Measured]) -> Interval:
 
 def growth(marks: Sequence[int], regret: Floats) -> Floats:
     """The coefficient b of ``a + b log T``, by least squares, for each row."""
-    log = np.log(np.asarray(marks, dtype=np.float64))
-    centred = log - log.mean()
-    slopes: Floats = regret @ (centred / (centred @ centred))
+    slopes: Floats = regret @ slope_weights(np.asarray(marks, dtype=np.float64))
     return slopes

@@ -14,7 +14,7 @@ from robandit.estimators.threshold import C, row_thresholds
 from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto, StudentT, ZeroInflated, two_point
 from robandit.verify.statement import Effort, Finding
-from robandit.verify.statistics import Interval
+from robandit.verify.statistics import Interval, sure
 
 __all__ = [
     "LOST",
@@ -29,7 +29,6 @@ __all__ = [
     "orders",
     "quantile",
     "roots",
-    "sure",
     "usable",
 ]
 
@@ -125,11 +124,6 @@ def orders(law: Law) -> Orders:
     most = law.tail_index - 1.0
     eps = np.linspace(0.1, 1.0, 10) if most > 1.0 else most * np.linspace(0.1, 0.95, 10)
     return Orders(eps, np.array([law.absolute_moment(1.0 + e) for e in eps]))
-
-
-def sure(value: float) -> Interval:
-    """Of a number that is known."""
-    return Interval(value, value, value)
 
 
 def always(

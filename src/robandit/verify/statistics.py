@@ -11,7 +11,7 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
-__all__ = ["Interval", "largest", "mean_interval", "share", "slope", "smallest"]
+__all__ = ["Interval", "largest", "mean_interval", "share", "slope", "slope_weights", "smallest", "sure"]
 
 
 class Interval(NamedTuple):
@@ -20,6 +20,11 @@ class Interval(NamedTuple):
     measured: float
     low: float
     high: float
+
+
+def sure(value: float) -> Interval:
+    """Of a number that is known."""
+    return Interval(value, value, value)
 
 
 def largest(intervals: Iterable[Interval]) -> Interval:
@@ -78,8 +83,7 @@ def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if y.ndim != 2 or y.shape[1] != len(x) or len(x) < 2:
         raise InvalidInput(f"y has the shape {y.shape}: give a row per replication and a column for each of {len(x)} x")
-    log_x = np.log(x) - np.log(x).mean()
-    weights = log_x / (log_x @ log_x)
+    weights = slope_weights(x)
 
     def fitted(means: Floats) -> Floats:
         fit: Floats = np.log(np.maximum(means, 1e-300)) @ weights
@@ -88,6 +92,13 @@ def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
     n = len(y)
     without = fitted((y.sum(axis=0) - y) / max(n - 1, 1))
     return _around(float(fitted(y.mean(axis=0))), (n - 1) * float(np.var(without)), n, confidence)
+
+
+def slope_weights(x: Floats) -> Floats:
+    """With these, ``weights @ y`` is the slope of y in log x, by least squares."""
+    centred = np.log(x) - np.log(x).mean()
+    weights: Floats = centred / (centred @ centred)
+    return weights
 
 
 def _around(measured: float, squared_error: float, count: int, confidence: float) -> Interval:

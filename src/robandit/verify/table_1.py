@@ -22,7 +22,7 @@ from robandit.theory.formula import parsed
 from robandit.theory.rates import rate
 from robandit.verify import figures
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, slope
+from robandit.verify.statistics import Interval, largest, slope, slope_weights
 
 GAPS = (1.0, math.sqrt(2.0), 2.0)  # at the first scale
 SCALES = (0.5, math.sqrt(0.5), 1.0)  # at the last gap
@@ -219,8 +219,7 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
         fit = slope(sweep.x, np.column_stack([regret[CONTROL, *case] for case in sweep.cases]))
         exact = slope(sweep.x, np.array([[_rate(CONTROL, *case) for case in sweep.cases]])).measured
         # a count of T fair coins is off by a relative 1/sqrt(T), and a slope is their weighted sum
-        centred = np.log(sweep.x) - np.log(sweep.x).mean()
-        weights = centred / (centred @ centred)
+        weights = slope_weights(sweep.x)
         error = math.sqrt(sum(w * w / (m * replications) for w, (_, _, m) in zip(weights, sweep.cases, strict=True)))
         near, far = max(fit.low - exact, exact - fit.high, 0.0), max(exact - fit.low, fit.high - exact)
         off.append(Interval(*(x / error for x in (abs(fit.measured - exact), near, far))))
@@ -312,9 +311,7 @@ def _missing(rows: Sequence[Policy], regret: Regret, marks: Sequence[int], confi
                     f"{_title(policy)}: the worst case needs the sqrt(K T) that the table leaves out; with rewards times {TINY:g} "
                     "regret grows in T with an exponent above the printed rate's"
                 ),
-                measured=fit.measured,
-                low=fit.low,
-                high=fit.high,
+                **fit._asdict(),
                 least=power,
                 misprints=(item,),
                 note=f"printed: T^{number(power)} times a power of u. Any constant in front is exceeded for some T and u",

@@ -10,6 +10,7 @@ from robandit.theory.lower_bounds import PairBound, lower_bound_u_adaptive
 from robandit.verify.hard_problems import Tell, told_alike
 from robandit.verify.pairs import UNTOLD, escapes, exponent_of_optimum, figure, growth, on_pairs
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
+from robandit.verify.statistics import sure
 
 __all__ = ["STATEMENT", "run"]
 
@@ -75,9 +76,7 @@ def _fixed_horizon() -> Finding:
     return Finding(
         claim=f"arithmetic: at a fixed T the supremum is finite: what is printed for u'/u = 1e16 and T = {HORIZON:,}, over the "
         "largest regret that exists",
-        measured=times,
-        low=times,
-        high=times,
+        **sure(times)._asdict(),
         least=1.0,
         must=False,
         misprints=("24",),

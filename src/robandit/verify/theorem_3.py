@@ -9,6 +9,7 @@ from robandit.theory.lower_bounds import lower_bound_eps_adaptive
 from robandit.verify.hard_problems import Tell, told_alike
 from robandit.verify.pairs import UNTOLD, escapes, exponent_of_optimum, figure, growth, on_pairs
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
+from robandit.verify.statistics import sure
 
 __all__ = ["STATEMENT", "run"]
 
@@ -58,9 +59,7 @@ def _constant() -> Finding:
     least = min(lower_bound_eps_adaptive(10**9, eps=e, eps_alternative=other).constant for e, other in pairs)
     return Finding(
         claim="arithmetic: one constant serves all orders: the smallest of the bound's constants over 0 < eps' < eps <= 1",
-        measured=least,
-        low=least,
-        high=least,
+        **sure(least)._asdict(),
         least=1.0 / 32.0,
         must=False,
         misprints=("25",),

@@ -30,7 +30,7 @@ from robandit.theory.lower_bounds import minimax_constant, minimax_lower_bound
 from robandit.verify import figures
 from robandit.verify.hard_problems import Tell, fit, larger, played, shown, told_alike
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import Interval, slope, smallest
+from robandit.verify.statistics import Interval, slope, smallest, sure
 
 __all__ = ["POLICIES", "STATEMENT", "optimum", "run"]
 
@@ -193,17 +193,13 @@ def _optimal(orders: Sequence[float]) -> tuple[Finding, Finding]:
     return (
         Finding(
             claim="The best of all policies, known exactly for two arms, is above the bound: their smallest ratio",
-            measured=min(ratios),
-            low=min(ratios),
-            high=min(ratios),
+            **sure(min(ratios))._asdict(),
             least=1.0,
             note=f"At most {max(ratios):.3g}: the proof's constant is low by no more than that",
         ),
         Finding(
             claim="and grows as T^(1/(1+eps)): the largest difference of its exponent from that",
-            measured=max(misses),
-            low=max(misses),
-            high=max(misses),
+            **sure(max(misses))._asdict(),
             least=0.0,
             most=min(tolerances),
         ),
@@ -221,9 +217,7 @@ def _best(runs: Sequence[OnFamily], eps: float) -> Finding:
     room = math.log(gap * horizons[0] / 6.0 / optimum(horizons[0], eps)) / math.log(horizons[-1] / horizons[0])
     return Finding(
         claim=f"The best policy played does too: its exponent (eps = {eps:g}, K = 2)",
-        measured=seen.measured,
-        low=seen.low,
-        high=seen.high,
+        **seen._asdict(),
         least=1.0 / (1.0 + eps) - room,
         most=1.0 / (1.0 + eps) + room,
         must=False,
@@ -242,9 +236,7 @@ def _bretagnolle_huber() -> Finding:
     return Finding(
         claim="arithmetic: Bretagnolle-Huber needs its 1/2, also on this family: a test's errors over exp(-T KL) are below 1 "
         "(eps = 1, K = 2)",
-        measured=ratio,
-        low=ratio,
-        high=ratio,
+        **sure(ratio)._asdict(),
         least=0.5,
         most=1.0 - 1e-9,
         must=False,

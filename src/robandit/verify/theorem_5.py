@@ -13,9 +13,9 @@ from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.verify import figures
-from robandit.verify.samples import LOST, NONPOSITIVE, POSITIVE, blocks, enough, listed, orders, roots, sure, usable
+from robandit.verify.samples import LOST, NONPOSITIVE, POSITIVE, blocks, enough, listed, orders, roots, usable
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, share
+from robandit.verify.statistics import Interval, largest, share, sure
 
 __all__ = ["STATEMENT", "run"]
 

@@ -24,11 +24,10 @@ from robandit.verify.samples import (
     orders,
     quantile,
     roots,
-    sure,
     usable,
 )
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, share
+from robandit.verify.statistics import Interval, largest, share, sure
 
 __all__ = ["STATEMENT", "run"]
 

@@ -13,7 +13,7 @@ from robandit.theory.adar_bounds import printed_instance, repaired_instance
 from robandit.verify import figures
 from robandit.verify.regret import Bound, Case, Measured, growth, highest, over, play, standard_cases, telling, worst_of
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import Interval, largest, mean_interval, slope
+from robandit.verify.statistics import Interval, largest, mean_interval, slope, sure
 
 MARKS = 5  # per decade
 
@@ -129,9 +129,7 @@ def _arithmetic() -> tuple[Finding, ...]:
         Finding(
             claim="arithmetic: where (robust3) is just false, the 20 u^(1/(1+eps)) (L/N)^(eps/(1+eps)) of the next line over "
             "the gap, at least",
-            measured=min(short),
-            low=min(short),
-            high=min(short),
+            **sure(min(short))._asdict(),
             least=1.0,
             must=False,
             misprints=("12",),
@@ -140,9 +138,7 @@ def _arithmetic() -> tuple[Finding, ...]:
         Finding(
             claim="arithmetic: the variance's deviation by the inequality cited, over the printed 2 M sqrt(L/N), at the "
             "fewest pulls",
-            measured=spread / 2.0,
-            low=spread / 2.0,
-            high=spread / 2.0,
+            **sure(spread / 2.0)._asdict(),
             least=1.0,
             must=False,
             misprints=("13",),
@@ -153,9 +149,7 @@ def _arithmetic() -> tuple[Finding, ...]:
         ),
         Finding(
             claim="arithmetic: the last display's 2 sqrt(V L/N) over the sqrt(2 V L/N) that the line before it gives",
-            measured=math.sqrt(2.0),
-            low=math.sqrt(2.0),
-            high=math.sqrt(2.0),
+            **sure(math.sqrt(2.0))._asdict(),
             least=1.0,
             must=False,
             misprints=("14",),

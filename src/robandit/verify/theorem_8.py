@@ -19,7 +19,7 @@ from robandit.verify import figures
 from robandit.verify.regret import Bound, Case, Measured, highest, over, play, telling, worst_of
 from robandit.verify.samples import always
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import Interval, largest, mean_interval, slope
+from robandit.verify.statistics import Interval, largest, mean_interval, slope, sure
 
 MULTIPLES = (2.0, 4.0, 8.0, 16.0)
 EPS = (1.0, 0.6, 0.3)
@@ -222,27 +222,21 @@ def _arithmetic() -> tuple[Finding, ...]:
     return (
         Finding(
             claim="arithmetic: 120^(eps/(1+eps)) (1+eps) eps^(-eps/(1+eps)), the largest over eps, which 46 is to cover",
-            measured=needed,
-            low=needed,
-            high=needed,
+            **sure(needed)._asdict(),
             most=46.0,
             must=False,
             note="it grows with eps up to 2 sqrt 120, so 46 is twice what the printed 120 asks for",
         ),
         Finding(
             claim="arithmetic: with the repaired proof, in the same form, the constant is above 46: largest over eps",
-            measured=repaired,
-            low=repaired,
-            high=repaired,
+            **sure(repaired)._asdict(),
             least=46.0,
             must=False,
             misprints=("12",),
         ),
         Finding(
             claim="arithmetic: forced pulls of an arm with the guard c, in log(T/2) / P(X != 0): more than the 24 or 27 printed",
-            measured=forced,
-            low=forced,
-            high=forced,
+            **sure(forced)._asdict(),
             least=27.0,
             must=False,
             misprints=("15",),
