@@ -12,6 +12,8 @@
     ├── HorizonReached               a policy that was made for a number of pulls is asked for another
     ├── DecisionError                a decision that is unknown, or was already rewarded or expired
     ├── KernelError                  a hook that cannot be compiled
+    ├── EngineLost                   the workers of a run cannot be reached, or went away
+    ├── VersionSkew                  workers have other versions of packages than the client
     └── FileError                    a saved file that cannot be written or read
         ├── CorruptFile              damaged, or not one of ours
         └── NewerFile                written by a newer Robandit
@@ -29,6 +31,7 @@ __all__ = [
     "AssumptionWarning",
     "CorruptFile",
     "DecisionError",
+    "EngineLost",
     "FileError",
     "HorizonReached",
     "InvalidInput",
@@ -40,6 +43,7 @@ __all__ = [
     "NotApplicable",
     "RobanditError",
     "UnknownArm",
+    "VersionSkew",
 ]
 
 
@@ -85,6 +89,14 @@ class DecisionError(RobanditError):
 
 class KernelError(RobanditError):
     """A hook that cannot be turned into compiled code."""
+
+
+class EngineLost(RobanditError):
+    """Where units are to be played cannot be reached, or went away. What was finished is kept."""
+
+
+class VersionSkew(RobanditError):
+    """Workers have other versions of packages than the client: their numbers might differ."""
 
 
 class FileError(RobanditError):

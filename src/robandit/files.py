@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from robandit.errors import CorruptFile, FileError
 
-__all__ = ["UNSEALED", "check_folder", "check_writable", "read_sealed", "sealed", "write_atomically"]
+__all__ = ["UNSEALED", "check_folder", "check_seal", "check_writable", "read_sealed", "sealed", "write_atomically"]
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
@@ -32,11 +32,16 @@ def read_sealed(path: str | os.PathLike[str]) -> bytes:
         content = where.read_bytes()
     except OSError as error:
         raise FileError(f"{where} cannot be read: {error.strerror}") from error
+    check_seal(content, where)
+    return content
+
+
+def check_seal(content: bytes, where: object) -> None:
+    """Refuse a sealed content whose checksum is wrong, or is not there."""
     start = content.rfind(SEAL) + len(SEAL)
     blank = content[:start] + b"0" * 64 + content[start + 64 :]
     if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
         raise CorruptFile(f"{where} is not a result that Robandit wrote, or it is damaged: its checksum does not match")
-    return content
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:

@@ -234,6 +234,11 @@ class Result:
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the times to a Parquet file: a row per policy and replication, the rest as metadata."""
+        content = self.to_bytes()
+        write_atomically(path, lambda file: file.write(content))
+
+    def to_bytes(self) -> bytes:
+        """What `to_parquet` writes."""
         import polars as pl
 
         p, r, _ = self.regret.shape
@@ -256,8 +261,7 @@ class Result:
         }
         buffer = io.BytesIO()  # Polars turns a full disk into errors of its own
         frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": UNSEALED.decode()})
-        content = sealed(buffer.getvalue())
-        write_atomically(path, lambda file: file.write(content))
+        return sealed(buffer.getvalue())
 
     @staticmethod
     def from_parquet(path: str | os.PathLike[str]) -> Result:

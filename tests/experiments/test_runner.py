@@ -12,6 +12,7 @@ import robandit as rb
 from own_policies import Greedy
 from robandit.errors import FileError, InvalidInput
 from robandit.experiments import runner
+from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import Compiling, Playing, run
 from robandit.experiments.store import Store
@@ -132,13 +133,14 @@ def test_a_unit_is_tried_again_and_by_the_next_run_once_more(tmp_path, bad, fail
     assert again.store.results().complete
 
 
-def test_a_full_disk_ends_the_run_and_is_no_failure_of_units(tmp_path, monkeypatch):
-    def full(self, path):
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_full_disk_ends_the_run_and_is_no_failure_of_units(tmp_path, monkeypatch, elsewhere):
+    def full(self, unit, content, seconds):
         raise FileError("no space left")
 
-    monkeypatch.setattr(rb.Result, "to_parquet", full)
-    with pytest.raises(FileError, match="no space left"):
-        run(small_plan(), tmp_path)
+    monkeypatch.setattr(Ledger, "receive", full)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(FileError, match="no space left"):
+        run(small_plan(), tmp_path, engine=pool if elsewhere else None)
     assert os.listdir(tmp_path / "parts") == os.listdir(tmp_path / "failures") == os.listdir(tmp_path / "locks") == []
     assert no_threads_left()
 
@@ -229,6 +231,7 @@ def test_reports_tell_how_far_it_is(tmp_path):
         ({"tries": 0}, "tries = 0 must be"),
         ({"tries": True}, "tries = True"),
         ({"threads": 2, "engine": ThreadPoolExecutor(1)}, "leave one out"),
+        ({"engine": "dask"}, "engine = 'dask' must be a concurrent.futures.Executor"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_made(tmp_path, options, message):

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,20 @@ def test_a_terminal_shows_both_phases(monkeypatch):
         tell(Compiling(3, 22, "HTINF"))
         tell(HALF)
     assert WORDS in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("workers", "retries", "words"),
+    [
+        (None, 0, ["1 failed"]),
+        (0, 0, ["1 failed", "waiting for workers"]),
+        (1, 1, ["1 worker", "1 retry", "1 failed"]),
+        (12, 3, ["12 workers", "3 retries", "1 failed"]),
+    ],
+)
+def test_of_an_engine_workers_and_retries_are_shown(workers, retries, words):
+    said = runbar._playing(replace(HALF, workers=workers, retries=retries)).split(", ")
+    assert said[3:-1] == words
 
 
 @pytest.mark.parametrize(

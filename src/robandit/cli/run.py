@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from robandit.experiments.engines import Engine
 
 __all__ = ["run"]
 
 
-def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figures: Path | None = None) -> None:
+def run(
+    spec: Path,
+    *,
+    out: Path | None = None,
+    threads: int | None = None,
+    engine: Literal["threads", "dask"] = "threads",
+    scheduler: str | None = None,
+    scheduler_file: Path | None = None,
+    workers: int | None = None,
+    figures: Path | None = None,
+) -> None:
     """Play an experiment that a TOML file describes; run it again to go on where it stopped.
 
     What is finished is kept in a folder, unit by unit: whatever ends the run, at most the units under way are lost, and the same
@@ -23,6 +38,14 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
         The run folder; by default the spec's name without .toml, beside it.
     threads
         By default one per core.
+    engine
+        Where units are played: threads of this process, or a Dask cluster (needs robandit[cluster]).
+    scheduler
+        With --engine dask: the address of its scheduler, such as tcp://10.0.0.5:8786.
+    scheduler_file
+        With --engine dask: the file that its scheduler wrote, in place of the address.
+    workers
+        With --engine dask: so many processes on this machine, in place of a cluster.
     figures
         A folder for PDF and SVG figures.
     """
@@ -40,12 +63,22 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
     if folder == spec:
         raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
     check_folder(figures)
+    cluster = _engine(engine, threads, scheduler, scheduler_file, workers)
     plan = read_spec(spec).plan()
     text = spec.read_bytes().decode()  # as it was written, line ends and all
-    command = shlex.join(["robandit", "run", str(spec), *(["--out", str(out)] if out is not None else [])])
+    words = {"out": out, "scheduler": scheduler, "scheduler-file": scheduler_file, "workers": workers}
+    options = [word for name, value in words.items() if value is not None for word in (f"--{name}", str(value))]
+    command = shlex.join(
+        ["robandit", "run", str(spec), *(["--engine", engine] if engine != "threads" else []), *options]
+    )
     try:
-        with runbar(plan) as progress:
-            outcome = play(plan, folder, threads=threads, command=command, spec_text=text, progress=progress)
+        with cluster as on:
+            if on is not None and on.dashboard is not None:
+                print(f"dashboard: {on.dashboard}", file=sys.stderr, flush=True)
+            with runbar(plan) as progress:
+                outcome = play(
+                    plan, folder, threads=threads, engine=on, command=command, spec_text=text, progress=progress
+                )
     except KeyboardInterrupt:
         print(f"robandit: interrupted; what is finished is kept in {folder}. To go on: {command}", file=sys.stderr)
         sys.exit(130)
@@ -55,3 +88,26 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
     print(f"results: {folder / 'results'}")
     sys.exit(code)
+
+
+def _engine(
+    name: str, threads: int | None, scheduler: str | None, scheduler_file: Path | None, workers: int | None
+) -> AbstractContextManager[Engine | None]:
+    from robandit.errors import InvalidInput
+    from robandit.experiments.engines import dask_engine
+
+    given = {"--scheduler": scheduler, "--scheduler-file": scheduler_file, "--workers": workers}
+    named = [word for word, value in given.items() if value is not None]
+    if name == "threads":
+        if named:
+            raise InvalidInput(
+                f"{' and '.join(named)}: only with --engine dask; add that, or leave out {' and '.join(named)}"
+            )
+        return nullcontext()
+    if threads is not None:
+        raise InvalidInput(f"--threads {threads} and --engine dask: a cluster has its own workers; leave one out")
+    if len(named) != 1:
+        raise InvalidInput(
+            f"--engine dask with {' and '.join(named) or 'nothing else'}: give one of {', '.join(given)}"
+        )
+    return dask_engine(scheduler=scheduler, scheduler_file=scheduler_file, workers=workers)

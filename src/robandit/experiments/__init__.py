@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from robandit.experiments.engines import dask_engine
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.results import Results
 from robandit.experiments.runner import run
@@ -26,6 +27,7 @@ __all__ = [
     "Results",
     "Spec",
     "Store",
+    "dask_engine",
     "paired",
     "parse_spec",
     "planned",

@@ -48,9 +48,13 @@ class Ledger:
             yield mine
 
     def keep(self, unit: Unit, result: Result) -> None:
-        """Store what a unit gave. The part comes last but for old failures: where it is, the unit is done."""
-        write_json(self._time(unit), {"seconds": float(result.seconds[0])})
-        result.to_parquet(self.part(unit))
+        """Store what a unit gave."""
+        self.receive(unit, result.to_bytes(), float(result.seconds[0]))
+
+    def receive(self, unit: Unit, content: bytes, seconds: float) -> None:
+        """Store a unit's part as it was made elsewhere. It comes last but for old failures: where it is, the unit is done."""
+        write_json(self._time(unit), {"seconds": seconds})
+        write_atomically(self.part(unit), lambda file: file.write(content))
         self._failure(unit).unlink(missing_ok=True)
 
     def fail(self, failure: Failure) -> None:

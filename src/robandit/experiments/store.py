@@ -9,7 +9,7 @@ import platform
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +31,7 @@ from robandit.simulate import Result
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Store", "regret_table"]
+__all__ = ["Store", "regret_table", "versions"]
 
 FORMAT_VERSION = 1  # of run.json and the folder
 TABLE_VERSION = 1  # of regret.parquet and pulls.parquet
@@ -83,7 +83,7 @@ class Store:
             if there is not None:
                 _parsed(place, there)  # refuses what is damaged
             data = _continued(place, there, plan) if there is not None else {"format": FORMAT_VERSION} | _told(plan)
-            maker = {"command": command, "versions": _versions(), "machine": _machine()}
+            maker = {"command": command, "versions": versions(), "machine": _machine()}
             before = there["runs"] if there is not None else []
             data["runs"] = [each for each in before if each != maker] + [maker]
             data = json.loads(json.dumps(data, allow_nan=False))
@@ -107,6 +107,11 @@ class Store:
         if not (place / "run.json").exists():
             raise FileError(f"{place} is not a run folder: it has no run.json; name one that a run has made")
         return _parsed(place, _read(place))
+
+    def continued(self, plan: Plan) -> Plan:
+        """The plan as a run would go on with it here: cut into units as before. Another experiment is refused."""
+        _continued(self.folder, _read(self.folder), plan)
+        return replace(plan, unit_pulls=self.plan.unit_pulls)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -273,7 +278,8 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
         raise CorruptFile(f"{folder / 'run.json'} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of all that results may depend on."""
     others = {name: version(name) for name in ("numpy", "numba", "polars")}
     own: str = import_module("robandit").__version__  # not imported: all of Robandit lies above this module
     return {"robandit": own, "python": platform.python_version()} | others
