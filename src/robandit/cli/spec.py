@@ -34,7 +34,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
 
 
 def check(file: Path, /) -> None:
-    """Read a spec strictly, and say how large the experiment is, how long it may take, and what is left out.
+    """Read a spec strictly, and say how large the experiment is, and what is left out.
 
     Parameters
     ----------

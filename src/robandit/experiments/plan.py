@@ -129,12 +129,16 @@ class Plan:
         """The work, cut the same way on every machine: about ``unit_pulls`` pulls each, and at least one replication."""
         units = []
         for cell in self.cells:
-            size = max(1, self.unit_pulls // cell.played.horizon)
+            size = self.unit_replications(cell)
             units += [
                 Unit(cell, self.seed, first, min(size, self.replications - first))
                 for first in range(0, self.replications, size)
             ]
         return tuple(units)
+
+    def unit_replications(self, cell: Cell) -> int:
+        """In a unit of this cell; its last one may have fewer."""
+        return max(1, self.unit_pulls // cell.played.horizon)
 
     @property
     def problems(self) -> tuple[Played, ...]:

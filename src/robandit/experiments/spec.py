@@ -40,7 +40,6 @@ VERSION = 1
 LONGEST = 2**53
 MOST_REPLICATIONS = 1_000_000
 MOST_IN_A_GRID = 10_000
-NS_PER_PULL = 100  # for estimates of time
 
 _TEXT = "a text that can be printed"
 _GRID = "a table with a list of values for each parameter, such as {tail = [1.2, 1.5]}"
@@ -314,12 +313,12 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
 
 
 def summary(spec: Spec, plan: Plan) -> str:
-    """How large an experiment is, an estimate of its time, and what is left out.
+    """How large an experiment is, and what is left out. How long it takes is measured by `robandit plan`.
 
     >>> spec = Spec(policies=("UCB1",), problems=("bernoulli(means=[0.5, 0.25])",), horizons=(1000, 2000), replications=10)
     >>> print(summary(spec, spec.plan()))
     experiment: 1 problem x 1 policy x 2 horizons, 10 replications
-    2 units of work, 30,000 pulls: about 0.003 s of one core at 100 ns per pull (an estimate: policies differ)
+    2 units of work, 30,000 pulls; robandit plan says how long they take
     """
     played = spec.played()
     names = {each.name for each in played}
@@ -328,8 +327,7 @@ def summary(spec: Spec, plan: Plan) -> str:
     told = [
         f"{spec.name}: {_count(len(names), 'problem')} x {_count(len(spec.chosen()), 'policy', 'policies')} x {horizons}, "
         f"{_count(spec.replications, 'replication')}",
-        f"{_count(len(plan.units), 'unit')} of work, {pulls:,} pulls: about {_duration(pulls * NS_PER_PULL / 1e9)} of one core "
-        f"at {NS_PER_PULL} ns per pull (an estimate: policies differ)",
+        f"{_count(len(plan.units), 'unit')} of work, {pulls:,} pulls; robandit plan says how long they take",
     ]
     reasons: dict[tuple[str, str], list[str]] = {}
     for each in plan.left_out:
@@ -649,9 +647,3 @@ def _brief(value: Any) -> str:
 
 def _count(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120.0:
-        return f"{seconds:.2g} s" if seconds < 10.0 else f"{seconds:.0f} s"
-    return f"{seconds / 60:,.0f} min" if seconds < 7200.0 else f"{seconds / 3600:,.1f} h"
