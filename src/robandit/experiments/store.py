@@ -113,11 +113,6 @@ class Store:
         _continued(self.folder, _read(self.folder), plan)
         return replace(plan, unit_pulls=self.plan.unit_pulls)
 
-    def continued(self, plan: Plan) -> Plan:
-        """The plan as a run would go on with it here: cut into units as before. Another experiment is refused."""
-        _continued(self.folder, _read(self.folder), plan)
-        return replace(plan, unit_pulls=self.plan.unit_pulls)
-
     @property
     def about(self) -> dict[str, Any]:
         """The command, versions and machine of the last run, of ``earlier`` ones that were different, and the spec and its name."""
