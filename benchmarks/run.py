@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import cluster
 import numpy as np
 
 import robandit as rb
@@ -259,6 +260,23 @@ def figures() -> list[tuple[str, float, str, float, bool]]:
     row("cold compilation of AdaR-UCB, wall clock", cold[1] - warm[1], "s", 15.0)
     ratio, load = two_threads()
     row(f"two threads against one ({load})", ratio, "x", 1.7, at_most=False)
+    there = cluster.figures()
+    if there is None:
+        print('clusters are left out: Dask is not installed (pip install "robandit[cluster]")')
+        return rows
+    load = f"load average {os.getloadavg()[0]:.2f}"
+    row(f"two Dask workers against one ({load})", there.one / there.two, "x", 1.5, at_most=False)
+    row("a unit on a Dask worker, beside its pulls, wall clock", there.unit * 1e3, "ms", 50.0)
+    row("  of it the worker's processor time", there.worker * 1e3, "ms", math.inf)
+    row("  of it the client's and scheduler's processor time", there.client * 1e3, "ms", math.inf)
+    for workers, said, took in ((1, there.predicted_one, there.one), (2, there.predicted_two, there.two)):
+        row(
+            f"time on {workers} Dask worker(s), predicted / measured or inverse",
+            max(said / took, took / said),
+            "x",
+            1.3,
+        )
+    row("schedule of a sweep on 1,000 workers / its lower bound", there.thousand, "x", 1.05)
     return rows
 
 
