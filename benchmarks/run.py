@@ -269,10 +269,10 @@ def figures() -> list[tuple[str, float, str, float, bool]]:
     row("a unit on a Dask worker, beside its pulls, wall clock", there.unit * 1e3, "ms", 50.0)
     row("  of it the worker's processor time", there.worker * 1e3, "ms", math.inf)
     row("  of it the client's and scheduler's processor time", there.client * 1e3, "ms", math.inf)
-    for workers, said, took in ((1, there.predicted_one, there.one), (2, there.predicted_two, there.two)):
+    for workers, said, real in ((1, there.predicted_one, there.one), (2, there.predicted_two, there.two)):
         row(
             f"time on {workers} Dask worker(s), predicted / measured or inverse",
-            max(said / took, took / said),
+            max(said / real, real / said),
             "x",
             1.3,
         )
