@@ -120,7 +120,7 @@ def test_a_thousand_workers_and_a_million_units():
     assert of.units == 1_000_000
     assert of.pulls == 10**13
     time = of.time_on(1000)
-    assert of.least(1000) <= time <= of.work / 1000 + of.longest[0]
+    assert of.least(1000) * (1 - 1e-12) <= time <= of.work / 1000 + of.longest[0]
     assert of.least(1000) == of.work / 1000  # so many units that none of them matters
     # The same by an event simulation that knows nothing of equal units.
     free = [0.0] * 1000
