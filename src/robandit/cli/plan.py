@@ -39,8 +39,10 @@ def plan(spec: Path, *, workers: list[int] | None = None, out: Path | None = Non
         if number < 1:
             raise InvalidInput(f"workers = {number} must be a whole number >= 1")
     numbers = sorted({*workers} if workers else {1, 2, 16, 128, 1000, cores()})
-    read = read_spec(spec)
     folder = out if out is not None else spec.with_suffix("")
+    if folder == spec:
+        raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
+    read = read_spec(spec)
     there = (folder / "run.json").exists()
     todo = Store.open(folder).continued(read.plan()) if there else read.plan()
     known = recorded(todo, folder) if there else {}
