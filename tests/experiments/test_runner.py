@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import ClassVar
@@ -10,7 +11,7 @@ import pytest
 
 import robandit as rb
 from own_policies import Greedy
-from robandit.errors import FileError, InvalidInput
+from robandit.errors import EngineLost, FileError, InvalidInput
 from robandit.experiments import runner
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Played, planned
@@ -68,11 +69,15 @@ def test_any_number_of_threads_gives_the_same_bytes(expected, tmp_path, threads)
     assert no_threads_left()
 
 
-def test_another_process_gives_the_same_bytes(expected, tmp_path):
+def test_another_process_gives_the_same_bytes_and_its_death_ends_a_run(expected, tmp_path):
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as engine:
-        outcome = run(small_plan(), tmp_path, engine=engine)
+        outcome = run(small_plan(), tmp_path / "whole", engine=engine)
+        os.kill(next(iter(engine._processes)), getattr(signal, "SIGKILL", signal.SIGTERM))
+        with pytest.raises(EngineLost, match=r"executor .*\. What is finished is kept in .*The same call"):
+            run(small_plan(), tmp_path / "lost", engine=engine)
     assert outcome.done == 10
-    assert everything(tmp_path) == expected
+    assert everything(tmp_path / "whole") == expected
+    assert os.listdir(tmp_path / "lost" / "locks") == os.listdir(tmp_path / "lost" / "failures") == []
 
 
 def test_steps_give_the_same_bytes_as_one_run(expected, tmp_path):

@@ -15,7 +15,7 @@ import sys
 import traceback
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -102,8 +102,8 @@ class Engine(ABC):
         return None
 
     @abstractmethod
-    def end(self) -> None:
-        """Take back what was submitted; this does not wait, and does not fail."""
+    def end(self, under_way: Iterable[Future[Answer]]) -> None:
+        """Take back what was submitted and is not done; this does not wait for workers, and does not fail."""
 
 
 def play(plan: Plan, number: int, wanted: dict[str, str]) -> Answer:
@@ -157,7 +157,9 @@ class _ExecutorEngine(Engine):
     def room(self, under_way: Mapping[Future[Answer], object]) -> int:
         return AHEAD - sum(not future.running() for future in under_way)
 
-    def end(self) -> None:
+    def end(self, under_way: Iterable[Future[Answer]]) -> None:
+        for future in under_way:
+            future.cancel()
         self._plan = None
 
 
@@ -217,14 +219,14 @@ class _DaskEngine(Engine):
         self._threads: dict[str, int] = {}
         self._trouble: Exception | None = None
         self._watch: Future[None] | None = None
-        scheduler = self._ask(client.scheduler.versions(packages=["bokeh"]))
+        scheduler = self._ask(lambda: client.scheduler.versions(packages=["bokeh"]))
         if scheduler["packages"].get("bokeh") is not None:  # else that page only says that it is missing
             self.dashboard = client.dashboard_link
 
     def begin(self, plan: Plan) -> None:
         self._names = f"robandit-{uuid.uuid4().hex[:8]}"
+        self.workers()
         self._send(plan)
-        self._trouble = None
         self._watch = self._soon(self._keep_looking())
 
     def _send(self, plan: Plan) -> None:
@@ -270,24 +272,24 @@ class _DaskEngine(Engine):
             if "-plan-" in str(error.task):  # the plan merely waited where something else went wrong
                 assert self._bare is not None
                 self._send(self._bare)
-            return WorkersDied(str(error))
+            return WorkersDied(
+                f"{error.allowed_failures + 1} workers that had this unit died, the last one was {error.last_worker.address}"
+            )
         if isinstance(error, (CancelledError, asyncio.CancelledError)) or self._client.status != "running":
             return self._lost(error)
         try:
-            self._ask(self._look())  # perhaps a worker does not have what it takes to say so
-        except Exception as lost:
-            return self._lost(lost)
+            self._ask(self._look)  # perhaps a worker does not have what it takes to say so
+        except EngineLost as lost:
+            return lost
         return self._trouble
 
-    def end(self) -> None:
+    def end(self, under_way: Iterable[Future[Answer]]) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        left, self._futures = list(self._futures.items()), {}
-        for answer, _ in left:
-            answer.cancel()
+        left = [future for future in map(self._futures.get, under_way) if future is not None]
         if left and self._client.status == "running":
-            with suppress(Exception):
-                self._ask(self._client.cancel([future for _, future in left], asynchronous=True, force=True), CLOSE)
+            with suppress(EngineLost):
+                self._ask(lambda: self._client.cancel(left, asynchronous=True, force=True), CLOSE)
         self._plan = self._bare = None
 
     async def _keep_looking(self) -> None:
@@ -302,28 +304,43 @@ class _DaskEngine(Engine):
         """Who is there, and with which versions; only those count who have the right ones."""
         there: dict[str, int] = await self._client.scheduler.ncores()
         new = [address for address in there if address not in self._threads]
-        if new:
-            packages = [name for name in self._wanted if name != "python"]
-            found = await self._client.scheduler.broadcast(
-                msg={"op": "versions", "packages": packages}, workers=new, on_error="ignore"
+        have = {
+            address: packages
+            for address, packages in zip(new, await asyncio.gather(*map(self._packages, new)), strict=True)
+            if packages is not None
+        }
+        self._trouble = _skew(self._wanted | {"robandit": _installed()}, have) or self._trouble
+        self._threads = {address: n for address, n in there.items() if address in self._threads or address in have}
+
+    async def _packages(self, address: str) -> dict[str, str | None] | None:
+        """The versions on a worker, asked in such a way that it need not have Robandit; None: it does not answer now."""
+        message = {"op": "versions", "packages": [name for name in self._wanted if name != "python"]}
+        with suppress(asyncio.TimeoutError):
+            found = await asyncio.wait_for(
+                self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore"), CLOSE
             )
-            have = {address: each["packages"] for address, each in found.items() if isinstance(each, dict)}
-            wanted = self._wanted | {"robandit": _installed()}
-            self._trouble = _skew(wanted, have) or self._trouble
-            there = {address: n for address, n in there.items() if address not in new or address in have}
-        self._threads = there
+            if isinstance(found.get(address), dict):
+                return dict(found[address]["packages"])
+        return None
 
     def _lost(self, error: BaseException | None = None) -> EngineLost:
         if isinstance(error, EngineLost):
             return error
-        why = f" ({type(error).__name__}: {error})" if error is not None and str(error) else ""
-        return EngineLost(f"the connection to the Dask scheduler {self._address} was lost{why}")
+        # Dask says a paragraph about work that the scheduler has forgotten, and a word.
+        why = getattr(error, "reason", None) or (f"{type(error).__name__}: {error}" if error is not None else "")
+        return EngineLost(f"the connection to the Dask scheduler {self._address} was lost{f' ({why})' if why else ''}")
 
     def _soon(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._client.loop.asyncio_loop)
 
-    def _ask(self, work: Coroutine[Any, Any, T], seconds: float = ANSWER) -> T:
-        return self._soon(work).result(seconds)
+    def _ask(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float = ANSWER) -> T:
+        async def asked() -> T:
+            return await asyncio.wait_for(work(), seconds)
+
+        try:
+            return self._soon(asked()).result()
+        except Exception as error:
+            raise self._lost(error) from error
 
 
 def _distributed() -> Any:
@@ -374,7 +391,9 @@ def _client(where: Any) -> Any:
 
 
 def _close(client: Any) -> None:
-    with suppress(Exception):  # of a scheduler that is gone: there is nobody to say goodbye to
+    if client.status != "running":  # the scheduler is gone, that has been said, and there is nobody to say goodbye to
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    with suppress(Exception):
         client.close(timeout=CLOSE)
 
 

@@ -344,9 +344,7 @@ class _Dispatch:
                 self.tell(self.tally.state())
         finally:
             # After a failure or Ctrl-C nothing new starts; workers end what they are at, and nobody waits for it.
-            for future in self.under_way:
-                future.cancel()
-            self.engine.end()
+            self.engine.end(self.under_way)
             for each in self.under_way.values():
                 each.lock.close()
 
@@ -388,7 +386,7 @@ class _Dispatch:
                 self.tally.add(unit, Ended("played", each.damaged))
                 return
             self.failed[each.number] += 1
-            if self.failed[each.number] >= self.tries or (died and each.alone):
+            if each.alone if died else self.failed[each.number] >= self.tries:
                 self.ledger.fail(Failure(unit, self.failed[each.number], answer.traceback))
                 self.tally.add(unit, Ended("failed", each.damaged))
                 return
@@ -410,7 +408,7 @@ class _Dispatch:
             return Lapsed(f"{damage}\n"), False
         meant = self.engine.explain(error)
         if isinstance(meant, WorkersDied):
-            return Lapsed(f"{meant}\n"), True
+            return Lapsed(f"{meant}. It was alone there: perhaps it needs more memory than a worker has.\n"), True
         if meant is not None:
             raise meant from error
         return Lapsed("".join(traceback.format_exception(error))), False

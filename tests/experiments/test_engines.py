@@ -1,0 +1,386 @@
+"""Units on executors and on real Dask clusters: the same bytes, whoever is killed meanwhile, and errors that say how to go on."""
+
+import json
+import os
+import random
+import threading
+import weakref
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import robandit as rb
+from dask_farm import dask_farm, kill
+from deadly_policies import Deadly, Idle, Wrong
+from robandit.errors import EngineLost, InvalidInput, VersionSkew
+from robandit.experiments import dask_engine, engines, run
+from robandit.experiments.engines import Lapsed, Sent, play_unit
+from robandit.experiments.ledger import Ledger
+from robandit.experiments.runner import Compiling, Playing
+from robandit.experiments.store import Store
+from robandit.files import UNSEALED, sealed
+from small_plan import contents, small_plan
+
+pytestmark = [
+    pytest.mark.xdist_group("clusters"),  # one process has the farm
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked from a warm process"),
+]
+distributed = pytest.importorskip("distributed", reason='Dask is not installed: pip install "robandit[cluster]"')
+
+UNITS = 40
+
+
+def plan_of_many():
+    return small_plan(replications=2 * UNITS)
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory):
+    with dask_farm(tmp_path_factory.mktemp("farm")) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def two(farm):
+    """A cluster of two workers for tests that leave it as it was, and an engine on it."""
+    cluster = farm(workers=2)
+    with dask_engine(scheduler_file=cluster.file) as engine:
+        yield cluster, engine
+    cluster.end()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """Parts and tables of an undisturbed run on one thread."""
+    folder = tmp_path_factory.mktemp("run")
+    assert run(plan_of_many(), folder, threads=1).done == UNITS
+    return everything(folder)
+
+
+def everything(folder):
+    Store.open(folder).write_results()
+    return contents(folder, "parts", "results")
+
+
+def nothing_left(folder):
+    return not [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".lock")]
+
+
+def at(moments, do):
+    """What does something once, when so many units are done; and the list of all that it was told."""
+    left, told = sorted(moments), []
+
+    def progress(state):
+        told.append(state)
+        while isinstance(state, Playing) and left and state.units_done >= left[0]:
+            do(left.pop(0))
+
+    return progress, told
+
+
+# --- the same bytes -------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_gives_the_same_bytes_and_has_few_units_at_a_time(two, expected, tmp_path):
+    _, engine = two
+    locks = []
+    told = []
+
+    def progress(state):
+        told.append(state)
+        locks.append(len(os.listdir(tmp_path / "locks")))
+
+    outcome = run(plan_of_many(), tmp_path, engine=engine, progress=progress)
+    assert (outcome.done, outcome.before, outcome.failed) == (UNITS, 0, ())
+    assert everything(tmp_path) == expected
+    assert 2 <= max(locks) <= 2 * engines.PER_THREAD
+    assert nothing_left(tmp_path)
+    assert told[-1].workers == 2
+    assert not any(isinstance(state, Compiling) for state in told), "workers compile what they need"
+    assert not np.isnan([m.seconds for m in outcome.store.results().measured]).any()
+
+
+def test_dasks_own_executor_and_a_problem_of_many_rewards(two, tmp_path):
+    _, engine = two
+    rewards = np.random.default_rng(1).normal(size=(2, 3_000)) + [[0.0], [-0.5]]
+    problem = rb.Problem([rb.laws.Empirical(each) for each in rewards])
+    plan = small_plan(problem=problem, policies=[rb.Uniform()])
+    run(plan, tmp_path / "threads", threads=1)
+    outcome = run(plan, tmp_path / "executor", engine=engine._client.get_executor())
+    assert outcome.done == 5
+    assert everything(tmp_path / "executor") == everything(tmp_path / "threads")
+
+
+# --- workers that die -----------------------------------------------------------------------------------------------
+
+
+def test_workers_killed_at_random_moments_change_nothing(farm, expected, tmp_path):
+    cluster = farm(workers=2)
+    rng = random.Random(20)
+    progress, _ = at([0, *rng.sample(range(1, UNITS - 4), 4)], lambda _: kill(rng.choice(cluster.workers())))
+    written = []
+    with dask_engine(scheduler_file=cluster.file) as engine, pytest.MonkeyPatch.context() as patch:
+        receive = Ledger.receive
+        patch.setattr(
+            Ledger, "receive", lambda self, unit, *more: (written.append(unit.key), receive(self, unit, *more))
+        )
+        outcome = run(plan_of_many(), tmp_path, engine=engine, progress=progress)
+    cluster.end()
+    assert outcome.done == len(written) == len(set(written)) == UNITS
+    assert outcome.failed == ()
+    assert everything(tmp_path) == expected
+    assert nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_unit_that_kills_its_workers_fails_alone(two, tmp_path, tries):
+    _, engine = two
+    told = []
+    plan = small_plan(policies=[Deadly(), rb.UCB1(), rb.Uniform()], replications=8, pulls=8 * 500)
+    outcome = run(plan, tmp_path, engine=engine, tries=tries, progress=told.append)
+    assert (outcome.done, len(outcome.failed)) == (2, 1), "those that merely waited on these workers are played"
+    failure = outcome.failed[0]
+    assert failure.unit.cell.label == "Deadly"
+    assert "2 workers that had this unit died" in failure.traceback
+    assert "alone" in failure.traceback
+    assert told[-1].failures == 1
+    assert told[-1].retries >= 1
+    assert nothing_left(tmp_path)
+
+
+def test_an_exception_on_a_worker_is_tried_again_and_recorded_with_its_traceback(two, tmp_path):
+    _, engine = two
+    told = []
+    outcome = run(small_plan(policies=[rb.UCB1(), Wrong()]), tmp_path, engine=engine, tries=2, progress=told.append)
+    assert (outcome.done, len(outcome.failed)) == (5, 5)
+    assert outcome.failed[0].tries == 2
+    assert "chose arm 99, but arms are 0 to 1" in outcome.failed[0].traceback
+    assert told[-1].retries == 5
+
+
+# --- no workers, and no scheduler -----------------------------------------------------------------------------------
+
+
+def test_without_workers_it_waits_and_can_be_interrupted(farm, expected, tmp_path):
+    cluster = farm(workers=0)
+    told = []
+
+    def interrupt(state):
+        told.append(state)
+        if len(told) == 5:
+            raise KeyboardInterrupt
+
+    def hire(state):
+        told.append(state)
+        if len(told) == 10:
+            cluster.start_worker()
+
+    with dask_engine(scheduler_file=cluster.file) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            run(plan_of_many(), tmp_path, engine=engine, progress=interrupt)
+        assert {state.workers for state in told[1:]} == {0}
+        assert nothing_left(tmp_path)
+        assert run(plan_of_many(), tmp_path, engine=engine, progress=hire).done == UNITS
+    assert told[-1].workers == 1
+    cluster.end()
+    assert everything(tmp_path) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expected, tmp_path, workers):
+    cluster = farm(workers=workers)
+    progress, _ = at([min(workers, 1)], lambda _: kill(cluster.scheduler))
+    with dask_engine(scheduler_file=cluster.file) as engine:
+        with pytest.raises(EngineLost) as lost:
+            run(plan_of_many(), tmp_path, engine=engine, progress=progress, command="robandit run x")
+        with pytest.raises(EngineLost, match="was lost"):
+            run(plan_of_many(), tmp_path, engine=engine)
+    cluster.end()
+    done = len(os.listdir(tmp_path / "parts"))
+    assert "was lost" in str(lost.value)
+    assert f"What is finished is kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
+    assert str(lost.value).endswith("To go on: robandit run x")
+    assert nothing_left(tmp_path)
+    assert os.listdir(tmp_path / "failures") == []
+    outcome = run(plan_of_many(), tmp_path)
+    assert (outcome.done, outcome.before) == (UNITS - done, done)
+    assert everything(tmp_path) == expected
+
+
+def test_an_interruption_takes_back_what_waits(two, tmp_path):
+    _, engine = two
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    progress, _ = at([2], interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(plan_of_many(), tmp_path, engine=engine, progress=progress)
+    assert len(os.listdir(tmp_path / "parts")) == 2
+    assert nothing_left(tmp_path)
+    assert engine._client.submit(len, "abc").result(60) == 3, "the cluster is its owner's"
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other_polars(tmp_path):
+    """To be put before the others in sys.path."""
+    about = tmp_path / "other" / "polars-0.0.1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: polars\nVersion: 0.0.1\n")
+    return str(tmp_path / "other")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, other_polars, later):
+    cluster = farm(workers=1 if later else 0)
+    join, _ = at([1], lambda _: cluster.start_worker(path=[other_polars]))
+    if not later:
+        cluster.start_worker(path=[other_polars])
+    with dask_engine(scheduler_file=cluster.file) as engine, pytest.raises(VersionSkew) as refused:
+        run(small_plan(replications=4_000), tmp_path / "run", engine=engine, progress=join if later else None)
+    cluster.end()
+    here = engines.versions()["polars"]
+    assert f"polars is {here} here and 0.0.1 on tcp://127.0.0.1:" in str(refused.value)
+    assert "numpy" not in str(refused.value)
+    assert "install the same versions" in str(refused.value)
+    assert (len(os.listdir(tmp_path / "run" / "parts")) > 0) == later
+    assert nothing_left(tmp_path / "run")
+
+
+def test_a_worker_looks_at_its_versions_itself():
+    unit = small_plan().units[0]
+    here = engines.versions()
+    assert isinstance(play_unit(unit, here), Sent)
+    assert isinstance(play_unit(unit, here | {"python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
+    for name, other in (("python", "3.99.0"), ("numba", "0.1"), ("robandit", "99.0")):
+        with pytest.raises(VersionSkew, match=f"{name} is {other} here and {here[name]} on process {os.getpid()}"):
+            play_unit(unit, here | {name: other})
+    assert isinstance(play_unit(small_plan(policies=[Wrong()]).units[0], here), Lapsed)
+
+
+def test_many_workers_are_not_all_named():
+    skew = engines._skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
+    assert "numpy is 2.0 here and missing on worker-0, worker-1, worker-2, worker-3, worker-4 and 2 more:" in str(skew)
+
+
+# --- compilation and memory -----------------------------------------------------------------------------------------
+
+
+def test_each_worker_compiles_a_policy_once(farm, tmp_path):
+    cluster = farm(workers=0)
+    told = tmp_path / "compilations"
+    cluster.start_worker(env={"ROBANDIT_CACHE_DIR": str(tmp_path / "cache")}, compilations=str(told))
+    plan = small_plan(policies=[Idle()], replications=80)
+    with dask_engine(scheduler_file=cluster.file) as engine:
+        run(plan, tmp_path / "run", engine=engine)
+        once = told.read_text().splitlines()
+        assert len(once) == 1, "for twenty units"
+        for pid in cluster.workers():
+            kill(pid)
+        run(small_plan(policies=[Idle()], replications=80, seed=8), tmp_path / "again", engine=engine)
+    cluster.end()
+    assert told.read_text().splitlines() == once, "the one that came after it has it from the disk"
+
+
+class Instant(Executor):
+    """Answers at once, and counts the answers that are kept."""
+
+    def __init__(self):
+        self.kept = self.most = self.submitted = 0
+        self.content = sealed(UNSEALED)
+
+    def submit(self, function, /, *args, **kwargs):
+        answer = Sent(self.content, 0.0)
+        self.submitted += 1
+        self.kept += 1
+        self.most = max(self.most, self.kept)
+        weakref.finalize(answer, self.forget)
+        future = Future()
+        future.set_result(answer)
+        return future
+
+    def forget(self):
+        self.kept -= 1
+
+
+def test_of_ten_thousand_units_a_few_answers_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(Ledger, "receive", lambda *_: None)  # ten thousand times to the disk would take a minute
+    executor = Instant()
+    outcome = run(small_plan(replications=5_000, pulls=500), tmp_path, engine=executor)
+    assert outcome.done == executor.submitted == 10_000
+    assert executor.most <= engines.AHEAD + 1
+    assert executor.kept == 0
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "nothing is given: give one of"),
+        ({"workers": 2, "scheduler": "tcp://h:1"}, "scheduler and workers is given"),
+        ({"workers": 0}, "workers = 0 must be a whole number >= 1"),
+        ({"workers": True}, "workers = True"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(InvalidInput, match=message), dask_engine(**options):
+        pass
+
+
+def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "CONNECT", 0.2)
+    with (
+        pytest.raises(EngineLost, match=r"tcp://127\.0\.0\.1:1 cannot be reached"),
+        dask_engine(scheduler="tcp://127.0.0.1:1"),
+    ):
+        pass
+    file = tmp_path / "scheduler.json"
+    with pytest.raises(InvalidInput, match="start the scheduler first"), dask_engine(scheduler_file=file):
+        pass
+    for text in ("{", json.dumps({"id": 1})):
+        file.write_text(text)
+        with (
+            pytest.raises(InvalidInput, match="is not a file that a Dask scheduler wrote"),
+            dask_engine(scheduler_file=file),
+        ):
+            pass
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    with pytest.raises(InvalidInput, match=r'pip install "robandit\[cluster\]"'), dask_engine(workers=1):
+        pass
+
+
+def test_an_executor_that_was_shut_down_ends_the_run(tmp_path):
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(EngineLost, match=r"takes no more work: .*\(0 of 10 units\)\. The same call"):
+        run(small_plan(), tmp_path, engine=pool)
+    assert nothing_left(tmp_path)
+
+
+def test_an_answer_that_was_damaged_on_its_way_is_asked_for_again(tmp_path):
+    class Noisy(ThreadPoolExecutor):
+        asked = 0
+
+        def submit(self, function, /, *args, **kwargs):
+            def damaged(number, *args):
+                answer = function(*args)
+                return Sent(answer.content[:-9] + b"?" + answer.content[-8:], 0.0) if number % 3 == 0 else answer
+
+            self.asked += 1
+            return super().submit(damaged, self.asked, *args, **kwargs)
+
+    with Noisy(1) as pool:
+        outcome = run(small_plan(), tmp_path, engine=pool)
+    assert (outcome.done, outcome.failed) == (10, ())
+    assert pool.asked > 10
+    assert outcome.store.results().complete
+    assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
