@@ -6,6 +6,7 @@ import random
 import threading
 import weakref
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -225,26 +226,17 @@ def test_an_interruption_takes_back_what_waits(two, tmp_path):
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def other_polars(tmp_path):
-    """To be put before the others in sys.path."""
-    about = tmp_path / "other" / "polars-0.0.1.dist-info"
+@pytest.mark.parametrize(("package", "later"), [("robandit", False), ("polars", True)])
+def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, package, later):
+    about = tmp_path / "other" / f"{package}-0.0.1.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: polars\nVersion: 0.0.1\n")
-    return str(tmp_path / "other")
-
-
-@pytest.mark.parametrize("later", [False, True])
-def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, other_polars, later):
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.0.1\n")
     cluster = farm(workers=1 if later else 0)
-    join, _ = at([1], lambda _: cluster.start_worker(path=[other_polars]))
-    if not later:
-        cluster.start_worker(path=[other_polars])
+    join, _ = at([1 if later else 0], lambda _: cluster.start_worker(path=[str(about.parent)]))
     with dask_engine(scheduler_file=cluster.file) as engine, pytest.raises(VersionSkew) as refused:
-        run(small_plan(replications=4_000), tmp_path / "run", engine=engine, progress=join if later else None)
+        run(small_plan(replications=4_000), tmp_path / "run", engine=engine, progress=join)
     cluster.end()
-    here = engines.versions()["polars"]
-    assert f"polars is {here} here and 0.0.1 on tcp://127.0.0.1:" in str(refused.value)
+    assert f"{package} is {version(package)} here and 0.0.1 on tcp://127.0.0.1:" in str(refused.value)
     assert "numpy" not in str(refused.value)
     assert "install the same versions" in str(refused.value)
     assert (len(os.listdir(tmp_path / "run" / "parts")) > 0) == later
