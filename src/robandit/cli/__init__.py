@@ -19,10 +19,12 @@ def main() -> None:
     from robandit import __version__
     from robandit.cli import results, spec
     from robandit.cli.compare import compare
+    from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
     from robandit.cli.estimators import coverage
     from robandit.cli.policies import policies
     from robandit.cli.precompile import precompile
+    from robandit.cli.replay import replay
     from robandit.cli.run import run
     from robandit.cli.verify import verify
     from robandit.errors import RobanditError
@@ -35,7 +37,7 @@ def main() -> None:
         default_parameter=cyclopts.Parameter(negative=()),
         suppress_keyboard_interrupt=False,  # it would end without a word
     )
-    for single in (compare, run, policies, verify, doctor, precompile):
+    for single in (compare, diagnose, replay, run, policies, verify, doctor, precompile):
         app.command(single)
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
         ("spec", "Experiments as TOML files.", (spec.init, spec.check, spec.show)),

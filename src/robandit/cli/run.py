@@ -27,14 +27,11 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
         A folder for PDF and SVG figures.
     """
     import shlex
-    import sys
 
+    from robandit.cli.folder import play_into
     from robandit.errors import InvalidInput
-    from robandit.experiments.runner import run as play
     from robandit.experiments.spec import read_spec
     from robandit.files import check_folder
-    from robandit.report.conclusion import conclude
-    from robandit.report.runbar import runbar
 
     folder = out if out is not None else spec.with_suffix("")
     if folder == spec:
@@ -43,15 +40,4 @@ def run(spec: Path, *, out: Path | None = None, threads: int | None = None, figu
     plan = read_spec(spec).plan()
     text = spec.read_bytes().decode()  # as it was written, line ends and all
     command = shlex.join(["robandit", "run", str(spec), *(["--out", str(out)] if out is not None else [])])
-    try:
-        with runbar(plan) as progress:
-            outcome = play(plan, folder, threads=threads, command=command, spec_text=text, progress=progress)
-    except KeyboardInterrupt:
-        print(f"robandit: interrupted; what is finished is kept in {folder}. To go on: {command}", file=sys.stderr)
-        sys.exit(130)
-    outcome.store.write_results()
-    code = conclude(outcome.store.results(), folder / "report.html", command=command, figures=figures)
-    elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
-    print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
-    print(f"results: {folder / 'results'}")
-    sys.exit(code)
+    play_into(folder, plan, threads=threads, command=command, figures=figures, spec_text=text)

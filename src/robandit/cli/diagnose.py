@@ -1,0 +1,45 @@
+"""``robandit diagnose``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robandit.cli.reading import Reading
+
+__all__ = ["diagnose"]
+
+
+def diagnose(
+    file: str | None = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")
+) -> None:  # noqa: B008
+    """Say what recorded rewards are like: their tails, their means, and which policy would suit them.
+
+    For each arm: how many rewards, how many of them 0, the mean beside robust ones with their bounds, how heavy the tails are by three
+    estimators, how much of the sum the largest rewards make, and whether they contradict what AdaR-UCB (about 0) and AdaKL-UCB (about
+    the median) assume. Then which policy to take, and whether the record tells which arm is best. A table here, and a page with plots.
+
+    Parameters
+    ----------
+    file
+        A table with a row per reward, CSV, Parquet or JSON lines; - reads standard input. Any length: it is read in pieces.
+    out
+        Where to write the page.
+    """
+    import shlex
+
+    from rich.console import Console
+
+    from robandit.diagnostics.study import study
+    from robandit.files import check_writable
+    from robandit.report.progress import rows
+    from robandit.report.study import study_table, write_study
+
+    check_writable(out)
+    command = shlex.join(["robandit", "diagnose", *reading.words(file)])
+    records = reading.records(file)
+    with rows("reading") as progress:
+        recorded = records.summary(progress)
+    found = study(recorded)
+    write_study(found, out, command=command)
+    Console().print(study_table(found))
+    print(f"report: {out}")
