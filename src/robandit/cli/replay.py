@@ -13,7 +13,7 @@ __all__ = ["replay"]
 def replay(
     file: str | None = None,
     *,
-    reading: Reading = Reading(),  # noqa: B008
+    reading: Reading = Reading(),
     propensity: str | None = None,
     mode: list[Mode] | None = None,
     policy: list[str] | None = None,
@@ -27,10 +27,10 @@ def replay(
 ) -> None:
     """Compare policies on recorded rewards: which one would have served, and what it would have cost.
 
-    bootstrap: rewards are drawn at random from each arm's record. in-order: time by time, where every arm has a reward at every time.
-    rejection: a log of choices and rewards is read in its order, and rows with another choice than the policy's are passed over. By
-    default bootstrap, in-order if the record allows it, and rejection if it has propensities; it says which, and why. It also says
-    whether the record itself tells which arm is best.
+    bootstrap: rewards are drawn at random from each arm's record. in-order: time by time, where every arm has a reward at every
+    time. rejection: a log of choices and rewards is read in its order, and rows with another choice than the policy's are passed
+    over. By default bootstrap, in-order if the record allows it, and rejection if it has propensities; it says which, and why. It
+    also says whether the record itself tells which arm is best.
 
     What is finished is kept in a folder: the same command goes on where it stopped. At the end the folder has `results/` (tidy
     Parquet) and `report.html`. Exit code 3 says that some units failed.

@@ -58,8 +58,8 @@ def replayed(
     name
         What the record is called in tables and reports.
     modes
-        ``"bootstrap"``: rewards are drawn from each arm's record. ``"in-order"``: row by row, for records that have a reward of every
-        arm at every time. ``"rejection"``: the log is read in its order, and rows with another arm than the policy's choice are
+        ``"bootstrap"``: rewards are drawn from each arm's record. ``"in-order"``: row by row, for records that have a reward of
+        every arm at every time. ``"rejection"``: the log is read in its order, and rows with another arm than the policy's choice are
         passed over. None given: bootstrap, in order if the record allows it, and rejection if it has propensities.
     horizon
         Pulls in each replication; by default as many as there are rewards (times, for in-order; rewards of the rarest arm, for
@@ -83,7 +83,7 @@ def replayed(
     samples = records.samples(progress=progress)
     if len(samples) < 2:
         raise InvalidInput(
-            f"{records.source} has rewards of one arm only, {next(iter(samples))!r}: a replay needs at least two to choose between. "
+            f"{records.source} has rewards of one arm only, {next(iter(samples))!r}: a replay needs two or more to choose from. "
             f"Arms are the values of the column {records.arm!r}; another column is named with arm= (--arm)"
         )
     table = None
