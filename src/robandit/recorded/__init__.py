@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from robandit.recorded.examples import EXAMPLES, example
 from robandit.recorded.source import Incomplete, Log, Records, Samples, Table, open_records
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
 __all__ = [
+    "EXAMPLES",
     "ArmRecord",
     "BadRows",
     "Incomplete",
@@ -14,5 +16,6 @@ __all__ = [
     "Records",
     "Samples",
     "Table",
+    "example",
     "open_records",
 ]

@@ -10,54 +10,41 @@ from numpy.typing import NDArray
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["Codes", "Lowest", "Sums"]
+__all__ = ["Codes", "Lowest", "Sample", "Sums"]
 
 Codes: TypeAlias = NDArray[np.uint16]
 """The arms of rows, as numbers in the order in which the arms were first seen. Two bytes: NumPy sorts those by radix."""
 
-ROOM = 1 << 18  # entries that may be held before the first look at which of them are to stay
+ROOM = 1 << 16  # entries that may be held in any case; beyond, half as many again as are to stay
 
 
 class Lowest:
     """For every arm the entries with the lowest keys, in the order in which they came.
 
-    With random keys this is a uniform random sample without replacement; with the rewards as keys, the smallest rewards.
+    With the rewards as keys, these are the smallest rewards.
 
     Parameters
     ----------
     most
         So many entries per arm.
-    total
-        And at most so many of all arms together: many arms get fewer each.
     """
 
-    def __init__(self, most: int, total: int | None = None) -> None:
+    def __init__(self, most: int) -> None:
         """Hold nothing yet."""
         self.most = most
-        self.total = total
         self._parts: list[tuple[Codes, NDArray[Any], Floats]] = []
         self._held = 0
-        self._room = ROOM
-        self._bounds: NDArray[Any] = np.zeros(0)  # per arm: no key from here on can stay
+        self._bounds: NDArray[Any] = np.zeros(0)  # per arm: no key beyond can stay
 
     def share(self, arms: int) -> int:
         """So many entries of one arm stay, if there are so many arms."""
-        return self.most if self.total is None else max(1, min(self.most, self.total // max(arms, 1)))
+        return self.most
 
     def add(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
         """Take in one batch; there are `arms` arms so far."""
-        if self._bounds.size < arms:
-            top = np.inf if keys.dtype.kind == "f" else np.iinfo(keys.dtype).max
-            grown = np.full(arms, top, dtype=keys.dtype)
-            grown[: self._bounds.size] = self._bounds
-            self._bounds = grown
+        self._bounds = np.concatenate([self._bounds, np.full(arms - self._bounds.size, np.inf)])
         stay = np.flatnonzero(keys < self._bounds[codes])
-        if stay.size:
-            self._parts.append((codes[stay], keys[stay], values[stay]))
-            self._held += stay.size
-        if self._held > self._room:
-            self._shrink(arms)
-            self._room = max(ROOM, self._held + self._held // 2)
+        self._take_in(codes[stay], keys[stay], values[stay], arms)
 
     def take(self, arms: int) -> list[Floats]:
         """The values of every arm. Nothing is held afterwards."""
@@ -69,16 +56,23 @@ class Lowest:
         order, ends = _by_arm(codes, arms)
         return np.split(values[order], ends[:-1])
 
+    def _take_in(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
+        if codes.size:
+            self._parts.append((codes, keys, values))
+            self._held += codes.size
+        if self._held > max(ROOM, self.share(arms) * arms * 3 // 2):
+            self._make_room(arms)
+
+    def _make_room(self, arms: int) -> None:
+        self._shrink(arms)
+
     def _shrink(self, arms: int) -> None:
         """Let go of all entries that are not among the lowest of their arm."""
-        codes = np.concatenate([part[0] for part in self._parts])
-        keys = np.concatenate([part[1] for part in self._parts])
-        values = np.concatenate([part[2] for part in self._parts])
-        self._parts = [(codes, keys, values)]
+        codes, keys, values = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         most = self.share(arms)
         order, ends = _by_arm(codes, arms)
         lengths = np.diff(ends, prepend=0)
-        gone = []
+        gone = [np.zeros(0, dtype=np.int64)]
         for arm in np.flatnonzero(lengths > most).tolist():
             mine = order[ends[arm] - lengths[arm] : ends[arm]]
             own = keys[mine]
@@ -87,11 +81,57 @@ class Lowest:
             spare = most - np.count_nonzero(own < bound)  # of those at the bound, the first stay
             gone += [mine[own > bound], mine[equal[spare:]]]
             self._bounds[arm] = bound
-        if gone:
-            stay = np.ones(codes.size, dtype=bool)
-            stay[np.concatenate(gone)] = False
-            self._parts = [(codes[stay], keys[stay], values[stay])]
+        stay = np.ones(codes.size, dtype=bool)
+        stay[np.concatenate(gone)] = False
+        self._parts = [(codes[stay], keys[stay], values[stay])]
         self._held = self._parts[0][0].size
+
+
+class Sample(Lowest):
+    """The same with random keys, uniform over all integers of 64 bits: a uniform random sample without replacement.
+
+    Of n keys, the `most` lowest are hardly ever beyond (most + 8 sqrt(most)) / n of all integers: 8 standard deviations. Keys
+    beyond are not taken in, which spares most of the sorting.
+
+    Parameters
+    ----------
+    most
+        So many entries per arm.
+    total
+        And at most so many of all arms together: many arms get fewer each.
+    """
+
+    def __init__(self, most: int, total: int) -> None:
+        """Hold nothing yet."""
+        super().__init__(most)
+        self.total = total
+        self._n: Ints = np.zeros(0, dtype=np.int64)
+
+    def share(self, arms: int) -> int:
+        """So many entries of one arm stay, if there are so many arms."""
+        return max(1, min(self.most, self.total // max(arms, 1)))
+
+    def add(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
+        """Take in one batch; there are `arms` arms so far."""
+        self._n = _grown(self._n, arms) + np.bincount(codes, minlength=arms)
+        most = self.share(arms)
+        part = (most + 8.0 * math.sqrt(most) + 64.0) / self._n
+        beyond = np.where(part < 1.0, part, 0.0) * 2.0**64
+        self._bounds = np.where(part < 1.0, beyond.astype(np.uint64), np.uint64(2**64 - 1))
+        if (part >= 1.0).all():
+            self._take_in(codes, keys, values, arms)
+        else:
+            stay = np.flatnonzero(keys <= self._bounds[codes])
+            self._take_in(codes[stay], keys[stay], values[stay], arms)
+
+    def _make_room(self, arms: int) -> None:
+        """Let go of what lies beyond the bounds of now; they are lower than those of then."""
+        kept = [keys <= self._bounds[codes] for codes, keys, _ in self._parts]
+        self._parts = [
+            (codes[stay], keys[stay], values[stay])
+            for (codes, keys, values), stay in zip(self._parts, kept, strict=True)
+        ]
+        self._held = sum(codes.size for codes, _, _ in self._parts)
 
 
 class Sums:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from robandit.errors import FileError, InvalidInput
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats, Ints
-from robandit.recorded.gather import Codes, Lowest, Sums
+from robandit.recorded.gather import Codes, Lowest, Sample, Sums
 from robandit.recorded.reading import FrameReader, Reader, reader_of
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 
@@ -193,7 +193,7 @@ class Records:
             Called with the rows done and the rows in all (None where that is not known).
         """
         reading = _Reading(self, (), progress)
-        chosen = Lowest(SAMPLE, SAMPLES_TOTAL)
+        chosen = Sample(SAMPLE, SAMPLES_TOTAL)
         low, high = Lowest(EXTREMES), Lowest(EXTREMES)
         sums = Sums()
         for batch in reading:
@@ -237,7 +237,7 @@ class Records:
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """The rewards of every arm, or a uniform random sample of at most `most` of each (16,777,216 of all arms)."""
         reading = _Reading(self, (), progress)
-        chosen = Lowest(most, 1 << 24)
+        chosen = Sample(most, 1 << 24)
         sums = Sums()
         for batch in reading:
             sums.add(batch.codes, batch.rewards, len(reading.arms))
