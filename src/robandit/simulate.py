@@ -54,7 +54,7 @@ def simulate(
     stop: threading.Event | None = None,
     pool: ThreadPoolExecutor | None = None,
 ) -> Result:
-    """Play each policy on a problem, many times, and measure its pseudo-regret.
+    """Play each policy on a problem, many times, and measure its regret.
 
     Replication r has its own random streams, spawned from the seed: one for each arm and one for the policy. So the
     k-th reward of arm i in replication r is the same for every policy: comparisons are paired, and adding a policy
@@ -65,7 +65,7 @@ def simulate(
     policies
         One policy or several, no two equal.
     problem
-        One law per arm.
+        One law per arm, or a replay of recorded rewards (`robandit.problems.InOrder`, `robandit.problems.Logged`).
     horizon
         Pulls in each replication.
     replications
@@ -103,6 +103,7 @@ def simulate(
         raise InvalidInput(
             f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years"
         )
+    problem.check_horizon(int(horizon))
     _check_whole("replications", replications, 1)
     _check_whole("first", first, 0)
     if threads is not None:
@@ -165,7 +166,11 @@ class Result:
     seed: int
     checkpoints: Ints
     regret: Floats
-    """Pseudo-regret: the gaps of the arms pulled, added up. It depends on choices only, not on the luck of rewards."""
+    """Pseudo-regret: the gaps of the arms pulled, added up. It depends on choices only, not on the luck of rewards.
+
+    On a problem that is played in order (`robandit.problems.InOrder`) it is realised regret: what the arm with the greatest mean of
+    the whole table gave at those times, minus what the policy got. That can be negative.
+    """
     pulls: Ints
     first: int = 0
     """The number of the first replication."""
@@ -357,9 +362,9 @@ def _replicate(
     state = policy.start(problem.arms, horizon, words[0])
     refused = np.zeros(3)
     fixed = (
-        problem.tabulate(),
+        problem.at_start(result.first + r, words[1:]),
         np.ascontiguousarray(words[1:]),
-        problem.gaps.copy(),  # the problem's own is read-only, which is another type to compiled code
+        problem.counted_gaps.copy(),  # the problem's own is read-only, which is another type to compiled code
         result.checkpoints,
         result.regret[i, r],
         result.pulls[i, r],

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import InvalidInput, MeanUndefined
-from robandit.kernel.types import Floats
+from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.validation import within
 
@@ -68,7 +68,7 @@ class Problem:
         object.__setattr__(self, "laws", arms)
         object.__setattr__(self, "names", given)
 
-    def __reduce__(self) -> tuple[type[Problem], tuple[tuple[Law, ...], tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the laws and names, not what was computed from them."""
         return Problem, (self.laws, self.names)
 
@@ -134,6 +134,22 @@ class Problem:
     def _table(self) -> LawTable:
         return tabulate(self.laws)
 
+    # --- what `simulate` asks --------------------------------------------------------------------------------------------
+
+    def at_start(self, replication: int, words: UInts) -> LawTable:
+        """What the sampler reads in a replication; ``words`` are the random bits of its arms, a row each."""
+        return self._table
+
+    @property
+    def counted_gaps(self) -> Floats:
+        """What a pull of each arm adds to regret, beside what the sampler itself finds missed."""
+        return self.gaps
+
+    def check_horizon(self, horizon: int) -> None:
+        """Refuse to play longer than there is something to play; laws never end."""
+
+    # --- JSON ----------------------------------------------------------------------------------------------------------
+
     def to_dict(self) -> dict[str, Any]:
         """The problem as plain JSON data."""
         return {"laws": [law.to_dict() for law in self.laws], "names": list(self.names)}
@@ -141,6 +157,10 @@ class Problem:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
         """The problem that ``to_dict`` wrote; unknown fields are refused."""
+        if isinstance(data, Mapping) and "replay" in data:
+            from robandit.problems.replays import replay_from_dict
+
+            return replay_from_dict(data)
         if not isinstance(data, Mapping) or "laws" not in data:
             raise InvalidInput(f'{data!r} is not a problem: it must be an object with "laws" and, if wanted, "names"')
         unknown = sorted(map(str, set(data) - {"laws", "names"}))
