@@ -115,7 +115,7 @@ class Sample(Lowest):
         """Take in one batch; there are `arms` arms so far."""
         self._n = _grown(self._n, arms) + np.bincount(codes, minlength=arms)
         most = self.share(arms)
-        part = (most + 8.0 * math.sqrt(most) + 64.0) / self._n
+        part = (most + 8.0 * math.sqrt(most) + 64.0) / np.maximum(self._n, 1)
         beyond = np.where(part < 1.0, part, 0.0) * 2.0**64
         self._bounds = np.where(part < 1.0, beyond.astype(np.uint64), np.uint64(2**64 - 1))
         if (part >= 1.0).all():
@@ -165,8 +165,8 @@ class Sums:
                 self._parts[arm] = [whole, math.fsum([*mine, -whole])]
 
     def means(self) -> list[float]:
-        """The mean of every arm that has rewards."""
-        return [math.fsum(parts) / n for parts, n in zip(self._parts, self.n.tolist(), strict=True)]
+        """The mean of every arm; 0 of one that has no rewards."""
+        return [math.fsum(parts) / max(n, 1) for parts, n in zip(self._parts, self.n.tolist(), strict=True)]
 
 
 def _grown(counts: Ints, size: int) -> Ints:

@@ -137,7 +137,7 @@ class CsvReader(Reader):
         self._path = path
         self._packing = packing
         self.source = source
-        if packing == "zstd":
+        if packing == "zstd":  # only Polars can unpack it, and Polars does not count lines
             self.unit = "row"
         self._header = self._first_record()
         self._delimiter = self._separator(delimiter, wanted)
@@ -176,9 +176,10 @@ class CsvReader(Reader):
         return found
 
     def _first_record(self) -> str:
-        with self._errors():
-            head = _head(self._path, self._packing)
-            text = head.decode("utf-8-sig", errors="replace")
+        if self._packing == "zstd":
+            return self._first_line()
+        head = _head(self._path, self._packing, HEAD, self.source)
+        text = head.decode("utf-8-sig", errors="replace")
         lines = io.StringIO(text, newline="\n")
         record = lines.readline()
         while record.count('"') % 2 and (more := lines.readline()):
@@ -196,6 +197,15 @@ class CsvReader(Reader):
             raise CorruptFile(f"{self.source} has zero bytes in its first line: it is not a table in text")
         return record.rstrip("\r\n")
 
+    def _first_line(self) -> str:
+        import polars as pl
+
+        with _polars_errors(self.source):
+            line = pl.scan_csv(
+                self._path, has_header=False, separator="\x01", quote_char=None, infer_schema=False, n_rows=1
+            )
+            return str(line.collect().item())
+
     def _split(self, delimiter: str) -> list[str]:
         return next(csv.reader([self._header], delimiter=delimiter), [])
 
@@ -204,7 +214,9 @@ class CsvReader(Reader):
         if given is not None:
             chosen = {"tab": "\t", "\\t": "\t"}.get(given, given)
             if len(chosen) != 1 or not chosen.isascii() or chosen in '"\r\n':
-                raise InvalidInput(f"delimiter is {given!r}: it must be one character, such as ';', or 'tab'")
+                raise InvalidInput(
+                    f"delimiter is {given!r} for {self.source}: it must be one character, such as ';', or 'tab'"
+                )
             return chosen
         usual = "\t" if any(s in (".tsv", ".tab") for s in self._path.suffixes) else ","
         if not set(wanted) <= set(self._split(usual)):
@@ -246,7 +258,7 @@ class CsvReader(Reader):
             byte = record[error.start]
             return f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"
         if text.count('"') % 2:
-            return "a quoted field begins here and does not end"
+            return 'a quote (") opens here that nothing closes; a field that holds quotes is put in quotes, with its own doubled'
         try:
             fields = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter, strict=True), [])
         except csv.Error as error:
@@ -257,8 +269,6 @@ class CsvReader(Reader):
                 "if a name holds the delimiter, put it in quotes; if another delimiter is meant, name it with delimiter= "
                 "(--delimiter)"
             )
-        if any('"' in field for field in fields) and '""' not in text:
-            return 'a quote (") within a field that is not in quotes'
         return None
 
 
@@ -274,7 +284,7 @@ class JsonReader(Reader):
         self.source = source
         names: dict[str, None] = {}
         with _opened(path, packing) as file, _polars_errors(source):
-            for line, text in zip(range(1, 1001), _lines(file), strict=False):
+            for line, text in zip(range(1, 1001), file, strict=False):
                 if text.strip():
                     names |= dict.fromkeys(self._object(line, text))
         self.columns = tuple(names)
@@ -307,7 +317,7 @@ class JsonReader(Reader):
         row = next(wanted, None)
         count = -1
         with _opened(self._path, self._packing) as file:
-            for line, text in enumerate(_lines(file), start=1):
+            for line, text in enumerate(file, start=1):
                 if row is None:
                     break
                 count += bool(text.strip())
@@ -331,7 +341,7 @@ class JsonReader(Reader):
         held: dict[str, list[str | None]] = {name: [] for name in names}
         schema = dict.fromkeys(names, pl.String())
         with _opened(self._path, self._packing) as file, _polars_errors(self.source):
-            for line, text in enumerate(_lines(file), start=1):
+            for line, text in enumerate(file, start=1):
                 if not text.strip():
                     continue
                 row = self._object(line, text)
@@ -362,7 +372,7 @@ class JsonReader(Reader):
             ) from None
         except (ValueError, RecursionError) as error:
             hint = "; a JSON array must be written as one object per line" if text.lstrip()[:1] == b"[" else ""
-            raise CorruptFile(f"{where} is not JSON: {error}{hint}") from None
+            raise CorruptFile(f"{where} is not JSON ({error}): every line must be an object of its own{hint}") from None
         if not isinstance(row, dict):
             raise CorruptFile(
                 f'{where} is not an object: every line must be one, such as {{"arm": "a", "reward": 1.5}}'
@@ -383,7 +393,7 @@ def reader_of(path: Path, source: str, delimiter: str | None, wanted: Sequence[s
         raise InvalidInput(f"{source} is empty (0 bytes): it must hold a header and rows")
     packing = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}.get(start[:2])
     if packing == "gzip":
-        start = _head(path, packing, 64, source)
+        start = _head(path, packing, 64, source)  # of the content
         if not start:
             raise InvalidInput(f"{source} is empty once unpacked: it must hold a header and rows")
     for magic, what in OTHERS.items():
@@ -393,12 +403,18 @@ def reader_of(path: Path, source: str, delimiter: str | None, wanted: Sequence[s
     if start.startswith(b"PAR1"):
         if packing:
             raise InvalidInput(f"{source} is a packed Parquet file: unpack it first")
+        if delimiter is not None:
+            raise InvalidInput(
+                f"{source} is a Parquet file, which has no delimiter: leave delimiter= (--delimiter) out"
+            )
         return _parquet(path, source)
     if ending == "Parquet":
         raise CorruptFile(f"{source} is not a Parquet file: it does not begin as one")
     if delimiter is None and (
         ending == "JSON lines" or (ending is None and start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in b"{[")
     ):
+        if packing == "zstd":
+            raise InvalidInput(f"{source} is packed with zstd: unpack it first (unzstd), only CSV is read packed so")
         return JsonReader(path, source, packing)
     return CsvReader(path, source, packing, delimiter, wanted)
 
@@ -450,13 +466,9 @@ def _opened(path: Path, packing: str | None) -> IO[bytes]:
     return gzip.open(path, "rb") if packing == "gzip" else path.open("rb")  # type: ignore[return-value]
 
 
-def _head(path: Path, packing: str | None, size: int = HEAD, source: str = "") -> bytes:
-    with _polars_errors(source or str(path)), _opened(path, packing) as file:
+def _head(path: Path, packing: str | None, size: int, source: str) -> bytes:
+    with _polars_errors(source), _opened(path, packing) as file:
         return file.read(size)
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    yield from file
 
 
 def _records(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -474,8 +486,10 @@ def _records(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _said(value: Any) -> str | None:
     """A JSON value in text, as Polars would put it: whole numbers without a point."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()  # JSON can say halves of characters
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value - value == 0.0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 import sys
@@ -32,7 +33,8 @@ __all__ = ["Incomplete", "Log", "Records", "Samples", "Table", "open_records"]
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
 SAMPLES_TOTAL = 1 << 22  # and of all arms: 32 MB of rewards, and three times that while they are picked
 MOST_ARMS = 10_000
-MOST_ROWS = 100_000_000  # that are held at once: 1 to 3 GB
+MOST_ROWS = 100_000_000  # that are held at once, in the order of time
+BYTES = 40  # that such a row takes: its reward, arm and time, and its place while they are sorted
 SHOWN = 5  # bad rows that are shown
 BLANKS = 1_000  # rows without anything that are looked up, to tell blank lines from bad rows
 SEED = 20_130_101
@@ -128,28 +130,31 @@ def open_records(
     >>> [(arm.arm, arm.n, arm.mean) for arm in records.summary().arms]
     [('a', 2, -2.5), ('b', 1, -2.0)]
     """
-    wanted = (arm or "arm", reward or "reward")
-    spool = None
+    wanted = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
+    columns = (arm or "arm", reward or "reward")
     if not isinstance(path, (str, os.PathLike)):
-        reader: Reader = _frame(path)
-    else:
-        where = Path(path)
-        if str(path) == "-":
-            spool = _spooled(sys.stdin.buffer, "the standard input", spooling)
-            reader = _with_spool(spool, "the standard input", delimiter, wanted)
-        elif where.exists() and not where.is_file() and not where.is_dir():  # a pipe: it can be read only once
-            try:
-                with where.open("rb") as pipe:
-                    spool = _spooled(pipe, str(path), spooling)
-            except OSError as error:
-                raise FileError(f"{path} cannot be read: {error.strerror}") from error
-            reader = _with_spool(spool, str(path), delimiter, wanted)
-        else:
-            reader = reader_of(where, str(path), delimiter, wanted)
-    roles = _roles(reader, {"arm": arm, "reward": reward, "time": time, "propensity": propensity})
-    records = Records(reader, roles, negate, skip_bad)
-    if spool is not None:
-        weakref.finalize(records, _remove, spool)
+        reader = _frame(path)
+        return Records(reader, _roles(reader, wanted), negate, skip_bad)
+    source, where = str(path), Path(path)
+    if source != "-" and (where.is_file() or where.is_dir() or not where.exists()):
+        reader = reader_of(where, source, delimiter, columns)
+        return Records(reader, _roles(reader, wanted), negate, skip_bad)
+    if source == "-":
+        source = "the standard input"
+        spool = _spooled(sys.stdin.buffer, source, spooling)
+    else:  # a pipe, which can be read only once
+        try:
+            with where.open("rb") as pipe:
+                spool = _spooled(pipe, source, spooling)
+        except OSError as error:
+            raise FileError(f"{source} cannot be read: {error.strerror}") from error
+    try:
+        reader = reader_of(Path(spool), source, delimiter, columns)
+        records = Records(reader, _roles(reader, wanted), negate, skip_bad)
+    except BaseException:
+        _remove(spool)
+        raise
+    weakref.finalize(records, _remove, spool)
     return records
 
 
@@ -215,6 +220,8 @@ class Records:
             strict=True,
         )
         for name, n, zeros, mean, sample, smallest, largest in columns:
+            if not n:  # all its rows were bad
+                continue
             smallest.sort()
             largest[::-1].sort()
             records.append(
@@ -243,8 +250,8 @@ class Records:
             sums.add(batch.codes, batch.rewards, len(reading.arms))
             chosen.add(batch.codes, batch.priorities, batch.rewards, len(reading.arms))
         taken = dict(zip(reading.arms, chosen.take(len(reading.arms)), strict=True))
-        counts = dict(zip(reading.arms, sums.n.tolist(), strict=True))
-        return Samples({arm: taken[arm] for arm in sorted(taken)}, counts, reading.bad)
+        counts = {arm: n for arm, n in sorted(zip(reading.arms, sums.n.tolist(), strict=True)) if n}
+        return Samples({arm: taken[arm] for arm in counts}, counts, reading.bad)
 
     def log(self, progress: Progress | None = None) -> Log:
         """All rows in the order of time; rows of the same time, and all rows without a time column, in that of the file."""
@@ -301,19 +308,21 @@ class Records:
         if rows is not None:
             self._check_size(rows)
         for batch in reading:
-            parts.append(batch)
+            parts.append(batch._replace(priorities=batch.priorities[:0]))
             held += batch.codes.size
             self._check_size(held)
+        codes = np.concatenate([part.codes for part in parts])
         names = reading.arms
-        rank = np.empty(len(names), dtype=np.int64)
-        rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        order = [arm for arm in sorted(range(len(names)), key=names.__getitem__) if reading.n[arm]]
+        rank = np.zeros(len(names), dtype=np.int64)
+        rank[order] = np.arange(len(order))
         times = [part.times for part in parts if part.times is not None]
         chances = [part.propensities for part in parts if part.propensities is not None]
         return _Rows(
-            tuple(sorted(names)),
-            rank[np.concatenate([part.codes for part in parts])],
+            tuple(names[arm] for arm in order),
+            rank[codes],
             np.concatenate([part.rewards for part in parts]),
-            pl.concat(times) if times else None,
+            _as_numbers(pl.concat(times)) if times else None,
             np.concatenate(chances) if chances else None,
             reading.bad,
         )
@@ -322,7 +331,7 @@ class Records:
         if rows > MOST_ROWS:
             raise InvalidInput(
                 f"{self.source} has {'at least ' if self._reader.rows is None else ''}{rows:,} rows, which would take "
-                f"{rows * 40 / 1e9:.0f} GB of memory in the order of time; at most {MOST_ROWS:,} are held: cut the file, or use "
+                f"{rows * BYTES / 1e9:.0f} GB of memory in the order of time; at most {MOST_ROWS:,} are held: cut the file, or use "
                 "what needs no order (bootstrap replay)"
             )
 
@@ -349,6 +358,7 @@ class _Reading:
 
     def __init__(self, records: Records, roles: Sequence[str], progress: Progress | None) -> None:
         self.arms: list[str] = []
+        self.n: Ints = np.zeros(0, dtype=np.int64)  # good rows of each
         self.bad = BadRows()
         self._records = records
         self._reader = records._reader
@@ -361,21 +371,23 @@ class _Reading:
     def __iter__(self) -> Iterator[_Batch]:
         # Every row has the next number of this stream as its priority, wherever batches end.
         stream = np.random.SFC64(SEED)
-        done = good = 0
+        done = 0
         for frame in self._reader.batches(self._wanted):
             batch = self._cleaned(frame, done, stream.random_raw(frame.height))
             done += frame.height
-            good += batch.codes.size
+            self.n = np.pad(self.n, (0, len(self.arms) - self.n.size)) + np.bincount(
+                batch.codes, minlength=len(self.arms)
+            )
             if batch.codes.size:
                 yield batch
             if self._progress is not None:
                 self._progress(done, self._reader.rows)
-        self._finish(done, good)
+        self._finish(done)
 
     def _cleaned(self, frame: pl.DataFrame, before: int, priorities: NDArray[np.uint64]) -> _Batch:
         codes = self._codes(frame["arm"])
-        rewards = _numbers(frame, "reward")
-        fine = np.abs(rewards) <= LARGEST_REWARD
+        numbers = _numbers(frame, "reward")
+        fine = np.abs(numbers) <= LARGEST_REWARD
         whose = codes.is_not_null().to_numpy()
         named = codes.fill_null(0).to_numpy().astype(np.uint16)
         times = frame["time"] if "time" in self._wanted else None
@@ -387,11 +399,11 @@ class _Reading:
             ok &= times.is_not_null().to_numpy()
         if chances is not None:
             ok &= (chances > 0.0) & (chances <= 1.0)
-        rewards = 0.0 - rewards if self._records.negated else rewards + 0.0  # a zero has no sign
+        rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # a zero has no sign
         if ok.all():
             return _Batch(named, rewards, priorities, times, chances)
         wrong = np.flatnonzero(~ok)
-        self._note(frame, wrong, before)
+        self._note(frame, wrong, before, numbers, chances)
         return _Batch(
             named[ok],
             rewards[ok],
@@ -418,7 +430,7 @@ class _Reading:
             codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
         return codes
 
-    def _note(self, frame: pl.DataFrame, wrong: Ints, before: int) -> None:
+    def _note(self, frame: pl.DataFrame, wrong: Ints, before: int, rewards: Floats, chances: Floats | None) -> None:
         """Count bad rows; keep the first, and those that may be blank lines."""
         nothing = (
             frame["arm"].is_null() & (frame["reward text"] if "reward text" in frame else frame["reward"]).is_null()
@@ -430,9 +442,10 @@ class _Reading:
         bad = np.setdiff1d(wrong, blank, assume_unique=True)
         self._count += bad.size
         for row in bad[: SHOWN - len(self._first)].tolist():
-            self._first.append((row + before, _fault(frame.row(row, named=True))))
+            chance = 1.0 if chances is None else float(chances[row])
+            self._first.append((row + before, _fault(frame.row(row, named=True), float(rewards[row]), chance)))
 
-    def _finish(self, rows: int, good: int) -> None:
+    def _finish(self, rows: int) -> None:
         source = self._records.source
         numbers: dict[int, tuple[int, bool]] = {}
         if self._blank or self._first:
@@ -443,7 +456,8 @@ class _Reading:
         rows -= len(blank)
         count = self._count + len(empty)
         shown = tuple((numbers.get(row, (row + 1, False))[0], what) for row, what in first)
-        self.bad = BadRows(count, shown, self._reader.unit)
+        gone = tuple(sorted(name for name, n in zip(self.arms, self.n.tolist(), strict=True) if not n))
+        self.bad = BadRows(count, shown, self._reader.unit, gone)
         if not rows:
             raise InvalidInput(
                 f"{source} has the columns {_listed(self._records.columns)} but no rows: nothing is recorded"
@@ -453,7 +467,7 @@ class _Reading:
                 f"{source} has {self.bad} (of {rows:,}). Every row needs an arm and a finite number as its reward: correct them, "
                 "or leave them out with skip_bad=True (--skip-bad)"
             )
-        if not good:
+        if not self.n.any():
             raise InvalidInput(
                 f"{source} has no good row: {self.bad}. The columns are {_listed(self._records.columns)}"
             )
@@ -477,43 +491,31 @@ def _numbers(frame: pl.DataFrame, role: str) -> Floats:
     return values.to_numpy()
 
 
-def _fault(row: Mapping[str, Any]) -> str:
+def _fault(row: Mapping[str, Any], reward: float, chance: float) -> str:
     """What is wrong with a row, in words."""
     if not row["arm"]:
         return "there is no arm"
-    what = _number_fault("reward", row)
-    if what:
-        return what
-    value = float(row["reward"]) if row["reward"] is not None else 0.0
-    if abs(value) > LARGEST_REWARD:
-        return f"the reward {value:g} is beyond +-{LARGEST_REWARD:g}, too large to be squared; scale all rewards down"
+    if not math.isfinite(reward):
+        return _no_number("reward", row, reward)
+    if abs(reward) > LARGEST_REWARD:
+        return f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}, too large to be squared; scale all rewards down"
     if "time" in row and (row["time"] is None or row["time"] != row["time"]):
         return "there is no time"
-    return _number_fault("propensity", row) or f"the propensity {row['propensity']} is not above 0 and at most 1"
+    if not math.isfinite(chance):
+        return _no_number("propensity", row, chance)
+    return f"the propensity {chance:g} is not above 0 and at most 1"
 
 
-def _number_fault(role: str, row: Mapping[str, Any]) -> str | None:
-    if role not in row:
-        return None
-    value, text = row[role], row.get(f"{role} text")
-    if value is None and text is None:
+def _no_number(role: str, row: Mapping[str, Any], number: float) -> str:
+    said = row.get(f"{role} text", row[role])
+    word = "" if said is None else str(said).strip()
+    if not word:
         return f"there is no {role}"
-    if value is None and text is not None:
-        word = text.strip()
-        if not word:
-            return f"there is no {role}"
-        if word.lower() in ("true", "false"):
-            return None
-        try:
-            float(word.replace("_", "?"))
-        except ValueError:
-            return f"the {role} {text!r} is not a number{_hint(word)}"
-        value = float(word)
-    if value != value:
+    if math.isinf(number):
+        return f"the {role} {word[:40]} is infinite"
+    if word.lower().lstrip("+-") == "nan":
         return f"the {role} is NaN"
-    if abs(value) == float("inf"):
-        return f"the {role} {text or value} is infinite"
-    return None
+    return f"the {role} {word[:40]!r} is not a number{_hint(word)}"
 
 
 def _hint(word: str) -> str:
@@ -524,6 +526,18 @@ def _hint(word: str) -> str:
     if re.match(r"[+-]?\d", word):
         return " (write the number alone, without a unit)"
     return ""
+
+
+def _as_numbers(times: pl.Series) -> pl.Series:
+    """Times that come as text, as numbers if all of them are numbers."""
+    import polars as pl
+
+    if times.dtype == pl.String:
+        for kind in (pl.Int64, pl.Float64):
+            numbers = times.cast(kind, strict=False)
+            if not numbers.null_count() and (kind == pl.Int64 or numbers.is_finite().all()):
+                return numbers
+    return times
 
 
 def _order(times: pl.Series) -> Ints:
@@ -554,7 +568,9 @@ def _roles(reader: Reader, given: Mapping[str, str | None]) -> dict[str, str]:
             )
     doubled = [role for role in roles if list(roles.values()).count(roles[role]) > 1]
     if doubled:
-        raise InvalidInput(f"{' and '.join(doubled)} are both the column {roles[doubled[0]]!r}: name different columns")
+        raise InvalidInput(
+            f"{' and '.join(doubled)} are both the column {roles[doubled[0]]!r} of {reader.source}: name different columns"
+        )
     return roles
 
 
@@ -584,14 +600,6 @@ def _frame(frame: Any) -> Reader:
         reader.repeated = tuple({name for name in names if names.count(name) > 1})
         return reader
     raise InvalidInput(f"path is {type(frame).__name__}: give the name of a file, '-', or a polars or pandas DataFrame")
-
-
-def _with_spool(spool: str, source: str, delimiter: str | None, wanted: Sequence[str]) -> Reader:
-    try:
-        return reader_of(Path(spool), source, delimiter, wanted)
-    except BaseException:
-        _remove(spool)
-        raise
 
 
 def _spooled(stream: Any, source: str, spooling: Callable[[int], object] | None) -> str:

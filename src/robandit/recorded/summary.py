@@ -31,11 +31,14 @@ class BadRows:
         The first few: the number of the row as a person counts, and what is wrong with it.
     unit
         What the numbers count: "line" of a file (a CSV's header is line 1), or "row" of the data (from 1, no header).
+    arms
+        Arms that have no good row at all, and are therefore not among the others.
     """
 
     count: int = 0
     first: tuple[tuple[int, str], ...] = ()
     unit: str = "row"
+    arms: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """In words, on one line."""
@@ -43,7 +46,11 @@ class BadRows:
             return "no bad rows"
         shown = "; ".join(f"{self.unit} {number:,}: {what}" for number, what in self.first)
         more = self.count - len(self.first)
-        return f"{self.count:,} bad row{'s' * (self.count > 1)}: {shown}" + (f"; and {more:,} more" if more else "")
+        if more:
+            shown += f"; and {more:,} more"
+        if self.arms:
+            shown += f"; no good row of {', '.join(map(repr, self.arms[:5]))}" + ", ..." * (len(self.arms) > 5)
+        return f"{self.count:,} bad row{'s' * (self.count > 1)}: {shown}"
 
 
 @dataclass(frozen=True, eq=False)
