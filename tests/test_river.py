@@ -133,7 +133,7 @@ def test_arms_stay_those_of_the_first_pull(adapter):
     assert policy.pull(np.array(ARMS)) == "eu"
     policy.update(np.str_("eu"), 1.0)
     assert policy.pull(ARMS[::-1]) == policy.pull(tuple(ARMS)) == policy.pull(dict.fromkeys(ARMS).keys()) == "us"
-    for other in (ARMS[:2], [*ARMS, "mars"], ["eu", "us", "mars"], ["eu", "us", "us"], [1, 2, 3]):
+    for other in (ARMS[:2], [*ARMS, "mars"], ["eu", "us", "mars"], ["eu", "us", "us"], [*ARMS, "us"], [1, 2, 3]):
         with pytest.raises(InvalidInput, match=r"the arms were \['eu', 'us', 'asia'\] .* use a new RiverPolicy"):
             policy.pull(other)
     with pytest.raises(UnknownArm, match="'mars' is unknown"):
