@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -166,7 +167,7 @@ class CsvReader(Reader):
         found: dict[int, tuple[int, bool]] = {}
         wanted = iter(rows)
         row = next(wanted, None)
-        with _opened(self._path, self._packing) as file:
+        with _polars_errors(self.source), _opened(self._path, self._packing) as file:
             for number, (line, record) in enumerate(_records(file)):
                 if row is None:
                     break
@@ -247,7 +248,7 @@ class CsvReader(Reader):
                     why = self._fault(record)
                     if why is not None:
                         return CorruptFile(f"{self.source}, line {line:,}: {why}")
-        except (OSError, EOFError):
+        except (OSError, EOFError, zlib.error):
             pass
         return error
 
@@ -283,7 +284,7 @@ class JsonReader(Reader):
         self._packing = packing
         self.source = source
         names: dict[str, None] = {}
-        with _opened(path, packing) as file, _polars_errors(source):
+        with _polars_errors(source), _opened(path, packing) as file:
             for line, text in zip(range(1, 1001), file, strict=False):
                 if text.strip():
                     names |= dict.fromkeys(self._object(line, text))
@@ -316,7 +317,7 @@ class JsonReader(Reader):
         wanted = iter(rows)
         row = next(wanted, None)
         count = -1
-        with _opened(self._path, self._packing) as file:
+        with _polars_errors(self.source), _opened(self._path, self._packing) as file:
             for line, text in enumerate(file, start=1):
                 if row is None:
                     break
@@ -340,7 +341,7 @@ class JsonReader(Reader):
 
         held: dict[str, list[str | None]] = {name: [] for name in names}
         schema = dict.fromkeys(names, pl.String())
-        with _opened(self._path, self._packing) as file, _polars_errors(self.source):
+        with _polars_errors(self.source), _opened(self._path, self._packing) as file:
             for line, text in enumerate(file, start=1):
                 if not text.strip():
                     continue
@@ -448,10 +449,10 @@ def _polars_errors(source: str) -> Iterator[None]:
         yield
     except RobanditError:
         raise
-    except (pl.exceptions.PolarsError, EOFError, gzip.BadGzipFile) as error:
+    except (pl.exceptions.PolarsError, EOFError, zlib.error) as error:
         raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
     except OSError as error:
-        if error.errno is None:  # from Polars: the content, not the disk
+        if error.errno is None:  # from Polars or gzip: the content, not the disk
             raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
         raise FileError(f"{source} cannot be read: {error.strerror}") from error
     except pl.exceptions.PanicException as error:
