@@ -99,6 +99,9 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
         bandit.reward(np.array(number) if number % 2 else np.int64(number), reward)
         twin.reward(decisions[1], float(reward))
     assert bandit._packed() == twin._packed()
+    decision = bandit.decide()
+    bandit.reward(decision._replace(id=np.int64(decision.id)), 1)
+    assert bandit.open == ()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
         (np.timedelta64(5, "ns"), "is not a number"),
         (np.array(5, dtype="m8[s]"), "is not a number"),
         (np.datetime64("2020-01-01", "ns"), "is not a number"),
-        (np.datetime64("NaT"), "is not a number"),
+        (np.datetime64("NaT", "s"), "is not a number"),
         (np.str_("1"), "reward .*'1'.* is not a number"),
         (np.complex64(1), "is not a number"),
         (Decimal("NaN"), "reward nan cannot"),

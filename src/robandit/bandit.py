@@ -346,7 +346,7 @@ class Bandit:
         return Decision(number, self._arms[i], mark if self._policy.weighted else None)
 
     def _checked_open(self, decision: Decision | int, where: str = "") -> int:
-        number = decision.id if isinstance(decision, Decision) else plain(decision)
+        number = plain(decision.id if isinstance(decision, Decision) else decision)
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self._next:
             raise DecisionError(f"{where}decision {number!r} was never made: use an id that decide() returned")
         if number not in self._open:
