@@ -268,6 +268,10 @@ def test_line_ends_of_old(tmp_path: Path) -> None:
     assert "tr " in refusal(written(tmp_path, "arm,reward\ra,1\rb,2\r"))
 
 
+def test_a_broken_header(tmp_path: Path) -> None:
+    assert "line 1 does not name columns" in refusal(written(tmp_path, 'arm,rew"ard\nx"y,1\n'), CorruptFile)
+
+
 def test_repeated_columns(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward,reward,x,x\na,1,2,3,4\n")
     assert "several columns named 'reward'" in refusal(path)

@@ -135,7 +135,11 @@ class Sample(Lowest):
 
 
 class Sums:
-    """Per arm the number of rewards, of zeros among them, and their sum, as good as exact."""
+    """Per arm the number of rewards, of zeros among them, and their sum.
+
+    The sum is as good as exact unless rewards differ by more than a factor of 2**35 within a batch: those below that are added
+    plainly, with the rounding that a plain sum of them has.
+    """
 
     def __init__(self) -> None:
         """Nothing was added yet."""
@@ -152,7 +156,7 @@ class Sums:
         if top == 0.0:
             return
         # The head of every reward is a multiple of a fixed power of two, so coarse that the heads add up without rounding.
-        # What is left is 2**-35 as large, and rounding its sum does not matter.
+        # What is left is at most 2**-35 of the largest reward, and rounding its sum hardly matters.
         grid = math.ldexp(1.0, math.frexp(top)[1] + int(rewards.size).bit_length())
         heads = (rewards + grid) - grid
         head_sums = np.bincount(codes, weights=heads, minlength=arms)

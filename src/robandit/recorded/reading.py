@@ -208,7 +208,10 @@ class CsvReader(Reader):
             return str(line.collect().item())
 
     def _split(self, delimiter: str) -> list[str]:
-        return next(csv.reader([self._header], delimiter=delimiter), [])
+        try:
+            return next(csv.reader([self._header], delimiter=delimiter), [])
+        except csv.Error as error:
+            raise CorruptFile(f"{self.source}, line 1 does not name columns: {error}") from None
 
     def _separator(self, given: str | None, wanted: Sequence[str]) -> str:
         """The delimiter that was given; or that of the ending, unless only another one yields the wanted columns."""

@@ -561,7 +561,7 @@ def _roles(reader: Reader, given: Mapping[str, str | None]) -> dict[str, str]:
             roles[role] = column
         elif name is not None or role in ("arm", "reward"):
             near = difflib.get_close_matches(column.lower(), [c.lower() for c in reader.columns], n=1, cutoff=0.6)
-            hint = next((f"; did you mean {c!r}?" for c in reader.columns if near and c.lower() == near[0]), "")
+            hint = next((f"; did you mean {c!r}?" for c in reader.columns if near and c.lower() == near[0]), ".")
             raise InvalidInput(
                 f"{reader.source} has no column {column!r}: its columns are {_listed(reader.columns)}{hint} Name the column of "
                 f"the {role} with {role}= (--{role}){_shape_hint(reader.columns)}"
