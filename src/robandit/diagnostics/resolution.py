@@ -39,6 +39,7 @@ import numpy as np
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.errors import InvalidInput
+from robandit.estimators.estimate import shown
 from robandit.kernel.types import Floats
 
 __all__ = ["Resolution", "Rival", "limits", "resolution"]
@@ -107,16 +108,19 @@ class Resolution:
     def __str__(self) -> str:
         """In words."""
         if not self.others:
-            return f"There is one arm only, {self.best!r}: nothing has to be told apart."
+            return f"There is one arm only, {shown(self.best)}: nothing has to be told apart."
         often = f"it is best in {_percent(self.share)} of {self.resamples:,} resamples"
-        head = f"{self.best!r} has the highest mean, {self.mean:.4g}; {often}"
+        head = f"{shown(self.best)} has the highest mean, {self.mean:.4g}; {often}"
         sure = f"{100.0 * self.confidence:g} % confidence over all arms"
         if self.resolved:
             least = min(self.others, key=lambda each: each.low)
             rest = "the other arm" if len(self.others) == 1 else f"each of the {len(self.others)} others"
-            told = f"Resolved: {head}, and with {sure} it is better than {rest}, by at least {least.low:.3g} ({least.arm!r})."
+            told = f"Resolved: {head}, and with {sure} it is better than {rest}, by at least {least.low:.3g} ({shown(least.arm)})."
             return f"{told} {self.caution} An allowance for that is in the number." if self.caution else told
         open_ = [each for each in self.others if not each.excluded]
+        why = {each.why for each in open_ if math.isnan(each.low)}
+        if len(open_) == len(self.others) > 1 and len(why) == 1 and all(math.isnan(each.low) for each in open_):
+            return f"NOT resolved: {head}, but no other arm is excluded, since {why.pop()}."
         named = "; ".join(_open(each) for each in open_[:NAMED])
         more = f"; and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
         told = f"NOT resolved: {head}, but with {sure} {_count(len(open_))} not excluded: {named}{more}."
@@ -254,8 +258,8 @@ class _Apart:
         ):  # these cannot turn the order round, but must have a mean
             said_none = _meanless(self.samples[i], side)
             if said_none:
-                return math.inf, f"{arms[i]!r} {said_none}"
-        why = [f"{arms[i]!r} {words}" for i, words in ((self.best, said), (rival, too)) if words]
+                return math.inf, f"{shown(arms[i])} {said_none}"
+        why = [f"{shown(arms[i])} {words}" for i, words in ((self.best, said), (rival, too)) if words]
         return mine + other, " and ".join(why)
 
 
@@ -291,7 +295,7 @@ class _Paired:
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
         spare, said = _allowance(self.differences[:, rival], "left", level)
-        return spare, f"the difference to {arms[rival]!r} {said}" if said else ""
+        return spare, f"the difference to {shown(arms[rival])} {said}" if said else ""
 
 
 def _units(values: Floats, most: int) -> Floats:
@@ -359,7 +363,7 @@ def _meanless(values: Floats, side: str) -> str:
 
 def _few(values: Floats, arm: Any = None) -> str:
     """Why nothing can be said of an arm; empty: it can."""
-    who, n = "" if arm is None else f"{arm!r} has ", len(values)
+    who, n = "" if arm is None else f"{shown(arm)} has ", len(values)
     if n < LEAST:
         return f"{who}{n} value{'s' * (n != 1)}, {LEAST} are needed"
     differ = int(np.count_nonzero(values != np.median(values)))
@@ -403,8 +407,8 @@ def _count(arms: int) -> str:
 
 def _open(each: Rival) -> str:
     if not math.isfinite(each.low):
-        return f"{each.arm!r} ({each.why})"
+        return f"{shown(each.arm)} ({each.why})"
     if each.difference == each.low == 0.0:
-        return f"{each.arm!r} (not lower at all)"
+        return f"{shown(each.arm)} (not lower at all)"
     spare = f", {each.allowance:.3g} of it for values beyond those seen" if each.allowance > 0.0 else ""
-    return f"{each.arm!r} (lower by {each.difference:.3g}, but perhaps higher by {-each.low:.3g}{spare})"
+    return f"{shown(each.arm)} (lower by {each.difference:.3g}, but perhaps higher by {-each.low:.3g}{spare})"

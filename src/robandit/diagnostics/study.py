@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -375,8 +375,3 @@ def _of(some: int, total: int) -> str:
     if total == 1:
         return "the arm"
     return f"{some} of {total} arms"
-
-
-def arms_by_size(arms: Sequence[ArmStudy]) -> list[ArmStudy]:
-    """The arms with the most rewards first."""
-    return sorted(arms, key=lambda arm: -arm.n)
