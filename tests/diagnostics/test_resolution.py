@@ -151,10 +151,14 @@ def test_the_same_twice_and_in_any_unit():
 
 
 def test_many_rivals_are_cut_short():
-    found = resolution({str(i): [float(i), 0.0] for i in range(12)})
-    assert len(found.rivals) == 11
-    assert "and 6 more" in str(found)
+    rng = np.random.default_rng(10)
+    found = resolution({str(i): rng.normal(size=30) for i in range(12)})
+    assert len(found.rivals) > 6
+    assert f"and {len(found.rivals) - 5} more" in str(found)
     assert isinstance(found, Resolution)
+    few = resolution({str(i): [float(i), 0.0] for i in range(12)})
+    assert len(few.rivals) == 11
+    assert str(few).endswith("no other arm is excluded, since '11' has 2 values, 20 are needed.")
 
 
 @pytest.mark.parametrize(
