@@ -237,8 +237,16 @@ class Result:
             )
         return pl.concat(frames)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the times to a Parquet file: a row per policy and replication, the rest as metadata."""
+    def to_parquet(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
+        """Write everything but the times to a Parquet file: a row per policy and replication, the rest as metadata.
+
+        Parameters
+        ----------
+        path
+            Where to.
+        whole
+            False leaves out a problem with a long record, but for its fingerprint: who reads the file must have it from elsewhere.
+        """
         import polars as pl
 
         p, r, _ = self.regret.shape
@@ -253,7 +261,9 @@ class Result:
         about = {
             "version": FORMAT_VERSION,
             "policies": [policy.to_dict() for policy in self.policies],
-            "problem": self.problem.to_dict(),
+            "problem": self.problem.to_dict()
+            if whole or not self.problem.bulky
+            else {"fingerprint": self.problem.fingerprint},
             "horizon": self.horizon,
             "seed": str(self.seed),  # may have 128 bits, which JSON readers round
             "checkpoints": self.checkpoints.tolist(),
@@ -265,8 +275,8 @@ class Result:
         write_atomically(path, lambda file: file.write(content))
 
     @staticmethod
-    def from_parquet(path: str | os.PathLike[str]) -> Result:
-        """Read what `to_parquet` wrote."""
+    def from_parquet(path: str | os.PathLike[str], problem: Problem | None = None) -> Result:
+        """Read what `to_parquet` wrote; ``problem`` is the one that it left out, where it did."""
         import polars as pl
 
         where = Path(path)
@@ -286,7 +296,7 @@ class Result:
             rows = len(frame) // len(policies)
             return Result(
                 policies=policies,
-                problem=Problem.from_dict(about["problem"]),
+                problem=_problem(about["problem"], problem, where),
                 horizon=int(about["horizon"]),
                 seed=int(about["seed"]),
                 checkpoints=np.array(about["checkpoints"], dtype=np.int64),
@@ -294,10 +304,23 @@ class Result:
                 pulls=np.array(frame["pulls"].to_list(), dtype=np.int64).reshape(len(policies), rows, -1),
                 first=int(about.get("first", 0)),
             )
-        except InvalidInput:
+        except (InvalidInput, CorruptFile):
             raise
         except Exception as error:
             raise CorruptFile(f"{where} is damaged: {error}") from error
+
+
+def _problem(data: Any, known: Problem | None, where: Path) -> Problem:
+    """The problem of a result file, which may hold only its fingerprint."""
+    if not isinstance(data, dict) or set(data) != {"fingerprint"}:
+        return Problem.from_dict(data)
+    if known is None:
+        raise InvalidInput(f"{where} is a part of a run and holds no problem: open its run folder, or give the problem")
+    if known.fingerprint != data["fingerprint"]:
+        raise CorruptFile(
+            f"{where} was measured on another problem: its fingerprint is {str(data['fingerprint'])[:12]}..."
+        )
+    return known
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:

@@ -50,7 +50,7 @@ class Ledger:
     def keep(self, unit: Unit, result: Result) -> None:
         """Store what a unit gave. The part comes last but for old failures: where it is, the unit is done."""
         write_json(self._time(unit), {"seconds": float(result.seconds[0])})
-        result.to_parquet(self.part(unit))
+        result.to_parquet(self.part(unit), whole=False)
         self._failure(unit).unlink(missing_ok=True)
 
     def fail(self, failure: Failure) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.validation import within
 
 __all__ = ["Problem"]
+
+BULKY = 1 << 16  # bytes of JSON: no law of a formula, and few problems with thousands of arms, have so many
 
 
 @dataclass(frozen=True, init=False)
@@ -145,6 +149,11 @@ class Problem:
         """What a pull of each arm adds to regret, beside what the sampler itself finds missed."""
         return self.gaps
 
+    @property
+    def independent(self) -> bool:
+        """Whether rewards are independent draws from the laws, as every bound assumes."""
+        return True
+
     def check_horizon(self, horizon: int) -> None:
         """Refuse to play longer than there is something to play; laws never end."""
 
@@ -153,6 +162,21 @@ class Problem:
     def to_dict(self) -> dict[str, Any]:
         """The problem as plain JSON data."""
         return {"laws": [law.to_dict() for law in self.laws], "names": list(self.names)}
+
+    @property
+    def bulky(self) -> bool:
+        """Whether its JSON data are so long, by recorded rewards, that files should not hold them again and again."""
+        return self._identity[0] > BULKY
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of its JSON data."""
+        return self._identity[1]
+
+    @cached_property
+    def _identity(self) -> tuple[int, str]:
+        text = json.dumps(self.to_dict(), sort_keys=True, allow_nan=False).encode()
+        return len(text), hashlib.sha256(text).hexdigest()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:

@@ -63,6 +63,11 @@ class Replay(Problem):
         return LawTable(code, par, start, pool)
 
     @property
+    def independent(self) -> bool:
+        """No: they come in the order of the record."""
+        return False
+
+    @property
     def rows(self) -> int:
         """How many rows the record has."""
         raise NotImplementedError
