@@ -50,11 +50,9 @@ class Lowest:
         """The values of every arm. Nothing is held afterwards."""
         if not self._parts:
             return [np.zeros(0) for _ in range(arms)]
-        self._shrink(arms)
-        ((codes, _, values),) = self._parts
+        codes, keys, values = self._joined()
         self._parts = []
-        order, ends = _by_arm(codes, arms)
-        return np.split(values[order], ends[:-1])
+        return [values[mine] for mine in self._staying(codes, keys, arms)]
 
     def _take_in(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
         if codes.size:
@@ -68,23 +66,29 @@ class Lowest:
 
     def _shrink(self, arms: int) -> None:
         """Let go of all entries that are not among the lowest of their arm."""
-        codes, keys, values = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        most = self.share(arms)
-        order, ends = _by_arm(codes, arms)
-        lengths = np.diff(ends, prepend=0)
-        gone = [np.zeros(0, dtype=np.int64)]
-        for arm in np.flatnonzero(lengths > most).tolist():
-            mine = order[ends[arm] - lengths[arm] : ends[arm]]
-            own = keys[mine]
-            bound = np.partition(own, most - 1)[most - 1]
-            equal = np.flatnonzero(own == bound)
-            spare = most - np.count_nonzero(own < bound)  # of those at the bound, the first stay
-            gone += [mine[own > bound], mine[equal[spare:]]]
-            self._bounds[arm] = bound
-        stay = np.ones(codes.size, dtype=bool)
-        stay[np.concatenate(gone)] = False
+        codes, keys, values = self._joined()
+        stay = np.sort(np.concatenate(self._staying(codes, keys, arms)))
         self._parts = [(codes[stay], keys[stay], values[stay])]
-        self._held = self._parts[0][0].size
+        self._held = stay.size
+
+    def _joined(self) -> tuple[Codes, NDArray[Any], Floats]:
+        codes, keys, values = zip(*self._parts, strict=True)
+        return np.concatenate(codes), np.concatenate(keys), np.concatenate(values)
+
+    def _staying(self, codes: Codes, keys: NDArray[Any], arms: int) -> list[Ints]:
+        """For every arm the positions of its lowest entries, in their order; and its bound is lowered to the greatest of them."""
+        most = self.share(arms)
+        order = np.argsort(codes, kind="stable")
+        positions = np.split(order, np.cumsum(np.bincount(codes, minlength=arms))[:-1])
+        for arm, mine in enumerate(positions):
+            if mine.size > most:
+                own = keys[mine]
+                bound = np.partition(own, most - 1)[most - 1]
+                stay = own < bound
+                stay[np.flatnonzero(own == bound)[: most - np.count_nonzero(stay)]] = True  # of equal ones the first
+                positions[arm] = mine[stay]
+                self._bounds[arm] = bound
+        return positions
 
 
 class Sample(Lowest):
@@ -175,8 +179,3 @@ class Sums:
 
 def _grown(counts: Ints, size: int) -> Ints:
     return np.pad(counts, (0, size - counts.size))
-
-
-def _by_arm(codes: Codes, arms: int) -> tuple[Ints, Ints]:
-    """The positions of every arm's entries in their order, one arm after the other, and where each arm's end."""
-    return np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=arms))
