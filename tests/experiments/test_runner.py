@@ -133,7 +133,7 @@ def test_a_unit_is_tried_again_and_by_the_next_run_once_more(tmp_path, bad, fail
 
 
 def test_a_full_disk_ends_the_run_and_is_no_failure_of_units(tmp_path, monkeypatch):
-    def full(self, path):
+    def full(self, path, **_):
         raise FileError("no space left")
 
     monkeypatch.setattr(rb.Result, "to_parquet", full)

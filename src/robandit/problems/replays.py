@@ -200,7 +200,8 @@ class Logged(Replay):
         given = _rewards(rewards, "rewards", 1)
         arms = _actions(actions, len(given), names)
         chosen = None if propensities is None else _propensities(propensities, len(given))
-        members = [np.flatnonzero(arms == arm) for arm in range(len(names))]
+        ends = np.cumsum(np.bincount(arms, minlength=len(names)))[:-1]
+        members = np.split(np.argsort(arms, kind="stable"), ends)  # the rows of each arm, increasing
         chances = None if chosen is None else [chosen[where].min() / chosen[where] for where in members]
         laws: list[Law] = []
         for arm, where in enumerate(members):
