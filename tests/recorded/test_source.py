@@ -86,7 +86,9 @@ def test_every_format_says_the_same(rows: list[tuple[str, float]], negate: bool)
 
 
 @settings(max_examples=25, deadline=None)
-@given(TABLES, st.integers(1, 7))
+@given(
+    st.lists(st.tuples(NAMES, st.integers(-999, 999).map(lambda x: x / 8)), min_size=1, max_size=30), st.integers(1, 7)
+)
 def test_batches_do_not_matter(rows: list[tuple[str, float]], batch: int) -> None:
     frame = pl.DataFrame(rows, schema={"arm": pl.String, "reward": pl.Float64}, orient="row")
     with pytest.MonkeyPatch.context() as patch:

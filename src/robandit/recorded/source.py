@@ -229,7 +229,7 @@ class Records:
                     arm=name,
                     n=n,
                     zeros=zeros,
-                    mean=mean,
+                    mean=math.fsum(sample.tolist()) / n if sample.size == n else mean,
                     least=float(smallest[0]),
                     greatest=float(largest[0]),
                     sample=sample,
