@@ -54,7 +54,7 @@ def main() -> None:
     ):  # where it cannot write an umlaut, a question mark is better than nothing
         sys.stdout.reconfigure(errors="replace")
     try:
-        app(exit_on_error=False)
+        app(sys.argv[1:], exit_on_error=False)
     except cyclopts.CycloptsError:  # already printed, with the usage
         sys.exit(2)
     except RobanditError as error:

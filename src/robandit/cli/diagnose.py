@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.reading import Reading
+from robandit.cli.reading import File, Reading
 
 __all__ = ["diagnose"]
 
 
-def diagnose(
-    file: str | None = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")
-) -> None:
+def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
     """Say what recorded rewards are like: their tails, their means, and which policy would suit them.
 
     For each arm: how many rewards, how many of them 0, the mean beside robust ones with their bounds, how heavy the tails are by
     three estimators, how much of the sum the largest rewards make, and whether they contradict what AdaR-UCB (about 0) and
-    AdaKL-UCB (about the median) assume. Then which policy to take, and whether the record tells which arm is best. A table here, and
-    a page with plots.
+    AdaKL-UCB (about the median) assume. Then which policy to take, and whether the record tells which arm is best. A table here,
+    and a page with plots.
 
     Parameters
     ----------

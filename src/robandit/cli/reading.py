@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from robandit.recorded import Records
 
-__all__ = ["Reading"]
+__all__ = ["File", "Reading"]
+
+
+def _check(kind: Any, value: str | None) -> None:
+    """What looks like an option is one, but for the hyphen that stands for standard input."""
+    if value is not None and value.startswith("-") and value != "-":
+        raise ValueError(f"Unknown option: {value}. A file of this name is ./{value}")
+
+
+File = Annotated[str | None, Parameter(allow_leading_hyphen=True, validator=_check)]
 
 
 @Parameter(name="*")
@@ -51,15 +60,29 @@ class Reading:
                 if file is None
                 else f"{file} and --example {self.example} are given: leave one out"
             )
-        columns = {"arm": self.arm, "reward": self.reward, "time": self.time, "propensity": propensity}
         if self.example is not None:
-            for name, value in {**columns, "delimiter": self.delimiter}.items():
+            known = {"arm": self.arm, "reward": self.reward, "time": self.time, "propensity": propensity}
+            for name, value in {**known, "delimiter": self.delimiter}.items():
                 if value is not None:
                     raise InvalidInput(
-                        f"--{name} {value} and --example {self.example} are given: its columns are known; leave one out"
+                        f"--{name} {value} is given, but the columns of --example {self.example} are known"
+                    )
+            for name in ("negate", "skip_bad"):
+                if getattr(self, name):
+                    raise InvalidInput(
+                        f"--{name.replace('_', '-')} is given, but --example {self.example} is ready to use"
                     )
             return example(self.example)
-        return open_records(file, **columns, negate=self.negate, skip_bad=self.skip_bad, delimiter=self.delimiter)
+        return open_records(
+            file,
+            arm=self.arm,
+            reward=self.reward,
+            time=self.time,
+            propensity=propensity,
+            negate=self.negate,
+            skip_bad=self.skip_bad,
+            delimiter=self.delimiter,
+        )
 
     def name(self, file: str | None) -> str:
         """What the record is called."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.reading import Reading
+from robandit.cli.reading import File, Reading
 from robandit.experiments.replay import Mode
 
 __all__ = ["replay"]
 
 
 def replay(
-    file: str | None = None,
+    file: File = None,
     *,
     reading: Reading = Reading(),
     propensity: str | None = None,

@@ -59,8 +59,8 @@ def replayed(
         What the record is called in tables and reports.
     modes
         ``"bootstrap"``: rewards are drawn from each arm's record. ``"in-order"``: row by row, for records that have a reward of
-        every arm at every time. ``"rejection"``: the log is read in its order, and rows with another arm than the policy's choice are
-        passed over. None given: bootstrap, in order if the record allows it, and rejection if it has propensities.
+        every arm at every time. ``"rejection"``: the log is read in its order, and rows with another arm than the policy's choice
+        are passed over. None given: bootstrap, in order if the record allows it, and rejection if it has propensities.
     horizon
         Pulls in each replication; by default as many as there are rewards (times, for in-order; rewards of the rarest arm, for
         rejection), and at most 50,000.
