@@ -1,5 +1,5 @@
 """How often `resolution` calls one of two arms of equal means the best: `python tests/diagnostics/rates.py` prints the table of
-docs/explanation/diagnose.md (six minutes)."""
+docs/explanation/diagnose.md (a quarter of an hour)."""
 
 import sys
 
