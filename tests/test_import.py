@@ -9,7 +9,19 @@ import pytest
 import robandit as rb
 from robandit.errors import InvalidInput
 
-HEAVY = ["numba", "llvmlite", "polars", "scipy.stats", "matplotlib", "rich", "altair", "dask", "pandas", "river", "cyclopts"]
+HEAVY = [
+    "numba",
+    "llvmlite",
+    "polars",
+    "scipy.stats",
+    "matplotlib",
+    "rich",
+    "altair",
+    "dask",
+    "pandas",
+    "river",
+    "cyclopts",
+]
 
 
 def run(code, **environment):

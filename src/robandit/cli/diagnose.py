@@ -8,6 +8,8 @@ from robandit.cli.reading import File, Reading
 
 __all__ = ["diagnose"]
 
+MOST_TIMED = 2_000_000  # rows that are held in memory to be put in order
+
 
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
     """Say what recorded rewards are like: their tails, their means, and which policy would suit them.
@@ -30,7 +32,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
 
     from robandit.diagnostics.study import study
     from robandit.files import check_writable
-    from robandit.report.progress import rows
+    from robandit.recorded import Table
+    from robandit.report.progress import rows, steps
     from robandit.report.study import study_table, write_study
 
     check_writable(out)
@@ -38,7 +41,12 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     records = reading.records(file)
     with rows("reading") as progress:
         recorded = records.summary(progress)
-    found = study(recorded)
+        # Arms are compared time by time where that is possible, and small enough to hold.
+        table = records.table(progress) if records.time is not None and recorded.rows <= MOST_TIMED else None
+    with steps("looking at arms", len(recorded.arms)) as advance:
+        names = tuple(each.arm for each in recorded.arms)
+        paired = table.rewards if isinstance(table, Table) and table.arms == names else None
+        found = study(recorded, lambda *_: advance(""), table=paired)
     write_study(found, out, command=command)
     Console().print(study_table(found))
     print(f"report: {out}")

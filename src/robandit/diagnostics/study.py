@@ -184,7 +184,9 @@ class Study:
         return "No heavy tails are visible."
 
 
-def study(recorded: Recorded, progress: Callable[[int, int], None] | None = None) -> Study:
+def study(
+    recorded: Recorded, progress: Callable[[int, int], None] | None = None, *, table: Floats | None = None
+) -> Study:
     """Everything that is to be said about recorded rewards.
 
     Parameters
@@ -193,6 +195,8 @@ def study(recorded: Recorded, progress: Callable[[int, int], None] | None = None
         From `open_records(...).summary()`, or from memory with `Recorded.of`.
     progress
         Called with the number of arms done and of all arms, after each.
+    table
+        The reward of every arm (in the order of their names) at every time, if there is one: arms are then compared time by time.
 
     Examples
     --------
@@ -219,7 +223,7 @@ def study(recorded: Recorded, progress: Callable[[int, int], None] | None = None
         recorded=recorded,
         arms=tuple(arms),
         advice=advise(samples, leading({arm: _shuffled(values) for arm, values in samples.items()})),
-        resolution=resolution(samples),
+        resolution=resolution(samples, table=table),
     )
 
 

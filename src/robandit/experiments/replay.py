@@ -98,7 +98,10 @@ def replayed(
         found.append(Played(f"{name}, {mode}", problem, pulls))
         notes.append(note)
     notes.append(_TOLD)
-    notes.append(str(resolution(samples, table=table.rewards if isinstance(table, Table) else None)))
+    names = tuple(samples)  # bad times may have cost an arm its rows
+    notes.append(
+        str(resolution(samples, table=table.rewards if isinstance(table, Table) and table.arms == names else None))
+    )
     return planned(found, chosen, replications=count, seed=seed, notes=tuple(notes))
 
 
