@@ -1,0 +1,167 @@
+"""What two kernels have in common is compiled once, and only that."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import namedtuple
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernel.running import imported, run
+from robandit.kernel import build, cache, compiled
+from robandit.kernel.build import flat
+from robandit.kernel.generate import out_of_line
+
+SCALE = 3.0
+
+
+@out_of_line
+def rare(x):
+    return x * SCALE
+
+
+def helper(x):
+    return rare(x) + 1.0
+
+
+def first(x):
+    return helper(x)
+
+
+def second(x):
+    return -helper(x)
+
+
+def module_of(entry: Any, *args: Any) -> Any:
+    return build._module(entry, "a kernel", args)[0]
+
+
+def test_a_helper_of_two_entries_is_one_function(as_new_process):
+    one, two = module_of(first, 1.0), module_of(second, 1.0)
+    assert one is not two
+    assert one.helper is two.helper
+    assert one.rare is two.rare
+    assert compiled(first, label="first", args=(1.0,))(2.0) == 7.0
+    assert compiled(second, label="second", args=(1.0,))(2.0) == -7.0
+    assert len(one.helper.overloads) == 1
+
+
+def test_an_entry_is_never_shared(as_new_process):
+    # The one of two signatures would be stored in the file of the other.
+    one, two = module_of(first, 1.0), module_of(first, 1)
+    assert one.first is two.first
+    assert one.first_entry is not two.first_entry
+
+
+@pytest.mark.parametrize("changed", ["SCALE = 2.0", "SCALE = 3", "def rare(x):\n    return x + SCALE"])
+def test_what_reads_something_else_is_another_function(changed, tmp_path, as_new_process):
+    text = "SCALE = 3.0\ndef rare(x):\n    return x * SCALE\ndef helper(x):\n    return rare(x) + 1.0\n"
+    other = f"def same(x):\n    return x\n{text}{changed}\ndef first(x):\n    return same(helper(x))\n"
+    same = "def same(x):\n    return x\ndef first(x):\n    return -same(x)\n"
+    one = module_of(imported(tmp_path, text + same.replace("-same(x)", "same(helper(x))")).first, 1.0)
+    two = module_of(imported(tmp_path, other).first, 1.0)
+    three = module_of(imported(tmp_path, same).first, 1.0)
+    assert one.helper is not two.helper
+    assert one.first is not two.first
+    assert one.same is two.same is three.same
+
+
+def sooner(x):
+    return helper(x) + 1.0
+
+
+def call(function, x):
+    return function(x)
+
+
+def test_what_is_bound_is_part_of_a_function(as_new_process):
+    entries = [partial(call, helper), partial(call, sooner), partial(call, helper)]
+    one, two, three = (module_of(entry, 1.0) for entry in entries)
+    assert one.helper is two.helper
+    assert one.call is not two.call
+    assert one.call is three.call
+    assert [compiled(e, label="a call", args=(1.0,))(1.0) for e in entries] == [4.0, 5.0, 4.0]
+
+
+def hidden(helper):
+    return rare(helper)
+
+
+def test_a_name_that_a_variable_hides_does_not_count(as_new_process):
+    def entry(x):
+        return helper(hidden(x))
+
+    assert module_of(entry, 1.0).hidden is module_of(hidden, 1.0).hidden
+
+
+@out_of_line
+def difference(s):
+    return s.a[0] - s.b[0]
+
+
+def test_records_of_the_same_types_and_other_fields(as_new_process):
+    def entry(s):
+        return difference(s)
+
+    results = []
+    for fields in ("a b", "b a"):
+        record = namedtuple("Record", fields)(np.array([1.0]), np.array([5.0]))
+        results.append(compiled(entry, label="records", args=(record,))(*flat((record,))))
+    assert results == [-4.0, 4.0]
+
+
+MAIN = """
+import sys
+import hooks
+from robandit.kernel import compiled
+
+for name in sys.argv[1:]:
+    kernel = compiled(getattr(hooks, name), label=name, args=(1.0,))
+    print(kernel(10.0), sum(kernel.stats.cache_hits.values()))
+"""
+
+HOOKS = """
+from robandit.kernel.generate import out_of_line
+
+@out_of_line
+def rare(x):
+    if x < 0.0:
+        raise ValueError("below zero")
+    return x * 3.0
+
+def helper(x):
+    return rare(x) + 1.0
+
+def first(x):
+    return helper(x)
+
+def second(x):
+    return -helper(x)
+"""
+
+
+def test_stored_code_does_not_need_the_kernel_that_it_shares_with(tmp_path):
+    """The second entry is stored with functions of the first one's module; that may be absent, gone, or made anew."""
+    (tmp_path / "hooks.py").write_text(HOOKS, encoding="utf-8")
+    (tmp_path / "main.py").write_text(MAIN, encoding="utf-8")
+    store = tmp_path / "cache"
+
+    def outcome(*names: str) -> list[str]:
+        return run(tmp_path / "main.py", *names, cache=store, folder=tmp_path)[0].splitlines()
+
+    assert outcome("first", "second") == ["31.0 0", "-31.0 0"]
+    assert outcome("second") == ["-31.0 1"]
+    assert outcome("second", "first") == ["-31.0 1", "31.0 1"]
+    for path in store.rglob("first_*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert outcome("second", "first", "second") == ["-31.0 1", "31.0 0", "-31.0 1"]
+    assert outcome("first", "second") == ["31.0 1", "-31.0 1"]
+
+
+def test_only_kernels_are_found_empty():
+    assert cache._Homes().find_spec("robandit_of_someone_else", None) is None
+    assert "_robandit_nobody" not in sys.modules
