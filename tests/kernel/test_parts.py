@@ -37,7 +37,7 @@ def second(x):
 
 
 def module_of(entry: Any, *args: Any) -> Any:
-    return build._module(entry, "a kernel", args)[0]
+    return build._module(entry, args)[0]
 
 
 def test_a_helper_of_two_entries_is_one_function(as_new_process):
@@ -48,6 +48,16 @@ def test_a_helper_of_two_entries_is_one_function(as_new_process):
     assert compiled(first, label="first", args=(1.0,))(2.0) == 7.0
     assert compiled(second, label="second", args=(1.0,))(2.0) == -7.0
     assert len(one.helper.overloads) == 1
+
+
+def test_two_labels_are_one_kernel(as_new_process):
+    assert compiled(first, label="one", args=(1.0,)) is compiled(first, label="two", args=(1.0,))
+
+
+def test_the_same_text_from_two_places_is_one_kernel(tmp_path, as_new_process):
+    text = "def hook(x):\n    return x\n"
+    one, two = (compiled(imported(tmp_path, text).hook, label=label, args=(1.0,)) for label in ("one", "two"))
+    assert one is two
 
 
 def test_an_entry_is_never_shared(as_new_process):

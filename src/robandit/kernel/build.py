@@ -61,7 +61,7 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
 
 
 def _compiled(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> Entry:
-    module, name = _module(entry, label, args)
+    module, name = _module(entry, args)
     try:
         return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]
     except KernelError:
@@ -92,7 +92,7 @@ def _explained(message: str) -> str:
     return f"{reasons[0] if reasons else message}{where}. Numba says:\n{message}"
 
 
-def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> tuple[Any, str]:
+def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, str]:
     key = (_key(entry), tuple(_shape(a) for a in args))
     known = _written.get(key)
     if known is not None:
@@ -102,8 +102,8 @@ def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> t
             return module, name
     writer = Writer()
     text, name, parts = _entry_text(writer, entry, args)
-    slug = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")[:60]  # a file name has at most 255 characters
-    module = cache.load(text, slug, parts)
+    # Not under the label: policies of several names may have the same hooks, and would be compiled once for each.
+    module = cache.load(text, name[:60], parts)  # a file name has at most 255 characters
     _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
     return module, name
 
