@@ -63,7 +63,7 @@ def test_the_same_text_from_two_places_is_one_kernel(tmp_path, as_new_process):
 def test_an_entry_is_never_shared(as_new_process):
     # The one of two signatures would be stored in the file of the other.
     one, two = module_of(first, 1.0), module_of(first, 1)
-    assert one.first is two.first
+    assert one.helper is two.helper
     assert one.first_entry is not two.first_entry
 
 
@@ -76,7 +76,7 @@ def test_what_reads_something_else_is_another_function(changed, tmp_path, as_new
     two = module_of(imported(tmp_path, other).first, 1.0)
     three = module_of(imported(tmp_path, same).first, 1.0)
     assert one.helper is not two.helper
-    assert one.first is not two.first
+    assert one.rare is not two.rare
     assert one.same is two.same is three.same
 
 
@@ -88,8 +88,12 @@ def call(function, x):
     return function(x)
 
 
+def through(function, x):
+    return call(function, x)
+
+
 def test_what_is_bound_is_part_of_a_function(as_new_process):
-    entries = [partial(call, helper), partial(call, sooner), partial(call, helper)]
+    entries = [partial(through, helper), partial(through, sooner), partial(through, helper)]
     one, two, three = (module_of(entry, 1.0) for entry in entries)
     assert one.helper is two.helper
     assert one.call is not two.call
@@ -105,7 +109,31 @@ def test_a_name_that_a_variable_hides_does_not_count(as_new_process):
     def entry(x):
         return helper(hidden(x))
 
-    assert module_of(entry, 1.0).hidden is module_of(hidden, 1.0).hidden
+    def other(x):
+        return hidden(x)
+
+    assert module_of(entry, 1.0).hidden is module_of(other, 1.0).hidden
+
+
+def factorial(n):
+    return 1.0 if n <= 1.0 else n * factorial(n - 1.0)
+
+
+def test_an_entry_that_calls_itself(as_new_process):
+    assert compiled(factorial, label="itself", args=(1.0,))(5.0) == 120.0
+
+
+def test_an_entry_whose_variables_have_the_names_of_the_text(as_new_process):
+    def entry(p, s, first_entry, np_entry):
+        float = p.level
+        int, Record_s, s_a, p_numbers = 1.0, 10.0, 100.0, 1000.0
+        first_entry += 10000.0
+        return float + int + Record_s + s_a + p_numbers + s.a[0] + p.count + first_entry + np_entry
+
+    p = namedtuple("P", "level count")(0.5, 7)
+    s = namedtuple("S", "a")(np.array([0.25]))
+    args = (p, s, 3.0, 1e6)
+    assert compiled(entry, label="names", args=args)(*flat(args)) == entry(*args) == 1011121.75
 
 
 @out_of_line
