@@ -20,7 +20,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## compare all policies on a heavy-tailed problem; writes robandit-report.html
 	@$(BIN)/robandit compare
 
+# Compiled ahead, a policy's loop and steps share most of the work; the tests' processes would compile some here, some there.
 test: $(READY)  ## run the tests
+	@$(BIN)/robandit precompile
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(READY)  ## lint, types, import order

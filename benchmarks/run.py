@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import cluster
 import numpy as np
 
+import recorded
 import robandit as rb
 from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints, UInts
@@ -258,6 +259,13 @@ def figures() -> list[tuple[str, float, str, float, bool]]:
         warm = in_process(SIMULATION, 5, ROBANDIT_CACHE_DIR=folder)
     row("new process, cached simulation, wall clock", warm[1], "s", 1.5)
     row("cold compilation of AdaR-UCB, wall clock", cold[1] - warm[1], "s", 15.0)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, count in (("rewards.parquet", 10_000_000), ("rewards.csv", 3_000_000)):
+            found = recorded.figures(Path(folder), name, count)
+            what = f"{count // 1_000_000} million rewards, {'Parquet' if 'parquet' in name else 'CSV'}"
+            row(f"summary of {what}", found["rows"] / found["seconds"] / 1e6, "M/s", math.inf)
+            row(f"summary / plain group-by mean, {what}", found["seconds"] / found["plain"], "x", 10.0)
+            row(f"peak memory of the summary of {what}", found["memory"], "MB", 1000.0)
     ratio, load = two_threads()
     row(f"two threads against one ({load})", ratio, "x", 1.7, at_most=False)
     there = cluster.figures()

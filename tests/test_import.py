@@ -9,7 +9,19 @@ import pytest
 import robandit as rb
 from robandit.errors import InvalidInput
 
-HEAVY = ["numba", "llvmlite", "polars", "scipy.stats", "matplotlib", "rich", "altair", "dask", "cyclopts"]
+HEAVY = [
+    "numba",
+    "llvmlite",
+    "polars",
+    "scipy.stats",
+    "matplotlib",
+    "rich",
+    "altair",
+    "dask",
+    "pandas",
+    "river",
+    "cyclopts",
+]
 
 
 def run(code, **environment):
@@ -51,9 +63,11 @@ print(len(bandit.estimates()))
 
 def test_precompiled_is_not_compiled_again(tmp_path):
     folder = str(tmp_path)
-    first = run("import robandit as rb; rb.precompile([rb.UCB1()])", ROBANDIT_CACHE_DIR=folder)
+    first = run("import robandit as rb; rb.precompile([rb.UCB1()], processes=2)", ROBANDIT_CACHE_DIR=folder)
     assert "compiling UCB1" in first.stderr
     before = sorted(os.listdir(tmp_path))
+    again = run("import robandit as rb; rb.precompile([rb.UCB1()])", ROBANDIT_CACHE_DIR=folder)
+    assert again.stderr == ""
     for problem in ("negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.0)", "bernoulli(means=[0.1, 0.2])"):
         second = run(USE.format(problem=problem), ROBANDIT_CACHE_DIR=folder)
         assert second.stderr == ""
@@ -64,3 +78,9 @@ def test_precompiled_is_not_compiled_again(tmp_path):
 def test_precompile_refuses_what_is_no_policy():
     with pytest.raises(InvalidInput, match=r"did you mean UCB1\(\)"):
         rb.precompile([rb.UCB1])
+
+
+@pytest.mark.parametrize("processes", [0, -1, 1.5, True, None])
+def test_precompile_refuses_a_wrong_number_of_processes(processes):
+    with pytest.raises(InvalidInput, match=f"processes = {processes!r}"):
+        rb.precompile([], processes=processes)

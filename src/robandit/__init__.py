@@ -16,7 +16,7 @@ from robandit.simulate import Result, simulate
 from robandit.warm import precompile
 
 if TYPE_CHECKING:
-    from robandit import checks, estimators, experiments, suites, theory, verify
+    from robandit import checks, estimators, experiments, recorded, suites, theory, verify
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "precompile",
     "problems",
     "recommend",
+    "recorded",
     "simulate",
     "suites",
     "theory",
@@ -45,6 +46,6 @@ __all__ += _policies
 
 def __getattr__(name: str) -> _Any:
     """Packages that a live bandit does not need are imported when they are first used."""
-    if name in ("checks", "estimators", "experiments", "suites", "theory", "verify"):
+    if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
         return _import_module(f"robandit.{name}")
     raise AttributeError(f"module 'robandit' has no attribute {name!r}")

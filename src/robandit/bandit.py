@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import numbers
 import os
 import warnings
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from robandit.columns import at, checked_reward, checked_rewards, listed, plain
 from robandit.diagnostics.diagnosis import Diagnosis, advised, diagnosed
 from robandit.diagnostics.record import CHUNK, Record, Saved
 from robandit.errors import (
@@ -25,7 +25,6 @@ from robandit.errors import (
     FileError,
     HorizonReached,
     InvalidInput,
-    InvalidReward,
     KernelError,
     NewerFile,
     UnknownArm,
@@ -69,7 +68,9 @@ class Bandit:
     Parameters
     ----------
     arms
-        Two or more names, all different: strings, numbers, None, or tuples of them.
+        Two or more names, all different: strings, numbers, None, or tuples of them; in a list, or a column of NumPy, pandas or
+        polars. NumPy's scalars become Python's: ``np.int64(3)`` is kept, handed out and saved as ``3``, which is equal to
+        it and finds the same entry in a dict.
     policy
         None: ``AdaKLUCB()``, which must be told nothing and suits costs, latencies, losses and symmetric rewards. For others
         see `robandit.recommend`.
@@ -103,9 +104,7 @@ class Bandit:
         if policy is None:
             policy = AdaKLUCB()
         check_policy_given(policy)
-        good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
-        if seed is not None and not good:
-            raise InvalidInput(f"seed = {seed!r} must be a whole number >= 0, or None")
+        check_seed(seed)
         self._arms = _checked_arms(arms)
         self._policy = policy.prepared(None)
         state = policy.start(len(self._arms), None, streams(np.random.SeedSequence(seed), 1)[0])
@@ -226,7 +225,7 @@ class Bandit:
             i = self._index[arm]
         except (KeyError, TypeError):
             i = self._position(arm)  # says what is wrong; one call less pays for keeping the reward on record
-        value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else _checked_reward(reward)
+        value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
         if self._policy.weighted and i != self._pick:
             raise DecisionError(
                 f"{self._policy.label} weights a reward by the probability of its choice, and {arm!r} is not what "
@@ -239,14 +238,22 @@ class Bandit:
             _warn(alarm)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
-        """Pulls and their rewards, in order, as if told one by one; nothing is learned if any of them is refused."""
+        """Pulls and their rewards, in order, as if told one by one; nothing is learned if any of them is refused.
+
+        Lists, or columns of NumPy, pandas, polars or Arrow. They go together by position: an index of pandas plays no part.
+        Missing values are refused with their position.
+        """
         if self._policy.weighted:
             raise DecisionError(
                 f"{self._policy.label} weights a reward by the probability of its choice, which is not known for "
                 "rewards told in bulk: use decide() and reward()"
             )
-        positions = [self._position(arm) for arm in _listed("arms", arms)]
-        values = [_checked_reward(r) for r in _listed("rewards", rewards)]
+        names = listed("arms", arms)
+        values = checked_rewards("rewards", rewards)
+        try:
+            positions = [self._index[name] for name in names]
+        except (KeyError, TypeError):
+            positions = [self._position(name, at("arms", k)) for k, name in enumerate(names)]
         if len(positions) != len(values):
             raise InvalidInput(
                 f"{len(positions)} arms but {len(values)} rewards: there must be one reward for each arm"
@@ -292,14 +299,14 @@ class Bandit:
     def reward(self, decision: Decision | int, value: float) -> None:
         """The reward of an open decision (or of its id): late, in any order, exactly once."""
         number = self._checked_open(decision)
-        alarm = self._settle(number, _checked_reward(value))
+        alarm = self._settle(number, checked_reward(value))
         if alarm:
             _warn(alarm)
 
     def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
-        """Rewards of several open decisions; nothing is learned if any of them is refused."""
-        chosen = [self._checked_open(d) for d in _listed("decisions", decisions)]
-        checked = [_checked_reward(v) for v in _listed("values", values)]
+        """Rewards of several open decisions; nothing is learned if any is refused. Lists or columns, as for `update_many`."""
+        chosen = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(listed("decisions", decisions))]
+        checked = checked_rewards("values", values)
         if len(chosen) != len(checked):
             raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: there must be one reward for each")
         if len(set(chosen)) < len(chosen):
@@ -338,24 +345,24 @@ class Bandit:
         i, mark = self._open[number]
         return Decision(number, self._arms[i], mark if self._policy.weighted else None)
 
-    def _checked_open(self, decision: Decision | int) -> int:
-        number = decision.id if isinstance(decision, Decision) else decision
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < self._next:
-            raise DecisionError(f"decision {number!r} was never made: use an id that decide() returned")
+    def _checked_open(self, decision: Decision | int, where: str = "") -> int:
+        number = plain(decision.id if isinstance(decision, Decision) else decision)
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self._next:
+            raise DecisionError(f"{where}decision {number!r} was never made: use an id that decide() returned")
         if number not in self._open:
             raise DecisionError(
-                f"decision {number} is closed: it was already rewarded or expired, and counts exactly once"
+                f"{where}decision {number} is closed: it was already rewarded or expired, and counts exactly once"
             )
-        if isinstance(decision, Decision) and decision != self._decision(int(number)):
-            raise DecisionError(f"{decision!r} is not a decision of this bandit: {self._decision(int(number))!r} is")
-        return int(number)
+        if isinstance(decision, Decision) and decision != self._decision(number):
+            raise DecisionError(f"{where}{decision!r} is not a decision of this bandit: {self._decision(number)!r} is")
+        return number
 
-    def _position(self, arm: Arm) -> int:
+    def _position(self, arm: Arm, where: str = "") -> int:
         try:
-            return self._index[arm]
+            return self._index[_hashable(arm)]
         except (KeyError, TypeError):
             known = ", ".join(repr(a) for a in self._arms[:10]) + (", ..." if len(self._arms) > 10 else "")
-            raise UnknownArm(f"arm {arm!r} is unknown: this bandit has {known}") from None
+            raise UnknownArm(f"{where}arm {arm!r} is unknown: this bandit has {known}") from None
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -478,23 +485,25 @@ def _warn(text: str) -> None:
     warnings.warn(text, AssumptionWarning, stacklevel=3)
 
 
-def _listed(name: str, values: Any) -> Iterable[Any]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name} = {values!r} must be a list")
-    return values
+def check_seed(seed: Any) -> None:
+    """Raise `InvalidInput` unless this is a seed, or None."""
+    good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
+    if seed is not None and not good:
+        raise InvalidInput(f"seed = {seed!r} must be a whole number >= 0, or None")
 
 
 def _checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
-        raise InvalidInput(f"arms = {arms!r} must be a list of names, such as ['a', 'b']")
-    names = tuple(_hashable(arm) for arm in arms)
+    names = tuple(_hashable(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
     for name in names:
         _check_arm(name)
     if len(names) < 2:
         raise InvalidInput(f"arms = {list(names)!r}: there must be at least two arms to choose from")
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise InvalidInput(f"arm {twice!r} is given twice (1, 1.0 and True are the same to Python): names must differ")
+        way = ": of a column, pass its unique()" if hasattr(arms, "unique") else ""
+        raise InvalidInput(
+            f"arm {twice!r} is given twice (1, 1.0 and True are the same to Python): names must differ{way}"
+        )
     return names
 
 
@@ -502,7 +511,7 @@ def _hashable(arm: Arm) -> Arm:
     """Lists come back from a file where tuples went in; NumPy's scalars become Python's."""
     if isinstance(arm, (list, tuple)):
         return tuple(_hashable(a) for a in arm)
-    return arm.item() if isinstance(arm, np.generic) else arm
+    return plain(arm)
 
 
 def _check_arm(arm: Arm) -> None:
@@ -520,19 +529,3 @@ def _check_arm(arm: Arm) -> None:
             f"arm {arm!r} cannot be saved: a name is a string, a finite number of up to 64 bits, None, or a tuple of "
             "them"
         )
-
-
-def _checked_reward(reward: Any) -> float:
-    if not isinstance(reward, (numbers.Real, np.bool_)):
-        raise InvalidReward(f"reward {reward!r} is not a number: pass a float")
-    try:
-        value = float(reward)
-    except OverflowError:  # a whole number or a fraction that no double holds
-        raise InvalidReward(f"reward is beyond +-{loops.LARGEST_REWARD:g}: scale all rewards down") from None
-    if not math.isfinite(value):
-        raise InvalidReward(f"reward {value} cannot be learned from: leave it out, or give a failure a finite cost")
-    if abs(value) > loops.LARGEST_REWARD:
-        raise InvalidReward(
-            f"reward {value:g} is beyond +-{loops.LARGEST_REWARD:g}: rewards are squared, scale them all down"
-        )
-    return value

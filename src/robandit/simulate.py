@@ -54,7 +54,7 @@ def simulate(
     stop: threading.Event | None = None,
     pool: ThreadPoolExecutor | None = None,
 ) -> Result:
-    """Play each policy on a problem, many times, and measure its pseudo-regret.
+    """Play each policy on a problem, many times, and measure its regret.
 
     Replication r has its own random streams, spawned from the seed: one for each arm and one for the policy. So the
     k-th reward of arm i in replication r is the same for every policy: comparisons are paired, and adding a policy
@@ -65,7 +65,7 @@ def simulate(
     policies
         One policy or several, no two equal.
     problem
-        One law per arm.
+        One law per arm, or a replay of recorded rewards (`robandit.problems.InOrder`, `robandit.problems.Logged`).
     horizon
         Pulls in each replication.
     replications
@@ -103,6 +103,7 @@ def simulate(
         raise InvalidInput(
             f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years"
         )
+    problem.check_horizon(int(horizon))
     _check_whole("replications", replications, 1)
     _check_whole("first", first, 0)
     if threads is not None:
@@ -165,7 +166,11 @@ class Result:
     seed: int
     checkpoints: Ints
     regret: Floats
-    """Pseudo-regret: the gaps of the arms pulled, added up. It depends on choices only, not on the luck of rewards."""
+    """Pseudo-regret: the gaps of the arms pulled, added up. It depends on choices only, not on the luck of rewards.
+
+    On a problem that is played in order (`robandit.problems.InOrder`) it is realised regret: what the arm with the greatest mean of
+    the whole table gave at those times, minus what the policy got. That can be negative.
+    """
     pulls: Ints
     first: int = 0
     """The number of the first replication."""
@@ -232,12 +237,20 @@ class Result:
             )
         return pl.concat(frames)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the times to a Parquet file: a row per policy and replication, the rest as metadata."""
-        content = self.to_bytes()
+    def to_parquet(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
+        """Write everything but the times to a Parquet file: a row per policy and replication, the rest as metadata.
+
+        Parameters
+        ----------
+        path
+            Where to.
+        whole
+            False leaves out a problem with a long record, but for its fingerprint: who reads the file must have it from elsewhere.
+        """
+        content = self.to_bytes(whole=whole)
         write_atomically(path, lambda file: file.write(content))
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, *, whole: bool = True) -> bytes:
         """What `to_parquet` writes."""
         import polars as pl
 
@@ -253,7 +266,9 @@ class Result:
         about = {
             "version": FORMAT_VERSION,
             "policies": [policy.to_dict() for policy in self.policies],
-            "problem": self.problem.to_dict(),
+            "problem": self.problem.to_dict()
+            if whole or not self.problem.bulky
+            else {"fingerprint": self.problem.fingerprint},
             "horizon": self.horizon,
             "seed": str(self.seed),  # may have 128 bits, which JSON readers round
             "checkpoints": self.checkpoints.tolist(),
@@ -264,8 +279,8 @@ class Result:
         return sealed(buffer.getvalue())
 
     @staticmethod
-    def from_parquet(path: str | os.PathLike[str]) -> Result:
-        """Read what `to_parquet` wrote."""
+    def from_parquet(path: str | os.PathLike[str], problem: Problem | None = None) -> Result:
+        """Read what `to_parquet` wrote; ``problem`` is the one that it left out, where it did."""
         import polars as pl
 
         where = Path(path)
@@ -285,7 +300,7 @@ class Result:
             rows = len(frame) // len(policies)
             return Result(
                 policies=policies,
-                problem=Problem.from_dict(about["problem"]),
+                problem=_problem(about["problem"], problem, where),
                 horizon=int(about["horizon"]),
                 seed=int(about["seed"]),
                 checkpoints=np.array(about["checkpoints"], dtype=np.int64),
@@ -293,10 +308,23 @@ class Result:
                 pulls=np.array(frame["pulls"].to_list(), dtype=np.int64).reshape(len(policies), rows, -1),
                 first=int(about.get("first", 0)),
             )
-        except InvalidInput:
+        except (InvalidInput, CorruptFile):
             raise
         except Exception as error:
             raise CorruptFile(f"{where} is damaged: {error}") from error
+
+
+def _problem(data: Any, known: Problem | None, where: Path) -> Problem:
+    """The problem of a result file, which may hold only its fingerprint."""
+    if not isinstance(data, dict) or set(data) != {"fingerprint"}:
+        return Problem.from_dict(data)
+    if known is None:
+        raise InvalidInput(f"{where} is a part of a run and holds no problem: open its run folder, or give the problem")
+    if known.fingerprint != data["fingerprint"]:
+        raise CorruptFile(
+            f"{where} was measured on another problem: its fingerprint is {str(data['fingerprint'])[:12]}..."
+        )
+    return known
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:
@@ -361,9 +389,9 @@ def _replicate(
     state = policy.start(problem.arms, horizon, words[0])
     refused = np.zeros(3)
     fixed = (
-        problem.tabulate(),
+        problem.at_start(result.first + r, words[1:]),
         np.ascontiguousarray(words[1:]),
-        problem.gaps.copy(),  # the problem's own is read-only, which is another type to compiled code
+        problem.counted_gaps.copy(),  # the problem's own is read-only, which is another type to compiled code
         result.checkpoints,
         result.regret[i, r],
         result.pulls[i, r],

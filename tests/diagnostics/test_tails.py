@@ -1,11 +1,14 @@
 """Tail indices: values typed in, bias and coverage on known laws, negative controls, refusals."""
 
 import math
+import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from robandit.diagnostics import tail_index
+from robandit.diagnostics import tail_index, tail_path
 from robandit.errors import InvalidInput
 
 METHODS = ("hill", "moment", "pickands")
@@ -125,3 +128,113 @@ def test_the_rule_for_k_and_what_is_said_of_small_samples():
 def test_refusals(given, match):
     with pytest.raises(InvalidInput, match=match):
         tail_index(np.arange(1.0, 11.0), **given)
+
+
+def burr(rng, n):
+    """P(X > x) = (1 + x^2)^-1: index 2, and a second-order term that the rule's k does not know."""
+    return np.sqrt(1.0 / rng.random(n) - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("draw", "index"),
+    [
+        (lambda rng, n: (-np.log(rng.random(n))) ** (-1.0 / 1.5), 1.5),  # Frechet
+        (lambda rng, n: np.abs(rng.standard_t(2.0, n)), 2.0),
+        (burr, 2.0),
+    ],
+    ids=["Frechet 1.5", "Student 2", "Burr 2"],
+)
+def test_bias_at_the_rules_k_is_small_beside_chance(draw, index):
+    """The mean shape is off by less than half of a sample's own standard deviation; at ten times the k it is not."""
+    rng = np.random.default_rng(21)
+    shapes, wide = [], []
+    for _ in range(100):
+        x = draw(rng, 5000)
+        shapes.append(tail_index(x).shape)
+        wide.append(tail_index(x, k=2900).shape)
+    own = 1.0 / index / math.sqrt(tail_index(x).k)
+    assert abs(np.mean(shapes) - 1.0 / index) < 0.5 * own + 4.0 * own / math.sqrt(len(shapes))
+    assert abs(np.mean(wide) - 1.0 / index) > 3.0 * own, "the negative control"
+
+
+def test_hills_interval_has_its_confidence_on_exact_pareto_tails():
+    """Exactly 90 % then, so within four standard deviations to both sides; intervals for a wrong k / 2 are too wide."""
+    rng = np.random.default_rng(22)
+    samples = rng.pareto(1.5, (400, 500)) + 1.0
+    found = [tail_index(x, confidence=0.9) for x in samples]
+    tolerance = 4.0 * math.sqrt(0.9 * 0.1 / len(found))
+    assert abs(np.mean([f.low <= 1.5 <= f.high for f in found]) - 0.9) < tolerance
+    other = [tail_index(x, confidence=0.9, k=f.k // 4) for x, f in zip(samples, found, strict=True)]
+    narrow = [abs(o.index - 1.5) < (f.high - f.low) / 2 for o, f in zip(other, found, strict=True)]
+    assert np.mean(narrow) < 0.9 - tolerance, "the negative control: the interval of another k"
+
+
+# Power failures in the United States, 1984 to 2002: thousands of customers without power, the 60 largest of 211. Counts reported to
+# the government, as Newman (2005) and Clauset, Shalizi and Newman (2009) use them.
+BLACKOUTS = [
+    *(7500, 2100, 2085, 1660, 1600, 1500, 1500, 1500, 1300, 1140, 899, 877, 875, 870, 725, 660, 650, 600, 600, 598),
+    *(570, 557.354, 500, 500, 500, 490, 464, 460, 404, 400, 400, 385, 375, 363.476, 360, 350, 350, 320.831, 315, 312),
+    *(300, 300, 300, 300, 290, 284, 272, 272, 258, 257.718, 250, 246, 246, 242.91, 240, 238, 235, 234, 230, 219),
+]
+
+
+def test_a_published_index():
+    """A. Clauset, C. R. Shalizi, M. E. J. Newman, SIAM Review 51, 2009: blackouts have 59 values from 230 on and the
+    exponent 2.3 (3) of the density, hence an index of 1.3 (3)."""
+    tail = [x for x in BLACKOUTS if x >= 230]
+    assert len(tail) == 59
+    found = tail_index(BLACKOUTS, k=len(tail) - 1)
+    assert round(found.index, 1) == 1.3
+    assert found.low < 1.3 < found.high
+    # their formula divides by the number of values, Hill's by one fewer
+    assert found.index * 59 / 58 == pytest.approx(len(tail) / np.sum(np.log(np.array(tail) / 230)))
+    assert round(tail_index(BLACKOUTS, k=20).index, 1) != 1.3
+
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+SHARED = SHARED if SHARED.exists() else Path(os.environ.get("ROBANDIT_SHARED_DATA", "/nowhere"))
+THREE = r"([\d.]+) \[([\d.]+), ([\d.]+)\]"
+README = rf"Hill index of \|reward\|, top 5%: median over arms {THREE}; top 1%: {THREE}"
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason=f"no recorded rewards in {SHARED}")
+@pytest.mark.parametrize("name", ["llm_route_cost", "nab_ad_cpc", "azure_pg_latency"])
+def test_recorded_rewards_have_the_indices_that_others_computed(name):
+    """The medians over arms in the READMEs. The number of values for 5 % may be rounded there in another way."""
+    pl = pytest.importorskip("polars")
+    told = [float(number) for number in re.search(README, (SHARED / name / "README.md").read_text()).groups()]
+    rows = pl.read_parquet(SHARED / name / "data.parquet")
+    arms = [np.abs(rows.filter(pl.col("arm") == arm)["reward"].to_numpy()) for arm in rows["arm"].unique()]
+    for share, (middle, low, high) in ((0.05, told[:3]), (0.01, told[3:])):
+        found = [tail_index(x, k=int(share * len(x))).index for x in arms]
+        assert np.median(found) == pytest.approx(middle, rel=0.05)
+        assert (min(found), max(found)) == (pytest.approx(low, rel=0.05), pytest.approx(high, rel=0.1))
+
+
+def test_a_path_holds_the_estimate_and_its_neighbours():
+    x = np.random.default_rng(3).standard_t(2.0, 4000)
+    for method in METHODS:
+        path = tail_path(x, "left", method, about="median")
+        one = tail_index(x, "left", method, about="median")
+        at = path.k.tolist().index(one.k)
+        assert (path.chosen, path.n) == (one.k, one.n)
+        assert path.shape[at] == pytest.approx(one.shape)
+        assert 1.0 / path.high[at] == pytest.approx(one.low)
+        assert path.k[0] == 5
+        assert path.k[-1] == 2000 // (4 if method == "pickands" else 2)
+        low, high = path.spread
+        assert low <= one.index <= high
+        near = [tail_index(x, "left", method, k=k, about="median").index for k in path.k if one.k <= 2 * k <= 4 * one.k]
+        assert (low, high) == (pytest.approx(min(near)), pytest.approx(max(near)))
+    assert tail_path(np.arange(40.0)).k.size == 0
+    assert np.isnan(tail_path(np.arange(40.0)).spread).all()
+    with pytest.raises(InvalidInput, match="points = 1 must be"):
+        tail_path(x, points=1)
+
+
+def test_rounded_values_leave_pickands_without_an_estimate_and_are_not_called_light():
+    x = np.repeat([1.0, 2.0, 3.0, 50.0], [400, 300, 200, 5])
+    found = tail_index(x, method="pickands", k=30)
+    assert math.isnan(found.index)
+    assert "equal values" in str(found)
+    assert tail_index(np.ones(400), method="pickands", k=30).light

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from typed import typed
+
 pytestmark = pytest.mark.xdist_group("command line")  # one process runs the comparison that several tests look at
 
 
@@ -40,8 +42,8 @@ def test_compare_prints_every_policy_and_where_the_report_is(compared):
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
-    assert "KLinf-UCB" in robandit("policies", cwd=tmp_path).stdout
-    assert robandit("policies", "--markdown", cwd=tmp_path).stdout.startswith("# The policies")
+    assert "KLinf-UCB" in typed("policies", cwd=tmp_path)[0]
+    assert typed("policies", "--markdown", cwd=tmp_path)[0].startswith("# The policies")
 
 
 def test_the_report_needs_nothing_else(compared):
@@ -98,8 +100,8 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
     ],
 )
 def test_wrong_words_are_refused_by_name(words, code, says, tmp_path):
-    done = robandit(*words, cwd=tmp_path, code=code)
-    assert says in " ".join((done.stderr + done.stdout).split())
+    out, err = typed(*words, cwd=tmp_path, code=code)
+    assert says in " ".join((err + out).split())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -116,12 +118,12 @@ def test_verify_checks_a_statement_and_writes_what_it_found(tmp_path):
 def test_the_help_of_verify_names_every_statement(tmp_path):
     from robandit.verify import statements
 
-    help_ = " ".join(robandit("verify", "--help", cwd=tmp_path).stdout.replace("\u2502", " ").split())
+    help_ = " ".join(typed("verify", "--help", cwd=tmp_path)[0].replace("\u2502", " ").split())
     for statement in statements():
         assert statement.key in help_
 
 
 def test_help_and_version(tmp_path):
     assert "compare" in robandit("--help", cwd=tmp_path).stdout
-    assert "--replications" in robandit("compare", "--help", cwd=tmp_path).stdout
-    assert re.match(r"\d+\.\d+", robandit("--version", cwd=tmp_path).stdout)
+    assert "--replications" in typed("compare", "--help", cwd=tmp_path)[0]
+    assert re.match(r"\d+\.\d+", typed("--version", cwd=tmp_path)[0])

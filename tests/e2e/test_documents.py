@@ -24,6 +24,16 @@ def test_the_readme_runs(tmp_path):
     assert {f.name for f in tmp_path.iterdir()} >= {"bandit.bin", "result.parquet"}
 
 
+def test_the_page_on_recorded_rewards_runs(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "how-to" / "recorded-rewards.md").read_text()
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(snippet, {})
+    printed = capsys.readouterr().out
+    assert "NOT resolved" in printed
+    assert "epsilon-greedy" in printed
+
+
 def test_the_readme_shows_what_commands_print():
     text = (ROOT / "README.md").read_text()
     blocks = [block for kind, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if not kind]

@@ -10,6 +10,8 @@ import time
 import polars as pl
 import pytest
 
+from typed import typed
+
 pytestmark = pytest.mark.xdist_group("experiments")
 
 SPEC = """
@@ -111,8 +113,8 @@ def test_from_nothing_to_a_report(tmp_path):
     robandit("spec", "init", "mine.toml", cwd=tmp_path)
     checked = robandit("spec", "check", "mine.toml", cwd=tmp_path).stdout
     assert "units" in checked
-    robandit("spec", "show", "mine.toml", cwd=tmp_path)
-    assert "is there already" in robandit("spec", "init", "mine.toml", cwd=tmp_path, code=1).stderr
+    typed("spec", "show", "mine.toml", cwd=tmp_path)
+    assert "is there already" in typed("spec", "init", "mine.toml", cwd=tmp_path, code=1)[1]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_from_nothing_to_a_report(tmp_path):
 def test_wrong_specs_are_refused_with_file_and_line(change, says, tmp_path):
     (tmp_path / "bad.toml").write_text(SPEC.replace(*change))
     for command in (["run"], ["spec", "check"]):
-        assert re.search(says, robandit(*command, "bad.toml", cwd=tmp_path, code=1).stderr)
+        assert re.search(says, typed(*command, "bad.toml", cwd=tmp_path, code=1)[1])
     assert os.listdir(tmp_path) == ["bad.toml"]
 
 
@@ -141,7 +143,7 @@ def test_compare_takes_problems_and_parameters(tmp_path):
 
 
 def test_doctor_says_what_is_here(tmp_path):
-    said = robandit("doctor", cwd=tmp_path).stdout
+    said = typed("doctor", cwd=tmp_path)[0]
     for word in ("robandit", "python", "numba", "cores", "cache"):
         assert word in said
 

@@ -19,6 +19,7 @@ def as_new_process(monkeypatch: pytest.MonkeyPatch):
 
     def forget() -> None:
         monkeypatch.setattr(cache, "_modules", {})
+        monkeypatch.setattr(cache, "_parts", {})
         monkeypatch.setattr(cache, "_said", set())
         monkeypatch.setattr(build, "_written", {})
 

@@ -196,7 +196,7 @@ def test_closures_that_come_and_go_are_not_confused():
         return hook
 
     for k in range(50):
-        module, _ = build._module(make(k), "coming and going", (1.0,))
+        module, _ = build._module(make(k), (1.0,))
         assert module.k == k
         gc.collect(0)
 

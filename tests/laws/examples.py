@@ -23,6 +23,7 @@ from robandit.laws import (
     Stable,
     StudentT,
     Weibull,
+    Weighted,
     ZeroInflated,
     two_point,
 )
@@ -76,6 +77,8 @@ LAWS: list[Law] = [
     Constant(0.0),
     Empirical([1.0, 1.0, -4.0, 0.0]),
     Empirical(SAMPLE),
+    Weighted([1.0, 1.0, -4.0, 0.0], weights=[0.5, 2.0, 1.0, 0.25]),
+    Weighted(SAMPLE, weights=1.0 / (1.0 + np.arange(len(SAMPLE)))),
     -Pareto(1.5),
     Negated(Frechet(1.4)),
     -Bernoulli(0.2),

@@ -32,6 +32,18 @@ def suite():
     return played(Played("costs", COSTS, 500), Played("coins", names, 500), Played("coins", names, 900))
 
 
+def in_order():
+    """A table that drifts, so that a policy that follows it has less regret than none, and a log; with notes."""
+    rng = np.random.default_rng(0)
+    drift = np.sin(np.arange(2000) / 200)[:, None] * [1.0, -1.0] + [0.02, 0.0]
+    table = rb.problems.InOrder(0.3 * rng.standard_t(3, (2000, 2)) + drift, ["east", "west"])
+    actions, rewards = rng.integers(0, 2, 500), rng.standard_t(3, 500)
+    log = rb.problems.Logged(actions, rewards, ["east", "west"], rng.uniform(0.2, 0.9, 500))
+    problems = [Played("table", table, 2000), Played("log", log, 300)]
+    results = played(*problems, policies=[rb.UCB1(), rb.EpsilonGreedy(), rb.Uniform()])
+    return replace(results, plan=replace(results.plan, notes=("The best arm is <not> resolved.", "500 rows.")))
+
+
 def hostile():
     """A policy, a problem and an arm with names that try to break out of the page, and a failure that tells of them."""
     laws = rb.Problem(COSTS.laws, names=["a", HOSTILE, "c"])

@@ -22,7 +22,7 @@ def browser():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    for name in ("one", "suite", "hostile"):
+    for name in ("one", "suite", "hostile", "in_order"):
         write_page(getattr(examples, name)(), folder / f"{name}.html", command="robandit compare")
     return folder
 
@@ -215,6 +215,33 @@ def test_without_javascript_the_tables_are_there(browser, pages):
     assert browser.do("return document.querySelectorAll('table.sortable tbody tr').length") == 3
     assert browser.do("return document.querySelectorAll('figure:not([hidden])').length") == 0
     quiet(browser, pages / "one.html")
+
+
+def test_regret_below_zero_is_drawn(browser, pages):
+    """Realised regret can be negative: then axes are not logarithmic at first, and every line is whole and inside the chart."""
+    browser.open(pages / "in_order.html")
+    quiet(browser, pages / "in_order.html")
+    switches = """return [...document.querySelectorAll("#p0 [data-switch=y], #p0 [data-switch=log]")].map((b) => b.ariaPressed)"""
+    assert browser.do(switches) == ["false", "false"]
+    lines = browser.do("""
+        const frame = document.querySelector("#p0 [data-chart=curves] clipPath rect").getBBox();
+        return [...document.querySelectorAll("#p0 [data-chart=curves] .line")].map((line) => {
+            const box = line.getBBox();
+            return [line.getAttribute("d").split("M").length - 1, box.y >= frame.y, box.y + box.height <= frame.y + frame.height];
+        });
+    """)
+    assert lines == [[1, True, True]] * 3
+    ticks = browser.do("""return [...document.querySelectorAll("#p0 figure > svg > text")].map((t) => t.textContent)""")
+    assert "−500" in ticks
+    inside = browser.do("""
+        const chart = document.querySelector("#p0 [data-chart=distribution]");
+        const left = Number(chart.querySelector(".name").getAttribute("x"));  // where names end
+        return [...chart.querySelectorAll("circle")].every((c) => c.cx.baseVal.value > left);
+    """)
+    assert inside
+    browser.do("""document.querySelector("#p0 [data-switch=y]").click()""")
+    browser.do("""document.querySelector("#p0 [data-switch=log]").click()""")
+    quiet(browser, pages / "in_order.html")
 
 
 def test_names_stay_names(browser, pages):

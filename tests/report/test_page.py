@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import robandit as rb
@@ -198,6 +199,25 @@ def test_bounds_are_drawn_where_they_hold_and_say_something(tmp_path, read):
     assert values[middle] == pytest.approx(
         rb.theory.regret_bound(rb.UCB1(), examples.COINS, at).instance, rel=0.01
     )  # drawn between those computed
+
+
+def test_no_bound_is_drawn_for_a_replay_and_its_regret_may_be_negative(tmp_path):
+    flips = (np.random.default_rng(1).random((3000, 2)) < [0.2, 0.8]).astype(float)
+    table = rb.problems.InOrder(flips)
+    laws = rb.Problem(table.laws, table.names)
+    bounds = {}
+    for name, problem in {"table": table, "laws": laws}.items():
+        results = examples.played(Played(name, problem, 3000), policies=[rb.UCB1()], replications=2)
+        (bounds[name],) = [row["bound"] for row in page(results, tmp_path).data["problems"][0]["rows"]]
+    assert bounds["table"] is None
+    assert bounds["laws"] is not None, "else the test tells nothing"
+    read = page(examples.in_order(), tmp_path)
+    assert read.open == []
+    assert "On table it is realised regret" in read.text
+    assert read.data["problems"][0]["rows"][0]["mean"][-1] < 0
+    assert "e+" not in "".join(cell for table in read.tables for row in table for cell in row)
+    assert read.text.index("The best arm is <not> resolved.") < read.text.index("pulls in a replication")
+    assert "About the data" not in page(examples.one(), tmp_path).text
 
 
 def test_names_cannot_break_out(tmp_path):

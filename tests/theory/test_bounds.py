@@ -15,7 +15,7 @@ from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Bernoulli, Gaussian, StudentT
 from robandit.policies import all_policies
 from robandit.policies.assumed import _DECIDED, assumption_met
-from robandit.problems import Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
+from robandit.problems import InOrder, Logged, Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
 from robandit.theory import RegretBound, printed_instance, regret_bound, repaired_instance, repaired_worst_case
 from robandit.theory.bounds import FORMULAS
 from robandit.theory.index_bounds import few_rewards
@@ -24,6 +24,19 @@ HEAVY = negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2)
 TWO = gaussian(means=[0.0, -0.5], sd=1.0)
 COINS = bernoulli(means=[0.2, 0.8])
 """The gap is 0.6."""
+
+
+def test_replays_have_no_bounds() -> None:
+    """Rewards in their order are not independent draws; those of the laws are."""
+    flips = np.tile([[0.0, 1.0], [1.0, 1.0]], (50, 1))
+    for problem in (InOrder(flips), Logged([0, 1] * 100, flips.reshape(-1), ["a", "b"])):
+        with pytest.raises(NotApplicable, match="replays recorded rewards in their order: they are not independent"):
+            regret_bound(rb.UCB1(), problem, 100)
+        assert assumption_met(rb.UCB1(), problem) is None
+        assert assumption_met(rb.UCB1(scale=0.5), problem) is False
+        laws = Problem(problem.laws)
+        assert regret_bound(rb.UCB1(), laws, 100).met
+        assert assumption_met(rb.UCB1(), laws) is True
 
 
 def value(found: RegretBound, kind: str, status: str) -> float:

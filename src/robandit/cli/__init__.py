@@ -19,10 +19,13 @@ def main() -> None:
     from robandit import __version__
     from robandit.cli import results, spec
     from robandit.cli.compare import compare
+    from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
     from robandit.cli.estimators import coverage
+    from robandit.cli.plan import plan
     from robandit.cli.policies import policies
     from robandit.cli.precompile import precompile
+    from robandit.cli.replay import replay
     from robandit.cli.run import run
     from robandit.cli.verify import verify
     from robandit.errors import RobanditError
@@ -35,7 +38,7 @@ def main() -> None:
         default_parameter=cyclopts.Parameter(negative=()),
         suppress_keyboard_interrupt=False,  # it would end without a word
     )
-    for single in (compare, run, policies, verify, doctor, precompile):
+    for single in (compare, diagnose, replay, run, plan, policies, verify, doctor, precompile):
         app.command(single)
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
         ("spec", "Experiments as TOML files.", (spec.init, spec.check, spec.show)),
@@ -52,7 +55,7 @@ def main() -> None:
     ):  # where it cannot write an umlaut, a question mark is better than nothing
         sys.stdout.reconfigure(errors="replace")
     try:
-        app(exit_on_error=False)
+        app(sys.argv[1:], exit_on_error=False)
     except cyclopts.CycloptsError:  # already printed, with the usage
         sys.exit(2)
     except RobanditError as error:

@@ -8,7 +8,8 @@ __all__ = ["precompile"]
 def precompile() -> None:
     """Compile all policies now, so that later runs start at once."""
     from robandit.kernel import cache_directory
+    from robandit.kernel.cores import cores
     from robandit.warm import precompile as compile_all
 
-    compile_all()
+    compile_all(processes=cores())
     print(f"compiled code is in {cache_directory()}")

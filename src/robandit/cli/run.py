@@ -50,14 +50,11 @@ def run(
         A folder for PDF and SVG figures.
     """
     import shlex
-    import sys
 
+    from robandit.cli.folder import play_into
     from robandit.errors import InvalidInput
-    from robandit.experiments.runner import run as play
     from robandit.experiments.spec import read_spec
     from robandit.files import check_folder
-    from robandit.report.conclusion import conclude
-    from robandit.report.runbar import runbar
 
     folder = out if out is not None else spec.with_suffix("")
     if folder == spec:
@@ -71,23 +68,7 @@ def run(
     command = shlex.join(
         ["robandit", "run", str(spec), *(["--engine", engine] if engine != "threads" else []), *options]
     )
-    try:
-        with cluster as on:
-            if on is not None and on.dashboard is not None:
-                print(f"dashboard: {on.dashboard}", file=sys.stderr, flush=True)
-            with runbar(plan) as progress:
-                outcome = play(
-                    plan, folder, threads=threads, engine=on, command=command, spec_text=text, progress=progress
-                )
-    except KeyboardInterrupt:
-        print(f"robandit: interrupted; what is finished is kept in {folder}. To go on: {command}", file=sys.stderr)
-        sys.exit(130)
-    outcome.store.write_results()
-    code = conclude(outcome.store.results(), folder / "report.html", command=command, figures=figures)
-    elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
-    print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
-    print(f"results: {folder / 'results'}")
-    sys.exit(code)
+    play_into(folder, plan, threads=threads, engine=cluster, command=command, figures=figures, spec_text=text)
 
 
 def _engine(

@@ -1,19 +1,28 @@
-"""What recorded rewards say: their tails, the assumption, and which policy to take."""
+"""What recorded rewards say: their tails, the assumption, which policy to take, and whether they show the best arm."""
 
 from __future__ import annotations
 
 from robandit.diagnostics.assumption import Nonpositivity, truncated_nonpositivity
 from robandit.diagnostics.diagnosis import ArmDiagnosis, Diagnosis
 from robandit.diagnostics.recommend import Recommendation, recommend
-from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.diagnostics.resolution import Resolution, resolution
+from robandit.diagnostics.study import ArmStudy, Study, study
+from robandit.diagnostics.tails import TailIndex, TailPath, tail_index, tail_path
 
 __all__ = [
     "ArmDiagnosis",
+    "ArmStudy",
     "Diagnosis",
     "Nonpositivity",
     "Recommendation",
+    "Resolution",
+    "Study",
     "TailIndex",
+    "TailPath",
     "recommend",
+    "resolution",
+    "study",
     "tail_index",
+    "tail_path",
     "truncated_nonpositivity",
 ]

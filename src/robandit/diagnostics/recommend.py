@@ -15,6 +15,7 @@ from robandit.diagnostics.assumption import judge
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.errors import InvalidInput
+from robandit.estimators.estimate import shown
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.laws import Law
@@ -179,7 +180,7 @@ def leading(samples: Mapping[Any, Floats]) -> Any:
 
 
 def _of(arm: Any) -> str:
-    return "" if arm is None else f" of {arm!r}"
+    return "" if arm is None else f" of {shown(arm)}"
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ shape 1/alpha; a shape of 0 or below is a light tail, of index infinity.
 The rule for k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it looks at 4k
 values). It balances bias and variance for tails whose second-order term is like that of Frechet's law (n^(2/3) is the
 optimal rate for it, Hall 1982); other tails would like another k, and no rule can know which: look at several.
-Intervals tell what chance does; they do not contain the bias of a k that reaches into the bulk.
+Intervals tell what chance does; they do not contain the bias of a k that reaches into the bulk. `tail_path` shows what
+other k would have said.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ import numpy as np
 
 from robandit.diagnostics.samples import sample
 from robandit.errors import InvalidInput
-from robandit.kernel.types import Floats
+from robandit.kernel.types import Floats, Ints
 
-__all__ = ["LEAST", "TailIndex", "tail_index"]
+__all__ = ["LEAST", "METHODS", "TailIndex", "TailPath", "tail_index", "tail_path"]
 
 LEAST = 50  # values on a side: with fewer, k is below 14 and the widest intervals say nothing
 SIDES = ("left", "right", "both")
+METHODS = ("hill", "moment", "pickands")
+FIRST = 5  # the smallest k of a path: below it intervals are wider than any question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,27 +125,131 @@ def tail_index(
 
     J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
+    values, point = _checked(x, side, method, about, confidence)
+    return _estimated(values, side, method, k, point, confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TailPath:
+    """What an estimator says for many k: the data of a Hill plot. Empty if there are too few values on the side."""
+
+    k: Ints
+    shape: Floats
+    """1 / index; 0 or below: a light tail. NaN where equal values leave no estimate."""
+    low: Floats
+    high: Floats
+    chosen: int
+    """The k of the rule; 0 if there is none."""
+    n: int
+    side: str
+    method: str
+    confidence: float
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The least and the greatest index for k from half of the rule's to twice it; NaN without any."""
+        near = (2 * self.k >= self.chosen) & (self.k <= 2 * self.chosen) & ~np.isnan(self.shape)
+        if not near.any():
+            return math.nan, math.nan
+        return _index(float(self.shape[near].max())), _index(float(self.shape[near].min()))
+
+
+def tail_path(
+    x: Any,
+    side: Literal["left", "right", "both"] = "right",
+    method: Literal["hill", "moment", "pickands"] = "hill",
+    *,
+    about: float | Literal["median"] = 0.0,
+    confidence: float = 0.95,
+    points: int = 48,
+) -> TailPath:
+    """The same estimate for many k, from 5 to half of the values on the side: where it stays level, it can be believed.
+
+    Parameters
+    ----------
+    x, side, method, about, confidence
+        As of `tail_index`.
+    points
+        How many k, at most, evenly spaced in the logarithm; the rule's k is always among them.
+
+    Examples
+    --------
+    >>> from robandit.laws import Pareto
+    >>> path = tail_path(Pareto(tail=1.5).sample(10_000, seed=0))
+    >>> path.chosen, [round(end, 2) for end in path.spread]
+    (464, [1.46, 1.55])
+    """
+    values, point = _checked(x, side, method, about, confidence)
+    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
+        raise InvalidInput(f"points = {points!r} must be a whole number >= 2")
+    size = _sizes(values, side, point)
+    n, reach = len(size), _reach(method)
+    chosen, most = (_rule(n, method), n // (2 if reach == 1 else reach)) if n >= LEAST else (0, 0)
+    if most < FIRST:
+        nothing = np.empty(0)
+        return TailPath(
+            k=np.empty(0, np.int64),
+            shape=nothing,
+            low=nothing,
+            high=nothing,
+            chosen=0,
+            n=n,
+            side=side,
+            method=method,
+            confidence=confidence,
+        )
+    ks = np.unique(np.append(np.round(np.geomspace(FIRST, most, points)).astype(np.int64), chosen))
+    top = _largest(size, min(n, most * reach + (reach == 1)))
+    found = np.array([_METHODS[method](top[: k * reach + (reach == 1)], k, confidence)[:3] for k in ks.tolist()])
+    return TailPath(
+        k=ks,
+        shape=found[:, 0],
+        low=found[:, 1],
+        high=found[:, 2],
+        chosen=chosen,
+        n=n,
+        side=side,
+        method=method,
+        confidence=confidence,
+    )
+
+
+def _checked(x: Any, side: str, method: str, about: Any, confidence: Any) -> tuple[Floats, float]:
+    """The values and the point, or a refusal."""
     values = sample(x)
     if side not in SIDES:
         raise InvalidInput(f"side = {side!r} must be one of 'left', 'right', 'both'")
-    if method not in tuple(_METHODS):
-        raise InvalidInput(f"method = {method!r} must be one of {', '.join(map(repr, _METHODS))}")
+    if method not in METHODS:
+        raise InvalidInput(f"method = {method!r} must be one of {', '.join(map(repr, METHODS))}")
     if about != "median" and (
         isinstance(about, (bool, str)) or not isinstance(about, (int, float, np.number)) or not math.isfinite(about)
     ):
         raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.0 < confidence < 1.0:
         raise InvalidInput(f"confidence = {confidence!r} must be a number between 0 and 1")
-    point = float(np.median(values)) if about == "median" else float(about)
-    return _estimated(values, side, method, k, point, confidence)
+    return values, float(np.median(values)) if about == "median" else float(about)
+
+
+def _sizes(values: Floats, side: str, point: float) -> Floats:
+    """Distances from the point on the side, in units of the greatest."""
+    unit = max(float(np.max(np.abs(values))), abs(point)) or 1.0
+    offset = values / unit - point / unit
+    size: Floats = {"left": -offset, "right": offset, "both": np.abs(offset)}[side]
+    return size[size > 0.0]
+
+
+def _reach(method: str) -> int:
+    """How many of the largest values an estimator looks at, over k (1: one more)."""
+    return 4 if method == "pickands" else 1
+
+
+def _rule(n: int, method: str) -> int:
+    return int(n ** (2.0 / 3.0) + 1e-9) // (2 if method == "pickands" else 1)
 
 
 def _estimated(values: Floats, side: str, method: str, k: int | None, point: float, confidence: float) -> TailIndex:
-    unit = max(float(np.max(np.abs(values))), abs(point)) or 1.0
-    offset = values / unit - point / unit
-    size = {"left": -offset, "right": offset, "both": np.abs(offset)}[side]
-    size = size[size > 0.0]
-    n, reach = len(size), 4 if method == "pickands" else 1
+    size = _sizes(values, side, point)
+    n, reach = len(size), _reach(method)
     where = {"left": f"on the left of {point:.4g}", "right": f"on the right of {point:.4g}", "both": f"off {point:.4g}"}
     if k is not None:
         whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
@@ -153,16 +260,12 @@ def _estimated(values: Floats, side: str, method: str, k: int | None, point: flo
             )
         used = int(k)
     else:
-        used = math.floor(n ** (2.0 / 3.0) + 1e-9) // (2 if method == "pickands" else 1)
+        used = _rule(n, method)
     shape, low, high, note = math.nan, math.nan, math.nan, ""
     if k is None and n < LEAST:
-        used, note = 0, f"{n} values {where[side]}, {LEAST} are needed"
+        used, note = 0, f"{n} value{'s' * (n != 1)} {where[side]}, {LEAST} are needed"
     else:
-        top = (
-            -np.sort(-size)[: used * reach + (reach == 1)]
-            if n < 10_000
-            else _largest(size, used * reach + (reach == 1))
-        )
+        top = _largest(size, used * reach + (reach == 1))
         shape, low, high, note = _METHODS[method](top, used, confidence)
     return TailIndex(
         index=_index(shape),
@@ -179,8 +282,8 @@ def _estimated(values: Floats, side: str, method: str, k: int | None, point: flo
 
 
 def _largest(size: Floats, count: int) -> Floats:
-    """The largest values, in falling order, without sorting the rest."""
-    return -np.sort(np.partition(-size, count - 1)[:count])
+    """The largest values, in falling order; of many, without sorting the rest."""
+    return -np.sort(-size)[:count] if len(size) < 10_000 else -np.sort(np.partition(-size, count - 1)[:count])
 
 
 def _index(shape: float) -> float:
@@ -189,6 +292,7 @@ def _index(shape: float) -> float:
 
 _Shape = tuple[float, float, float, str]  # the shape, its interval, and a note
 _TIED: _Shape = (-math.inf, -math.inf, -math.inf, "the largest values are equal: the tail ends there")
+_NONE: _Shape = (math.nan, math.nan, math.nan, "equal values, such as rounded ones, leave no estimate")
 
 
 def _hill(top: Floats, k: int, confidence: float) -> _Shape:
@@ -221,10 +325,11 @@ def _moment(top: Floats, k: int, confidence: float) -> _Shape:
 def _pickands(top: Floats, k: int, confidence: float) -> _Shape:
     above, below = float(top[k - 1] - top[2 * k - 1]), float(top[2 * k - 1] - top[4 * k - 1])
     if above <= 0.0 or below <= 0.0:
-        return _TIED
+        return _TIED if top[0] <= top[2 * k - 1] else _NONE
     shape = math.log(above / below) / math.log(2.0)
+    shape = 0.0 if abs(shape) < 1e-9 else shape  # what rounding leaves of equal steps is no heavy tail
     # g / (2^g - 1), which is 1 / log 2 at 0
-    slope = shape / math.expm1(shape * math.log(2.0)) if abs(shape) > 1e-9 else 1.0 / math.log(2.0)
+    slope = shape / math.expm1(shape * math.log(2.0)) if shape != 0.0 else 1.0 / math.log(2.0)
     variance = slope * slope * (2.0 ** (2.0 * shape + 1.0) + 1.0) / (2.0 * math.log(2.0)) ** 2
     return _normal(shape, variance, k, confidence)
 

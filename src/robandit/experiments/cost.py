@@ -27,7 +27,7 @@ from robandit.simulate import simulate
 
 __all__ = ["CellCost", "Cost", "better_cut", "cost", "measure", "recorded"]
 
-# In seconds, on a machine with two cores and a local Dask cluster. `make bench` measures the first two, and how far the whole is off.
+# In seconds, on a machine with two cores and a local Dask cluster. `make bench` measures the first two, and the whole.
 OVERHEAD = 0.01  # of a worker for each unit: receiving it, making its part, sending that back
 CLIENT = 0.01  # of the client for each unit: handing it out, checking its part and bringing it to the disk
 REPLICATION = 250e-6  # for each replication: its random streams, its state and its turn among the threads

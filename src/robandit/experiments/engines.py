@@ -120,7 +120,7 @@ def play_unit(unit: Unit, wanted: dict[str, str]) -> Answer:
         result = unit.run()
     except Exception:
         return Lapsed(traceback.format_exc())
-    return Sent(result.to_bytes(), float(result.seconds[0]))
+    return Sent(result.to_bytes(whole=False), float(result.seconds[0]))
 
 
 def engine_for(given: object) -> Engine:

@@ -49,7 +49,7 @@ class Ledger:
 
     def keep(self, unit: Unit, result: Result) -> None:
         """Store what a unit gave."""
-        self.receive(unit, result.to_bytes(), float(result.seconds[0]))
+        self.receive(unit, result.to_bytes(whole=False), float(result.seconds[0]))
 
     def receive(self, unit: Unit, content: bytes, seconds: float) -> None:
         """Store a unit's part as it was made elsewhere. It comes last but for old failures: where it is, the unit is done."""

@@ -74,11 +74,12 @@ class Unit:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def describe(self) -> dict[str, Any]:
-        """All that its numbers depend on, as plain JSON data."""
+        """All that its numbers depend on, as plain JSON data; of a long record the fingerprint."""
         played = self.cell.played
+        problem = played.problem
         return {
             "policy": self.cell.policy.to_dict(),
-            "problem": played.problem.to_dict(),
+            "problem": {"fingerprint": problem.fingerprint} if problem.bulky else problem.to_dict(),
             "horizon": played.horizon,
             "seed": str(self.seed),
             "first": self.first,
@@ -123,6 +124,8 @@ class Plan:
     replications: int
     unit_pulls: int = field(default_factory=lambda: PULLS)
     """Pulls in a unit. It is kept with the plan, so that a later version that cuts the work otherwise finds what is done."""
+    notes: tuple[str, ...] = ()
+    """Remarks for people about the data that are played."""
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -158,9 +161,18 @@ class Plan:
 
 
 def planned(
-    problems: Iterable[Played], policies: Sequence[Policy], *, replications: int, seed: int, eps: float | None = None
+    problems: Iterable[Played],
+    policies: Sequence[Policy],
+    *,
+    replications: int,
+    seed: int,
+    eps: float | None = None,
+    notes: Sequence[str] = (),
 ) -> Plan:
-    """Each policy on each problem, told exactly what it must know; those that cannot be told, or play so long, are left out."""
+    """Each policy on each problem, told exactly what it must know; those that cannot be told, or play so long, are left out.
+
+    ``notes`` are remarks about the data, for the report.
+    """
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
     labels = [policy.name for policy in policies]
@@ -176,6 +188,7 @@ def planned(
                 f"two problems are named {played.name!r} with horizon {played.horizon}: give one another name"
             )
         names.add((played.name, played.horizon))
+        played.problem.check_horizon(played.horizon)
         for policy, label in zip(policies, labels, strict=True):
             try:
                 told = policy.informed_by(played.problem, eps=eps if "eps" in policy.facts.knows else None)
@@ -187,4 +200,4 @@ def planned(
         raise NotApplicable(
             "; ".join(f"{each.label} is left out: {each.reason}" for each in left_out) or "nothing to play"
         )
-    return Plan(tuple(cells), tuple(left_out), seed, replications)
+    return Plan(tuple(cells), tuple(left_out), seed, replications, notes=tuple(notes))

@@ -25,7 +25,7 @@ class Measured:
     """Their numbers: all of the plan's, unless units failed or are still to come."""
     checkpoints: Ints
     regret: Floats
-    """Pseudo-regret, a column per checkpoint."""
+    """Pseudo-regret, a column per checkpoint; realised regret, which can be negative, on a problem that is played in order."""
     pulls: Ints
     """A column per arm."""
     seconds: float

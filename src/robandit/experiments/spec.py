@@ -29,6 +29,8 @@ __all__ = [
     "PolicyEntry",
     "ProblemEntry",
     "Spec",
+    "asked_policies",
+    "asked_replications",
     "compared",
     "parse_spec",
     "read_spec",
@@ -369,23 +371,37 @@ def compared(
     Problems of a suite have their own horizons unless one is given, others 50,000. ``quick``: a tenth of the pulls and 20
     replications, unless given.
     """
-    if horizon is not None:
-        _check_whole(("horizon",), horizon, 1, LONGEST)
-    count = (20 if quick else 50) if replications is None else replications
-    _check_whole(("replications",), count, 1, MOST_REPLICATIONS)
-    _check_whole(("seed",), seed, 0, math.inf)
+    count = asked_replications(horizon, replications, seed, quick=quick)
     if not problems and suite is None:
         problems = ["negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)"]
     try:
         found = _problems_in(() if suite is None else (suite,), problems)
-        chosen = [policy for _, policy in _policies_in(policies or ("all", 'AdaRUCB(bonus="tight")'))]
     except Misplaced as error:  # on the command line there are no places to name
         raise InvalidInput(error.message) from error
+    chosen = asked_policies(policies)
     played = []
     for each in found:
         own = each.horizon or 50_000
         played.append(Played(each.name, each.problem, horizon or (max(1, own // 10) if quick else own)))
     return planned(played, chosen, replications=count, seed=seed)
+
+
+def asked_replications(horizon: int | None, replications: int | None, seed: int, *, quick: bool) -> int:
+    """How many replications a command line asks for, once its numbers are checked."""
+    if horizon is not None:
+        _check_whole(("horizon",), horizon, 1, LONGEST)
+    count = (20 if quick else 50) if replications is None else replications
+    _check_whole(("replications",), count, 1, MOST_REPLICATIONS)
+    _check_whole(("seed",), seed, 0, math.inf)
+    return count
+
+
+def asked_policies(policies: Sequence[str]) -> list[Policy]:
+    """The policies that a command line names; by default all that learn."""
+    try:
+        return [policy for _, policy in _policies_in(policies or ("all", 'AdaRUCB(bonus="tight")'))]
+    except Misplaced as error:  # as above
+        raise InvalidInput(error.message) from error
 
 
 EXAMPLE = """\

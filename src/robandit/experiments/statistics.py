@@ -198,7 +198,7 @@ def ranking(results: Results) -> pl.DataFrame:
         ranks += _ranks(means)
         wins += (means == means.min())[:, 0]
         uniform = _uniform(played)
-        with np.errstate(divide="ignore"):  # the logarithm of no regret at all
+        with np.errstate(divide="ignore", invalid="ignore"):  # the logarithm of no regret at all, or of less
             shares += np.log(means[:, 0] / uniform) if uniform > 0.0 else math.nan
         resampled += _ranks(_resampled_means(finals, key=number))
     order = sorted(range(len(labels)), key=lambda i: (ranks[i, 0], shares[i], labels[i]))

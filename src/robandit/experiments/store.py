@@ -24,6 +24,7 @@ from robandit.experiments.results import Failure, Measured, Results
 from robandit.files import UNSEALED, sealed, write_atomically
 from robandit.kernel.cores import cores
 from robandit.kernel.types import Ints
+from robandit.laws.packing import is_packed
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate import Result
@@ -139,9 +140,14 @@ class Store:
         if not path.exists():
             return None
         try:
-            result = Result.from_parquet(path)
+            result = Result.from_parquet(path, unit.cell.played.problem)
         except CorruptFile as error:
-            raise CorruptFile(f"{error}; run again in {self.folder}, and it is set aside and played again") from error
+            way = (
+                "delete it and run again"  # it is whole, but not what belongs here
+                if self.ledger.done(unit)
+                else f"run again in {self.folder}, and it is set aside and played again"
+            )
+            raise CorruptFile(f"{error}; {way}") from error
         played = Played("", result.problem, result.horizon)
         holds = Unit(Cell(played, result.policies[0], ""), result.seed, result.first, result.regret.shape[1])
         if holds.key != unit.key:
@@ -206,7 +212,7 @@ def _told(plan: Plan) -> dict[str, Any]:
         "left_out": [
             {"label": each.label, "problem": number[each.played], "reason": each.reason} for each in plan.left_out
         ],
-    }
+    } | ({"notes": list(plan.notes)} if plan.notes else {})
 
 
 def _continued(folder: Path, there: dict[str, Any], plan: Plan) -> dict[str, Any]:
@@ -221,11 +227,15 @@ def _continued(folder: Path, there: dict[str, Any], plan: Plan) -> dict[str, Any
             f"{folder} holds {there['replications']} replications, and {plan.replications} are asked for: ask for as many or "
             "more, or name another folder"
         )
-    return there | {"replications": plan.replications, "left_out": now["left_out"]}
+    kept = {key: value for key, value in there.items() if key != "notes"}
+    renewed = {key: now[key] for key in ("left_out", "notes") if key in now}
+    return kept | {"replications": plan.replications} | renewed
 
 
 def _difference(where: str, there: Any, now: Any) -> str | None:
     """The first difference of two pieces of JSON data, in words."""
+    if is_packed(there) and is_packed(now):
+        return None if there == now else f"{where} holds other recorded numbers"
     if isinstance(there, dict) and isinstance(now, dict) and set(there) == set(now):
         pairs = [(f"{where}.{key}", there[key], now[key]) for key in there]
     elif isinstance(there, list) and isinstance(now, list):
@@ -270,6 +280,7 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
             seed=int(data["seed"]),
             replications=int(data["replications"]),
             unit_pulls=int(data["unit_pulls"]),
+            notes=tuple(map(str, data.get("notes", ()))),
         )
         return Store(folder, plan, (*data["runs"][:-1], data["runs"][-1]))  # there is at least one
     except InvalidInput:  # a policy of the user's own that is not imported

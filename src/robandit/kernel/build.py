@@ -61,7 +61,7 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
 
 
 def _compiled(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> Entry:
-    module, name = _module(entry, label, args)
+    module, name = _module(entry, args)
     try:
         return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]
     except KernelError:
@@ -92,7 +92,7 @@ def _explained(message: str) -> str:
     return f"{reasons[0] if reasons else message}{where}. Numba says:\n{message}"
 
 
-def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> tuple[Any, str]:
+def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, str]:
     key = (_key(entry), tuple(_shape(a) for a in args))
     known = _written.get(key)
     if known is not None:
@@ -101,9 +101,9 @@ def _module(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> t
         if all(fingerprint(get()) == was for get, was in reads):
             return module, name
     writer = Writer()
-    text, name = _entry_text(writer, entry, args)
-    slug = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")[:60]  # a file name has at most 255 characters
-    module = cache.load(text, slug)
+    text, name, parts = _entry_text(writer, entry, args)
+    # Not under the label: policies of several names may have the same hooks, and would be compiled once for each.
+    module = cache.load(text, name[:60], parts)  # a file name has at most 255 characters
     _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
     return module, name
 
@@ -124,9 +124,9 @@ def _shape(argument: Any) -> Any:
     return type(argument)
 
 
-def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[str, str]:
+def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[str, str, dict[str, str]]:
     inner = writer.function(entry)
-    records: list[str] = []
+    records: dict[str, str] = {}
     parameters: list[str] = []
     passed: list[str] = []
     names = list(inspect.signature(entry).parameters)
@@ -142,7 +142,7 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
         if fields is None or not fields:
             raise KernelError(f"the {name} of {inner} is {value!r}: it must be a NamedTuple with at least one field")
         record = writer.fresh(f"Record_{name}")
-        records.append(f"{record} = namedtuple({record!r}, {list(fields)!r})")
+        records[record] = f"{record} = namedtuple({record!r}, {list(fields)!r})"
         if all(isinstance(field, np.ndarray) for field in value):
             flat_names = [writer.fresh(f"{name}_{field}") for field in fields]
             parameters.extend(flat_names)
@@ -162,7 +162,7 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
         [
             "from collections import namedtuple",
             f"# {types}",
-            *records,
+            *records.values(),
             writer.text(),
             "@njit(cache=True, **OPTIONS)",
             f"def {outer}({', '.join(parameters)}):",
@@ -170,4 +170,4 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
             "",
         ]
     )
-    return text, outer
+    return text, outer, writer.parts() | records

@@ -61,15 +61,29 @@ class Writer:
         """Nothing is written yet."""
         self._names: dict[Any, str] = {}
         self._taken: set[str] = {"np", "math", "njit", "namedtuple", "OPTIONS"} | set(dir(builtins))
-        self._constants: list[str] = []
-        self._functions: list[str] = []
-        self._aliases: list[str] = []
+        self._constants: dict[str, str] = {}  # the definition, by name; so are the next two
+        self._functions: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
+        self._uses: dict[str, set[str]] = {}  # the names that a function or alias reads from outside
         self._alive: list[Any] = []  # ids serve as keys, so nothing may be collected meanwhile
         self.reads: list[tuple[Callable[[], Any], Any]] = []  # how to look up each thing that was read, and what it was
 
     def text(self) -> str:
         """Everything written so far: constants first, then functions."""
-        return "\n".join([*self._constants, "", *self._functions, *self._aliases])
+        return "\n".join([*self._constants.values(), "", *self._functions.values(), *self._aliases.values()])
+
+    def parts(self) -> dict[str, str]:
+        """For each function, all that it reaches, itself first: functions of two texts that agree in this are the same."""
+        return {name: self._reached(name) for name in self._functions}
+
+    def _reached(self, name: str) -> str:
+        definitions = self._constants | self._functions | self._aliases
+        reached: set[str] = set()
+        left = {name}
+        while left:
+            reached |= left
+            left = {used for one in left for used in self._uses.get(one, ()) if used in definitions} - reached
+        return "\n".join(definitions[one] for one in [name, *sorted(reached - {name})])
 
     def function(self, what: Any) -> str:
         """Write a function (or a `functools.partial` that binds functions to its first parameters)."""
@@ -90,11 +104,11 @@ class Writer:
         node.name = name
         for value in dict(bound).values():
             self.function(value)
-        _Rewriter(self, function, dict(bound)).rewrite(node)
+        self._uses[name] = _Rewriter(self, function, dict(bound)).rewrite(node)
         inline = "" if getattr(function, "__out_of_line__", False) else "forceinline=True, "
         # Only the entry is called from Python: without wrappers for the rest, compiling takes a quarter less.
         inner = "no_cpython_wrapper=True, no_cfunc_wrapper=True, "
-        self._functions.append(f"@njit({inline}{inner}**OPTIONS)\n" + ast.unparse(node) + "\n")
+        self._functions[name] = f"@njit({inline}{inner}**OPTIONS)\n" + ast.unparse(node) + "\n"
         return name
 
     def constant(self, name: str, value: Any) -> str:
@@ -103,7 +117,7 @@ class Writer:
         key = (name, literal)
         if key not in self._names:
             self._names[key] = self.fresh(name)
-            self._constants.append(f"{self._names[key]} = {literal}")
+            self._constants[self._names[key]] = f"{self._names[key]} = {literal}"
         return self._names[key]
 
     def alias(self, name: str, taken: set[str]) -> str:
@@ -111,7 +125,8 @@ class Writer:
         if name not in taken:
             return name
         other = self.fresh(name, taken)
-        self._aliases.append(f"{other} = {name}")
+        self._aliases[other] = f"{other} = {name}"
+        self._uses[other] = {name}
         return other
 
     def fresh(self, name: str, taken: Collection[str] = ()) -> str:
@@ -266,7 +281,8 @@ class _Rewriter(ast.NodeTransformer):
         self.globals = function.__globals__
         self.locals: set[str] = set()
 
-    def rewrite(self, node: ast.FunctionDef) -> None:
+    def rewrite(self, node: ast.FunctionDef) -> set[str]:
+        """Rewrite it in place; returns the names that it now reads from outside."""
         node.decorator_list = []  # they made this function, or something else that was not reached
         arguments = node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
@@ -285,6 +301,7 @@ class _Rewriter(ast.NodeTransformer):
             node.body = node.body[1:] or [ast.Pass()]
         node.body = [self.visit(statement) for statement in node.body]
         ast.fix_missing_locations(node)
+        return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - self.locals
 
     def defaults(self, parameters: list[ast.arg]) -> list[ast.expr]:
         """The values that Python computed when it met the 'def', not the expressions: these may have changed."""

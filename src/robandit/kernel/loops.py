@@ -10,10 +10,13 @@ from typing import Any
 
 from robandit.kernel.types import Floats, Ints, UInts
 
-__all__ = ["LARGEST_REWARD", "ask", "describe", "forget", "issue", "late", "play", "tell"]
+__all__ = ["LARGEST_REWARD", "MISSED", "ask", "describe", "forget", "issue", "late", "play", "tell"]
 
 LARGEST_REWARD = 1e150
 """Rewards are squared and the squares added up, so their size is bounded by the square root of the largest double."""
+
+MISSED = 7
+"""The column of a law table whose first number a sampler may add to, where it knows what the best arm would have given instead."""
 
 Hook = Callable[..., Any]
 
@@ -38,8 +41,9 @@ def play(
 ) -> int:
     """Pull from time ``t`` until ``stop``; returns the time reached.
 
-    ``regret[j]`` becomes the pseudo-regret at time ``marks[j]``. It returns early when the state must grow, and when an arm or a
-    reward is not usable: then ``refused`` holds 1 (the arm does not exist) or 2 (the reward), the arm and the reward.
+    ``regret[j]`` becomes the regret at time ``marks[j]``: the gaps of the arms pulled, and what the sampler says was missed. It
+    returns early when the state must grow, and when an arm or a reward is not usable: then ``refused`` holds 1 (the arm does not
+    exist) or 2 (the reward), the arm and the reward.
     """
     j = 0
     while j < marks.shape[0] and marks[j] <= t:
@@ -66,7 +70,7 @@ def play(
             total = 0.0
             for i in range(gaps.shape[0]):
                 total += gaps[i] * pulls[i]
-            regret[j] = total
+            regret[j] = total + table.par[0, MISSED]
             j += 1
     return t
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from robandit.laws.base import Law
 from robandit.laws.burr import Burr
 from robandit.laws.combinators import Affine, Mixture, Negated, ZeroInflated, scaled_to_mean
-from robandit.laws.discrete import Bernoulli, Constant, Discrete, Empirical, two_point
+from robandit.laws.discrete import Bernoulli, Constant, Discrete, Empirical, Weighted, two_point
 from robandit.laws.extreme import Frechet, Weibull
 from robandit.laws.gaussian import Gaussian
 from robandit.laws.lognormal import LogNormal
@@ -41,6 +41,7 @@ __all__ = [
     "StudentT",
     "Verdict",
     "Weibull",
+    "Weighted",
     "ZeroInflated",
     "scaled_to_mean",
     "tabulate",

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
+from robandit.laws.packing import is_packed, packed, unpacked
 from robandit.laws.validation import finite
 from robandit.laws.verdict import Verdict
 
@@ -268,12 +269,16 @@ def _concrete(kind: type[Law]) -> Iterator[type[Law]]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Law):
         return value.to_dict()
-    if isinstance(value, (tuple, np.ndarray)):
-        return [_plain(item) for item in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    if isinstance(value, np.ndarray):
+        return packed(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
     return value
 
 
 def _parsed(value: Any) -> Any:
+    if is_packed(value):
+        return unpacked(value, "data")
     if isinstance(value, Mapping):
         return Law.from_dict(value)
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Laws on finitely many values: Constant, Bernoulli, Discrete and the recorded sample."""
+"""Laws on finitely many values: Constant, Bernoulli, Discrete and recorded samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from robandit.laws.base import Law
 from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
 from robandit.laws.validation import finite, numbers, probabilities, within
 
-__all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "two_point"]
+__all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "Weighted", "two_point"]
 
 
 class FiniteLaw(Law):
@@ -193,8 +193,58 @@ def two_point(low: float, high: float, high_probability: float) -> Discrete:
     return Discrete(values=(low, high), probabilities=(1.0 - high_probability, high_probability))
 
 
+class Sample(FiniteLaw):
+    """A recorded sample: its arrays are copied, kept read-only and compared by content."""
+
+    data: Floats
+
+    def __repr__(self) -> str:
+        """All values of a short sample, a summary of a long one."""
+        name = type(self).__name__
+        if self.data.size <= 32:
+            return f"{name}({', '.join(repr(array.tolist()) for array in self._arrays)})"
+        return f"<{name}: {self.data.size} values from {self.data.min():g} to {self.data.max():g}>"
+
+    def __eq__(self, other: object) -> bool:
+        """The same values in the same order."""
+        if self is other:
+            return True
+        return (
+            isinstance(other, Sample)
+            and type(self) is type(other)
+            and all(np.array_equal(a, b) for a, b in zip(self._arrays, other._arrays, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        """By content."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # + 0.0 because 0 and -0 are equal
+        return hash((type(self).__name__, *(hashlib.sha256((a + 0.0).tobytes()).digest() for a in self._arrays)))
+
+    def __reduce__(self) -> tuple[type[Sample], tuple[Floats, ...]]:
+        """Copies and pickles are made anew, so that their data are read-only too."""
+        return type(self), self._arrays
+
+    @property
+    def _arrays(self) -> tuple[Floats, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+    @property
+    def mean(self) -> float:
+        """The sample's mean, rounded once."""
+        return self._mean
+
+    @cached_property
+    @abstractmethod
+    def _mean(self) -> float:
+        """Kept: a long sample takes long to add up."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Empirical(FiniteLaw):
+class Empirical(Sample):
     """A recorded sample, drawn from with replacement. The data are copied, kept read-only and compared by content.
 
     >>> Empirical([1.0, 2.0, 6.0]).mean
@@ -205,35 +255,7 @@ class Empirical(FiniteLaw):
 
     def __init__(self, data: Sequence[float] | Floats) -> None:
         """Copy and check the sample."""
-        try:
-            sample = np.array(data, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("data cannot be read as numbers: pass a list or array of finite numbers") from None
-        if sample.ndim != 1 or sample.size == 0:
-            raise InvalidInput(f"data has shape {sample.shape}: it must be one-dimensional and not empty")
-        bad = np.flatnonzero(~np.isfinite(sample))
-        if bad.size:
-            raise InvalidInput(f"data[{bad[0]}] is {sample[bad[0]]}: a sample must be finite; drop such records first")
-        sample.setflags(write=False)
-        object.__setattr__(self, "data", sample)
-
-    def __repr__(self) -> str:
-        """All values of a short sample, a summary of a long one."""
-        if self.data.size <= 32:
-            return f"Empirical({self.data.tolist()!r})"
-        return f"<Empirical: {self.data.size} values from {self.data.min():g} to {self.data.max():g}>"
-
-    def __eq__(self, other: object) -> bool:
-        """The same values in the same order."""
-        return isinstance(other, Empirical) and np.array_equal(self.data, other.data)
-
-    def __hash__(self) -> int:
-        """By content; + 0.0 because 0 and -0 are equal."""
-        return hash(("Empirical", hashlib.sha256((self.data + 0.0).tobytes()).digest()))
-
-    def __reduce__(self) -> tuple[type[Empirical], tuple[Floats]]:
-        """Copies and pickles are made anew, so that their data are read-only too."""
-        return Empirical, (self.data,)
+        object.__setattr__(self, "data", _sample(data, "data"))
 
     def components(self) -> tuple[Component, ...]:
         """One component with the sample in the pool."""
@@ -244,7 +266,74 @@ class Empirical(FiniteLaw):
         values, counts = np.unique(self.data, return_counts=True)
         return values, counts / self.data.size
 
-    @property
-    def mean(self) -> float:
-        """The sample's mean, rounded once."""
+    @cached_property
+    def _mean(self) -> float:
         return math.fsum(self.data) / self.data.size
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weighted(Sample):
+    """A recorded sample whose values are drawn with probabilities proportional to their weights.
+
+    >>> Weighted([1.0, 2.0], weights=[3.0, 1.0]).mean
+    1.25
+    """
+
+    data: Floats
+    weights: Floats
+
+    def __init__(self, data: Sequence[float] | Floats, weights: Sequence[float] | Floats) -> None:
+        """Copy and check the sample."""
+        object.__setattr__(self, "data", _sample(data, "data"))
+        object.__setattr__(self, "weights", _sample(weights, "weights"))
+        if self.weights.size != self.data.size:
+            raise InvalidInput(
+                f"weights has {self.weights.size} entries for {self.data.size} values: give one for each"
+            )
+        bad = np.flatnonzero(~(self.weights > 0.0))
+        if bad.size:
+            raise InvalidInput(
+                f"weights[{bad[0]}] is {self.weights[bad[0]]}: a weight must be above 0; leave such values out"
+            )
+        if not math.isfinite(self._total):
+            raise InvalidInput("weights add up to more than a double holds: divide them all by the largest")
+
+    @cached_property
+    def _total(self) -> float:
+        with np.errstate(over="ignore"):
+            return math.fsum(self.weights) if np.isfinite(self.weights.sum()) else math.inf
+
+    @cached_property
+    def _data(self) -> Floats:
+        values, masses = self._atoms
+        cumulative = np.cumsum(masses)
+        cumulative[-1] = 1.0  # so that a uniform of 1 finds a value whatever the rounding of the sum
+        return np.concatenate([np.minimum(cumulative, 1.0), values])
+
+    def components(self) -> tuple[Component, ...]:
+        """One component with its cumulative probabilities and values in the pool."""
+        return (Component(1.0, 0.0, 1.0, DISCRETE, data=self._data),)
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """The distinct values and their shares of the weight."""
+        values, which = np.unique(self.data, return_inverse=True)
+        return values, np.bincount(which, weights=self.weights) / self._total
+
+    @cached_property
+    def _mean(self) -> float:
+        return math.fsum(self.data * (self.weights / self._total))
+
+
+def _sample(given: Sequence[float] | Floats, name: str) -> Floats:
+    """A copy of a sample, checked and read-only."""
+    try:
+        sample = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} cannot be read as numbers: pass a list or array of finite numbers") from None
+    if sample.ndim != 1 or sample.size == 0:
+        raise InvalidInput(f"{name} has shape {sample.shape}: it must be one-dimensional and not empty")
+    bad = np.flatnonzero(~np.isfinite(sample))
+    if bad.size:
+        raise InvalidInput(f"{name}[{bad[0]}] is {sample[bad[0]]}: a sample must be finite; drop such records first")
+    sample.setflags(write=False)
+    return sample

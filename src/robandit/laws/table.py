@@ -23,7 +23,8 @@ code           Z                                                  a             
 ============== ================================================== ======================== ==================
 
 A Lomax variable is a Pareto variable shifted by its scale, so it needs no code. ``DISCRETE`` keeps its cumulative
-probabilities and then its values in the pool; ``EMPIRICAL`` keeps its sample there.
+probabilities and then its values in the pool; ``EMPIRICAL`` keeps its sample there. Two more codes hand out recorded
+rewards in their order: see :mod:`robandit.laws.replay`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.laws.replay import IN_ORDER, in_order, logged
 
 if TYPE_CHECKING:
     from robandit.laws.base import Law
@@ -148,7 +150,7 @@ def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
     elif kind == CONSTANT:
         value = 0.0
     else:
-        value = draw_other(kind, par[row, A], par[row, B], par[row], pool, rng)
+        value = draw_other(kind, row, par, pool, rng)
     return float(par[row, LOC] + par[row, SCALE] * value)
 
 
@@ -159,8 +161,9 @@ def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
 
 
 @out_of_line
-def draw_other(kind: int, a: float, b: float, row: Floats, pool: Floats, rng: UInts) -> float:
-    """The base variables that are not among the hottest."""
+def draw_other(kind: int, row: int, par: Floats, pool: Floats, rng: UInts) -> float:
+    """The base variables that are not among the hottest, and recorded rewards."""
+    a, b = par[row, A], par[row, B]
     if kind == BERNOULLI:
         return 1.0 if uniform(rng) <= a else 0.0
     if kind == GAUSSIAN:
@@ -180,8 +183,10 @@ def draw_other(kind: int, a: float, b: float, row: Floats, pool: Floats, rng: UI
     if kind == STABLE_ONE:
         return draw_stable_one(b, rng)
     if kind == DISCRETE:
-        return draw_discrete(pool, int(row[OFFSET]), int(row[LENGTH]) // 2, rng)
-    return draw_empirical(pool, int(row[OFFSET]), int(row[LENGTH]), rng)
+        return draw_discrete(pool, int(par[row, OFFSET]), int(par[row, LENGTH]) // 2, rng)
+    if kind == EMPIRICAL:
+        return draw_empirical(pool, int(par[row, OFFSET]), int(par[row, LENGTH]), rng)
+    return in_order(row, par, pool) if kind == IN_ORDER else logged(row, par, pool, rng)
 
 
 def positive_exponential(rng: UInts) -> float:

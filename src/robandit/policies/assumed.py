@@ -20,13 +20,16 @@ LEAST = 1e-12  # relative: far above the rounding of a length
 def assumption_met(policy: Policy, problem: Any) -> bool | None:
     """Whether the problem satisfies what the policy's bound assumes beyond what it is told; None: cannot say.
 
+    Of recorded rewards that are replayed in their order nobody can say that it is satisfied: they may depend on each other.
+
     >>> from robandit import AdaRUCB, UCB1, problems
     >>> costs = problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     >>> assumption_met(AdaRUCB(), costs), assumption_met(UCB1(), costs)
     (True, False)
     """
     decide = _DECIDED.get(policy.facts.assumption)
-    return None if decide is None else decide(policy, problem)
+    met = None if decide is None else decide(policy, problem)
+    return None if met and policy.facts.assumption and not problem.independent else met
 
 
 # A suite asks the same of a problem for many policies, and the integrals take time.

@@ -1,4 +1,4 @@
-"""Problems to play against: one law per arm, builders for common families, and the paper's lower-bound instances."""
+"""Problems to play against: one law per arm, builders for common families, the paper's lower-bound instances, recorded rewards."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from robandit.problems.builders import (
 )
 from robandit.problems.lower_bounds import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
 from robandit.problems.problem import Problem
+from robandit.problems.replays import InOrder, Logged, recorded_problem
 
 __all__ = [
+    "InOrder",
+    "Logged",
     "Problem",
     "bernoulli",
     "eps_adaptive_pair",
@@ -24,6 +27,7 @@ __all__ = [
     "negated_lomax",
     "negated_pareto",
     "pareto",
+    "recorded_problem",
     "stable",
     "student_t",
     "u_adaptive_pair",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import InvalidInput, MeanUndefined
-from robandit.kernel.types import Floats
+from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.validation import within
 
 __all__ = ["Problem"]
+
+BULKY = 1 << 16  # bytes of JSON: no law of a formula, and few problems with thousands of arms, have so many
 
 
 @dataclass(frozen=True, init=False)
@@ -68,7 +72,7 @@ class Problem:
         object.__setattr__(self, "laws", arms)
         object.__setattr__(self, "names", given)
 
-    def __reduce__(self) -> tuple[type[Problem], tuple[tuple[Law, ...], tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the laws and names, not what was computed from them."""
         return Problem, (self.laws, self.names)
 
@@ -134,13 +138,53 @@ class Problem:
     def _table(self) -> LawTable:
         return tabulate(self.laws)
 
+    # --- what `simulate` asks --------------------------------------------------------------------------------------------
+
+    def at_start(self, replication: int, words: UInts) -> LawTable:
+        """What the sampler reads in a replication; ``words`` are the random bits of its arms, a row each."""
+        return self._table
+
+    @property
+    def counted_gaps(self) -> Floats:
+        """What a pull of each arm adds to regret, beside what the sampler itself finds missed."""
+        return self.gaps
+
+    @property
+    def independent(self) -> bool:
+        """Whether rewards are independent draws from the laws, as every bound assumes."""
+        return True
+
+    def check_horizon(self, horizon: int) -> None:
+        """Refuse to play longer than there is something to play; laws never end."""
+
+    # --- JSON ----------------------------------------------------------------------------------------------------------
+
     def to_dict(self) -> dict[str, Any]:
         """The problem as plain JSON data."""
         return {"laws": [law.to_dict() for law in self.laws], "names": list(self.names)}
 
+    @property
+    def bulky(self) -> bool:
+        """Whether its JSON data are so long, by recorded rewards, that files should not hold them again and again."""
+        return self._identity[0] > BULKY
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of its JSON data."""
+        return self._identity[1]
+
+    @cached_property
+    def _identity(self) -> tuple[int, str]:
+        text = json.dumps(self.to_dict(), sort_keys=True, allow_nan=False).encode()
+        return len(text), hashlib.sha256(text).hexdigest()
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
         """The problem that ``to_dict`` wrote; unknown fields are refused."""
+        if isinstance(data, Mapping) and "replay" in data:
+            from robandit.problems.replays import replay_from_dict
+
+            return replay_from_dict(data)
         if not isinstance(data, Mapping) or "laws" not in data:
             raise InvalidInput(f'{data!r} is not a problem: it must be an object with "laws" and, if wanted, "names"')
         unknown = sorted(map(str, set(data) - {"laws", "names"}))

@@ -123,17 +123,20 @@ def _curves(measured: list[Measured], title: str) -> Figure:
     rows = -(-len(labels) // columns)
     figure, axes = _figure(2.3 + 0.14 * rows)
     positive: list[float] = []
+    negative = any(bool((m.regret < 0.0).any()) for m in measured)  # realised regret can be, and has no logarithm then
     for i, (m, label) in enumerate(zip(measured, labels, strict=True)):
         frame = curves(m)
         t, median, low, high = (frame[name].to_numpy() for name in ("t", "median", "q05", "q95"))
         ends = np.concatenate([median, low, high])
         positive += ends[ends > 0.0].tolist()
-        said = label if median[-1] > 0.0 else f"{label} (median 0)"
-        seen = np.where(median > 0.0, median, np.nan)  # zero has no logarithm: the line begins where regret does
+        said = f"{label} (median 0)" if median[-1] == 0.0 else label
+        seen = np.where(
+            (median > 0.0) | negative, median, np.nan
+        )  # zero has no logarithm: the line begins where regret does
         axes.plot(t, seen, color=COLOURS[i], linestyle=DASHES[i], label=said)
         # A band that reaches down to zero leaves the figure at its lower edge.
-        axes.fill_between(t, low, high, where=high > 0.0, color=COLOURS[i], alpha=0.12, linewidth=0.0)
-    if positive:
+        axes.fill_between(t, low, high, where=(high > 0.0) | negative, color=COLOURS[i], alpha=0.12, linewidth=0.0)
+    if positive and not negative:
         axes.set_yscale("log", nonpositive="clip")
         axes.set_ylim(0.7 * min(positive), 1.4 * max(positive))
     axes.set_xscale("log")

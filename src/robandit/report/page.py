@@ -23,6 +23,7 @@ from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import curves, paired, ranking, summary, verdict, worst_replications
 from robandit.files import write_atomically
 from robandit.laws.median import law_median
+from robandit.problems import InOrder
 from robandit.report.chart_data import chart_data, rounded, shares
 
 __all__ = ["write_page"]
@@ -85,7 +86,7 @@ def _page(results: Results, command: str) -> str:
 <header>
 <h1>{_e(_title(results))}</h1>
 <div class="verdict">{_verdict(verdict(results))}</div>
-{_facts(results)}
+{_notes(results)}{_facts(results)}
 <noscript><p class="warning">The charts are drawn by JavaScript, which is off. All numbers are in the tables below.</p></noscript>
 </header>
 <main>
@@ -118,6 +119,12 @@ def _verdict(said: str) -> str:
     return f"<p>{_e(first)}</p>" + "".join(f"<p>{_e(each)}</p>" for each in rest)
 
 
+def _notes(results: Results) -> str:
+    """What was remarked about the data."""
+    items = "".join(f"<li>{_e(note)}</li>" for note in results.plan.notes)
+    return _warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
+
+
 def _facts(results: Results) -> str:
     horizons = sorted({played.horizon for played in results.plan.problems})
     pulls = f"{horizons[0]:,}" + (f" to {horizons[-1]:,}" if len(horizons) > 1 else "")
@@ -129,8 +136,15 @@ def _facts(results: Results) -> str:
     if len(results.plan.problems) == 1 and results.problems:
         told["regret of choosing arms at random"] = _number(_uniform(results.problems[0]))
     items = "".join(f"<div><dt>{name}</dt><dd>{_e(value)}</dd></div>" for name, value in told.items())
+    in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
+    realised = (
+        f"On {_e(', '.join(in_order))} it is realised regret: what the arm with the greatest mean gave at those times, minus what "
+        "the policy got, which can be negative; there a reward depends on the time, and not on how often the arm was pulled. "
+        if in_order
+        else ""
+    )
     return (
-        f'<dl class="facts">{items}</dl><p class="muted">Regret is pseudo-regret: the gaps of the arms pulled, added up. '
+        f'<dl class="facts">{items}</dl><p class="muted">Regret is pseudo-regret: the gaps of the arms pulled, added up. {realised}'
         "Intervals are for 95 %. In a replication, an arm gives all policies the same rewards in the same order. Each policy was "
         "told exactly what it must know.</p>"
     )
@@ -324,7 +338,7 @@ def _distribution(section: _Section) -> str:
     caption = (
         "Regret at the horizon: dots are replications (at most 100), boxes hold the middle half, lines go from the 5 % to the 95 % "
         "quantile, the upright stroke is the median and the diamond the worst. On the log scale no regret "
-        "at all stands at the left edge."
+        "at all, or less, stands at the left edge."
     )
     table = _table(head, body, label="Quantiles of the regret at the horizon")
     return f"<h3>Distribution of regret</h3>{_figure('distribution', section, alt, caption)}{_more('Quantiles as a table', table)}"
@@ -574,7 +588,7 @@ def _exact(value: float) -> str:
 def _percent(share: float) -> str:
     if math.isnan(share):
         return "–"
-    return f"{100.0 * share:,.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"
+    return f"{100.0 * share:,.0f} %" if abs(share) >= 0.1 else f"{100.0 * share:.2g} %"
 
 
 def _range(low: float, high: float, form: str = "") -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["steps", "tracked"]
+__all__ = ["rows", "steps", "tracked"]
 
 PAUSE = 10.0  # seconds between two lines where there is no terminal
 
@@ -35,6 +35,37 @@ def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda where: bar.update(task, advance=1, description=f"{what}{_at(where)}")
+
+
+@contextmanager
+def rows(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Call what is yielded with the rows read so far, and how many there are if that is known."""
+    start = last = time.monotonic()
+    if not sys.stderr.isatty():
+
+        def line(done: int, total: int | None) -> None:
+            nonlocal last
+            if time.monotonic() - last > PAUSE:
+                last = time.monotonic()
+                of = "" if total is None else f" of {total:,}"
+                print(
+                    f"{what}: {done:,}{of} rows, {done / (last - start):,.0f} per second", file=sys.stderr, flush=True
+                )
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, said="")
+
+        def show(done: int, total: int | None) -> None:
+            rate = done / max(time.monotonic() - start, 1e-9)
+            bar.update(task, completed=done, total=total, said=f"{done:,} rows, {rate:,.0f} per second")
+
+        yield show
 
 
 def _at(where: str) -> str:

@@ -135,12 +135,12 @@ def ranks(results: Results) -> Board:
 
 
 def remarks(results: Results) -> list[str]:
-    """What is not in the tables, a line each: policies left out, not ranked (if others are), units that failed.
+    """What is not in the tables, a line each: the plan's notes, policies left out, not ranked (if others are), units that failed.
 
     How many replications are still to come is in the verdict.
     """
-    lines = []
     plan = results.plan
+    lines = list(plan.notes)
     for label in dict.fromkeys(each.label for each in plan.left_out):
         why = {plan.called(each.played): each.reason for each in plan.left_out if each.label == label}
         first = next(iter(why.values()))

@@ -127,7 +127,8 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     Raises
     ------
     NotApplicable
-        Nothing with constants is known of this policy, or not with these parameters, or not at this horizon; the message says why.
+        Nothing with constants is known of this policy, or not with these parameters, or not at this horizon; or the problem replays
+        recorded rewards in their order. The message says why.
 
     Guarantee
     ---------
@@ -156,6 +157,11 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     if isinstance(eps, np.generic):
         eps = eps.item()
     check_eps("regret_bound", eps)
+    if not problem.independent:
+        raise NotApplicable(
+            f"{problem!r} replays recorded rewards in their order: they are not independent draws, and bounds speak of nothing "
+            "else; for those of its laws pass Problem(problem.laws)"
+        )
     formula = FORMULAS.get(type(policy))
     if formula is None:
         raise NotApplicable(_why_not(policy))

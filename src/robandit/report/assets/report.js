@@ -22,7 +22,7 @@
   };
   const say = (x) => x === null ? "–"
     : Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en") : String(Number(x.toPrecision(3)));
-  const short = (x) => x >= 1e6 ? `${Number((x / 1e6).toPrecision(3))}M`
+  const short = (x) => x < 0 ? `−${short(-x)}` : x >= 1e6 ? `${Number((x / 1e6).toPrecision(3))}M`
     : x >= 1e4 ? `${Number((x / 1e3).toPrecision(3))}k` : Number(x.toPrecision(3)).toLocaleString("en");
   const ink = (row) => `var(--c${row.style % 8})`;
   const dash = (row) => DASHES[Math.floor(row.style / 8) % DASHES.length];
@@ -73,10 +73,12 @@
   }
   const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
   const positive = (values) => values.filter((v) => v !== null && v > 0);
+  const negative = (values) => values.some((v) => v !== null && v < 0); // realised regret can be: no logarithm shows it
 
   // --- regret over time ---
   function curves(figure, problem) {
-    const state = { x: true, y: true, mean: false, bands: true, bounds: true };
+    const log = !problem.rows.some((row) => negative([...row.mean, ...row.median, ...row.q05]));
+    const state = { x: true, y: log, mean: false, bands: true, bounds: true };
     const shown = new Set(problem.rows.slice(0, SHOWN));
     const controls = tag("div", { class: "controls", role: "group", "aria-label": "What the chart shows" });
     const bounded = problem.rows.filter((row) => row.bound);
@@ -126,7 +128,7 @@
       const extra = state.bounds && state.y ? rows.flatMap((row) => row.bound ? row.bound.values : []) : [];
       const high = Math.max(1e-9, ...finite(values), ...finite(extra)) * (state.y ? 1.25 : 1.04);
       const least = Math.min(high / 100, ...positive(rows.flatMap((row) => row[line])));
-      const low = state.y ? Math.max(least, high / 1e6) : 0;
+      const low = state.y ? Math.max(least, high / 1e6) : 1.04 * Math.min(0, ...finite(values));
       const T = problem.t[problem.t.length - 1];
       const x = scale(state.x ? problem.t[0] : 0, T, left, right, state.x);
       const y = scale(low, high, bottom, top, state.y);
@@ -231,7 +233,7 @@
   }
 
   // --- charts with a row per policy ---
-  function inRows(figure, problem, { rows, low, high, log, unit, paint, ticks }) {
+  function inRows(figure, problem, { rows, low, high, log, unit, paint, ticks, start = 0 }) {
     const canvas = svg("svg", { role: "img", "aria-label": figure.dataset.alt });
     const longest = Math.max(...rows.map((row) => row.label.length));
     figure.prepend(canvas);
@@ -239,7 +241,7 @@
       const width = Math.max(280, figure.clientWidth), narrow = width < 560;
       const step = narrow ? 38 : 26, left = narrow ? 6 : Math.min(250, 24 + 7.4 * longest), right = width - 22, height = rows.length * step + 40;
       const isLog = log();
-      const x = scale(isLog ? low : 0, high, left, right, isLog);
+      const x = scale(isLog ? low : start, high, left, right, isLog);
       canvas.replaceChildren(svg("desc", {}, figure.dataset.alt));
       set(canvas, { viewBox: `0 0 ${width} ${height}` });
       for (const v of ticks ?? x.ticks) {
@@ -265,9 +267,9 @@
     const least = Math.min(...positive(all), Infinity);
     const high = Math.max(1e-9, ...all);
     const low = Number.isFinite(least) ? Math.max(least * 0.9, high / 1e6) : high / 10;
-    let log = true;
+    let log = !negative(all);
     const draw = inRows(figure, problem, {
-      rows: problem.rows, low, high: high * 1.05, log: () => log, unit: "regret at the horizon",
+      rows: problem.rows, low, high: high * 1.05, start: Math.min(0, 1.05 * Math.min(...all)), log: () => log, unit: "regret at the horizon",
       paint(group, row, y, x) {
         const [q05, q25, median, q75, q95] = row.box;
         group.append(svg("title", {}, `${row.label}: median ${say(median)}, 5–95 % ${say(q05)} – ${say(q95)}, worst ${say(row.worst)}`),
@@ -278,7 +280,7 @@
           marker(3, x(row.worst), y, 3.2, ink(row)));
       },
     });
-    const button = tag("button", { type: "button", "aria-pressed": true, "data-switch": "log" }, "log regret");
+    const button = tag("button", { type: "button", "aria-pressed": log, "data-switch": "log" }, "log regret");
     button.onclick = () => { log = !log; button.setAttribute("aria-pressed", log); draw(); };
     figure.prepend(tag("div", { class: "controls" }, button));
     return draw;

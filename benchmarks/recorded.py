@@ -1,0 +1,76 @@
+"""How fast and in how much memory recorded rewards are summed up; run by run.py, in a process of its own.
+
+``python benchmarks/recorded.py FILE`` prints rows, seconds of a summary, seconds of a plain streaming group-by mean (alternating,
+each the best of three), and the peak memory that the first summary took beyond the imports, in MB.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from robandit.recorded import open_records
+
+ARMS = 20
+
+
+def plain(path: str) -> pl.DataFrame:
+    scan = pl.scan_parquet(path) if path.endswith(".parquet") else pl.scan_csv(path)
+    return scan.group_by("arm").agg(pl.col("reward").mean()).collect(engine="streaming")
+
+
+def make(path: Path, rows: int) -> None:
+    """Negated Pareto rewards of 20 arms."""
+    rng = np.random.default_rng(0)
+    arms = pl.Series([f"arm {i}" for i in range(ARMS)]).gather(rng.integers(0, ARMS, rows))
+    frame = pl.DataFrame({"arm": arms, "reward": -rng.pareto(1.5, rows) - 1.0})
+    if path.suffix == ".parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def measure(path: str) -> dict[str, float]:
+    before = peak()
+    ours, theirs = [], []
+    extra = 0.0
+    rows = 0
+    for attempt in range(3):
+        start = time.perf_counter()
+        rows = open_records(path).summary().rows
+        ours.append(time.perf_counter() - start)
+        if not attempt:
+            extra = (peak() - before) / 1024
+        start = time.perf_counter()
+        plain(path)
+        theirs.append(time.perf_counter() - start)
+    return {"rows": rows, "seconds": min(ours), "plain": min(theirs), "memory": extra}
+
+
+def figures(folder: Path, name: str, rows: int) -> dict[str, float]:
+    """Make a file in a process of its own, so that its memory does not count, and measure in another."""
+    path = folder / name
+    for task in ([str(path), str(rows)], [str(path)]):
+        done = subprocess.run([sys.executable, __file__, *task], check=True, capture_output=True, text=True)
+    path.unlink()
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        make(Path(sys.argv[1]), int(sys.argv[2]))
+    else:
+        print(json.dumps(measure(sys.argv[1])))

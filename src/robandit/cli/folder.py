@@ -1,0 +1,49 @@
+"""Playing a plan into a run folder, from its first unit to the report: what `run` and `replay` have in common."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from robandit.experiments.engines import Engine
+    from robandit.experiments.plan import Plan
+
+__all__ = ["play_into"]
+
+
+def play_into(
+    folder: Path,
+    plan: Plan,
+    *,
+    threads: int | None,
+    command: str,
+    figures: Path | None,
+    engine: AbstractContextManager[Engine | None] | None = None,
+    spec_text: str | None = None,
+) -> NoReturn:
+    """Play what is not done yet, write results and report, print them, and exit."""
+    import sys
+
+    from robandit.experiments.runner import run
+    from robandit.report.conclusion import conclude
+    from robandit.report.runbar import runbar
+
+    try:
+        with engine or nullcontext() as on:
+            if on is not None and on.dashboard is not None:
+                print(f"dashboard: {on.dashboard}", file=sys.stderr, flush=True)
+            with runbar(plan) as progress:
+                outcome = run(
+                    plan, folder, threads=threads, engine=on, command=command, spec_text=spec_text, progress=progress
+                )
+    except KeyboardInterrupt:
+        print(f"robandit: interrupted; what is finished is kept in {folder}. To go on: {command}", file=sys.stderr)
+        sys.exit(130)
+    outcome.store.write_results()
+    code = conclude(outcome.store.results(), folder / "report.html", command=command, figures=figures)
+    elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
+    print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
+    print(f"results: {folder / 'results'}")
+    sys.exit(code)

@@ -1,0 +1,21 @@
+"""Recorded rewards: tables with an arm and a reward in every row, read in bounded memory."""
+
+from __future__ import annotations
+
+from robandit.recorded.examples import EXAMPLES, example
+from robandit.recorded.source import Incomplete, Log, Records, Samples, Table, open_records
+from robandit.recorded.summary import ArmRecord, BadRows, Recorded
+
+__all__ = [
+    "EXAMPLES",
+    "ArmRecord",
+    "BadRows",
+    "Incomplete",
+    "Log",
+    "Recorded",
+    "Records",
+    "Samples",
+    "Table",
+    "example",
+    "open_records",
+]

@@ -1,0 +1,138 @@
+// Helpers of charts: nodes, scales, markers; figures that are drawn when they are seen; tables that can be sorted.
+const data = JSON.parse(document.getElementById("data").textContent);
+const DASHES = ["", "7 3", "2 3", "9 3 2 3"];
+
+const set = (node, attributes) => {
+  for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
+  return node;
+};
+const svg = (name, attributes = {}, ...children) => {
+  const node = set(document.createElementNS("http://www.w3.org/2000/svg", name), attributes);
+  node.append(...children);
+  return node;
+};
+const tag = (name, attributes = {}, ...children) => {
+  const node = set(document.createElement(name), attributes);
+  node.append(...children);
+  return node;
+};
+const plain = (x) => Number(x.toPrecision(3));
+const say = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
+  : Math.abs(x) >= 1e7 || Math.abs(x) < 1e-4 ? plain(x).toExponential().replace("+", "")
+    : Math.abs(x) >= 1e6 ? `${plain(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${plain(x / 1e3)}k` : plain(x).toLocaleString("en", { maximumSignificantDigits: 3 });
+const ink = (row) => `var(--c${row.style % 8})`;
+const dash = (row) => DASHES[Math.floor(row.style / 8) % DASHES.length] || null;
+
+function marker(shape, x, y, r, colour) {
+  const paths = [
+    `M${x - r},${y}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0`,
+    `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}z`,
+    `M${x},${y - 1.3 * r}L${x + 1.2 * r},${y + r}H${x - 1.2 * r}z`,
+    `M${x},${y - 1.4 * r}L${x + 1.4 * r},${y}L${x},${y + 1.4 * r}L${x - 1.4 * r},${y}z`,
+    `M${x},${y + 1.3 * r}L${x + 1.2 * r},${y - r}H${x - 1.2 * r}z`,
+  ];
+  return svg("path", { d: paths[shape % paths.length], fill: colour });
+}
+
+function swatch(row) {
+  return svg("svg", { viewBox: "0 0 30 12", "aria-hidden": "true" },
+    svg("path", { d: "M1,6H29", stroke: ink(row), "stroke-width": 2.5, "stroke-dasharray": dash(row) }),
+    marker(row.style, 15, 6, 3.2, ink(row)));
+}
+
+// A scale goes through f, which may be a logarithm; its ticks have room.
+function scale(low, high, from, to, log) {
+  const f = log ? Math.log10 : (v) => v;
+  const span = f(high) - f(low) || 1;
+  const room = Math.abs(to - from);
+  const at = (v) => from + (to - from) * (f(v) - f(low)) / span;
+  return Object.assign(at, { ticks: log ? decades(low, high, room) : steps(low, high, room) });
+}
+function decades(low, high, room) {
+  const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+  const every = Math.max(1, Math.ceil((last - first + 1) * 48 / room));
+  const ticks = [];
+  for (let e = first - 1; e <= last; e++) {
+    for (const m of last - first < 2 ? [1, 2, 5] : [1]) {
+      const v = m * 10 ** e;
+      if (v >= low * 0.999 && v <= high * 1.001 && (e - first) % every === 0) ticks.push(v);
+    }
+  }
+  return ticks;
+}
+function steps(low, high, room) {
+  const rough = (high - low) / Math.max(2, Math.floor(room / 75)) || 1;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const step = unit * [1, 2, 5, 10].find((m) => m * unit >= rough * 0.999);
+  const ticks = [];
+  for (let i = Math.ceil(low / step); i * step <= high * 1.0001; i++) ticks.push(i * step);
+  return ticks;
+}
+
+// Figures are drawn when they are seen first, and again when their width changes.
+const CHARTS = {};
+const drawn = new Map();
+const resized = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const chart = drawn.get(target);
+    if (chart && contentRect.width > 0 && Math.abs(contentRect.width - chart.width) > 1) {
+      chart.width = contentRect.width;
+      chart.draw();
+    }
+  }
+});
+function drawIn(root) {
+  for (const figure of root.querySelectorAll("figure[data-chart]")) {
+    if (drawn.has(figure) || figure.closest("details:not([open])")) continue;
+    figure.hidden = false;
+    const draw = CHARTS[figure.dataset.chart](figure, Number(figure.dataset.number));
+    drawn.set(figure, { draw, width: figure.clientWidth });
+    draw();
+    resized.observe(figure);
+  }
+}
+
+function sortable(table) {
+  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+  heads.forEach((head, column) => {
+    const button = tag("button", { type: "button", title: "sort by this column" });
+    button.append(...head.childNodes);
+    head.append(button);
+    const value = (row) => {
+      const { v } = row.cells[column].dataset;
+      return v === undefined ? row.cells[column].textContent.trim() : v === "" ? null : Number(v);
+    };
+    button.onclick = () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((each) => each.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const sign = down ? -1 : 1;
+      const rows = [...body.rows].map((row) => [value(row), row]);
+      rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null)
+        : sign * (typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true })));
+      body.append(...rows.map(([, row]) => row));
+    };
+  });
+}
+
+// Once all charts are there.
+function start() {
+  document.querySelectorAll("table.sortable").forEach(sortable);
+  document.querySelectorAll("[data-style]").forEach((node) => node.append(swatch({ style: Number(node.dataset.style) })));
+  document.querySelectorAll("details").forEach((each) => each.addEventListener("toggle", () => drawIn(each)));
+  const goTo = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target && target.matches("details")) target.open = true;
+  };
+  addEventListener("hashchange", goTo);
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open])")];
+    closed.forEach((each) => { each.open = true; });
+    drawIn(document);
+  });
+  addEventListener("afterprint", () => closed.forEach((each) => { each.open = false; }));
+  goTo();
+  drawIn(document);
+  document.documentElement.dataset.ready = "yes";
+}

@@ -1,0 +1,241 @@
+// The charts of recorded rewards: tails, mean excess, indices over k, distributions.
+const SHOWN = 8; // arms at first: more cannot be told apart
+const SIDES = ["left", "right"];
+const TITLES = { left: "left: losses, below the median", right: "right: gains, above the median" };
+
+// A chart of lines in one panel. `lines`: {row, x, y, kind, name}; `read`: what a pointer at x is told.
+function panel(host, { log = [true, true], labels, lines, bands = [], dots = [], limits = [], range, ticks, read, alt }) {
+  const canvas = svg("svg", { role: "img", tabindex: 0, "aria-label": alt });
+  const tip = tag("div", { class: "tip", hidden: "", "aria-live": "polite" });
+  host.replaceChildren(...[...host.children].filter((node) => node.tagName === "H4"), canvas, tip);
+  const width = Math.max(270, host.clientWidth), height = width < 420 ? 260 : 320;
+  const left = 58, right = width - 12, top = 26, bottom = height - 42;
+  const id = `clip${panel.count = (panel.count ?? 0) + 1}`;
+  const x = scale(range.x[0], range.x[1], left, right, log[0]), y = scale(range.y[0], range.y[1], bottom, top, log[1]);
+  set(canvas, { viewBox: `0 0 ${width} ${height}` });
+  canvas.append(svg("desc", {}, alt),
+    svg("clipPath", { id }, svg("rect", { x: left, y: top - 4, width: right - left + 4, height: bottom - top + 8 })));
+  for (const [v, name] of ticks ?? y.ticks.map((v) => [v, say(v)])) {
+    canvas.append(svg("path", { class: "grid", d: `M${left},${y(v)}H${right}` }),
+      svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, name));
+  }
+  for (const v of x.ticks) {
+    canvas.append(svg("path", { class: "grid", d: `M${x(v)},${bottom}v5` }),
+      svg("text", { x: x(v), y: bottom + 18, "text-anchor": right - x(v) < 16 ? "end" : "middle" }, say(v)));
+  }
+  canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, labels[0]));
+  const plot = svg("g", { "clip-path": `url(#${id})` });
+  canvas.append(plot);
+  for (const [v, name] of limits) {
+    if (v < range.y[0] || v > range.y[1]) continue;
+    plot.append(svg("path", { class: "limit", d: `M${left},${y(v)}H${right}` }));
+    canvas.append(svg("text", { class: "limit-name", x: right - 2, y: y(v) - 4, "text-anchor": "end" }, name));
+  }
+  const inside = (v) => Math.min(bottom + 60, Math.max(top - 60, v));
+  const path = (xs, ys) => {
+    let d = "", pen = false;
+    xs.forEach((v, i) => {
+      const seen = ys[i] !== null && (!log[0] || v > 0) && (!log[1] || ys[i] > 0);
+      if (seen) d += `${pen ? "L" : "M"}${x(v).toFixed(1)},${inside(y(ys[i])).toFixed(1)}`;
+      pen = seen;
+    });
+    return d;
+  };
+  for (const { row, x: xs, low, high } of bands) {
+    const kept = xs.map((_, i) => i).filter((i) => low[i] !== null && high[i] !== null);
+    if (!kept.length) continue;
+    const up = kept.map((i) => `${x(xs[i]).toFixed(1)},${inside(y(high[i])).toFixed(1)}`);
+    const down = kept.map((i) => `${x(xs[i]).toFixed(1)},${inside(y(low[i])).toFixed(1)}`).reverse();
+    plot.append(svg("path", { class: row.style === 2 ? "band wide-band" : "band", fill: ink(row), d: `M${up.join("L")}L${down.join("L")}Z` }));
+  }
+  for (const { row, x: xs, y: ys, kind } of lines.filter((line) => line.x.length)) {
+    plot.append(svg("path", { class: kind ?? "line", stroke: ink(row), "stroke-dasharray": kind ? null : dash(row), d: path(xs, ys),
+      "data-arm": row.label }));
+    if (!kind) {
+      xs.forEach((v, i) => {
+        const own = Math.floor(xs.length / 5) || 1;
+        if ((i + 2 * row.style) % own === 0 && ys[i] !== null && (!log[1] || ys[i] > 0)) plot.append(marker(row.style, x(v), y(ys[i]), 2.8, ink(row)));
+      });
+    }
+  }
+  for (const { row, x: v, y: w } of dots) if (w !== null) plot.append(set(marker(row.style, x(v), y(w), 5.5, ink(row)), { class: "chosen" }));
+  canvas.append(svg("text", { x: 4, y: 13 }, labels[1]));
+
+  // read out by pointer and by keyboard
+  const all = [...new Set(lines.filter((line) => !line.kind).flatMap((line) => line.x))].filter((v) => !log[0] || v > 0).sort((a, b) => a - b);
+  let at = null;
+  const show = (i) => {
+    at = i;
+    canvas.querySelectorAll(".hover").forEach((node) => node.remove());
+    tip.hidden = i === null || !all.length;
+    if (tip.hidden) return;
+    const v = all[i], px = x(v);
+    canvas.append(svg("path", { class: "guide hover", d: `M${px},${top}V${bottom}` }));
+    const body = tag("tbody");
+    for (const cells of read(v)) body.append(tag("tr", {}, ...cells.map((each) => tag("td", {}, each))));
+    tip.replaceChildren(tag("strong", {}, `${labels[0]}: ${say(v)}`), tag("table", {}, body));
+    const across = px > width / 2;
+    tip.style.left = across ? "auto" : `${px + 12}px`;
+    tip.style.right = across ? `${width - px + 12}px` : "auto";
+    tip.style.top = "30px";
+  };
+  canvas.onpointermove = canvas.onpointerdown = (event) => {
+    const seen = canvas.getBoundingClientRect(), px = (event.clientX - seen.left) * width / seen.width;
+    let best = 0;
+    all.forEach((v, i) => { if (Math.abs(x(v) - px) < Math.abs(x(all[best]) - px)) best = i; });
+    show(all.length ? best : null);
+  };
+  canvas.onpointerleave = canvas.onblur = () => show(null);
+  canvas.onfocus = () => { if (at === null && all.length) show(all.length - 1); };
+  canvas.onkeydown = (event) => {
+    const last = all.length - 1, now = at ?? last;
+    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
+    if (event.key === "Escape") show(null);
+    if (to === undefined || last < 0) return;
+    event.preventDefault();
+    show(Math.min(last, Math.max(0, to)));
+  };
+}
+
+// The value of a curve at v, straight between its points; null outside.
+function reading(xs, ys, v) {
+  const i = xs.findIndex((each) => each >= v);
+  if (i < 0 || (i === 0 && xs[0] > v)) return null;
+  if (i === 0 || xs[i] === v || ys[i] === null || ys[i - 1] === null) return ys[i];
+  return ys[i - 1] + (ys[i] - ys[i - 1]) * (v - xs[i - 1]) / (xs[i] - xs[i - 1]);
+}
+
+// A figure with a panel for each side, in which arms are laid over each other and chosen by name.
+function overlaid(figure, build) {
+  const arms = data.arms, shown = new Set(arms.slice(0, SHOWN));
+  const legend = tag("div", { class: "legend", role: "group", "aria-label": "Arms shown" });
+  const panels = tag("div", { class: "panels" });
+  const hosts = SIDES.map((side) => tag("div", { class: "panel" }, tag("h4", {}, TITLES[side])));
+  panels.append(...hosts);
+  const buttons = arms.map((arm) => {
+    const button = tag("button", { type: "button", "aria-pressed": shown.has(arm), title: arm.label }, swatch(arm), tag("span", {}, arm.label));
+    button.onclick = () => { if (!shown.delete(arm)) shown.add(arm); refresh(); };
+    return button;
+  });
+  legend.append(...buttons);
+  const controls = tag("div", { class: "controls" });
+  if (arms.length > 2) {
+    for (const [label, count] of [...arms.length > SHOWN ? [[`first ${SHOWN}`, SHOWN]] : [], ["all", arms.length], ["none", 0]]) {
+      const button = tag("button", { type: "button" }, label);
+      button.onclick = () => { shown.clear(); arms.slice(0, count).forEach((arm) => shown.add(arm)); refresh(); };
+      controls.append(button);
+    }
+  }
+  figure.prepend(...arms.length > 2 ? [controls] : [], panels, ...arms.length > 1 ? [legend] : []);
+  const draw = () => SIDES.forEach((side, i) => build(hosts[i], side, arms.filter((arm) => shown.has(arm)), figure.dataset.alt));
+  const refresh = () => {
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", shown.has(arms[i])));
+    draw();
+  };
+  return draw;
+}
+
+const ends = (values, grow) => {
+  const seen = values.filter((v) => v !== null && v > 0);
+  return seen.length ? [Math.min(...seen) / grow, Math.max(...seen) * grow] : [1, 10];
+};
+// both sides have the same axes, so that they can be compared
+const common = (arms, curve, axis) => ends(SIDES.flatMap((side) => arms.flatMap((arm) => arm[side][curve][axis])), 1.3);
+const nothing = (host, words) => host.replaceChildren(...[...host.children].filter((node) => node.tagName === "H4"), tag("p", { class: "muted" }, words));
+
+CHARTS.tails = (figure) => overlaid(figure, (host, side, arms, alt) => {
+  if (!arms.some((arm) => arm[side].survival.x.length)) return nothing(host, "No rewards of these arms lie on this side.");
+  panel(host, {
+    alt: `${TITLES[side]}. ${alt}`, labels: ["distance from the median", "share of rewards beyond"],
+    range: { x: common(arms, "survival", "x"), y: common(arms, "survival", "y") },
+    lines: arms.flatMap((row) => [{ row, ...row[side].survival }, ...row[side].fit ? [{ row, kind: "fit", ...row[side].fit }] : []]),
+    read: (v) => arms.map((arm) => [arm.label, reading(arm[side].survival.x, arm[side].survival.y, v)]).filter(([, p]) => p !== null)
+      .map(([label, p]) => [label, `${say(100 * p)} %`]),
+  });
+});
+
+CHARTS.excess = (figure) => overlaid(figure, (host, side, arms, alt) => {
+  if (!arms.some((arm) => arm[side].excess.x.length)) return nothing(host, "Too few rewards of these arms lie on this side.");
+  panel(host, {
+    alt: `${TITLES[side]}. ${alt}`, labels: ["threshold: distance from the median", "mean excess"],
+    range: { x: common(arms, "excess", "x"), y: common(arms, "excess", "y") },
+    lines: arms.map((row) => ({ row, ...row[side].excess })),
+    read: (v) => arms.map((arm) => [arm.label, reading(arm[side].excess.x, arm[side].excess.y, v)]).filter(([, e]) => e !== null)
+      .map(([label, e]) => [label, say(e)]),
+  });
+});
+
+// The index over k. The axis is even in 1 / index, so that light tails, whose index is infinite, have a place.
+const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1], ["pickands", "Pickands", 2]];
+const INDICES = [[-0.5, ""], [0, "∞"], [0.1, "10"], [0.25, "4"], [1 / 3, "3"], [0.5, "2"], [2 / 3, "1.5"], [1, "1"], [1.5, "0.67"], [2, "0.5"], [4, "0.25"]];
+CHARTS.index = (figure, number) => {
+  const arm = data.arms[number];
+  const panels = tag("div", { class: "panels" });
+  const hosts = SIDES.map((side) => tag("div", { class: "panel" }, tag("h4", {}, TITLES[side])));
+  panels.append(...hosts);
+  const keys = tag("div", { class: "keys" }, ...METHODS.map(([, name, style]) => tag("span", { class: "key" }, set(swatch({ style }), { class: "swatch" }), name)));
+  figure.prepend(panels, keys);
+  return () => SIDES.forEach((side, i) => {
+    const known = METHODS.map(([key, name, style]) => ({ row: { style, label: name }, ...arm[side].paths[key] })).filter((path) => path.k.length);
+    if (!known.length) return nothing(hosts[i], `Unknown: ${arm[side].words}.`);
+    // Pickands' is so unsteady that the others would be flat beside it
+    const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && (path.row.style < 2 ? path.k[j] >= path.chosen / 4 : path.k[j] === path.chosen)));
+    const high = Math.min(4, Math.max(0.6, ...near) + 0.12), low = Math.max(-1, Math.min(-0.1, ...near) - 0.05);
+    panel(hosts[i], {
+      alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: ["k, how many of the largest rewards are used", "tail index (below: lighter)"],
+      range: { x: [Math.min(...known.map((p) => p.k[0])), Math.max(...known.map((p) => p.k[p.k.length - 1]))], y: [low, high] },
+      ticks: INDICES.filter(([v, name]) => name && v >= low && v <= high).filter(([v], j, list) => high - low < 1.3 || [0, 0.25, 0.5, 1, 2, 4].includes(v)),
+      limits: [[0.5, "above: infinite variance"], [1, "above: no mean"], [0, "below: light"]],
+      bands: known.map((path) => ({ row: path.row, x: path.k, low: path.low, high: path.high })),
+      lines: known.map((path) => ({ row: path.row, x: path.k, y: path.shape })),
+      dots: known.map((path) => ({ row: path.row, x: path.chosen, y: path.shape[path.k.indexOf(path.chosen)] ?? null })),
+      read: (k) => known.map((path) => [path.row.label, reading(path.k, path.shape, k), reading(path.k, path.low, k), reading(path.k, path.high, k)])
+        .filter(([, shape]) => shape !== null)
+        .map(([label, shape, a, b]) => [label, index(shape), `${index(b)} to ${index(a)}`]),
+    });
+  });
+};
+const index = (shape) => shape === null || shape <= 0 ? "∞" : say(1 / shape);
+
+// A row for each arm, on an axis that is even near 0 and logarithmic far from it.
+CHARTS.distribution = (figure) => {
+  const { arms, axis } = data;
+  const canvas = svg("svg", { role: "img", "aria-label": figure.dataset.alt });
+  figure.prepend(canvas);
+  const f = (v) => Math.asinh((v - axis.centre) / axis.unit);
+  return () => {
+    const width = Math.max(280, figure.clientWidth), narrow = width < 560, step = narrow ? 62 : 46;
+    const longest = Math.max(...arms.map((arm) => arm.label.length));
+    const left = narrow ? 8 : Math.min(250, 24 + 7.4 * longest), right = width - 18, bottom = arms.length * step + 8, height = bottom + 38;
+    const [a, b] = [f(axis.low), f(axis.high)], x = (v) => left + (right - left) * (f(v) - a) / (b - a || 1);
+    canvas.replaceChildren(svg("desc", {}, figure.dataset.alt));
+    set(canvas, { viewBox: `0 0 ${width} ${height}` });
+    // the centre first, then outwards where there is room
+    const placed = [];
+    for (const v of [...axis.ticks].sort((p, q) => Math.abs(p - axis.centre) - Math.abs(q - axis.centre))) {
+      if (placed.some((other) => Math.abs(x(v) - other) < 52)) continue;
+      placed.push(x(v));
+      canvas.append(svg("path", { class: "grid", d: `M${x(v)},0V${bottom}` }),
+        svg("text", { x: x(v), y: bottom + 16, "text-anchor": right - x(v) < 16 ? "end" : x(v) - left < 16 ? "start" : "middle" }, say(v)));
+    }
+    canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "reward"));
+    arms.forEach((arm, i) => {
+      const base = (i + 1) * step - 8, tall = step - (narrow ? 26 : 12);
+      const room = Math.floor((narrow ? width - 10 : left - 20) / 7.4);
+      const name = arm.label.length > room ? `${arm.label.slice(0, Math.max(1, room - 1))}…` : arm.label;
+      canvas.append(svg("text", { class: "name", x: narrow ? 8 : left - 10, y: narrow ? base - tall - 4 : base - 6, "text-anchor": narrow ? "start" : "end" },
+        svg("title", {}, arm.label), name));
+      const [q01, q25, median, q75, q99] = arm.box, span = (right - left) / arm.heights.length;
+      let d = `M${left},${base}`;
+      arm.heights.forEach((h, j) => { const y = base - tall * h / 100; d += `L${(left + span * j).toFixed(1)},${y.toFixed(1)}H${(left + span * (j + 1)).toFixed(1)}`; });
+      canvas.append(svg("g", { "data-arm": arm.label },
+        svg("title", {}, `${arm.label}: median ${say(median)}, middle half ${say(q25)} to ${say(q75)}, 98 % ${say(q01)} to ${say(q99)}`),
+        svg("path", { class: "ridge", d: `${d}L${right},${base}Z`, fill: ink(arm), stroke: ink(arm) }),
+        svg("path", { class: "whisker", d: `M${x(q01)},${base + 3}H${x(q99)}`, stroke: ink(arm), opacity: 0.6 }),
+        svg("path", { d: `M${x(q25)},${base + 3}H${x(q75)}`, stroke: ink(arm), "stroke-width": 5 }),
+        svg("path", { d: `M${x(median)},${base - 2}v9`, stroke: "var(--ink)", "stroke-width": 2.5 })));
+    });
+  };
+};
+
+start();

@@ -1,0 +1,115 @@
+"""Robandit's policies under `river.bandit`: in ``evaluate``, ``evaluate_offline``, or wherever river takes a policy.
+
+Needs river: ``pip install "robandit[river]"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from robandit.bandit import Bandit, check_seed
+from robandit.columns import checked_reward, listed, plain
+from robandit.errors import InvalidInput
+from robandit.policies import AdaKLUCB
+from robandit.policies.base import Policy, check_horizon, check_policy_given
+
+try:
+    from river.bandit.base import Policy as _RiverBase
+    from river.proba.base import Distribution
+    from river.stats.base import Univariate
+except ImportError as error:
+    raise ImportError('robandit.river needs river: pip install "robandit[river]"') from error
+
+__all__ = ["RiverPolicy"]
+
+
+class RiverPolicy(_RiverBase):
+    """A Robandit policy as a policy of river.
+
+    Parameters
+    ----------
+    policy
+        None: ``AdaKLUCB()``, which must be told nothing.
+    horizon
+        The number of pulls, for policies that must know it.
+    reward_obj
+        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking`` and ``repr``; None: the
+        mean. The policy does not look at it.
+    seed
+        For policies that draw random numbers. Clones start again with the same seed, as those of river's own policies do.
+
+    Notes
+    -----
+    The arms are those of the first `pull`. They must stay the same: what a policy of Robandit knows of an arm depends on how
+    often all arms were pulled, so that an arm can neither come nor go. Until something is told, `pull` names the same arm.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> from robandit.river import RiverPolicy
+    >>> policy = RiverPolicy(rb.UCB1(), seed=0)
+    >>> arm = policy.pull(["a", "b"])
+    >>> arm
+    'a'
+    >>> policy.update(arm, -2.5)
+    >>> policy.pull(["a", "b"])
+    'b'
+    >>> policy.ranking
+    ['a']
+    """
+
+    def __init__(
+        self, policy: Policy | None = None, horizon: int | None = None, reward_obj: Any = None, seed: int | None = None
+    ) -> None:
+        """See the class."""
+        if reward_obj is not None and not isinstance(reward_obj, (Univariate, Distribution)):
+            raise InvalidInput(
+                f"reward_obj = {reward_obj!r} must be a univariate statistic or a distribution of river: Robandit's policies learn "
+                "from one number per pull, not from metrics of predictions"
+            )
+        super().__init__(reward_obj=reward_obj)
+        if policy is not None:
+            check_policy_given(policy)
+        check_horizon("RiverPolicy", horizon)
+        check_seed(seed)
+        self.policy = policy
+        self.horizon = horizon
+        self.seed = seed
+        self._prepared = (policy or AdaKLUCB()).prepared(horizon)
+        self._bandit: Bandit | None = None
+
+    @property
+    def bandit(self) -> Bandit:
+        """The live bandit inside, for `Bandit.estimates`, `Bandit.diagnose` and the rest."""
+        if self._bandit is None:
+            raise InvalidInput("the arms of a RiverPolicy are not known before pull(arm_ids): call it first")
+        return self._bandit
+
+    def _pull(self, arm_ids: Iterable[Any]) -> Any:
+        asked = listed("arm_ids", arm_ids)
+        if self._bandit is None:
+            self._bandit = Bandit(asked, self._prepared, self.seed)
+        arms = self._bandit.arms
+        if len(asked) != len(arms) or set(asked) != set(arms):
+            raise InvalidInput(
+                f"the arms were {list(arms)!r} at the first pull and are {asked!r} now: they must stay the same, use a new "
+                "RiverPolicy for others"
+            )
+        return self._bandit.select()
+
+    def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
+        """The arm was pulled and gave this reward: one number."""
+        if len(reward_args) != 1 or reward_kwargs:
+            given = [*map(repr, reward_args), *(f"{name}={value!r}" for name, value in reward_kwargs.items())]
+            raise InvalidInput(
+                f"update({arm_id!r}, {', '.join(given)}): Robandit's policies learn from one number, update(arm, reward)"
+            )
+        arm, reward = plain(arm_id), checked_reward(reward_args[0])  # what river's statistics can take, too
+        self.bandit.update(arm, reward)
+        super().update(arm, reward)  # type: ignore[no-untyped-call]
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """What river's own checks make policies with."""
+        yield {"seed": 0}

@@ -1,0 +1,172 @@
+"""The study of recorded rewards: what it says of known laws, of few values, of extremes, and of a sample of many."""
+
+import math
+
+import numpy as np
+import pytest
+
+from robandit.diagnostics.study import study
+from robandit.recorded.summary import ArmRecord, BadRows, Recorded
+
+
+def of(**arms):
+    return study(Recorded.of(arms))
+
+
+def one(values):
+    return of(a=values).arms[0]
+
+
+@pytest.fixture(scope="module")
+def latency():
+    """Negated latencies with a heavy left tail, and Gaussian ones."""
+    rng = np.random.default_rng(0)
+    heavy = -(rng.pareto(1.4, 20_000) + 1.0)
+    return study(Recorded.of({"heavy": heavy, "light": rng.normal(size=20_000) - 3.5}))
+
+
+def test_a_heavy_and_a_light_arm(latency):
+    heavy, light = latency.arms
+    assert (heavy.left.variance, heavy.right.variance) == ("infinite", "light")
+    assert (light.left.variance, light.right.variance) == ("light", "light")
+    assert heavy.left.agree
+    assert heavy.left.words == "heavy: the variance is infinite"
+    assert "supposes a power" in light.left.words, "Hill's finite index is not to be believed"
+    assert light.left.agree is False
+    assert latency.headline == "Heavy tails: the variance of 1 of 2 arms is infinite."
+    assert heavy.skew == "not right-skewed"
+    low, high = heavy.left.paths[0].spread
+    assert low <= heavy.left.hill.index <= high < low + 0.3
+    assert latency.advice.arm in ("heavy", "light")
+
+
+def test_the_means_stand_side_by_side_with_what_they_assume(latency):
+    sample, trimmed, blocks, median = latency.arms[0].means
+    assert [each.name for each in latency.arms[0].means] == ["sample mean", "trimmed mean", "median of means", "median"]
+    truth = -1.4 / 0.4
+    assert sample.low < truth < sample.high
+    assert "as fitted" in sample.assumed
+    assert trimmed.high > truth
+    assert trimmed.low == -math.inf, "left skewness is seen, so there is no lower limit"
+    assert "left-skewed" in trimmed.note
+    assert (blocks.low, blocks.high, blocks.assumed) == (-math.inf, math.inf, "")
+    assert median.low < -(2.0 ** (1 / 1.4)) < median.high
+    light = latency.arms[1].means
+    assert light[1].low < -3.5 < light[1].high
+    assert "light tails" in light[0].assumed
+    mirrored = one(-latency.recorded.arms[0].sample).means[1]
+    assert mirrored.high == math.inf
+    assert "right-skewed" in mirrored.note
+
+
+def test_limits_of_the_median_by_hand():
+    # P(Binomial(10, 1/2) < 2) = 11 / 1024 = 0.011, and 56 / 1024 = 0.055 for one more
+    median = one(np.arange(1.0, 11.0)).means[3]
+    assert (median.low, median.value, median.high) == (2.0, 5.5, 9.0)
+    few = one([1.0, 2.0, 3.0]).means[3]
+    assert (few.low, few.high) == (-math.inf, math.inf)
+    assert few.note == "no limits from 3 values"
+    for n in (6, 50, 400):  # against a search of all ranks
+        rank = max(r for r in range(n // 2) if sum(math.comb(n, j) for j in range(r)) <= 0.025 * 2**n)
+        assert one(np.arange(1.0, n + 1.0)).means[3].low == rank
+
+
+def test_limits_of_the_median_hold_it():
+    rng = np.random.default_rng(1)
+    from robandit.diagnostics.study import _median
+
+    ends = [_median(rng.pareto(0.7, 80)) for _ in range(300)]
+    truth = 2.0 ** (1 / 0.7) - 1.0
+    covered = np.mean([each.low <= truth <= each.high for each in ends])
+    assert covered >= 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / 300)
+    assert np.mean([each.low <= 2.0 * truth <= each.high for each in ends]) < 0.5, "the negative control"
+
+
+def test_shares_of_the_largest_by_hand():
+    found = one([-50.0, *[1.0] * 30, 20.0]).concentration
+    assert (found.first, found.ten, found.percent) == (0.5, 0.78, 0.5)  # of 100; 1 % of 32 is one reward
+    assert found.exact
+    assert math.isnan(one([0.0] * 5).concentration.first)
+
+
+def record(values, sampled, **more):
+    """A record that keeps a sample of the values only."""
+    ordered = np.sort(values)
+    given = {
+        "arm": "a",
+        "n": len(values),
+        "zeros": int(np.sum(values == 0.0)),
+        "mean": float(values.mean()),
+        "least": float(ordered[0]),
+        "greatest": float(ordered[-1]),
+        "sample": values[:sampled],
+        "whole": sampled == len(values),
+        "smallest": ordered[:1000],
+        "largest": ordered[::-1][:1000],
+    }
+    return study(Recorded((ArmRecord(**{**given, **more}),), len(values), BadRows(), "memory", negated=False)).arms[0]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_extremes_are_exact_although_the_sample_has_none_of_them(sign):
+    values = sign * np.append(np.random.default_rng(2).random(50_000), [1e6, 3e6])
+    whole, part = record(values, len(values)), record(values, 5000)
+    assert part.concentration.exact
+    for name in ("first", "ten", "percent"):
+        assert getattr(part.concentration, name) == pytest.approx(getattr(whole.concentration, name))
+    mixed = record(np.append(values, -sign), 5000).concentration
+    assert not mixed.exact
+
+
+def test_few_values_are_unknown_and_say_so():
+    arm = one(np.random.default_rng(3).normal(size=60))
+    assert arm.left.variance == "unknown"
+    assert arm.left.words.startswith("unknown: 30 values on the left of")
+    assert arm.left.agree is None
+    assert of(a=[1.0, 2.0]).headline == "Tails unknown: no arm has enough rewards to see them."
+    assert arm.means[1].note.startswith("too few values for it: 60 values")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0],
+        [0.0],
+        [1.0, -2.0],
+        [0.0] * 200,
+        [5.0] * 30,
+        [1e-300] * 50 + [2e-300] * 60,
+        [1e150, -1e150] * 100,
+        [0.0] * 200 + [1e150],
+        np.random.default_rng(4).normal(size=300) * 1e-300,
+        np.random.default_rng(4).standard_cauchy(2000) * 1e140,
+    ],
+    ids=["one", "zero", "two", "zeros", "constant", "tiny", "huge", "rare", "Gaussian tiny", "Cauchy huge"],
+)
+def test_extremes_give_numbers_or_words(values):
+    found = of(a=values, b=0.5 * np.asarray(values))
+    for arm in found.arms:
+        for each in arm.means:
+            assert not math.isnan(each.value) or each.note
+            assert each.low <= each.high
+            assert (each.assumed != "") == (math.isfinite(each.low) or math.isfinite(each.high))
+        for tail in (arm.left, arm.right):
+            assert "nan" not in tail.words
+    assert "nan" not in str(found.resolution)
+    assert "nan" not in str(found.advice)
+
+
+def test_progress_is_told_and_arms_keep_their_order():
+    told = []
+    found = study(
+        Recorded.of({"b": [1.0], "a": [2.0], "c": [3.0]}), progress=lambda done, total: told.append((done, total))
+    )
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert [arm.arm for arm in found.arms] == ["a", "b", "c"]
+
+
+def test_an_order_in_time_does_not_make_the_median_of_means_another_thing():
+    """Two long seasons of unlike rewards: the median of their blocks' means is far from the mean."""
+    values = np.concatenate([np.full(700, 0.0), np.full(300, 10.0)]) + np.random.default_rng(5).normal(size=1000)
+    assert one(values).means[2].value == pytest.approx(3.0, abs=0.6)

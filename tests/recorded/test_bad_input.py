@@ -1,0 +1,379 @@
+"""Everything that can be wrong with a table: an error that names the file, the value, the rule and the way out."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from robandit.errors import CorruptFile, FileError, InvalidInput
+from robandit.recorded import source
+from robandit.recorded.source import open_records
+
+
+def written(folder: Path, content: bytes | str, name: str = "rewards.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refusal(path: object, kind: type[Exception] = InvalidInput, **options: object) -> str:
+    with pytest.raises(kind) as caught:
+        open_records(path, **options).summary()  # type: ignore[arg-type]
+    message = str(caught.value)
+    if isinstance(path, Path):
+        assert path.name in message
+    assert "\n" not in message
+    return message
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    assert "No such file" in refusal(tmp_path / "none.csv", FileError)
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    assert "folder" in refusal(tmp_path, FileError)
+
+
+def test_a_file_without_permission(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward\na,1\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read everything")
+    assert "ermission" in refusal(path, FileError)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a"])
+def test_nothing_at_all(tmp_path: Path, name: str) -> None:
+    assert "0 bytes" in refusal(written(tmp_path, b"", name))
+
+
+def test_nothing_once_unpacked(tmp_path: Path) -> None:
+    assert "empty once unpacked" in refusal(written(tmp_path, gzip.compress(b""), "a.csv.gz"))
+
+
+@pytest.mark.parametrize("content", ["arm,reward", "arm,reward\n", "arm,reward\n\n\n"])
+def test_only_a_header(tmp_path: Path, content: str) -> None:
+    assert "'arm', 'reward' but no rows" in refusal(written(tmp_path, content))
+
+
+def test_an_empty_frame() -> None:
+    assert "no rows" in refusal(pl.DataFrame({"arm": [], "reward": []}))
+
+
+def test_missing_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, "Server,latency_ms\na,1\n")
+    message = refusal(path, arm="Server")
+    assert "no column 'reward'" in message
+    assert "'Server', 'latency_ms'" in message
+    assert "--reward" in message
+    assert "did you mean 'latency_ms'?" in refusal(path, arm="Server", reward="latency")
+    assert "did you mean 'Server'?" in refusal(path, arm="server", reward="latency_ms")
+
+
+@pytest.mark.parametrize("role", ["time", "propensity"])
+def test_a_named_column_must_be_there(tmp_path: Path, role: str) -> None:
+    assert f"--{role}" in refusal(written(tmp_path, "arm,reward\na,1\n"), **{role: "when"})
+
+
+def test_one_column_in_two_roles(tmp_path: Path) -> None:
+    message = refusal(written(tmp_path, "arm,reward\na,1\n"), arm="reward")
+    assert "arm and reward are both the column 'reward'" in message
+
+
+def test_no_header(tmp_path: Path) -> None:
+    assert "first line must name the columns" in refusal(written(tmp_path, "a,1.5\nb,2.5\n"))
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_another_delimiter_is_found_out(tmp_path: Path, mark: str) -> None:
+    path = written(tmp_path, f"arm{mark}x,y{mark}reward\na{mark}1{mark}2\n")
+    assert open_records(path).columns == ("arm", "x,y", "reward")
+    assert open_records(path).summary().arms[0].mean == 2.0
+    # Also where the columns are not the expected ones, so that the message names them.
+    assert "'arm', 'value'" in refusal(written(tmp_path, f"arm{mark}value\na{mark}2\n"))
+
+
+def test_a_delimiter_that_is_not_found_out(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm:reward\na:1\n")
+    assert "--delimiter" in refusal(path)
+    assert open_records(path, delimiter=":").summary().rows == 1
+    assert "one character" in refusal(path, delimiter="::")
+    assert open_records(written(tmp_path, "arm\treward\na\t1\n"), delimiter="tab").summary().rows == 1
+
+
+BAD = [
+    ("abc", "the reward 'abc' is not a number"),
+    ("", "there is no reward"),
+    ("  ", "there is no reward"),
+    ("NaN", "the reward is NaN"),
+    ("-nan", "the reward is NaN"),
+    ("inf", "the reward inf is infinite"),
+    ("-Infinity", "the reward -Infinity is infinite"),
+    ("1e400", "the reward 1e400 is infinite"),
+    ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to be squared"),
+    (" -1e200 ", "the reward -1e+200 is beyond +-1e+150"),
+    ('"1.234,5"', "the reward '1.234,5' is not a number (decimals come after a point"),
+    ('"3,5"', "the reward '3,5' is not a number (decimals come after a point"),
+    ('"1,234.5"', "the reward '1,234.5' is not a number (write it without separators of thousands"),
+    ("1_000", "the reward '1_000' is not a number (write it without separators"),
+    ("5ms", "the reward '5ms' is not a number (write the number alone"),
+    ("0x10", "the reward '0x10' is not a number"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BAD)
+def test_a_bad_reward(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, f"arm,reward\na,1\na,{text}\nb,2\n")
+    message = refusal(path)
+    assert f"1 bad row: line 3: {said}" in message
+    assert "of 3" in message
+    assert "--skip-bad" in message
+    recorded = open_records(path, skip_bad=True).summary()
+    assert (recorded.rows, recorded.bad.count, recorded.bad.unit) == (2, 1, "line")
+    assert recorded.bad.first[0][0] == 3
+    assert recorded.bad.first[0][1].startswith(said)
+
+
+def test_the_first_bad_rows_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward\n" + "a,1\n" * 10 + "a,x\n" * 1234)
+    message = refusal(path)
+    assert "1,234 bad rows: line 12: " in message
+    assert "line 16" in message
+    assert "line 17" not in message
+    assert "and 1,229 more" in message
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    """Quoted line ends and blank lines count as lines; blank lines are not rows."""
+    text = 'arm,reward,note\r\n"a\nb",1,\r\n\r\na,2,"x\ny\nz"\r\nc,?,\r\n\r\n\r\n'
+    path = written(tmp_path, text)
+    assert "1 bad row: line 8: " in refusal(path)
+    assert "(of 3)" in refusal(path)
+    recorded = open_records(path, skip_bad=True).summary()
+    assert [arm.arm for arm in recorded.arms] == ["a", "a\nb"]
+    assert recorded.bad.arms == ("c",)
+    assert "no good row of 'c'" in str(recorded.bad)
+    packed = written(tmp_path, gzip.compress(path.read_bytes()), "a.csv.gz")
+    assert "line 8: " in refusal(packed)
+
+
+def test_many_blank_lines_are_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many are looked up; the others are not dropped in silence."""
+    monkeypatch.setattr(source, "BLANKS", 2)
+    assert "1 bad row: line 5" in refusal(written(tmp_path, "arm,reward\na,1\n\n\n\nb,2\n"))
+
+
+@pytest.mark.parametrize(
+    ("row", "said"), [(",1", "no arm"), ('"",1', "no arm"), (",", "neither an arm nor a reward"), ("a", "no reward")]
+)
+def test_a_row_that_lacks_something(tmp_path: Path, row: str, said: str) -> None:
+    path = written(tmp_path, f"arm,reward\nb,1\n{row}\n")
+    message = refusal(path)
+    assert "line 3: " in message
+    assert said in message
+    assert open_records(path, skip_bad=True).summary().bad.count == 1
+
+
+def test_all_rows_are_bad(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward,cost\na,x,1\nb,y,2\n")
+    message = refusal(path, skip_bad=True)
+    assert "no good row" in message
+    assert "'cost'" in message
+
+
+def test_mixed_types_in_json_lines(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, '{"arm": 1, "reward": 2}\n\n{"arm": "1", "reward": "no"}\n{"reward": null, "arm": true}\n', "a.jsonl"
+    )
+    message = refusal(path)
+    assert "2 bad rows: line 3: the reward 'no' is not a number; line 4: there is no reward" in message
+    recorded = open_records(path, skip_bad=True).summary()
+    assert recorded.bad.arms == ("true",)
+    assert [(arm.arm, arm.n) for arm in recorded.arms] == [("1", 1)]
+
+
+def test_what_python_writes_and_json_does_not_know(tmp_path: Path) -> None:
+    lines = ['{"arm": "a", "reward": 1.5}'] * 3 + [
+        '{"arm": 0.5, "reward": NaN}',
+        '{"arm": 0.5, "reward": 1e999}',
+        '{"arm": 2.0, "reward": 4}',
+    ]
+    path = written(tmp_path, "\n".join(lines), "a.jsonl")
+    assert "2 bad rows: line 4: the reward is NaN; line 5: the reward inf is infinite" in refusal(path)
+    recorded = open_records(path, skip_bad=True).summary()
+    assert [(arm.arm, arm.n, arm.mean) for arm in recorded.arms] == [("2", 1, 4.0), ("a", 3, 1.5)]
+
+
+JSON = [
+    (b'{"arm": "a", "reward": 1}\n{"arm": "a", "rew', "line 2 is not JSON"),
+    (b'{"arm": "a", "reward": 1}\n[1]\n', "line 2 is not an object"),
+    (b'[{"arm": "a", "reward": 1},\n', "one object per line"),
+    (b'{"arm": "M\xfcnchen", "reward": 1}\n', "line 1: the byte 0xfc is not UTF-8"),
+    (b'{"arm": "a", "reward": 1, "reward": 2}\n', "'reward' occurs twice"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), JSON)
+def test_damaged_json_lines(tmp_path: Path, content: bytes, said: str) -> None:
+    assert said in refusal(written(tmp_path, content, "a.jsonl"), CorruptFile)
+
+
+def test_damage_after_the_first_lines_of_json(tmp_path: Path) -> None:
+    content = b'{"arm": "a", "reward": 1}\n' * 3000
+    assert "line 3,001 is not JSON" in refusal(written(tmp_path, content + b"oops\n", "a.jsonl"), CorruptFile)
+
+
+def test_too_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pl.DataFrame({"arm": range(10_001), "reward": 1.0})
+    message = refusal(frame)
+    assert "more than 10,000 different arms (10,001 so far: '0', '1', '2', ...)" in message
+    assert "--arm" in message
+    assert len(open_records(frame.head(10_000)).summary().arms) == 10_000
+
+
+def test_a_damaged_parquet_file(tmp_path: Path) -> None:
+    good = io.BytesIO()
+    pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0]}).write_parquet(good)
+    refusal(written(tmp_path, good.getvalue()[:-20], "a.parquet"), CorruptFile)
+    refusal(written(tmp_path, b"PAR1" + bytes(100) + b"PAR1", "a.parquet"), CorruptFile)
+    assert "not a Parquet file" in refusal(written(tmp_path, "arm,reward\n", "a.parquet"), CorruptFile)
+
+
+def test_a_truncated_gz(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 3},{i * 0.7}\n" for i in range(50_000))
+    packed = gzip.compress(("arm,reward\n" + rows).encode())
+    refusal(written(tmp_path, packed[: len(packed) // 2], "a.csv.gz"), CorruptFile)
+    refusal(written(tmp_path, packed[:12], "a.csv.gz"), CorruptFile)
+    lines = gzip.compress(b'{"arm": "a", "reward": 1}\n' * 50_000)
+    refusal(written(tmp_path, lines[: len(lines) // 2], "a.jsonl.gz"), CorruptFile)
+
+
+def test_another_encoding(tmp_path: Path) -> None:
+    message = refusal(written(tmp_path, "arm,reward\nRom,1\nMünchen,2\n".encode("latin-1")), CorruptFile)
+    assert "line 3: the byte 0xfc is not UTF-8" in message
+    assert "iconv" in message
+    assert "iconv" in refusal(written(tmp_path, "arm,reward\na,1\n".encode("utf-16")))
+    assert "zero bytes" in refusal(written(tmp_path, "arm,reward\na,1\n".encode("utf-16-le")), CorruptFile)
+
+
+def test_line_ends_of_old(tmp_path: Path) -> None:
+    assert "tr " in refusal(written(tmp_path, "arm,reward\ra,1\rb,2\r"))
+
+
+def test_a_broken_header(tmp_path: Path) -> None:
+    assert "line 1 does not name columns" in refusal(written(tmp_path, 'arm,rew"ard\nx"y,1\n'), CorruptFile)
+
+
+def test_repeated_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward,reward,x,x\na,1,2,3,4\n")
+    assert "several columns named 'reward'" in refusal(path)
+    assert open_records(path, reward="reward_duplicated_0").summary().arms[0].mean == 2.0
+    pandas = pytest.importorskip("pandas")
+    assert "several columns" in refusal(pandas.DataFrame([["a", 1.0, 2.0]], columns=["arm", "reward", "reward"]))
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("a,1,5", "3 fields, but the header has 2 columns; if that is a decimal comma"),
+        ('"a,1', 'a quote (") opens here'),
+        ('a"b,1', 'a quote (") opens here'),
+    ],
+)
+def test_a_broken_line(tmp_path: Path, row: str, said: str) -> None:
+    message = refusal(written(tmp_path, f"arm,reward\nb,2\n{row}\nb,2\n"), CorruptFile)
+    assert "line 3: " in message
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([datetime.timedelta(seconds=1)], "a number of seconds"),
+        ([datetime.datetime(2020, 1, 1)], "a number of seconds"),
+        ([[1.0]], "one value per row"),
+        ([{"x": 1.0}], "one value per row"),
+        ([b"1"], "one value per row"),
+    ],
+)
+def test_types_that_are_no_rewards(values: list[object], said: str) -> None:
+    assert said in refusal(pl.DataFrame({"arm": ["a"], "reward": values}))
+
+
+def test_bad_rows_of_a_frame_are_counted_from_one() -> None:
+    frame = pl.DataFrame({"arm": ["a", None, "b", "b"], "reward": [1.0, 2.0, float("nan"), None]})
+    message = refusal(frame)
+    assert "3 bad rows: row 2: there is no arm; row 3: the reward is NaN; row 4: there is no reward" in message
+    assert open_records(frame, skip_bad=True).summary().bad.arms == ("b",)
+
+
+def test_other_files(tmp_path: Path) -> None:
+    assert "spreadsheet" in refusal(written(tmp_path, b"PK\x03\x04abc", "a.xlsx"))
+    assert "Arrow" in refusal(written(tmp_path, b"ARROW1abc", "a.arrow"))
+    assert "DataFrame" in refusal([1, 2, 3])
+
+
+def test_times_and_propensities_matter_only_where_they_are_used() -> None:
+    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0], "time": [None, 1.5], "propensity": [0.5, 0.0]})
+    records = open_records(frame)
+    assert records.summary().bad.count == 0
+    with pytest.raises(
+        InvalidInput, match=r"2 bad rows: row 1: there is no time; row 2: the propensity 0 is not above 0"
+    ):
+        records.log()
+    with pytest.raises(InvalidInput, match=r"1 bad row: row 1: there is no time"):
+        records.table()
+
+
+def test_too_many_rows_to_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MOST_ROWS", 3)
+    frame = pl.DataFrame({"arm": ["a"] * 4, "reward": [1.0] * 4, "time": [1, 2, 3, 4]})
+    with pytest.raises(InvalidInput, match="has 4 rows"):
+        open_records(frame).table()
+    frame.write_csv(tmp_path / "a.csv")
+    with pytest.raises(InvalidInput, match="at least 4 rows"):
+        open_records(tmp_path / "a.csv").log()
+    assert open_records(frame.head(3)).log().rewards.size == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = str(tmp_path / "spool")
+    Path(name).touch()
+    monkeypatch.setattr("tempfile.mkstemp", lambda **_: (os.open("/dev/full", os.O_WRONLY), name))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"arm,reward\n" + b"a,1\n" * 10**5)))
+    with pytest.raises(FileError, match=r"the standard input cannot be copied to .*No space left on device.*TMPDIR"):
+        open_records("-")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_standard_input_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for content, said in ((b"x,y\n1,2\n", "the standard input has no column 'arm'"), (b"", "0 bytes")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with pytest.raises(InvalidInput, match=said):
+            open_records("-")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sum_of_rewards_in_memory_is_checked() -> None:
+    from robandit.recorded import Recorded
+
+    for rewards, said in [
+        ({}, "no arms"),
+        ({"a": []}, "at least one number"),
+        ({"a": [1.0, np.nan]}, "position 1"),
+        ({"a": ["x"]}, "not numbers"),
+        ({"a": [1e200]}, "squared"),
+        ({1: [1.0], "1": [2.0]}, "same name"),
+    ]:
+        with pytest.raises(InvalidInput, match=said):
+            Recorded.of(rewards)  # type: ignore[arg-type]

@@ -1,0 +1,26 @@
+"""Commands as a person types them, in this process: a new one would spend two seconds on imports."""
+
+import contextlib
+import io
+import sys
+from unittest import mock
+
+from robandit.cli import main
+
+
+def typed(*words, cwd, code=0):
+    """What `robandit WORDS` prints on standard output, with its lines joined, and on standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["robandit", *words]),
+    ):
+        try:
+            main()
+            ended = 0
+        except SystemExit as end:
+            ended = end.code or 0
+    assert ended == code, err.getvalue() + out.getvalue()
+    return " ".join(out.getvalue().split()), err.getvalue()
