@@ -346,7 +346,8 @@ def _part_bytes(cell: Cell, count: int) -> int:
     """About how large the part of so many replications is, with its file in ``times``."""
     played = cell.played
     marks = min(50, played.horizon)
-    about = json.dumps([cell.policy.to_dict(), played.problem.to_dict()])
+    problem = played.problem
+    about = json.dumps([cell.policy.to_dict(), problem.fingerprint if problem.bulky else problem.to_dict()])
     return round(FRAME + len(about) + 10 * marks + PACKED * count * 8 * (marks + played.problem.arms))
 
 
