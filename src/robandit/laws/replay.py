@@ -29,7 +29,7 @@ from robandit.kernel.loops import MISSED
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
-__all__ = ["IN_ORDER", "LOGGED", "in_order", "is_kept", "logged"]
+__all__ = ["IN_ORDER", "LOGGED", "replayed"]
 
 # Codes, behind those of laws.
 IN_ORDER = 100
@@ -47,31 +47,38 @@ PASSED = 11
 COLUMNS = 16
 
 
+# One function, since each one that is compiled costs every policy's loop a tenth of a second.
 @out_of_line
-def in_order(arm: int, par: Floats, pool: Floats) -> float:
-    """What the table has for this arm at this time."""
-    arms = par.shape[0]
-    row = int(par[0, PLACE])
-    here = pool[row * arms + arm]
-    # Differences are added up, rather than sums subtracted: whoever plays the best arm only has missed exactly nothing.
-    par[0, MISSED] += pool[row * arms + int(par[0, BEST])] - here
-    row += 1
-    par[0, PLACE] = row if row < par[0, LENGTH] else 0
-    return float(here)
-
-
-@out_of_line
-def logged(arm: int, par: Floats, pool: Floats, rng: UInts) -> float:
-    """The reward of the next row of the log where this arm was played; rows passed over are lost."""
-    offset, count = int(par[arm, OFFSET]), int(par[arm, LENGTH])
-    place = par[0, PLACE]
+def replayed(kind: int, arm: int, par: Floats, pool: Floats, rng: UInts) -> float:
+    """What the record has for this arm: at this time, or in the next row where it was played; rows passed over are lost."""
+    offset, count, place = int(par[arm, OFFSET]), int(par[arm, LENGTH]), par[0, PLACE]
+    if kind == IN_ORDER:
+        start = int(place) * par.shape[0]
+        here = pool[start + arm]
+        # Differences are added up, rather than sums subtracted: whoever plays the best arm only has missed exactly nothing.
+        par[0, MISSED] += pool[start + int(par[0, BEST])] - here
+        par[0, PLACE] = place + 1.0 if place + 1.0 < count else 0.0
+        return float(here)
     i = int(par[arm, PASSED])
     if i > 0 and pool[offset + i - 1] >= place:  # the log has begun again since
         i = 0
     while True:
-        i = first_from(pool, offset, i, count, place)
+        if (
+            i < count and pool[offset + i] < place
+        ):  # other arms were played: the first row that is not passed, by halving
+            high = count
+            while i < high:
+                middle = (i + high) // 2
+                if pool[offset + middle] < place:
+                    i = middle + 1
+                else:
+                    high = middle
         if par[arm, THINNED] > 0.0:
-            while i < count and not is_kept(pool[offset + i], pool[offset + 2 * count + i], rng[0]):
+            # A hash decides whether a row is kept, so it is the same whenever it is asked; a chance of 1 is a yes.
+            while i < count:
+                word = mixed(rng[0] + GOLDEN * np.uint64(int(pool[offset + i]) + 1))
+                if (float(word >> np.uint64(11)) + 1.0) * 2.0**-53 <= pool[offset + 2 * count + i]:
+                    break
                 i += 1
         if i < count:
             break
@@ -80,30 +87,3 @@ def logged(arm: int, par: Floats, pool: Floats, rng: UInts) -> float:
     par[arm, PASSED] = i + 1
     par[0, PLACE] = pool[offset + i] + 1.0
     return float(pool[offset + count + i])
-
-
-def first_from(pool: Floats, offset: int, low: int, count: int, row: float) -> int:
-    """The first of the arm's rows, from number ``low`` on, that is not before ``row``; their count if there is none.
-
-    By steps of twice the size each, then by halving: a few if it is near, and never more than the logarithm of the count.
-    """
-    high = low
-    step = 1
-    while high < count and pool[offset + high] < row:
-        low = high + 1
-        high += step
-        step *= 2
-    high = min(high, count)
-    while low < high:
-        middle = (low + high) // 2
-        if pool[offset + middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def is_kept(row: float, chance: float, seed: np.uint64) -> bool:
-    """Whether a row of the log is kept: a hash decides, so it is the same whenever it is asked. A chance of 1 is a yes."""
-    word = mixed(seed + GOLDEN * np.uint64(int(row) + 1))
-    return (float(word >> np.uint64(11)) + 1.0) * 2.0**-53 <= chance

@@ -39,7 +39,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.laws.replay import IN_ORDER, in_order, logged
+from robandit.laws.replay import replayed
 
 if TYPE_CHECKING:
     from robandit.laws.base import Law
@@ -186,7 +186,7 @@ def draw_other(kind: int, row: int, par: Floats, pool: Floats, rng: UInts) -> fl
         return draw_discrete(pool, int(par[row, OFFSET]), int(par[row, LENGTH]) // 2, rng)
     if kind == EMPIRICAL:
         return draw_empirical(pool, int(par[row, OFFSET]), int(par[row, LENGTH]), rng)
-    return in_order(row, par, pool) if kind == IN_ORDER else logged(row, par, pool, rng)
+    return replayed(kind, row, par, pool, rng)
 
 
 def positive_exponential(rng: UInts) -> float:
