@@ -1,12 +1,13 @@
-"""Policies for the workers of dask_farm: one that kills them, one that is wrong, one that they do not have compiled."""
+"""Policies for workers that tests start: one that kills them, one that is wrong, one that they do not have compiled."""
 
+import multiprocessing
 import os
 import signal
 
 import robandit as rb
 from own_policies import Greedy
 
-ARMED = False  # set in the workers of dask_farm
+ARMED = multiprocessing.parent_process() is not None  # as workers of a LocalCluster have; those of dask_farm set it
 
 
 class Deadly(Greedy):

@@ -1,6 +1,7 @@
 """Units on executors and on real Dask clusters: the same bytes, whoever is killed meanwhile, and errors that say how to go on."""
 
 import json
+import logging
 import os
 import random
 import threading
@@ -27,7 +28,8 @@ pytestmark = [
     pytest.mark.xdist_group("clusters"),  # one process has the farm
     pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked from a warm process"),
 ]
-distributed = pytest.importorskip("distributed", reason='Dask is not installed: pip install "robandit[cluster]"')
+pytest.importorskip("distributed", reason='Dask is not installed: pip install "robandit[cluster]"')
+dask = pytest.importorskip("dask")
 
 UNITS = 40
 
@@ -147,6 +149,24 @@ def test_a_unit_that_kills_its_workers_fails_alone(two, tmp_path, tries):
     assert "alone" in failure.traceback
     assert told[-1].failures == 1
     assert told[-1].retries >= 1
+    assert nothing_left(tmp_path)
+
+
+def test_a_worker_on_this_machine_comes_back_however_often_a_unit_kills_it(tmp_path):
+    impatient = {"distributed.deploy.lost-worker-timeout": "1 ms", "distributed.scheduler.allowed-failures": 0}
+    plan = small_plan(policies=[Deadly()], replications=4)
+    with dask.config.set(impatient), dask_engine(workers=1) as engine:
+        shown = [each for each in logging.getLogger("distributed").handlers if each.level < logging.CRITICAL]
+        assert shown == [], "a run says itself what failed"
+        outcome = run(plan, tmp_path, engine=engine)  # tried once more alone: by the worker that came back
+        assert (outcome.done, len(outcome.failed)) == (0, 1)
+        assert "1 worker that had this unit died" in outcome.failed[0].traceback
+        engine._cluster.scale(0)
+        with pytest.raises(
+            EngineLost, match=r"cannot be started again\. What is finished is kept in .* \(0 of 1 units\)"
+        ):
+            run(plan, tmp_path, engine=engine)
+    assert dask.config.get("distributed.deploy.lost-worker-timeout") != "365 days"
     assert nothing_left(tmp_path)
 
 

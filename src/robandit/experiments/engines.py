@@ -42,6 +42,7 @@ CONNECT = 10.0  # seconds to reach a scheduler
 ANSWER = 60.0  # seconds that a scheduler may be silent: a busy one answers late
 LOOK = 1.0  # seconds between two looks at who works
 CLOSE = 10.0  # seconds for goodbyes
+ENDED = ("closing_gracefully", "closing", "closed", "failed")  # of what keeps a worker process alive
 
 
 @dataclass(frozen=True)
@@ -200,16 +201,17 @@ def dask_engine(
         cluster = _local_cluster(workers, stack) if workers is not None else None
         client = _client(cluster if cluster is not None else address)
         stack.callback(_close, client)
-        yield _DaskEngine(client, shares_cache=cluster is not None)
+        yield _DaskEngine(client, cluster=cluster)
 
 
 class _DaskEngine(Engine):
     """A Dask cluster. The plan goes there once, units go by number."""
 
-    def __init__(self, client: Any, *, shares_cache: bool = False) -> None:
+    def __init__(self, client: Any, *, cluster: Any = None) -> None:
         self._client = client
         self._address = str(client.scheduler.address)
-        self.shares_cache = shares_cache
+        self._cluster = cluster  # our own, on this machine
+        self.shares_cache = cluster is not None
         self._wanted = _versions_here()
         self._plan: Any = None
         self._bare: Plan | None = None
@@ -263,6 +265,8 @@ class _DaskEngine(Engine):
             raise self._trouble
         if self._client.status != "running":
             raise self._lost()
+        if self._cluster is not None and all(nanny.status.name in ENDED for nanny in self._cluster.workers.values()):
+            raise EngineLost("all worker processes on this machine have ended, and cannot be started again")
         return len(self._threads)
 
     def explain(self, error: BaseException) -> Exception | None:
@@ -272,8 +276,10 @@ class _DaskEngine(Engine):
             if "-plan-" in str(error.task):  # the plan merely waited where something else went wrong
                 assert self._bare is not None
                 self._send(self._bare)
+            died = error.allowed_failures + 1
             return WorkersDied(
-                f"{error.allowed_failures + 1} workers that had this unit died, the last one was {error.last_worker.address}"
+                f"{died} {'worker' if died == 1 else 'workers'} that had this unit died, "
+                f"the last one was {error.last_worker.address}"
             )
         if isinstance(error, (CancelledError, asyncio.CancelledError)) or self._client.status != "running":
             return self._lost(error)
@@ -369,12 +375,14 @@ DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
 def _local_cluster(workers: int, stack: ExitStack) -> Any:
+    # Dask gives a worker up for good if it is not there so long after its death, even if it came back and died again meanwhile.
+    stack.enter_context(import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "365 days"}))
     cluster = _distributed().LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
         dashboard_address="127.0.0.1:0",
-        silence_logs=logging.ERROR,
+        silence_logs=logging.CRITICAL,  # a run says itself what failed
         preload=[DEAF],
     )
     stack.callback(cluster.close, timeout=CLOSE)
