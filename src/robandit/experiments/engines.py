@@ -42,6 +42,7 @@ CONNECT = 10.0  # seconds to reach a scheduler
 ANSWER = 60.0  # seconds that a scheduler may be silent: a busy one answers late
 LOOK = 1.0  # seconds between two looks at who works
 CLOSE = 10.0  # seconds for goodbyes
+OWN_LOGS = logging.CRITICAL  # of a cluster that is ours: the run itself says which units failed, and why
 ENDED = ("closing_gracefully", "closing", "closed", "failed")  # of what keeps a worker process alive
 
 
@@ -197,7 +198,7 @@ def dask_engine(
         raise InvalidInput('Dask is not installed: pip install "robandit[cluster]"')
     address = _address(scheduler_file) if scheduler_file is not None else scheduler
     with ExitStack() as stack:
-        stack.enter_context(_quiet())
+        stack.enter_context(_quiet(logging.ERROR if workers is None else OWN_LOGS))
         cluster = _local_cluster(workers, stack) if workers is not None else None
         client = _client(cluster if cluster is not None else address)
         stack.callback(_close, client)
@@ -382,7 +383,7 @@ def _local_cluster(workers: int, stack: ExitStack) -> Any:
         threads_per_worker=1,
         processes=True,
         dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,  # a run says itself what failed
+        silence_logs=OWN_LOGS,
         preload=[DEAF],
     )
     stack.callback(cluster.close, timeout=CLOSE)
@@ -406,13 +407,13 @@ def _close(client: Any) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Only errors on standard error: Dask tells of each worker that comes or goes, and a run says that in its own way."""
+def _quiet(level: int) -> Iterator[None]:
+    """Nothing below this level on standard error: Dask tells of each worker that comes or goes, and a run says that in its own way."""
     _distributed()  # sets these levels when it is imported
     names = ("distributed", "distributed.client")
     before = {name: logging.getLogger(name).level for name in names}
     for name in names:
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(level)
     try:
         yield
     finally:
