@@ -178,18 +178,20 @@ def test_two_runs_at_once_share_the_work(expected, tmp_path):
     assert not (tmp_path / "damaged").exists()
 
 
-def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch):
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch, elsewhere):
     monkeypatch.setattr(runner, "TICK", 0.01)
     store = Store.create(tmp_path, small_plan())
     seen = threading.Event()
 
     def look(state):
-        if isinstance(state, Playing) and state.units_done == 9:
+        if isinstance(state, Playing) and state.held:
+            assert (state.held, state.units_done) == (1, 9)
             seen.set()
 
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
         with store.ledger.claimed(store.plan.units[0]):
-            waiting = pool.submit(run, small_plan(), tmp_path, progress=look)
+            waiting = pool.submit(run, small_plan(), tmp_path, progress=look, engine=other if elsewhere else None)
             assert seen.wait(60)
             assert not waiting.done()
         assert waiting.result(60).done == 10

@@ -5,6 +5,8 @@ import json
 import math
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 
@@ -324,6 +326,31 @@ def test_who_waits_for_a_lock_gets_it(tmp_path):
         order.append("first")
     thread.join(60)
     assert order == ["first", True]
+
+
+FORKS = """
+import os, signal, sys
+from pathlib import Path
+from robandit.experiments.ledger import locked
+ready, tell = os.pipe()
+with locked(Path(sys.argv[1]), wait=False):
+    if os.fork() != 0:
+        os.read(ready, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+os.write(tell, b"x")
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_lock_ends_with_its_holder_though_what_it_forked_lives_on(tmp_path):
+    path = tmp_path / "x.lock"
+    with subprocess.Popen([sys.executable, "-c", FORKS, path], stdin=subprocess.PIPE) as holder:
+        assert holder.wait(60) == -signal.SIGKILL
+        assert path.exists(), "the lock is not the other's to end"
+        with locked(path, wait=False) as mine:
+            assert mine
+    assert not path.exists()
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from robandit.errors import CorruptFile, FileError
 from robandit.experiments.plan import Unit
@@ -132,41 +133,78 @@ def write_json(path: Path, data: Any) -> None:
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock of this name, or yield False if someone has it and ``wait`` is false.
 
-    It excludes other threads and other processes on the same machine, and ends with its holder, kill -9 included. The file is
-    removed at the end.
+    It excludes other threads and other processes on the same machine, and ends with its holder, kill -9 included; what the holder
+    has forked does not hold it. The file is removed at the end.
     """
     try:
-        handle = _acquired(path, wait)
+        lock = _acquired(path, wait)
     except OSError as error:
         raise FileError(
             f"{path} cannot be locked: {error.strerror}; take a folder on a disk of this machine"
         ) from error
     try:
-        yield handle is not None
+        yield lock is not None
     finally:
-        if handle is not None:
+        if lock is not None and lock.handle is not None:
             with suppress(OSError):
                 path.unlink()  # while it is held; `_acquired` sees to those who wait for this file
-            with suppress(OSError):
-                _unlock(handle)  # a forked process may have this file open, too
-            os.close(handle)
+            lock.close()
 
 
-def _acquired(path: Path, wait: bool) -> int | None:
+def _acquired(path: Path, wait: bool) -> _Lock | None:
     path.parent.mkdir(exist_ok=True)
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        lock = _Lock(path)
         try:
-            if not _lock(handle, wait):
-                os.close(handle)
+            assert lock.handle is not None
+            if not _lock(lock.handle, wait):
+                lock.close()
                 return None
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(path)):
-                    return handle
+                if os.path.samestat(os.fstat(lock.handle), os.stat(path)):
+                    return lock
         except BaseException:
-            os.close(handle)
+            lock.close()
             raise
-        os.close(handle)  # its holder removed it, so another may have made and locked a new one: once more
+        lock.close()  # its holder removed it, so another may have made and locked a new one: once more
+
+
+class _Lock:
+    """An open file, to be locked. A process that is forked closes its copy: it would hold the lock when its parent is killed."""
+
+    opened: ClassVar[set[_Lock]] = set()
+    guard: ClassVar[threading.RLock] = threading.RLock()  # no fork between opening a file and writing that down
+
+    def __init__(self, path: Path) -> None:
+        with self.guard:
+            self.handle: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self.opened.add(self)
+
+    def close(self) -> None:
+        """Unlock it, too."""
+        with self.guard:
+            if self.handle is not None:
+                with suppress(OSError):
+                    _unlock(self.handle)  # a process that is about to run another program may have a copy for a moment
+                self.forget()
+
+    def forget(self) -> None:
+        """Close it, but do not unlock it: another process may hold the lock through its own copy."""
+        handle, self.handle = self.handle, None
+        self.opened.discard(self)
+        if handle is not None:
+            os.close(handle)
+
+    @classmethod
+    def forked(cls) -> None:
+        """In the new process."""
+        for lock in list(cls.opened):
+            lock.forget()
+        cls.guard.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_Lock.guard.acquire, after_in_parent=_Lock.guard.release, after_in_child=_Lock.forked)
 
 
 if sys.platform == "win32":

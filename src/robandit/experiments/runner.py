@@ -60,6 +60,8 @@ class Playing:
     """How often a unit that failed was tried again."""
     workers: int | None = None
     """Of an engine that knows; 0: it waits for some."""
+    held: int = 0
+    """Units that other runs are at, if nothing else is left."""
 
     @property
     def units_left(self) -> int:
@@ -198,6 +200,7 @@ class _Tally:
         self.damaged: list[Path] = []
         self.retries = 0
         self.workers: int | None = None
+        self.held = 0
         self.start = time.monotonic()
 
     def add(self, unit: Unit, ended: Ended) -> None:
@@ -220,6 +223,7 @@ class _Tally:
             failures=self.ended["failed"],
             retries=self.retries,
             workers=self.workers,
+            held=self.held,
         )
 
 
@@ -255,15 +259,18 @@ def _attend_all(
                 try:
                     unit, future = finished.get(timeout=TICK)
                 except queue.Empty:
+                    tally.held = 0
                     tell(tally.state())
                     continue
                 ended = future.result()
                 if ended.how == "busy":
                     todo.append(unit)
                 else:
+                    tally.held = 0
                     tally.add(unit, ended)
                     tell(tally.state())
             if todo:  # other runs are at these: wait until they are done, or given up
+                tally.held = len(todo)
                 time.sleep(TICK)
                 tell(tally.state())
     finally:
@@ -350,6 +357,7 @@ class _Dispatch:
 
     def _fill(self) -> None:
         self.tally.workers = self.engine.workers()
+        self.tally.held = 0
         room = min(self.engine.room(self.under_way), _most_locks() - len(self.under_way))
         while self.waiting and room > 0:
             room -= self._start(self.waiting.popleft())
@@ -357,6 +365,7 @@ class _Dispatch:
             if self.suspects:  # alone, so that it is known who killed the worker if that happens again
                 self._start(self.suspects.popleft(), alone=True)
             else:
+                self.tally.held = len(self.busy)
                 self.waiting.extend(self.busy)
                 self.busy.clear()
 

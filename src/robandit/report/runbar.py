@@ -72,6 +72,7 @@ def _playing(state: Playing) -> str:
         _count(state.workers, "worker") if state.workers else "",
         _count(state.retries, "retry", "retries") if state.retries else "",
         f"{state.failures} failed" if state.failures else "",
+        f"{_count(state.held, 'unit is', 'units are')} held by another run" if state.held else "",
         "waiting for workers" if state.workers == 0 and state.units_left else "",
         f"{_time(state.seconds_left)} left" if state.units_left and state.seconds_left is not None else "",
     ]
