@@ -56,12 +56,14 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     parts = tmp_path / "s" / "parts"
     wait_for(lambda: list(parts.glob("*.parquet")), 120)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     go_on = "robandit run s.toml --engine dask --workers 1"
     assert said.splitlines()[-1] == f"robandit: interrupted; what is finished is kept in s. To go on: {go_on}"
-    assert all(line.startswith(("playing: ", "compiling ", "robandit: ")) for line in said.splitlines()), said
-    wait_for(lambda: not in_group(process.pid), 10)
+    assert all(
+        line.startswith(("dashboard: ", "playing: ", "compiling ", "robandit: ")) for line in said.splitlines()
+    ), said
+    wait_for(lambda: not in_group(process.pid), 120)
     assert os.listdir(tmp_path / "s" / "locks") == []
     kept = len(os.listdir(parts))
     assert 0 < kept < len(expected) - 2
@@ -69,10 +71,11 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     told, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert f"{kept} done before" in told
+    assert said.count("dashboard: ") == 1
     assert "1 worker" in said.splitlines()[-1]
-    assert all(line.startswith(("playing: ", "compiling ")) for line in said.splitlines()), said
+    assert all(line.startswith(("dashboard: ", "playing: ", "compiling ")) for line in said.splitlines()), said
     assert contents(tmp_path / "s", "parts", "results") == expected
-    assert not in_group(process.pid)
+    wait_for(lambda: not in_group(process.pid), 120)
 
 
 def test_a_scheduler_that_dies_is_exit_code_1_and_says_how_to_go_on(tmp_path):

@@ -6,7 +6,7 @@ import random
 import threading
 import weakref
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import pytest
@@ -252,12 +252,16 @@ def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, package
     cluster = farm(workers=1 if later else 0)
     join, _ = at([1 if later else 0], lambda _: cluster.start_worker(path=[str(about.parent)]))
     with dask_engine(scheduler_file=cluster.file) as engine, pytest.raises(VersionSkew) as refused:
-        run(small_plan(replications=4_000), tmp_path / "run", engine=engine, progress=join)
+        run(small_plan(replications=4_000), tmp_path / "run", engine=engine, progress=join, command="robandit run x")
     cluster.end()
     assert f"{package} is {version(package)} here and 0.0.1 on tcp://127.0.0.1:" in str(refused.value)
     assert "numpy" not in str(refused.value)
     assert "install the same versions" in str(refused.value)
-    assert (len(os.listdir(tmp_path / "run" / "parts")) > 0) == later
+    done = len(os.listdir(tmp_path / "run" / "parts"))
+    assert (done > 0) == later
+    assert f"What is finished is kept in {tmp_path / 'run'} ({done} of 2000 units). To go on: robandit run x" in str(
+        refused.value
+    )
     assert nothing_left(tmp_path / "run")
 
 
@@ -270,6 +274,31 @@ def test_a_worker_looks_at_its_versions_itself():
         with pytest.raises(VersionSkew, match=f"{name} is {other} here and {here[name]} on process {os.getpid()}"):
             play_unit(unit, here | {name: other})
     assert isinstance(play_unit(small_plan(policies=[Wrong()]).units[0], here), Lapsed)
+
+
+def test_a_robandit_that_is_a_mere_folder_is_asked_for_its_version(two, monkeypatch):
+    """On either side, the package index's version is not known then."""
+    _, engine = two
+    here = engines.versions()["robandit"]
+
+    def unknown(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(engines, "version", unknown)
+    assert engines._installed.__wrapped__() == here
+    address = next(iter(engine._ask(engine._client.scheduler.ncores)))
+    broadcast = engine._client.scheduler.broadcast
+
+    async def forgetful(**message):
+        found = await broadcast(**message)
+        if message["msg"]["op"] == "versions":
+            found[address]["packages"]["robandit"] = None
+        return found
+
+    monkeypatch.setattr(engine._client.scheduler, "broadcast", forgetful)
+    assert engine._ask(lambda: engine._packages(address))["robandit"] == here
+    monkeypatch.setattr(engines, "OWN_VERSION", "__import__('robandit_is_not_there').__version__")
+    assert engine._ask(lambda: engine._packages(address))["robandit"] is None
 
 
 def test_many_workers_are_not_all_named():
@@ -333,7 +362,7 @@ def test_of_ten_thousand_units_a_few_answers_are_kept(tmp_path, monkeypatch):
     ("options", "message"),
     [
         ({}, "nothing is given: give one of"),
-        ({"workers": 2, "scheduler": "tcp://h:1"}, "scheduler and workers is given"),
+        ({"workers": 2, "scheduler": "tcp://h:1"}, "scheduler and workers are given"),
         ({"workers": 0}, "workers = 0 must be a whole number >= 1"),
         ({"workers": True}, "workers = True"),
     ],
@@ -341,6 +370,22 @@ def test_of_ten_thousand_units_a_few_answers_are_kept(tmp_path, monkeypatch):
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InvalidInput, match=message), dask_engine(**options):
         pass
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "127.0.0.1", "http://127.0.0.1:8786", "inproc://1/2", "tcp://h:0", "::1:8786", ":8786", "h:99999"],
+)
+def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
+    monkeypatch.setattr(engines, "_client", lambda _: pytest.fail("nobody is asked"))
+    with pytest.raises(InvalidInput, match="for example tcp:") as refused, dask_engine(scheduler=address):
+        pass
+    assert f"{address!r} is no address" in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["node1:8786", "tcp://10.0.0.5:8786", "tls://h.example.org:1", "tcp://[::1]:8786"])
+def test_addresses(address):
+    engines._check_address(address)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path, monkeypatch):

@@ -32,8 +32,9 @@ def play_into(
 
     try:
         with engine or nullcontext() as on:
-            if on is not None and on.dashboard is not None:
-                print(f"dashboard: {on.dashboard}", file=sys.stderr, flush=True)
+            if on is not None:
+                shown = on.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
+                print(f"dashboard: {shown}", file=sys.stderr, flush=True)
             with runbar(plan) as progress:
                 outcome = run(
                     plan, folder, threads=threads, engine=on, command=command, spec_text=spec_text, progress=progress

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import platform
+import re
 import sys
 import traceback
 import uuid
@@ -38,11 +39,13 @@ AHEAD = 16  # units that wait in an executor of unknown size
 PER_THREAD = (
     4  # units under way for each thread of a cluster; Dask queues them at the scheduler if there are more than two
 )
+SCHEMES = ("tcp", "tls", "ucx")  # by which another process can be reached
 CONNECT = 10.0  # seconds to reach a scheduler
 ANSWER = 60.0  # seconds that a scheduler may be silent: a busy one answers late
 LOOK = 1.0  # seconds between two looks at who works
 CLOSE = 10.0  # seconds for goodbyes
 OWN_LOGS = logging.CRITICAL  # of a cluster that is ours: the run itself says which units failed, and why
+OWN_VERSION = "__import__('robandit').__version__"
 ENDED = ("closing_gracefully", "closing", "closed", "failed")  # of what keeps a worker process alive
 
 
@@ -189,14 +192,15 @@ def dask_engine(
     given = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
-        raise InvalidInput(
-            f"{' and '.join(named) or 'nothing'} is given: give one of scheduler, scheduler_file and workers"
-        )
+        said = f"{' and '.join(named)} are given" if named else "nothing is given"
+        raise InvalidInput(f"{said}: give one of scheduler, scheduler_file and workers")
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
         raise InvalidInput(f"workers = {workers!r} must be a whole number >= 1")
     if find_spec("distributed") is None:
         raise InvalidInput('Dask is not installed: pip install "robandit[cluster]"')
     address = _address(scheduler_file) if scheduler_file is not None else scheduler
+    if address is not None:
+        _check_address(address)
     with ExitStack() as stack:
         stack.enter_context(_quiet(logging.ERROR if workers is None else OWN_LOGS))
         cluster = _local_cluster(workers, stack) if workers is not None else None
@@ -228,8 +232,9 @@ class _DaskEngine(Engine):
 
     def begin(self, plan: Plan) -> None:
         self._names = f"robandit-{uuid.uuid4().hex[:8]}"
+        self._ask(self._look)
         self.workers()
-        self._send(plan)
+        self._send(plan)  # a worker without Robandit would die of it
         self._watch = self._soon(self._keep_looking())
 
     def _send(self, plan: Plan) -> None:
@@ -327,7 +332,12 @@ class _DaskEngine(Engine):
                 self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore"), CLOSE
             )
             if isinstance(found.get(address), dict):
-                return dict(found[address]["packages"])
+                packages = dict(found[address]["packages"])
+                if packages["robandit"] is None:  # it may be there as a mere folder
+                    asked = self._client._run(eval, OWN_VERSION, workers=[address], on_error="return")
+                    own = (await asyncio.wait_for(asked, ANSWER)).get(address)
+                    packages["robandit"] = own if isinstance(own, str) else None
+                return packages
         return None
 
     def _lost(self, error: BaseException | None = None) -> EngineLost:
@@ -371,6 +381,16 @@ def _address(file: Path) -> str:
         ) from error
 
 
+def _check_address(address: str) -> None:
+    """Dask tries what it cannot understand for a while, and then tells where in its code it gave up."""
+    found = re.fullmatch(r"(?:(\w+)://)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):(\d{1,5})/?", address)
+    if found is None or found[1] not in (None, *SCHEMES) or not 0 < int(found[2]) < 65_536:
+        raise InvalidInput(
+            f"scheduler = {address!r} is no address of a Dask scheduler: it must be HOST:PORT, perhaps after "
+            f"{', '.join(f'{scheme}://' for scheme in SCHEMES[:-1])} or {SCHEMES[-1]}://; for example tcp://10.0.0.5:8786"
+        )
+
+
 # Ctrl-C at a terminal reaches all processes there; the client tells its workers to end, and they need not say it once more.
 DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
@@ -408,7 +428,7 @@ def _close(client: Any) -> None:
 
 @contextmanager
 def _quiet(level: int) -> Iterator[None]:
-    """Nothing below this level on standard error: Dask tells of each worker that comes or goes, and a run says that in its own way."""
+    """Nothing below this level is shown: Dask tells of each worker that comes or goes, and a run says that in its own way."""
     _distributed()  # sets these levels when it is imported
     names = ("distributed", "distributed.client")
     before = {name: logging.getLogger(name).level for name in names}
@@ -430,12 +450,12 @@ def _versions_here() -> dict[str, str]:
 
 
 @cache
-def _installed() -> str | None:
+def _installed() -> str:
     """Robandit's version as a package index knows it; of workers that are asked through Dask, this is known."""
     try:
         return version("robandit")
-    except PackageNotFoundError:
-        return None
+    except PackageNotFoundError:  # a mere folder
+        return _versions_here()["robandit"]
 
 
 def _name() -> str:
@@ -446,7 +466,7 @@ def _name() -> str:
     return f"process {os.getpid()} on {platform.node()}"
 
 
-def _skew(wanted: Mapping[str, str | None], have: Mapping[str, Mapping[str, str | None]]) -> VersionSkew | None:
+def _skew(wanted: Mapping[str, str], have: Mapping[str, Mapping[str, str | None]]) -> VersionSkew | None:
     """What is different on which workers; None: nothing."""
     told = []
     for name, mine in wanted.items():

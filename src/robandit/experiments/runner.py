@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from robandit.errors import CorruptFile, EngineLost, InvalidInput
+from robandit.errors import CorruptFile, EngineLost, InvalidInput, VersionSkew
 from robandit.experiments.engines import Answer, Engine, Lapsed, Sent, WorkersDied, engine_for
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Cell, Plan, Unit
@@ -171,10 +171,10 @@ def run(
     else:
         try:
             _Dispatch(elsewhere, store, tries, tally, tell).play(todo)
-        except EngineLost as lost:
+        except (EngineLost, VersionSkew) as lost:
             go_on = f"To go on: {command}" if command else "The same call, on an engine that works, goes on"
             done = tally.state().units_done
-            raise EngineLost(
+            raise type(lost)(
                 f"{lost}. What is finished is kept in {store.folder} ({done} of {len(units)} units). {go_on}"
             ) from lost
     return RunOutcome(
@@ -332,6 +332,7 @@ class _Dispatch:
     def __init__(self, engine: Engine, store: Store, tries: int, tally: _Tally, tell: Progress) -> None:
         self.engine, self.tries, self.tally, self.tell = engine, tries, tally, tell
         self.plan, self.ledger = store.plan, store.ledger
+        self.most = _most_locks()
         self.waiting: deque[int] = deque()
         self.suspects: deque[int] = deque()  # their workers died
         self.busy: list[int] = []  # other runs are at these
@@ -358,7 +359,7 @@ class _Dispatch:
     def _fill(self) -> None:
         self.tally.workers = self.engine.workers()
         self.tally.held = 0
-        room = min(self.engine.room(self.under_way), _most_locks() - len(self.under_way))
+        room = min(self.engine.room(self.under_way), self.most - len(self.under_way))
         while self.waiting and room > 0:
             room -= self._start(self.waiting.popleft())
         if not self.under_way and not self.waiting:
