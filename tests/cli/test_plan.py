@@ -1,10 +1,12 @@
 """``robandit plan``: what it prints, and that it agrees with what a run plays."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from robandit.cli import main
 from robandit.cli.plan import plan
 from robandit.errors import FileError, InvalidInput
 from robandit.experiments import cost as module
@@ -48,6 +50,7 @@ def test_it_prints_what_an_experiment_costs(spec, capsys, monkeypatch):
     assert sorted(spec.parent.iterdir()) == before
     assert max(len(line) for line in said.splitlines() if str(spec.parent) not in line) <= 80
     # 12 replications of 1e6 pulls are 3 units of 5 replications at most; those of 1,000 pulls are one.
+    assert "other load" in said
     assert "8 units of work left, 0 done; 24,024,000 pulls" in said
     assert "longest unit: 15 s, UCB1 on pareto (T = 1,000,000)" in said
     rows = [" ".join(line.split()) for line in said.splitlines()]
@@ -58,6 +61,24 @@ def test_it_prints_what_an_experiment_costs(spec, capsys, monkeypatch):
     assert any(re.fullmatch("4 15 s 3.2. x 80 % longest unit", row) for row in rows)
 
 
+def test_half_a_worker_is_wrong_usage(spec, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["robandit", "plan", str(spec), "--workers", "2", "--workers", "1.5"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert "'1.5' is not a whole number" in shown.out + shown.err
+
+
+@pytest.mark.usefixtures("speeds")
+def test_workers_are_read_as_they_are_typed(spec, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["robandit", "plan", str(spec), "--workers", "2", "--workers", "3"])
+    with suppress(SystemExit):
+        main()
+    rows = [line.split()[:1] for line in capsys.readouterr().out.splitlines() if " x " in line]
+    assert [row for row in rows if row in (["2"], ["3"])] == [["2"], ["3"]]
+
+
 @pytest.mark.usefixtures("speeds")
 def test_what_a_run_folder_has_is_not_counted(spec, capsys):
     small = spec.read_text().replace("[1_000, 1_000_000]", "[100, 1_000]")
@@ -66,12 +87,12 @@ def test_what_a_run_folder_has_is_not_counted(spec, capsys):
     store = run(todo, spec.with_suffix(""), threads=1).store
     plan(spec)
     said = capsys.readouterr().out
-    assert "0 units of work left, 4 done; 0 pulls" in said
+    assert said.splitlines()[1:] == ["0 units of work left, 4 done"]
     assert "ns/pull" not in said
     store.ledger.part(todo.units[-1]).unlink()
     plan(spec)
     said = capsys.readouterr().out
-    assert "1 units of work left, 3 done; 12,000 pulls" in said
+    assert "1 unit of work left, 3 done; 12,000 pulls" in said
     assert "speed as the run folder has it for 3 of 4 cells, else as measured here" in said
     plan(spec, out=spec.parent / "elsewhere")
     assert "4 units of work left, 0 done" in capsys.readouterr().out
@@ -94,7 +115,7 @@ def test_a_better_cut_is_named(spec, capsys):
 
 
 def test_wrong_values_are_refused(spec, tmp_path):
-    with pytest.raises(InvalidInput, match="workers = 0 must be"):
+    with pytest.raises(InvalidInput, match="--workers 0: it must be"):
         plan(spec, workers=[4, 0])
     with pytest.raises(InvalidInput, match="none has no ending to leave off"):
         plan(tmp_path / "none")

@@ -18,6 +18,7 @@ from robandit.errors import InvalidInput
             {"engine": "dask", "workers": 2, "scheduler": "tcp://h:1"},
             "--engine dask with --scheduler and --workers: give one",
         ),
+        ({"engine": "dask", "workers": 0}, "--workers 0: it must be a whole number >= 1"),
         ({"engine": "dask", "workers": 2, "threads": 3}, "--threads 3 and --engine dask: .* leave one out"),
     ],
 )

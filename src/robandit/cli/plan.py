@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robandit.cli.whole import Wholes
+
 __all__ = ["plan"]
 
 WORTHWHILE = 10.0  # seconds that another cut must save to be named
 
 
-def plan(spec: Path, *, workers: list[int] | None = None, out: Path | None = None) -> None:
+def plan(spec: Path, *, workers: Wholes = None, out: Path | None = None) -> None:
     """Say what an experiment will cost before it is run: processor time, bytes, and the time on so many workers.
 
     Each policy is played on each problem for a moment, here; that takes about 20 seconds, and the time to compile what is not
@@ -37,7 +39,7 @@ def plan(spec: Path, *, workers: list[int] | None = None, out: Path | None = Non
 
     for number in workers or ():
         if number < 1:
-            raise InvalidInput(f"workers = {number} must be a whole number >= 1")
+            raise InvalidInput(f"--workers {number}: it must be a whole number >= 1")
     numbers = sorted({*workers} if workers else {1, 2, 16, 128, 1000, cores()})
     folder = out if out is not None else spec.with_suffix("")
     if folder == spec:

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from robandit.cli.whole import Whole
+
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
 
@@ -16,11 +18,11 @@ def run(
     spec: Path,
     *,
     out: Path | None = None,
-    threads: int | None = None,
+    threads: Whole = None,
     engine: Literal["threads", "dask"] = "threads",
     scheduler: str | None = None,
     scheduler_file: Path | None = None,
-    workers: int | None = None,
+    workers: Whole = None,
     figures: Path | None = None,
 ) -> None:
     """Play an experiment that a TOML file describes; run it again to go on where it stopped.
@@ -91,4 +93,6 @@ def _engine(
         raise InvalidInput(
             f"--engine dask with {' and '.join(named) or 'nothing else'}: give one of {', '.join(given)}"
         )
+    if workers is not None and workers < 1:
+        raise InvalidInput(f"--workers {workers}: it must be a whole number >= 1")
     return dask_engine(scheduler=scheduler, scheduler_file=scheduler_file, workers=workers)

@@ -41,7 +41,8 @@ def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
     times = {n: cost.time_on(n) for n in workers}
     return Board(
         title="time from start to end, on workers like this machine's cores",
-        note="Busy: the workers' share of that time at work. Starting them is not counted.",
+        note="Busy: the workers' share of that time at work. Starting them, and other load on "
+        "their machines, is not counted.",
         columns={
             "workers": [f"{n:,}{' (here)' if n == here else ''}" for n in workers],
             "time": [duration(times[n]) for n in workers],
@@ -55,8 +56,11 @@ def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
 
 def cost_lines(cost: Cost, plan: Plan) -> list[str]:
     """How much is left, in words."""
+    left = f"{cost.units:,} {'unit' if cost.units == 1 else 'units'} of work left, {cost.done:,} done"
+    if not cost.units:
+        return [left]
     lines = [
-        f"{cost.units:,} units of work left, {cost.done:,} done; {cost.pulls:,} pulls",
+        f"{left}; {cost.pulls:,} pulls",
         f"processor time: {duration(cost.cpu_hours * 3600.0)} ({cost.cpu_hours:.3g} CPU-hours)",
         f"parts: about {_size(cost.bytes)} (within a factor of 3)",
     ]
