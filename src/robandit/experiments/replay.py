@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
+import numpy as np
+
 from robandit.diagnostics.resolution import resolution
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import Plan, Played, planned
@@ -18,6 +20,7 @@ __all__ = ["Mode", "replayed"]
 
 Mode = Literal["bootstrap", "in-order", "rejection"]
 MOST_PULLS = 50_000  # by default: as many as `robandit compare` makes
+MIXED = 0.2  # of the changes of arm that a log in random order has: with fewer it is said
 
 _HOW = {
     "bootstrap": "each pull draws one of the arm's recorded rewards at random. Right if rewards neither depend on each other nor "
@@ -173,5 +176,10 @@ def _played(
     if mode == "rejection":
         said += _LOGGED[records.propensity is not None]
         if pulls > most:
-            said += f" Some arms have only {most:,} rewards, so that rows may be used again."
+            said += f" The rarest arm has only {most:,} rewards, so that rows may be used again."
+        shares = np.bincount(log.actions) / len(log.actions)
+        if np.count_nonzero(np.diff(log.actions)) < MIXED * len(log.actions) * (1.0 - float(shares @ shares)):
+            said += (
+                " BUT ITS ARMS COME IN LONG RUNS: a choice waits until its arm's turn, and the log is read many times."
+            )
     return problem, pulls, said
