@@ -5,18 +5,30 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit import __version__
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Mean, Study, Tail
 from robandit.diagnostics.tails import METHODS, TailIndex
 from robandit.files import write_atomically
 from robandit.kernel.types import Floats
-from robandit.report.pieces import Words, cell, document, escaped, figure, named, rounded, table, warning
+from robandit.report.numbers import count, percent, rounded
+from robandit.report.pieces import (
+    Words,
+    cell,
+    document,
+    escaped,
+    facts,
+    figure,
+    named,
+    pairs,
+    swatch,
+    table,
+    versions,
+    warning,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -49,7 +61,7 @@ def study_table(study: Study) -> Group:
     negated = ", negated" if recorded.negated else ""
     parts: list[Any] = [
         Text(
-            f"{named(recorded.source, 200)}: {_count(recorded.rows, 'reward')} of {_count(len(study.arms), 'arm')}{negated}"
+            f"{named(recorded.source, 200)}: {count(recorded.rows, 'reward')} of {count(len(study.arms), 'arm')}{negated}"
         )
     ]
     if recorded.bad.count:
@@ -159,7 +171,7 @@ def _sampled(study: Study) -> list[str]:
     if not part:
         return []
     size = max(len(arm.record.sample) for arm in part)
-    who = _count(len(part), "arm") if len(study.arms) > 1 else "the arm"
+    who = count(len(part), "arm") if len(study.arms) > 1 else "the arm"
     return [f"Of {who} all but counts, mean and extremes come from a random sample of {size:,} rewards."]
 
 
@@ -176,23 +188,22 @@ def _page(study: Study, command: str) -> str:
     charted = _by_size(study.arms)[:CHARTED]
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
-    title = f"{named(recorded.source, 120)}: {_count(len(study.arms), 'arm')}"
-    facts = {
+    title = f"{named(recorded.source, 120)}: {count(len(study.arms), 'arm')}"
+    told = {
         "rewards": f"{recorded.rows:,}",
         "arms": f"{len(study.arms):,}",
         "rows left out": f"{recorded.bad.count:,}",
         "best arm": "resolved" if study.resolution.resolved else "not resolved",
     }
     if len(study.arms) == 1:
-        del facts["best arm"]
-    items = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
+        del told["best arm"]
     sign = "Rewards are the negatives of what is recorded. " if recorded.negated else ""
     advice = study.advice
     header = f"""<h1>{escaped(title)}</h1>
 <div class="verdict"><p>{escaped(study.headline)}</p>
 <p>Take <strong>{escaped(advice.policy.name)}</strong> ({escaped(advice.case)}).</p>
 <p>{escaped(str(study.resolution))}</p></div>
-<dl class="facts">{items}</dl>
+{facts(told)}
 <p class="muted">{sign}Rewards are maximised. Limits and intervals are for 95 %. {escaped(" ".join(_sampled(study)))}</p>
 {_left_out(study)}"""
     main = f"""{_arms(study, styles)}
@@ -218,7 +229,7 @@ def _left_out(study: Study) -> str:
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(what, 200))}</li>" for number, what in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
     return warning(
-        f"<p><strong>{_count(bad.count, 'row')} left out</strong>, without a reward or an arm to learn from:</p>"
+        f"<p><strong>{count(bad.count, 'row')} left out</strong>, without a reward or an arm to learn from:</p>"
         f"<ul>{items}{rest}</ul>"
     )
 
@@ -309,7 +320,7 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     answer = (
         "Yes: all other arms are excluded."
         if found.resolved
-        else (f"No: {len(found.rivals)} of {_count(len(found.others), 'other arm')} cannot be excluded.")
+        else (f"No: {len(found.rivals)} of {count(len(found.others), 'other arm')} cannot be excluded.")
     )
     head = ["arm", "lower by", "at least by", "of it, allowance", Words("verdict"), Words("what to mind")]
     return f"""<h2 id="best">Is the best arm resolved?</h2>
@@ -328,7 +339,7 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     tails = figure(
         "tails",
         0,
-        f"Share of rewards farther from the median than a distance, for {_count(len(charted), 'arm')}, on logarithmic axes. "
+        f"Share of rewards farther from the median than a distance, for {count(len(charted), 'arm')}, on logarithmic axes. "
         f"Left tail of {named(lead.arm)}: {lead.left.words}; right tail: {lead.right.words}. Arrow keys read out values.",
         "Tails: the share of rewards that lie farther from the arm's median than a distance. On these axes a power tail is "
         "straight, and its slope is minus the index; a light tail bends down. Dashed: the power that Hill's estimator fits to the "
@@ -337,14 +348,14 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     excess = figure(
         "excess",
         0,
-        f"Mean excess over a threshold for {_count(len(charted), 'arm')}, on logarithmic axes. Arrow keys read out values.",
+        f"Mean excess over a threshold for {count(len(charted), 'arm')}, on logarithmic axes. Arrow keys read out values.",
         "Mean excess: how much farther those that lie beyond a threshold lie, on average. It rises in proportion for a power "
         "tail, stays level for an exponential one and falls for lighter ones. The right end rests on a few rewards only.",
     )
     spread = figure(
         "distribution",
         0,
-        f"Distribution of rewards of {_count(len(charted), 'arm')}: {named(lead.arm)} has the median {_short(lead.median)}.",
+        f"Distribution of rewards of {count(len(charted), 'arm')}: {named(lead.arm)} has the median {_short(lead.median)}.",
         "Distributions, on an axis that is even in the middle and logarithmic far out. Below each: the line holds 98 % of the "
         "rewards, the bar the middle half, the stroke is the median.",
     )
@@ -358,11 +369,10 @@ def _each(study: Study, charted: Sequence[ArmStudy]) -> str:
     parts = []
     for number, arm in enumerate(charted):
         opened = " open" if len(charted) <= OPEN or number == 0 else ""
-        words = f"{_count(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
-        mark = f'<span class="swatch" data-style="{number}"></span> '
+        words = f"{count(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
         parts.append(
             f"""<details class="problem" id="a{number}"{opened}>
-<summary>{mark}<h2><bdi>{escaped(named(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
+<summary>{swatch(number)}<h2><bdi>{escaped(named(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
 {_arm(arm, number)}
 </details>"""
         )
@@ -425,15 +435,12 @@ def _reproduce(study: Study, command: str) -> str:
     told = {
         "read from": named(recorded.source, 300),
         "rows": f"{recorded.rows:,} used, {recorded.bad.count:,} left out",
-        "versions": f"robandit {__version__}, numpy {version('numpy')}, scipy {version('scipy')}, polars {version('polars')}",
+        "versions": ", ".join(f"{name} {each}" for name, each in versions("numpy", "scipy", "polars").items()),
     }
-    items = "".join(
-        f'<tr><th scope="row">{name}</th><td class="words">{escaped(text)}</td></tr>' for name, text in told.items()
-    )
     return f"""<h2>To get this again</h2>
 <pre><code>{escaped(command)}</code></pre>
 <p>Nothing is left to chance: samples and resamples have fixed seeds.</p>
-<div class="box" tabindex="0" role="region" aria-label="Source and versions"><table><tbody>{items}</tbody></table></div>"""
+{pairs(told, label="Source and versions")}"""
 
 
 # --- what is drawn --------------------------------------------------------------------------------------------------------
@@ -553,7 +560,7 @@ def _by_size(arms: Sequence[ArmStudy]) -> list[ArmStudy]:
 
 
 def _name(arm: str, styles: dict[str, int]) -> str:
-    mark = f'<span class="swatch" data-style="{styles[arm]}"></span> ' if arm in styles else ""
+    mark = swatch(styles[arm]) if arm in styles else ""
     shown = (
         f'<a href="#a{styles[arm]}"><bdi>{escaped(named(arm))}</bdi></a>'
         if arm in styles
@@ -615,11 +622,5 @@ def _verdict(found: Nonpositivity) -> str:
     return f"{said} (z {found.statistic:.3g})" if not math.isnan(found.statistic) else said
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
 def _percent(share: float) -> str:
-    if math.isnan(share):
-        return "–"
-    return "0" if share == 0.0 else f"{100.0 * share:.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"
+    return "0" if share == 0.0 else percent(share)
