@@ -17,14 +17,14 @@ def count(n: int, what: str) -> str:
 
 
 def number(value: float) -> str:
-    """Something measured: whole from 100 on, else three digits.
+    """Something measured: whole from 100 on, else three digits; so also from 1e15 on.
 
     >>> number(1234.5), number(0.01234), number(math.inf), number(math.nan)
     ('1,234', '0.0123', '∞', '–')
     """
     if not math.isfinite(value):
         return "∞" if value == math.inf else "–"
-    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+    return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def percent(share: float) -> str:

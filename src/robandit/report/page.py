@@ -15,8 +15,9 @@ from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import curves, paired, ranking, summary, verdict, worst_replications
 from robandit.files import write_atomically
+from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
-from robandit.problems import InOrder
+from robandit.problems import InOrder, Problem
 from robandit.report.chart_data import chart_data, shares
 from robandit.report.numbers import count, number, percent, rounded
 from robandit.report.pieces import (
@@ -215,7 +216,7 @@ def _problem(results: Results, section: _Section, styles: dict[str, int], *, man
     if not many:
         return f'<section id="p{section.number}">{content}</section>'
     words = f"{count(played.horizon, 'pull')}, {count(played.problem.arms, 'arm')}, "
-    words += f"tail index {number(played.problem.tail_index)}; "
+    words += "recorded rewards; " if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}; "
     words += f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
     opened = " open" if section.number == 0 else ""
     return f"""<details class="problem" id="p{section.number}"{opened}>
@@ -375,7 +376,7 @@ def _arms(section: _Section) -> str:
                 f'<td class="words"><code>{escaped(_short(repr(law)))}</code></td>',
                 cell(law.mean, _exact(law.mean)),
                 cell(gap, _exact(gap)),
-                cell(law.tail_index, "∞" if math.isinf(law.tail_index) else _exact(law.tail_index)),
+                cell(law.tail_index, _index(law)),
                 cell(law.nonzero_probability, _exact(law.nonzero_probability)),
                 *holds,
             ]
@@ -386,14 +387,27 @@ def _arms(section: _Section) -> str:
     ]
     listed = table(head, body, label=f"The arms of {section.played.name}")
     said = problem.assumption()
-    words = f"""<p>{_tails(problem.tail_index)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
+    words = f"""<p>{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
 {"holds" if said.holds else "<strong>fails</strong>"}: {escaped(_short(said.reason))}.</p>"""
     if problem.arms > FEW_ARMS:
         listed = more(f"All {problem.arms} arms", listed)
     return f"<h3>The problem and its tails</h3>{words}{listed}"
 
 
-def _tails(index: float) -> str:
+def _recorded(problem: Problem) -> bool:
+    return any(isinstance(law, (Empirical, Weighted)) for law in problem.laws)
+
+
+def _index(law: Law) -> str:
+    if isinstance(law, (Empirical, Weighted)):
+        return "recorded"
+    return "∞" if math.isinf(law.tail_index) else _exact(law.tail_index)
+
+
+def _tails(problem: Problem) -> str:
+    index = problem.tail_index
+    if _recorded(problem):
+        return "Recorded rewards have all moments, whatever they come from: <code>robandit diagnose</code> looks at their tails."
     if math.isinf(index):
         return "Tail index ∞: all moments are finite."
     spread = "infinite variance" if index <= 2.0 else "a finite variance"
