@@ -8,6 +8,9 @@ from robandit.cli.reading import File, Reading
 
 __all__ = ["diagnose"]
 
+_WEIGHTLESS = (
+    "The column {column!r} is not used here: means are those of the rewards as logged; robandit replay weighs by it."
+)
 MOST_TIMED = 2_000_000  # rows that are held in memory to be put in order
 
 
@@ -47,6 +50,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         names = tuple(each.arm for each in recorded.arms)
         paired = table.rewards if isinstance(table, Table) and table.arms == names else None
         found = study(recorded, lambda *_: advance(""), table=paired)
-    write_study(found, out, command=command)
-    Console().print(study_table(found))
+    remarks = [] if records.propensity is None else [_WEIGHTLESS.format(column=records.propensity)]
+    write_study(found, out, command=command, remarks=remarks)
+    Console().print(study_table(found, remarks=remarks))
     print(f"report: {out}")
