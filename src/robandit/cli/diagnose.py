@@ -8,9 +8,7 @@ from robandit.cli.reading import File, Reading
 
 __all__ = ["diagnose"]
 
-_WEIGHTLESS = (
-    "The column {column!r} is not used here: means are those of the rewards as logged; robandit replay weighs by it."
-)
+_WEIGHTLESS = "The column {column!r} is not used here; robandit replay weighs by it."
 MOST_TIMED = 2_000_000  # rows that are held in memory to be put in order
 
 
