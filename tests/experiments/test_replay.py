@@ -8,7 +8,6 @@ import robandit as rb
 from robandit.errors import InvalidInput
 from robandit.experiments import replayed, run
 from robandit.recorded import open_records
-from robandit.recorded import source as source_module
 
 ROWS = 40
 
@@ -65,11 +64,12 @@ def test_without_a_mode_every_way_that_the_record_allows_is_taken(columns, names
 
 def test_a_table_too_long_to_hold_is_not_read_in_order(monkeypatch):
     given = records()
-    monkeypatch.setattr("robandit.experiments.replay.MOST_ROWS", ROWS)
+    monkeypatch.setattr("robandit.experiments.replay.UNASKED", ROWS)
     plan = replayed(given, ["UCB1"], replications=1)
     assert [played.name for played in plan.problems] == ["recorded, bootstrap"]
-    assert f"more than {ROWS} rows" in said(plan)
-    assert source_module.MOST_ROWS > ROWS
+    assert f"more than {ROWS} rows are put in order only if asked" in said(plan)
+    asked = replayed(given, ["UCB1"], modes=["in-order"], replications=1)
+    assert [played.name for played in asked.problems] == ["recorded, in-order"]
 
 
 def test_horizons_are_as_long_as_the_record():
@@ -81,6 +81,9 @@ def test_horizons_are_as_long_as_the_record():
     assert horizons(quick=True) == [2 * ROWS // 10, ROWS // 10]
     assert horizons(horizon=7) == [7, 7]
     assert horizons(horizon=1_000) == [1_000, ROWS]  # the table ends
+    assert f"{ROWS} pulls, since the record ends there (not 1,000)" in said(
+        replayed(records(), ["UCB1"], replications=1, horizon=1_000)
+    )
     rarest = ["a"] * 5 + ["b"] * (2 * ROWS - 5)
     assert horizons(columns={"time": None, "arm": rarest}, modes=["rejection"]) == [5]
 
@@ -106,6 +109,36 @@ def test_a_log_that_must_be_read_again_says_so():
 def test_what_cannot_be_replayed_is_refused(columns, options, words):
     with pytest.raises(InvalidInput, match=words):
         replayed(records(**columns), ["UCB1"], **options)
+
+
+def confounded(rows=4_000):
+    """A log whose better arm, a, was chosen where rewards are low, with known probabilities."""
+    rng = np.random.default_rng(4)
+    hard = rng.random(rows) < 0.5
+    chance = np.where(hard, 0.9, 0.1)
+    a = rng.random(rows) < chance
+    rewards = rng.normal(size=rows) + np.where(hard, -4.0, 0.0) + np.where(a, 0.5, 0.0)
+    columns = {"arm": np.where(a, "a", "b"), "reward": rewards, "propensity": np.where(a, chance, 1.0 - chance)}
+    return pl.DataFrame(columns)
+
+
+def test_propensities_count_in_every_way_and_in_what_is_said_of_the_best_arm():
+    plan = replayed(open_records(confounded()), ["UCB1"], replications=1)
+    assert [played.problem.best_arm for played in plan.problems] == [0, 0]
+    assert np.array_equal(plan.problems[0].problem.means, plan.problems[1].problem.means)
+    assert "'b' has the highest mean" not in said(plan)
+    misled = replayed(open_records(confounded().drop("propensity")), ["UCB1"], replications=1)  # the control
+    assert misled.problems[0].problem.best_arm == 1
+    assert "'b' has the highest mean" in said(misled)
+
+
+def test_a_log_that_thinning_leaves_nothing_of_says_so():
+    log = confounded()
+    assert "THAT KEEPS ONLY" not in said(replayed(open_records(log), ["UCB1"], replications=1))
+    rare = pl.when(pl.int_range(pl.len()) == 7).then(1e-9).otherwise(pl.col("propensity"))
+    plan = replayed(open_records(log.with_columns(propensity=rare)), ["UCB1"], replications=1)
+    assert "BUT THAT KEEPS ONLY 1 OF" in said(plan)
+    assert "one has the propensity 1e-09" in said(plan)
 
 
 def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
