@@ -9,7 +9,6 @@ from robandit.cli.reading import File, Reading
 __all__ = ["diagnose"]
 
 _WEIGHTLESS = "The column {column!r} is not used here; robandit replay weighs by it."
-MOST_TIMED = 2_000_000  # rows that are held in memory to be put in order
 
 
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
@@ -32,6 +31,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from rich.console import Console
 
     from robandit.diagnostics.study import study
+    from robandit.experiments.replay import UNASKED
     from robandit.files import check_writable
     from robandit.recorded import Table
     from robandit.report.progress import rows, steps
@@ -43,7 +43,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     with rows("reading") as progress:
         recorded = records.summary(progress)
         # Arms are compared time by time where that is possible, and small enough to hold.
-        table = records.table(progress) if records.time is not None and recorded.rows <= MOST_TIMED else None
+        table = records.table(progress) if records.time is not None and recorded.rows <= UNASKED else None
     with steps("looking at arms", len(recorded.arms)) as advance:
         names = tuple(each.arm for each in recorded.arms)
         paired = table.rewards if isinstance(table, Table) and table.arms == names else None

@@ -208,7 +208,8 @@ def _cautions(log: Log) -> str:
         chances = log.propensities[log.actions == arm]  # type: ignore[index]
         kept = float(np.sum(chances.min() / chances))
         if kept < KEPT * len(chances):
-            said += f" BUT THAT KEEPS ONLY {kept:,.0f} OF {len(chances):,} ROWS OF {name!r}: one has the propensity {chances.min():.3g}."
+            said += f" BUT THAT KEEPS ONLY {kept:,.0f} OF {len(chances):,} ROWS OF {name!r}:"
+            said += f" one has the propensity {chances.min():.3g}."
     shares = np.bincount(log.actions) / n
     if np.count_nonzero(np.diff(log.actions)) < MIXED * n * (1.0 - float(shares @ shares)):
         said += " BUT ITS ARMS COME IN LONG RUNS: a choice waits until its arm's turn, and the log is read many times."
