@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -360,14 +361,23 @@ class JsonReader(Reader):
         names = [name for name in names if name not in self._unrepeated]
         if not names:
             return
-        marks = [json.dumps(name, ensure_ascii=False).encode() for name in names]
+        marks = [re.escape(json.dumps(name, ensure_ascii=False).encode()) for name in names]
+        twice = [re.compile(mark + rb"[^\n]*" + mark) for mark in marks]
+        begun = 1
         with _polars_errors(self.source), _opened(self._path, self._packing) as file:
-            for line, text in enumerate(file, start=1):
-                for name, mark in zip(names, marks, strict=True):
-                    if text.count(mark) > 1 and name in self._object(line, text).repeated:
-                        raise CorruptFile(
-                            f"{self.source}, line {line:,}: the field {name!r} occurs twice; it must occur once"
-                        )
+            while block := file.read(HEAD) + file.readline():  # whole lines
+                for name, pattern in zip(names, twice, strict=True):
+                    line, counted = begun, 0
+                    for found in pattern.finditer(block):  # or a value that reads like the name
+                        line += block.count(b"\n", counted, found.start())
+                        counted = found.start()
+                        ends = block.find(b"\n", found.end())
+                        text = block[block.rfind(b"\n", 0, found.start()) + 1 : ends if ends >= 0 else None]
+                        if name in self._object(line, text).repeated:
+                            raise CorruptFile(
+                                f"{self.source}, line {line:,}: the field {name!r} occurs twice; it must occur once"
+                            )
+                begun += block.count(b"\n")
         self._unrepeated.update(names)
 
     def _slowly(self, names: list[str], arm: str) -> Iterator[pl.DataFrame]:
