@@ -31,7 +31,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from rich.console import Console
 
     from robandit.diagnostics.study import study
-    from robandit.experiments.replay import UNASKED
+    from robandit.experiments.replay import table_unasked
     from robandit.files import check_writable
     from robandit.recorded import Table
     from robandit.report.progress import rows, steps
@@ -42,8 +42,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     records = reading.records(file)
     with rows("reading") as progress:
         recorded = records.summary(progress)
-        # Arms are compared time by time where that is possible, and small enough to hold.
-        table = records.table(progress) if records.time is not None and recorded.rows <= UNASKED else None
+        table = table_unasked(records, recorded.rows)  # arms are compared time by time where that is possible
     with steps("looking at arms", len(recorded.arms)) as advance:
         names = tuple(each.arm for each in recorded.arms)
         paired = table.rewards if isinstance(table, Table) and table.arms == names else None

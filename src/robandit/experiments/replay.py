@@ -15,7 +15,7 @@ from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
 
-__all__ = ["Mode", "replayed"]
+__all__ = ["Mode", "replayed", "table_unasked"]
 
 Mode = Literal["bootstrap", "in-order", "rejection"]
 MOST_PULLS = 50_000  # by default: as many as `robandit compare` makes
@@ -91,9 +91,9 @@ def replayed(
             f"{records.source} has rewards of one arm only, {next(iter(samples))!r}: a replay needs two or more to choose from. "
             f"Arms are the values of the column {records.arm!r}; another column is named with arm= (--arm)"
         )
-    table = None
-    if "in-order" in modes or (not modes and records.time is not None and sum(samples.counts.values()) <= UNASKED):
-        table = records.table()
+    table = records.table() if "in-order" in modes else None
+    if not modes:
+        table = table_unasked(records, sum(samples.counts.values()))
     log = records.log() if records.propensity is not None or "rejection" in modes else None
     notes = [_read(records, samples), *([] if modes else _left_out(records, table))]
     found = []
@@ -104,6 +104,16 @@ def replayed(
     return planned(
         found, chosen, replications=count, seed=seed, notes=(*notes, _TOLD, str(_resolution(samples, table, log)))
     )
+
+
+def table_unasked(records: Records, rows: int) -> Table | Incomplete | None:
+    """The reward of every arm at every time, for those who can do without; None: no column says when, or there are too many rows."""
+    if records.time is None or rows > UNASKED:
+        return None
+    try:
+        return records.table()
+    except InvalidInput as error:  # times that cannot be read
+        return Incomplete(str(error))
 
 
 def _resolution(samples: Mapping[str, Floats], table: Table | Incomplete | None, log: Log | None) -> Resolution:
@@ -145,7 +155,7 @@ def _left_out(records: Records, table: Table | Incomplete | None) -> list[str]:
             why = f"more than {UNASKED:,} rows are put in order only if asked (--mode in-order)"
     else:
         why = table.reason
-    said = f"Not in order, since {why}."
+    said = f"Not in order, since {why.rstrip('.')}."
     if records.propensity is None:
         said += " For a log of choices in their order there is --mode rejection."
     return [said]
