@@ -44,6 +44,7 @@ def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path
         ({}, ["x, bootstrap", "x, in-order"], "since every arm has a reward at every time"),
         ({"time": None}, ["x, bootstrap"], "Not in order, since no column says when."),
         ({"time": [0, *range(2 * ROWS - 1)]}, ["x, bootstrap"], "Not in order, since arm"),
+        ({"time": ["1/2/2013"] * 2 * ROWS}, ["x, bootstrap"], "the time '1/2/2013' is neither a number nor a date"),
         (
             {"propensity": [0.5] * 2 * ROWS},
             ["x, bootstrap", "x, in-order", "x, rejection"],

@@ -107,7 +107,7 @@ def replayed(
 
 
 def table_unasked(records: Records, rows: int) -> Table | Incomplete | None:
-    """The reward of every arm at every time, for those who can do without; None: no column says when, or there are too many rows."""
+    """The reward of every arm at every time, for those who can do without; None: no column says when, or too many rows."""
     if records.time is None or rows > UNASKED:
         return None
     try:
