@@ -2,6 +2,8 @@
 
 ``python benchmarks/recorded.py FILE`` prints rows, seconds of a summary, seconds of a plain streaming group-by mean (alternating,
 each the best of three), and the peak memory that the first summary took beyond the imports, in MB.
+``python benchmarks/recorded.py FILE log`` (or ``table``) prints the seconds and the peak memory per row of holding all rows in the
+order of time: `BYTES` of recorded/source.py.
 """
 
 from __future__ import annotations
@@ -59,6 +61,16 @@ def measure(path: str) -> dict[str, float]:
     return {"rows": rows, "seconds": min(ours), "plain": min(theirs), "memory": extra}
 
 
+def held(path: str, what: str) -> dict[str, float]:
+    records = open_records(path)
+    before = peak()
+    start = time.perf_counter()
+    getattr(records, what)()
+    seconds, extra = time.perf_counter() - start, (peak() - before) * 1024
+    rows = sum(records.samples(1).counts.values())
+    return {"rows": rows, "seconds": seconds, "bytes": extra / rows}
+
+
 def figures(folder: Path, name: str, rows: int) -> dict[str, float]:
     """Make a file in a process of its own, so that its memory does not count, and measure in another."""
     path = folder / name
@@ -70,7 +82,9 @@ def figures(folder: Path, name: str, rows: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
+    if sys.argv[2:] in (["log"], ["table"]):
+        print(json.dumps(held(*sys.argv[1:])))
+    elif len(sys.argv) > 2:
         make(Path(sys.argv[1]), int(sys.argv[2]))
     else:
         print(json.dumps(measure(sys.argv[1])))

@@ -27,3 +27,18 @@ ALL = SYMMETRIC | LEFT | RIGHT
 
 def drawn(name, n, seed=0):
     return ALL[name](np.random.default_rng(seed), n)
+
+
+def part_of(values, sampled, seed=0):
+    """What is kept of many values: some of them, drawn at random and in their order, and the extremes."""
+    from robandit.diagnostics.part import Part
+
+    ordered = np.sort(values)
+    kept = np.sort(np.random.default_rng(seed).choice(len(values), sampled, replace=False))
+    return Part(
+        sample=values[kept],
+        n=len(values),
+        mean=float(values.mean()),
+        smallest=ordered[:1000],
+        largest=ordered[::-1][:1000],
+    )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from diagnostics.rates import coverage, false_rates
+from diagnostics.samples_of import part_of
 from robandit.diagnostics import resolution as public
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.errors import InvalidInput
@@ -176,3 +177,133 @@ def test_many_rivals_are_cut_short():
 def test_refusals(given, table, match):
     with pytest.raises(InvalidInput, match=match):
         public(given, table=table)
+
+
+# --- a part of many rewards ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ["normal", "lognormal"])
+def test_a_part_says_what_the_whole_does(law):
+    """A tenth is sampled. The variance of all is known up to the noise of 1,024 units in it, which is added if it is above 0."""
+    ratios, alone = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        arms = {name: getattr(rng, law)(size=40_000) for name in "ab"}
+        parts = {name: part_of(values, 4000, seed) for name, values in arms.items()}
+        (whole,), (part,), (sampled,) = (
+            resolution(given).others for given in (arms, parts, {n: p.sample for n, p in parts.items()})
+        )
+        assert part.arm == whole.arm
+        assert part.difference == pytest.approx(whole.difference)
+        ratios.append((part.difference - part.low) / (whole.difference - whole.low))
+        alone.append((sampled.difference - sampled.low) / (whole.difference - whole.low))
+    # max(0, N) has the mean 0.40 and the standard deviation 0.58; ten of it, for a tenth, times the noise of two arms
+    noise = 10.0 * math.sqrt(2.0 / 1024 / 2)
+    most = 1.0 + noise * (0.40 + 4.0 * 0.58 / math.sqrt(8))
+    assert math.sqrt(1.0 - 4.0 * math.sqrt(2.0 / 1024 / 8)) < np.mean(ratios) < math.sqrt(most)
+    assert np.mean(alone) > 2.5, "the negative control: a sample alone knows less"
+
+
+def test_limits_from_a_part_hold_the_mean(quick):
+    rng = np.random.default_rng(11)
+    held, alone = [], []
+    for run in range(RUNS):
+        part = part_of(rng.exponential(size=20_000), 300, run)
+        low, high, _ = limits(part)
+        assert low <= part.mean <= high
+        held.append(low <= 1.0 <= high)
+        alone.append(high - low < 0.5 * np.subtract(*limits(part.sample)[1::-1]))
+    assert np.mean(held) >= 0.95 - 4.0 * math.sqrt(0.95 * 0.05 / RUNS)
+    assert np.mean(alone) > 0.9, "and not by being wide"
+
+
+def test_neighbours_that_are_alike_widen_the_limits_from_a_part():
+    rng = np.random.default_rng(12)
+    noise = rng.normal(size=40_000)
+    slow = np.array(noise)
+    for t in range(1, len(slow)):
+        slow[t] = 0.9 * slow[t - 1] + noise[t]
+    wide, narrow = (np.subtract(*limits(part_of(x, 4000))[1::-1]) for x in (slow, rng.permutation(slow)))
+    assert wide > 2.0 * narrow  # sqrt(1.9 / 0.1) = 4.4 in truth, less what extremes lose with their order
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.repeat([0.0, 1.0], 5000), np.arange(2001.0), np.append(np.zeros(9000), np.arange(1.0, 3.0)), np.ones(5000)],
+    ids=["ties", "hardly more than the extremes", "rare", "equal"],
+)
+@pytest.mark.parametrize("sampled", [1, 50, 1000])
+def test_odd_parts_give_numbers_or_words(values, sampled):
+    low, high, said = limits(part_of(values, sampled))
+    assert (math.isnan(low) and "needed" in said) or low <= values.mean() <= high
+    assert "nan" not in str(resolution({"a": part_of(values, sampled), "b": values}))
+
+
+# --- weights --------------------------------------------------------------------------------------------------------------
+
+
+def logged(n, seed):
+    """A is better by 0.5 always; in good hours, when rewards are higher by 4, B is chosen nine times of ten, else once."""
+    rng = np.random.default_rng(seed)
+    good = rng.random(n) < 0.5
+    b = rng.random(n) < np.where(good, 0.9, 0.1)
+    rewards = rng.normal(size=n) + 4.0 * good - 0.5 * b
+    weights = 1.0 / np.where(b == good, 0.9, 0.1)
+    return {"A": rewards[~b], "B": rewards[b]}, {"A": weights[~b], "B": weights[b]}
+
+
+def test_weights_undo_what_the_log_confounds():
+    samples, weights = logged(8000, 0)
+    plain = resolution(samples)
+    assert (plain.best, plain.resolved) == ("B", True), "the negative control"
+    found = resolution(samples, weights=weights)
+    assert (found.best, found.resolved) == ("A", True)
+    assert found.mean == pytest.approx(np.average(samples["A"], weights=weights["A"]))
+    few = resolution(*(logged(120, 1)[:1]), weights=logged(120, 1)[1])
+    assert not (few.resolved and few.best == "B")
+
+
+def test_weighted_limits_are_as_wide_as_chance(quick):
+    """Over many logs B, the worse one, is called the best in 5 % at most; and limits hold the difference."""
+    wrong, held = [], []
+    for seed in range(RUNS):
+        samples, weights = logged(600, seed)
+        found = resolution(samples, weights=weights)
+        (rival,) = found.others
+        wrong.append(found.resolved and found.best == "B")
+        held.append(rival.low <= (0.5 if found.best == "A" else -0.5))
+    assert np.mean(wrong) <= MOST
+    assert np.mean(held) >= 0.975 - 4.0 * math.sqrt(0.975 * 0.025 / RUNS)
+
+
+def test_equal_weights_say_what_none_do():
+    rng = np.random.default_rng(13)
+    samples = {name: rng.normal(size=3000) + i for i, name in enumerate("ab")}
+    plain, equal = resolution(samples), resolution(samples, weights={name: np.full(3000, 7.0) for name in "ab"})
+    assert equal.others[0].low == pytest.approx(plain.others[0].low)
+    assert equal.share == plain.share
+
+
+def test_weights_so_unlike_that_few_values_count():
+    rng = np.random.default_rng(14)
+    samples = {"a": rng.normal(size=100) + 9.0, "b": rng.normal(size=100)}
+    found = resolution(samples, weights={"a": np.append(np.full(99, 1.0), 1e4), "b": np.ones(100)})
+    assert not found.resolved
+    assert "'a' has 100 values, but weights so unlike that they count for 1.02, 20 are needed" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("weights", "table", "match"),
+    [
+        ({"a": [1.0]}, None, "'b' has none"),
+        ([1.0], None, "mapping from every arm"),
+        ({"a": [1.0], "b": [1.0, 1.0]}, None, "'b' has 2 for 1 rewards"),
+        ({"a": [0.0], "b": [1.0]}, None, "above 0"),
+        ({"a": [math.inf], "b": [1.0]}, None, "the weights of 'a' has inf"),
+        ({"a": [1.0], "b": [1.0]}, [[1.0, 2.0]], "give one of the two"),
+    ],
+    ids=str,
+)
+def test_weights_that_are_refused(weights, table, match):
+    with pytest.raises(InvalidInput, match=match):
+        public({"a": [1.0], "b": [1.0]}, weights=weights, table=table)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from diagnostics.samples_of import drawn
 from robandit.diagnostics.study import study
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
@@ -170,3 +171,104 @@ def test_an_order_in_time_does_not_make_the_median_of_means_another_thing():
     """Two long seasons of unlike rewards: the median of their blocks' means is far from the mean."""
     values = np.concatenate([np.full(700, 0.0), np.full(300, 10.0)]) + np.random.default_rng(5).normal(size=1000)
     assert one(values).means[2].value == pytest.approx(3.0, abs=0.6)
+
+
+# --- more rewards than are kept -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two arms of 30,000 rewards, of which a summary keeps 1,500; the better one in the sample has five huge losses."""
+    import polars as pl
+
+    from robandit.recorded import open_records, source
+
+    rng = np.random.default_rng(1)
+    rewards = rng.normal(size=(2, 30_000)) - np.array([[1.5], [1.0]])
+    rewards[1, 1500::6000] = -1e5
+    frame = pl.DataFrame({"arm": np.repeat(["ok", "rarebad"], 30_000), "reward": rewards.ravel()})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "SAMPLE", 1500)
+        return open_records(frame).summary(), {"ok": rewards[0], "rarebad": rewards[1]}
+
+
+def test_losses_that_the_sample_has_not_seen_count(rare):
+    recorded, rewards = rare
+    assert not any(arm.whole for arm in recorded.arms)
+    alone = study(Recorded.of({arm.arm: arm.sample for arm in recorded.arms}))
+    assert (alone.resolution.best, alone.resolution.resolved) == ("rarebad", True), "the negative control"
+    assert alone.headline == "No heavy tails are visible."
+    found, whole = study(recorded), study(Recorded.of(rewards))
+    assert found.resolution.best == whole.resolution.best == found.advice.arm == "ok"
+    assert found.resolution.mean == pytest.approx(rewards["ok"].mean())
+    assert found.resolution.others[0].difference == pytest.approx(whole.resolution.others[0].difference)
+    assert "heavy tails" in found.headline
+    assert found.headline != alone.headline
+    bad = found.arms[1]
+    assert bad.left.moment.low < 2.0
+    assert bad.means[0].low < bad.means[0].value < bad.means[0].high
+    assert bad.means[0].low <= whole.arms[1].means[0].value <= bad.means[0].high
+    for name in ("first", "ten", "percent"):
+        share = getattr(whole.arms[1].concentration, name)
+        assert getattr(bad.concentration, name) == pytest.approx(share, rel=0.05)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "student_1.5", "cauchy", "negated_pareto_1.1", "pareto_1.5", "clicks"])
+@pytest.mark.parametrize("sampled", [500, 4000, 6000])
+def test_a_mean_lies_within_its_own_limits(law, sampled):
+    mean = record(drawn(law, 6000), sampled).means[0]
+    assert mean.low <= mean.value <= mean.high
+    for equal in (0.1, 1e-300, 1e100 / 3):
+        mean = one([equal] * 300).means[0]
+        assert mean.low <= mean.value <= mean.high
+
+
+def test_few_rewards_of_which_all_are_extremes_are_whole_again():
+    values = np.random.default_rng(3).normal(size=1800)
+    part, whole = record(values, 400), one(values)
+    assert part.median == whole.median
+    assert str(part.left.hill) == str(whole.left.hill)
+    assert part.means[3] == whole.means[3]
+    assert part.concentration.exact
+
+
+# --- one best arm ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_advice_is_for_the_arm_that_the_resolution_names():
+    """The median of means would name the other: rare losses pull its mean down."""
+    rng = np.random.default_rng(6)
+    many = np.where(rng.random(4000) < 0.02, -60.0, 1.0) + 0.1 * rng.normal(size=4000)
+    few = rng.exponential(size=4000) - 1.0
+    found = of(many=many, few=few)
+    from robandit.diagnostics.recommend import leading
+
+    assert leading({"many": many[:300], "few": few[:300]}) == "many"
+    assert found.advice.arm == found.resolution.best == "few"
+    assert found.advice.case == "right-skewed"
+
+
+def test_a_rival_that_would_get_another_policy_is_named():
+    rng = np.random.default_rng(7)
+    up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
+    found = of(up=up + 0.03, down=down, far=up - 9.0, like=up + 0.02)
+    assert (found.advice.arm, found.advice.case) == ("up", "right-skewed")
+    assert set(found.resolution.rivals) == {"down", "like"}
+    assert [each.arm for each in found.also] == ["down"]
+    assert found.also[0].policy != found.advice.policy
+
+
+def test_the_advice_calls_a_tail_light_where_the_table_does():
+    seen = set()
+    for seed in range(6):
+        found = one(-np.abs(drawn("student_1.5" if seed % 2 else "gaussian", 500, seed)))
+        advice = study(Recorded.of({"a": found.record.sample})).advice
+        if advice.case == "left-skewed or symmetric":
+            (said,) = [reason for reason in advice.reasons if reason.startswith("Their left tail")]
+            assert ("no heavy tail visible" in said) == (
+                found.left.moment.low > 2.0 and found.left.moment.high == math.inf
+            )
+            if found.left.variance == "undecided":
+                assert "the variance may be infinite" in said
+            seen.add(found.left.variance)
+    assert len(seen) > 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from diagnostics.samples_of import part_of
 from robandit.diagnostics import tail_index, tail_path
 from robandit.errors import InvalidInput
 
@@ -23,7 +24,8 @@ def test_values_worked_out_by_hand():
     moment = tail_index(x, method="moment", k=3)
     assert moment.shape == pytest.approx(2 + 1 - 0.5 / (1 - 4 / (14 / 3)))  # -0.5: light
     assert moment.index == math.inf
-    assert moment.light
+    assert (moment.high, moment.light) == (math.inf, False), "three values exclude no infinite variance"
+    assert str(moment) == "above 0.98"
     light = tail_index([16.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0], method="pickands", k=2)
     assert light.shape == pytest.approx(math.log2((8.0 - 6.0) / (6.0 - 2.0)))
     assert light.index == math.inf
@@ -68,8 +70,8 @@ def test_light_tails_are_not_called_heavy(method):
         lambda rng, n: rng.random(n),
         lambda rng, n: rng.exponential(size=n),
     ):
-        assert np.mean([f.light for f in intervals(method, draw)]) > 0.9
-    heavy = [f.light for f in intervals("moment", lambda rng, n: rng.pareto(1.5, n))]
+        assert np.mean([f.high == math.inf for f in intervals(method, draw)]) > 0.9
+    heavy = [f.high == math.inf for f in intervals("moment", lambda rng, n: rng.pareto(1.5, n))]
     assert np.mean(heavy) < 0.05, "the negative control"
     text = str(tail_index(np.random.default_rng(0).random(3000), method=method))
     assert text.startswith("no heavy tail visible")
@@ -238,3 +240,31 @@ def test_rounded_values_leave_pickands_without_an_estimate_and_are_not_called_li
     assert math.isnan(found.index)
     assert "equal values" in str(found)
     assert tail_index(np.ones(400), method="pickands", k=30).light
+
+
+@pytest.mark.parametrize("method", ["hill", "moment", "pickands"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_part_has_the_tails_of_the_whole(method, side):
+    """Up to the kept extremes it is the same; the sample alone misses what is rare."""
+    values = np.append(np.random.default_rng(1).normal(size=100_000), [-1e6] * 5)
+    part = part_of(values, 5000)
+    point = float(np.median(part.sample))
+    found = tail_index(part, side, method, about=point)
+    assert found.k == (250 if method == "pickands" else 999)
+    whole = tail_index(values, side, method, k=found.k, about=point)
+    assert (found.index, found.low, found.high) == pytest.approx((whole.index, whole.low, whole.high))
+    assert found.n == pytest.approx(whole.n, rel=4.0 * 0.5 / math.sqrt(0.25 * 5000))
+    path = tail_path(part, side, method, about=point)
+    assert path.chosen == found.k
+    assert path.shape[path.k.tolist().index(found.k)] == found.shape
+    assert path.k[-1] > 10 * found.k, "and beyond by the sample"
+    if side == "left" and method == "moment":
+        assert found.low < 2.0 < tail_index(part.sample, side, method, about=point).low, "the negative control"
+
+
+def test_a_part_whose_side_is_kept_whole():
+    values = np.append(np.zeros(50_000), np.random.default_rng(2).pareto(1.5, 300))
+    found = tail_index(part_of(values, 2000), "right", "moment")
+    assert found == tail_index(values, "right", "moment")
+    with pytest.raises(InvalidInput, match="take 'left' or 'right'"):
+        tail_index(part_of(values, 2000), "both")

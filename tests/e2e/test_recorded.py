@@ -134,6 +134,10 @@ def test_a_log_is_replayed_by_rejection_with_its_propensities(folder):
     assert "no column says when" in printed
     about = json.loads((folder / "log-replay" / "run.json").read_text())
     assert any("rejection" in note.lower() for note in about["notes"])
+    assert "LONG RUNS" not in printed
+    log.sort("arm").write_csv(folder / "sorted.csv")
+    sorted_, _ = typed("replay", "sorted.csv", *FEW, "--mode", "rejection", cwd=folder)
+    assert "BUT ITS ARMS COME IN LONG RUNS" in sorted_
 
 
 def test_the_example_says_that_its_best_carrier_is_not_resolved(folder):

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from robandit.errors import CorruptFile, FileError, InvalidInput
-from robandit.recorded import source
+from robandit.recorded import reading, source
 from robandit.recorded.source import open_records
 
 
@@ -184,9 +184,19 @@ def test_a_row_that_lacks_something(tmp_path: Path, row: str, said: str) -> None
 
 def test_all_rows_are_bad(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward,cost\na,x,1\nb,y,2\n")
-    message = refusal(path, skip_bad=True)
-    assert "no good row" in message
-    assert "'cost'" in message
+    for skip_bad in (True, False):
+        message = refusal(path, skip_bad=skip_bad)
+        assert "no good row" in message
+        assert "'cost'" in message
+        assert "--skip-bad" not in message  # it would not help
+
+
+@pytest.mark.parametrize(("text", "hint"), [("1e200", "scale all rewards down"), ("5ms", "without a unit")])
+def test_a_hint_is_given_once(tmp_path: Path, text: str, hint: str) -> None:
+    message = refusal(written(tmp_path, "arm,reward\na,1\n" + f"a,{text}\n" * 4 + 'a,"3,5"\n'))
+    assert message.count(hint) == 1
+    assert message.index("line 3: ") < message.index(hint) < message.index("line 4: ")
+    assert "decimals come after a point" in message  # another hint is
 
 
 def test_mixed_types_in_json_lines(tmp_path: Path) -> None:
@@ -216,6 +226,7 @@ JSON = [
     (b'{"arm": "a", "reward": 1}\n{"arm": "a", "rew', "line 2 is not JSON"),
     (b'{"arm": "a", "reward": 1}\n[1]\n', "line 2 is not an object"),
     (b'[{"arm": "a", "reward": 1},\n', "one object per line"),
+    (b'\xef\xbb\xbf [{"arm": "a", "reward": 1}, {"arm": "a", "reward": 2}]', "one object per line"),
     (b'{"arm": "M\xfcnchen", "reward": 1}\n', "line 1: the byte 0xfc is not UTF-8"),
     (b'{"arm": "a", "reward": 1, "reward": 2}\n', "'reward' occurs twice"),
 ]
@@ -229,6 +240,24 @@ def test_damaged_json_lines(tmp_path: Path, content: bytes, said: str) -> None:
 def test_damage_after_the_first_lines_of_json(tmp_path: Path) -> None:
     content = b'{"arm": "a", "reward": 1}\n' * 3000
     assert "line 3,001 is not JSON" in refusal(written(tmp_path, content + b"oops\n", "a.jsonl"), CorruptFile)
+
+
+@pytest.mark.parametrize("before", [0, 3, 2000])
+def test_fields_that_occur_twice_in_json_lines(tmp_path: Path, before: int) -> None:
+    good = b'{"arm": "a", "reward": 1, "note": "reward", "more": {"arm": 1}}\n' * before
+    path = written(tmp_path, good + b'{"reward": 1, "arm": "a", "reward": 2}\n', "a.jsonl")
+    assert f"line {before + 1:,}: the field 'reward' occurs twice" in refusal(path, CorruptFile)
+    # Columns that are not used may be anything.
+    path = written(tmp_path, good + b'{"reward": 1, "arm": "a", "x": 1, "x": 2}\n', "b.jsonl")
+    assert open_records(path).summary().rows == before + 1
+
+
+@pytest.mark.parametrize("before", [0, 3, 2000])
+@pytest.mark.parametrize(("arm", "said"), [('{"x": 1}', "an object"), ('["a"]', "a list"), ("[]", "a list")])
+def test_nested_arms_in_json_lines(tmp_path: Path, before: int, arm: str, said: str) -> None:
+    lines = '{"arm": "a", "reward": 1}\n' * before + f'{{"arm": {arm}, "reward": 1}}\n'
+    message = refusal(written(tmp_path, lines, "a.jsonl"), skip_bad=True)
+    assert f"line {before + 1:,}: the field 'arm' holds {said}: it must hold one name" in message
 
 
 def test_too_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +295,14 @@ def test_another_encoding(tmp_path: Path) -> None:
 
 def test_line_ends_of_old(tmp_path: Path) -> None:
     assert "tr " in refusal(written(tmp_path, "arm,reward\ra,1\rb,2\r"))
+
+
+def test_bytes_that_are_no_table(tmp_path: Path) -> None:
+    content = np.random.default_rng(0).bytes(5000).replace(b"\0", b"\r").replace(b"\n", b"\r")
+    assert "does not look like a table" in refusal(written(tmp_path, content + b"\n"), CorruptFile)
+    path = written(tmp_path, "arm\x01reward\na\x012\n")
+    assert "--delimiter" in refusal(path, CorruptFile)
+    assert open_records(path, delimiter="\x01").summary().arms[0].mean == 2.0
 
 
 def test_a_broken_header(tmp_path: Path) -> None:
@@ -333,7 +370,59 @@ def test_times_and_propensities_matter_only_where_they_are_used() -> None:
         records.table()
 
 
+TIMES = [
+    (
+        ["2", "1/2/2013 9:00"],
+        2,
+        "'1/2/2013 9:00' is neither a number nor a date or time of ISO 8601, such as 2013-01-02",
+    ),
+    (["Monday", "Friday"], 1, "'Monday' is neither"),
+    (["2013-01-02", "2013-02-30"], 2, "'2013-02-30' is neither"),
+    (["2013-01-02T24:00"], 1, "'2013-01-02T24:00' is neither"),
+    (["2013-01-02T09:00+01:60"], 1, "'2013-01-02T09:00+01:60' is neither"),
+    (["3013-01-02"], 1, "(years 1678 to 2261)"),
+    (["1", "inf"], 2, "'inf' is neither"),
+    (
+        ["2013-01-02T09:00", "2013-01-02T09:00Z"],
+        2,
+        "with an offset from UTC, but the first, '2013-01-02T09:00', is a date",
+    ),
+    (["2013-01-02T09:00+02:00", "2013-01-02"], 2, "without an offset from UTC, but the first"),
+    (["2013-01-02", "5"], 2, "'5' is a number, but the first, '2013-01-02', is a date"),
+    (["5", "2013-01-02"], 2, "but the first, '5', is a number"),
+]
+
+
+@pytest.mark.parametrize(("times", "row", "said"), TIMES)
+@pytest.mark.parametrize("batch", [1, 100])
+def test_times_without_an_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[str], row: int, said: str, batch: int
+) -> None:
+    monkeypatch.setattr(reading, "BATCH", batch)
+    # A bad row at the beginning shifts the places, and its time does not matter.
+    frame = pl.DataFrame({"arm": "a", "reward": [None, *range(len(times))], "time": ["?", *times]})
+    frame.write_csv(tmp_path / "a.csv")
+    for table, where in ((frame, f"row {row + 1}"), (tmp_path / "a.csv", f"line {row + 2}")):
+        records = open_records(table, skip_bad=True)
+        assert records.summary().rows == len(times)
+        for ask in (records.table, records.log):
+            with pytest.raises(InvalidInput) as caught:
+                ask()
+            assert f"{where}: the time " in str(caught.value)
+            assert said in str(caught.value)
+            assert "--time" in str(caught.value)
+
+
+def test_a_blank_is_no_time(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, '{"arm": "a", "reward": 1, "time": " "}\n{"arm": "a", "reward": 1, "time": 2}\n', "a.jsonl"
+    )
+    with pytest.raises(InvalidInput, match="1 bad row: line 1: there is no time"):
+        open_records(path).log()
+
+
 def test_too_many_rows_to_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert source.MOST_ROWS * source.BYTES <= 4e9
     monkeypatch.setattr(source, "MOST_ROWS", 3)
     frame = pl.DataFrame({"arm": ["a"] * 4, "reward": [1.0] * 4, "time": [1, 2, 3, 4]})
     with pytest.raises(InvalidInput, match="has 4 rows"):

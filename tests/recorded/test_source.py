@@ -212,7 +212,14 @@ TIMES = [
     [2.5, -1.0, 10.0],
     [datetime.date(2020, 2, 1), datetime.date(2020, 1, 31), datetime.date(2020, 10, 1)],
     [datetime.datetime(2020, 2, 1, 5), datetime.datetime(2020, 2, 1, 4), datetime.datetime(2020, 10, 1)],
-    ["b", "a", "c"],
+    [Decimal("2.5"), Decimal("-1.25"), Decimal("10.0")],
+    ["2", "1", "10"],
+    [" 2.5", "-1", "1e1"],
+    ["2013-02", "2013-01", "2013-10"],
+    ["2013-01-02", "1999-12-31", "2013-01-03"],
+    ["2013-01-02 09:00", "2013-01-02", "2013-01-02T09:00:00.5"],
+    ["2013-01-02T00:30+01:00", "2013-01-01T23:29:59Z", "2013-01-01T22:30:00.000000001-01:00"],
+    ["2013-01-02 09:00 UTC", "2013-01-02t08:00:00,999z", "2013-01-02T01:01-0800"],
 ]
 
 
@@ -228,6 +235,38 @@ def test_the_order_of_time(tmp_path: Path, times: list[object]) -> None:
         assert log.rewards.tolist() == [2.0, 1.0, 3.0]
         assert log.propensities is not None
         assert log.propensities.tolist() == [1.0, 0.5, 0.25]
+
+
+def test_the_kind_of_time_may_differ_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BATCH", 1)
+    for times in (["10", "9.5", "2"], ["2013-01-03", "2013-01-02T10:00", "2013-01-02"]):
+        frame = pl.DataFrame({"arm": ["x", "x", "x"], "reward": [3, 2, 1], "time": times})
+        assert open_records(frame).log().rewards.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_offsets_of_one_instant_make_one_time() -> None:
+    times = ["2013-01-02T09:00+01:00", "2013-01-02T08:00Z", "2013-01-02T10:00Z"]
+    frame = pl.DataFrame({"arm": ["a", "b", "a"], "reward": [1, 2, 3], "time": times})
+    table = open_records(frame.head(2)).table()
+    assert isinstance(table, Table)
+    assert table.rewards.tolist() == [[1.0, 2.0]]
+    incomplete = open_records(frame).table()
+    assert isinstance(incomplete, Incomplete)
+    assert "arm 'b' has no reward at time 2013-01-02T10:00Z (1 of 4" in incomplete.reason
+
+
+def test_a_lazy_frame() -> None:
+    frame = pl.LazyFrame({"arm": ["b", "a", "b"], "reward": [1, 2, 3], "time": [3, 2, 1]})
+    records = open_records(frame.filter(pl.col("reward") > 1))
+    assert {arm.arm: arm.mean for arm in records.summary().arms} == {"a": 2.0, "b": 3.0}
+    assert records.log().rewards.tolist() == [3.0, 2.0]
+
+
+def test_names_in_json_may_look_like_lists(tmp_path: Path) -> None:
+    lines = ['{"arm": "a", "reward": 1}'] * 3 + ['{"arm": "[1]", "reward": 2}', '{"arm": "{}", "reward": 3}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    recorded = open_records(tmp_path / "a.jsonl").summary()
+    assert [(arm.arm, arm.n, arm.mean) for arm in recorded.arms] == [("[1]", 1, 2.0), ("a", 3, 1.0), ("{}", 1, 3.0)]
 
 
 def test_rows_of_one_time_stay_in_order() -> None:

@@ -212,6 +212,8 @@ def test_no_bound_is_drawn_for_a_replay_and_its_regret_may_be_negative(tmp_path)
     assert bounds["table"] is None
     assert bounds["laws"] is not None, "else the test tells nothing"
     read = page(examples.in_order(), tmp_path)
+    assert "Recorded rewards have all moments" in read.text
+    assert "Tail index" not in read.text
     assert read.open == []
     assert "On table it is realised regret" in read.text
     assert read.data["problems"][0]["rows"][0]["mean"][-1] < 0

@@ -5,10 +5,13 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from report import studies
+from robandit.diagnostics.study import study
+from robandit.recorded.summary import Recorded
 from robandit.report.study import study_table, write_study
 
 ALL = ("plain", "hostile", "many", "extreme", "sampled")
@@ -63,7 +66,7 @@ def test_many_arms_are_cut_short_aloud():
 def test_names_are_text_in_the_terminal():
     text = printed(studies.hostile())
     assert "[bold]b[/bold]" in text
-    assert "·[31mred·line" in text
+    assert r"'\x1b[31mred\nline'" in "".join(text.split()), "quoted, since it has what is not seen"
     assert "\u202e" not in text
     assert "(empty)" in text
 
@@ -111,7 +114,7 @@ def test_a_sample_is_called_one_and_its_extremes_are_drawn(tmp_path):
     found = studies.sampled()
     text = page(found, tmp_path)
     assert "sample of 4,000" in text
-    assert "come from a random sample of 4,000 rewards" in " ".join(printed(found).split())
+    assert "the rest comes from a random sample of 4,000 rewards" in " ".join(printed(found).split())
     assert "Is the best arm resolved?" not in text
     assert "one arm only" in text
     (arm,) = content(text)["arms"]
@@ -126,3 +129,35 @@ def test_hostile_names_cannot_leave_their_place(tmp_path):
     assert text.count("</script>") == 2
     assert "x" * 400 not in text
     assert "\u202e" not in text
+
+
+def test_names_that_differ_in_blanks_look_different(tmp_path):
+    rng = np.random.default_rng(0)
+    found = study(Recorded.of({name: rng.normal(size=60) for name in (" a", "a", "a ", "a\u00a0")}))
+    names = ["' a'", "a", "'a '", r"'a\xa0'"]
+    rows = [line.split("  ")[0] for line in printed(found).splitlines() if re.search(r"  60 +0  ", line)]
+    assert sorted(rows) == sorted(names)
+    assert sorted(arm["label"] for arm in content(page(found, tmp_path))["arms"]) == sorted(names)
+
+
+def test_a_rival_with_another_advice_and_a_remark_have_a_line(tmp_path):
+    rng = np.random.default_rng(7)
+    up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
+    found = study(Recorded.of({"up": up + 0.03, "down": down}))
+    said = "For 'down', which may be the best, too: AdaKL-UCB (left-skewed or symmetric)."
+    assert said in " ".join(printed(found).split())
+    write_study(found, tmp_path / "page.html", command="x", remarks=["The column <p> is not used."])
+    text = (tmp_path / "page.html").read_text()
+    assert said.replace("'", "&#x27;") in text
+    assert "The column &lt;p&gt; is not used." in text
+    console = Console(width=80, file=io.StringIO())
+    console.print(study_table(found, remarks=["The column 'p' is not used."]))
+    assert "The column 'p' is not used." in console.file.getvalue()
+
+
+def test_the_power_of_a_part_is_drawn_through_its_extremes(tmp_path):
+    (arm,) = content(page(studies.sampled(), tmp_path))["arms"]
+    fit, curve = arm["right"]["fit"], arm["right"]["survival"]
+    # it begins on the curve, at the last of the 1,000 kept of 20,000 rewards
+    assert fit["y"][0] == pytest.approx(studies.sampled().arms[0].right.hill.k / 20_000)
+    assert np.interp(fit["x"][0], curve["x"], curve["y"]) == pytest.approx(fit["y"][0], rel=0.05)

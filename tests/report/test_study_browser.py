@@ -95,6 +95,13 @@ def test_the_page_itself_never_scrolls_sideways_on_a_phone(name, browser, pages)
     assert "Infinity" not in numbers
 
 
+@pytest.mark.parametrize("name", ["plain", "hostile", "many", "sampled"])
+def test_the_table_of_arms_fits_a_desktop(name, browser, pages):
+    browser.open(pages / f"{name}.html", width=1200, height=900)
+    wide, room = browser.do("const box = document.querySelector('.box'); return [box.scrollWidth, box.clientWidth]")
+    assert wide <= room
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_stands_out_from_its_background(dark, browser, pages):
     browser.open(pages / "plain.html", dark=dark)

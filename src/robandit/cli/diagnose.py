@@ -8,7 +8,7 @@ from robandit.cli.reading import File, Reading
 
 __all__ = ["diagnose"]
 
-MOST_TIMED = 2_000_000  # rows that are held in memory to be put in order
+_WEIGHTLESS = "The column {column!r} is not used here; robandit replay weighs by it."
 
 
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
@@ -31,6 +31,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from rich.console import Console
 
     from robandit.diagnostics.study import study
+    from robandit.experiments.replay import table_unasked
     from robandit.files import check_writable
     from robandit.recorded import Table
     from robandit.report.progress import rows, steps
@@ -41,12 +42,12 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     records = reading.records(file)
     with rows("reading") as progress:
         recorded = records.summary(progress)
-        # Arms are compared time by time where that is possible, and small enough to hold.
-        table = records.table(progress) if records.time is not None and recorded.rows <= MOST_TIMED else None
+        table = table_unasked(records, recorded.rows)  # arms are compared time by time where that is possible
     with steps("looking at arms", len(recorded.arms)) as advance:
         names = tuple(each.arm for each in recorded.arms)
         paired = table.rewards if isinstance(table, Table) and table.arms == names else None
         found = study(recorded, lambda *_: advance(""), table=paired)
-    write_study(found, out, command=command)
-    Console().print(study_table(found))
+    remarks = [] if records.propensity is None else [_WEIGHTLESS.format(column=records.propensity)]
+    write_study(found, out, command=command, remarks=remarks)
+    Console().print(study_table(found, remarks=remarks))
     print(f"report: {out}")

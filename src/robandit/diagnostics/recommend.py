@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robandit.diagnostics.assumption import judge
+from robandit.diagnostics.part import Part, at_hand
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.errors import InvalidInput
@@ -187,7 +188,7 @@ def _of(arm: Any) -> str:
 
 
 def advise(
-    samples: Mapping[Any, Floats],
+    samples: Mapping[Any, Floats | Part],
     lead: Any,
     known: tuple[float, float] | None = None,
     bounds: tuple[float, float] | None = None,
@@ -196,11 +197,12 @@ def advise(
     """The advice for checked rewards; arms may have none. The named arm leads; so many of its rewards are not on record."""
     asides: list[str] = []
     if known is not None:
-        return _with_known(known, bounds, _seen_moments(samples, *known), lead)
+        return _with_known(known, bounds, _seen_moments(_all_at_hand(samples), *known), lead)
     if bounds is not None:
-        spread = max((float(np.std(values)) for values in samples.values() if len(values)), default=0.0)
+        seen = _all_at_hand(samples).values()
+        spread = max((float(np.std(values)) for values in seen if len(values)), default=0.0)
         return _with_bounds(bounds, spread, lead)
-    values, policy = samples[lead], AdaKLUCB()
+    values, policy = at_hand(samples[lead]), AdaKLUCB()
     verdict = judge(values, "median", ALPHA)
     if verdict and verdict.differ < FEW // 2 and judge(-values, "median", ALPHA):
         return _with_few(values, lead, missed)
@@ -210,7 +212,7 @@ def advise(
             f"non-positivity {verdict}."
         )
         asides.append(
-            f"Their left tail: {_tail(values, 'left')}. {policy.label} need not be told the index, nor any moment."
+            f"Their left tail: {_tail(samples[lead], 'left')}. {policy.label} need not be told the index, nor any moment."
         )
         return Recommendation(policy, tuple(asides), "left-skewed or symmetric", lead)
     asides.append(
@@ -218,7 +220,7 @@ def advise(
         f"{verdict.point}: {verdict.evidence}. Such policies trim the largest rewards, and may never find out that these "
         "make an arm the best."
     )
-    asides.append(f"Their right tail: {_tail(values, 'right')}.")
+    asides.append(f"Their right tail: {_tail(samples[lead], 'right')}.")
     asides.append(_WHY_FORCED)
     asides += _cap(values)
     asides.append("Or find eps and u with E|X|^(1+eps) <= u, and pass them.")
@@ -379,9 +381,13 @@ def _with_bounds(bounds: tuple[float, float], spread: float, lead: Any) -> Recom
 # --- words and numbers ----------------------------------------------------------------------------------------------
 
 
-def _tail(values: Floats, side: Literal["left", "right"]) -> str:
+def _tail(values: Floats | Part, side: Literal["left", "right"]) -> str:
     found: TailIndex = tail_index(values, side, "moment", about="median")
     if math.isnan(found.index) or found.light:
         return str(found)
     text = f"index {found}"
     return text + (", so the variance may be infinite" if found.low <= 2.0 else "")
+
+
+def _all_at_hand(samples: Mapping[Any, Floats | Part]) -> dict[Any, Floats]:
+    return {arm: at_hand(values) for arm, values in samples.items()}

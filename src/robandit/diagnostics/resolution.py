@@ -25,6 +25,15 @@ independent values the mean's spread is the same; for values that depend on thei
 A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
 T^(1/3) rows (more, where that makes more than 1,024 blocks), since neighbouring rows depend on each other. The allowance is then
 for the left tail of the difference.
+
+Too many rewards to keep (a `Part`): the mean is that of all. A resample draws each of the known extremes a Poisson number of times,
+as a resample of many values does, and the rest from the sample between them. Its units' spread is that of a sample, s^2 / m for
+independent values; for all of the n values it is s^2 / n, and what the units have beyond s^2 / m comes from neighbours
+that are alike, and stays. Extremes are taken as independent, since their order is not known. The allowance looks at the farthest of
+all values, and at how many there are of them.
+
+Weights, for logs in which an arm was drawn with known probabilities (propensities): a mean is then sum(w r) / sum(w), and resamples
+draw pairs. The spread and the allowance are those of mean + w (r - mean) / mean(w), of which it is the mean.
 """
 
 from __future__ import annotations
@@ -36,6 +45,7 @@ from typing import Any
 
 import numpy as np
 
+from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.errors import InvalidInput
@@ -62,7 +72,7 @@ class Rival:
 
     arm: Any
     difference: float
-    """The best arm's sample mean minus this arm's."""
+    """The best arm's mean minus this arm's."""
     low: float
     """The lower limit of the difference; NaN where there are too few values for one."""
     allowance: float
@@ -78,7 +88,7 @@ class Resolution:
     """Whether the best arm can be told from the others."""
 
     best: Any
-    """The arm with the highest sample mean; the first of several."""
+    """The arm with the highest mean; the first of several."""
     mean: float
     share: float
     """Of the resamples in which it has the highest mean. Heavy tails break this number: see ``rivals``."""
@@ -127,13 +137,18 @@ class Resolution:
         return f"{told} {self.caution}".strip()
 
 
-def resolution(samples: Mapping[Any, Any], *, table: Any = None) -> Resolution:
+def resolution(
+    samples: Mapping[Any, Any], *, weights: Mapping[Any, Any] | None = None, table: Any = None
+) -> Resolution:
     """Whether the arm with the highest mean can be told from the others, by bootstrap; see the module for how.
 
     Parameters
     ----------
     samples
-        Arm -> its rewards, which are taken as independent between arms.
+        Arm -> its rewards (or a `Part` of them), which are taken as independent between arms.
+    weights
+        Arm -> a weight above 0 for each of its rewards: one over the probability with which the arm was chosen, in a log that knows
+        it. Without them an arm that was chosen when rewards are high looks better than it is.
     table
         Of shape (T, K): the rewards of all arms, in the order of ``samples``, at the same times. Rows are then resampled, in
         blocks.
@@ -159,20 +174,29 @@ def resolution(samples: Mapping[Any, Any], *, table: Any = None) -> Resolution:
     """
     if not isinstance(samples, Mapping) or not samples:
         raise InvalidInput("samples must be a mapping from arm to rewards, with at least one arm")
-    values = {arm: sample(given, f"the rewards of {arm!r}") for arm, given in samples.items()}
+    values = {
+        arm: given if isinstance(given, Part) else sample(given, f"the rewards of {arm!r}")
+        for arm, given in samples.items()
+    }
     arms = list(values)
+    if weights is not None and table is not None:
+        raise InvalidInput(
+            "weights and table: rows of a table have all arms' rewards and need no weights, give one of the two"
+        )
     if table is not None:
         rows = _table(table, len(arms))
         values = {arm: rows[:, i] for i, arm in enumerate(arms)}
     unit = _unit(list(values.values()))
-    scaled = [np.ldexp(each, -unit) for each in values.values()]
-    means = np.array([each.mean() for each in scaled])
+    known = [
+        _known(values[arm], unit, None if weights is None else _weights(weights, arm, values[arm])) for arm in arms
+    ]
+    means = np.array([each.centre for each in known])
     best = int(np.argmax(means))
     level = (1.0 - CONFIDENCE) / len(arms)
-    drawn = _Paired(scaled, best) if table is not None else _Apart(scaled, best)
+    drawn = _Paired([each.values for each in known], best) if table is not None else _Apart(known, best)
     others = []
     for i in sorted((i for i in range(len(arms)) if i != best), key=lambda i: -means[i]):
-        low, spare, why = math.nan, 0.0, _few(scaled[best], arms[best]) or _few(scaled[i], arms[i])
+        low, spare, why = math.nan, 0.0, known[best].few(arms[best]) or known[i].few(arms[i])
         if not why:
             spare, why = drawn.allowance(i, level, arms)
             low = drawn.low(i, level) - spare
@@ -197,23 +221,124 @@ def resolution(samples: Mapping[Any, Any], *, table: Any = None) -> Resolution:
     )
 
 
-def limits(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
+def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
     """An interval of the mean of independent values, by the same means, and what it assumes; NaN if there are too few values."""
-    few = _few(values)
+    unit = _unit([values])
+    known = _known(values, unit)
+    few = known.few()
     if few:
         return math.nan, math.nan, few
-    unit = _unit([values])
-    scaled = np.ldexp(values, -unit)
-    means, variances = _resampled(_units(scaled, UNITS), np.random.default_rng(SEED))
-    mean, spread = float(scaled.mean()), _variance(_units(scaled, UNITS))
+    means, variances, spread = known.resampled(UNITS, np.random.default_rng(SEED))
     level = (1.0 - confidence) / 2.0
-    down, said_left = _allowance(scaled, "left", level)
-    up, said_right = _allowance(scaled, "right", level)
-    low = _limit(means, variances, mean, spread, level) - down
-    high = -_limit(-means, variances, -mean, spread, level) + up
-    near = "independent rewards" if len(values) <= UNITS else "rewards that depend on neighbours at most"
+    down, said_left = _allowance(known, "left", level)
+    up, said_right = _allowance(known, "right", level)
+    low = _limit(means, variances, known.centre, spread, level) - down
+    high = -_limit(-means, variances, -known.centre, spread, level) + up
+    near = "independent rewards" if known.n <= UNITS else "rewards that depend on neighbours at most"
     tails = "tails that go on as fitted" if said_left or said_right else "light tails, as they look"
     return _ldexp(low, unit), _ldexp(high, unit), f"{near}, {tails}"
+
+
+# --- what is known of an arm ------------------------------------------------------------------------------------------
+
+
+class _Whole:
+    """All of an arm's values."""
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+        self.n = len(values)
+        self.centre = float(values.mean())
+
+    def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+        """The means of resamples, the variances that each has for its mean, and that of the values themselves."""
+        units = _units(self.values, most)
+        return *_resampled(units, rng), _variance(units)
+
+    def few(self, arm: Any = None) -> str:
+        """Why nothing can be said of the arm; empty: it can."""
+        return _few(self.values, arm)
+
+    def tail(self, side: str) -> TailIndex:
+        """Of a side, seen from the median."""
+        return tail_index(self.values, side, "moment", about="median")  # type: ignore[arg-type]
+
+    def reach(self, side: str) -> float:
+        """How far values go from the median."""
+        median = float(np.median(self.values))
+        return median - float(self.values.min()) if side == "left" else float(self.values.max()) - median
+
+
+class _Weighted(_Whole):
+    """Values with weights. What `_Whole` says of tails it says of the terms whose mean is the weighted one."""
+
+    def __init__(self, values: Floats, weights: Floats) -> None:
+        self.weights = weights / weights.mean()
+        centre = float(np.mean(values * self.weights))
+        super().__init__(centre + self.weights * (values - centre))
+        self.rewards, self.centre = values, centre
+
+    def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+        off, base = _units(self.values - self.centre, most), _units(self.weights, most)
+        picked = rng.integers(0, len(off), (RESAMPLES, len(off)), dtype=np.uint16)
+        weight = base[picked].mean(axis=1)
+        ratio = off[picked].mean(axis=1) / weight
+        squares = (off * off)[picked].mean(axis=1) - 2.0 * ratio * (off * base)[picked].mean(axis=1)
+        squares = np.maximum(squares + ratio**2 * (base * base)[picked].mean(axis=1), 0.0) / weight**2
+        return self.centre + ratio, squares / len(off), _variance(off)
+
+    def few(self, arm: Any = None) -> str:
+        count = 1.0 / float(np.mean(self.weights**2)) * self.n
+        if self.n >= LEAST > count:
+            who = "" if arm is None else f"{shown(arm)} has "
+            return f"{who}{self.n} values, but weights so unlike that they count for {count:.3g}, {LEAST} are needed"
+        return _few(self.rewards, arm)
+
+
+class _Sampled(_Whole):
+    """A part of an arm's values; see the module."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.values = part, part.sample
+        self.n, self.centre = part.n, part.mean
+
+    def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+        part = self.part.farthest(most // 2)  # as many extremes as units
+        body = part.body
+        units = _units(body, most)
+        means, variances = _resampled(units, rng)
+        inner, found = float(units.mean()), _variance(units)
+        own = float(body.var())
+        true = own / part.inside + max(0.0, found - own / len(body))
+        ratio = true / found if found > 0.0 else 0.0
+        share = part.inside / part.n
+        off = (part.extremes - inner) / part.n
+        moved, squared = _times(off, rng)
+        shifted = share * math.sqrt(ratio) * (means - inner) + moved
+        return (
+            self.centre + shifted,
+            share**2 * ratio * variances + squared,
+            share**2 * true + float(off @ off),
+        )
+
+    def few(self, arm: Any = None) -> str:
+        part = self.part
+        return _few(np.concatenate([part.body, part.smallest, part.largest]), arm, part.n)
+
+    def tail(self, side: str) -> TailIndex:
+        return tail_index(self.part, side, "moment", about="median")  # type: ignore[arg-type]
+
+    def reach(self, side: str) -> float:
+        median = float(np.median(self.values))
+        return median - float(self.part.smallest[0]) if side == "left" else float(self.part.largest[0]) - median
+
+
+def _known(values: Floats | Part, unit: int, weights: Floats | None = None) -> _Whole:
+    """In the unit."""
+    if isinstance(values, Part):
+        return _Sampled(values.scaled(-unit))
+    scaled = np.ldexp(values, -unit)
+    return _Whole(scaled) if weights is None else _Weighted(scaled, weights)
 
 
 # --- resamples ------------------------------------------------------------------------------------------------------
@@ -222,16 +347,15 @@ def limits(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float
 class _Apart:
     """Every arm is resampled by itself."""
 
-    def __init__(self, samples: Sequence[Floats], best: int) -> None:
-        most = min(UNITS, max(128, 16 * UNITS // len(samples)))  # 500 arms take two seconds
-        units = [_units(each, most) for each in samples]
-        streams = np.random.SeedSequence(SEED).spawn(len(samples))
-        drawn = [_resampled(each, np.random.default_rng(s)) for each, s in zip(units, streams, strict=True)]
-        self.samples, self.best = samples, best
-        self.centre = np.array([float(each.mean()) for each in samples])
-        self.spread = np.array([_variance(each) for each in units])
-        self.means = np.stack([means for means, _ in drawn])
-        self.variances = np.stack([variances for _, variances in drawn])
+    def __init__(self, known: Sequence[_Whole], best: int) -> None:
+        most = min(UNITS, max(128, 16 * UNITS // len(known)))  # 500 arms take two seconds
+        streams = np.random.SeedSequence(SEED).spawn(len(known))
+        drawn = [each.resampled(most, np.random.default_rng(s)) for each, s in zip(known, streams, strict=True)]
+        self.known, self.best = known, best
+        self.centre = np.array([each.centre for each in known])
+        self.means = np.stack([means for means, _, _ in drawn])
+        self.variances = np.stack([variances for _, variances, _ in drawn])
+        self.spread = np.array([spread for _, _, spread in drawn])
         self.mine: tuple[float, str] | None = None
 
     def share(self, best: int) -> float:
@@ -249,14 +373,14 @@ class _Apart:
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
         if self.mine is None:  # the same for all rivals
-            self.mine = _allowance(self.samples[self.best], "left", level)
+            self.mine = _allowance(self.known[self.best], "left", level)
         mine, said = self.mine
-        other, too = _allowance(self.samples[rival], "right", level)
+        other, too = _allowance(self.known[rival], "right", level)
         for i, side in (
             (self.best, "right"),
             (rival, "left"),
         ):  # these cannot turn the order round, but must have a mean
-            said_none = _meanless(self.samples[i], side)
+            said_none = _meanless(self.known[i].tail(side))
             if said_none:
                 return math.inf, f"{shown(arms[i])} {said_none}"
         why = [f"{shown(arms[i])} {words}" for i, words in ((self.best, said), (rival, too)) if words]
@@ -294,7 +418,7 @@ class _Paired:
         return found + float(self.off[rival])
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
-        spare, said = _allowance(self.differences[:, rival], "left", level)
+        spare, said = _allowance(_Whole(self.differences[:, rival]), "left", level)
         return spare, f"the difference to {shown(arms[rival])} {said}" if said else ""
 
 
@@ -321,6 +445,19 @@ def _resampled(units: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]
     return means + units.mean(), np.maximum(squares - means * means, 0.0) / len(units)
 
 
+def _times(values: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The sum of values, minus what it is, and that of their squares, in resamples that hold each a Poisson number of times."""
+    if not len(values):
+        return np.zeros(RESAMPLES), np.zeros(RESAMPLES)
+    counts = rng.poisson(len(values), RESAMPLES)
+    drawn = values[rng.integers(0, len(values), int(counts.sum()), dtype=np.uint16)]
+    ends = np.cumsum(counts)
+    sums, squares = (
+        np.diff(np.append(0.0, each)[np.append(0, ends)]) for each in map(np.cumsum, (drawn, drawn * drawn))
+    )
+    return sums - values.sum(), squares
+
+
 def _limit(means: Floats, variances: Floats, centre: float, spread: float, level: float) -> float:
     """The lesser of the percentile and the studentised lower limit."""
     off, sd = means - centre, np.sqrt(variances)
@@ -334,36 +471,33 @@ def _limit(means: Floats, variances: Floats, centre: float, spread: float, level
 # --- what a resample cannot know --------------------------------------------------------------------------------------
 
 
-def _allowance(values: Floats, side: str, level: float) -> tuple[float, str]:
+def _allowance(known: _Whole, side: str, level: float) -> tuple[float, str]:
     """What values beyond those seen may add to the mean on a side, and why it must be thought of; 0 for a light tail."""
-    median = float(np.median(values))
-    reach = median - float(values.min()) if side == "left" else float(values.max()) - median
+    reach = known.reach(side)
     if reach <= 0.0:
         return 0.0, ""
-    found: TailIndex = tail_index(values, side, "moment", about="median")  # type: ignore[arg-type]
+    found = known.tail(side)
     if math.isnan(found.index):
         index, said = UNSEEN, f"has too few values on the {side} to see its tail (taken to have index {UNSEEN})"
     elif found.low > 2.0:
         return 0.0, ""
     elif found.high <= 1.0:
-        return math.inf, _meanless(values, side)
+        return math.inf, _meanless(found)
     else:
         index = max(found.index, FLOOR)
-        far = f"{found.index:.2f} [{found.low:.2f}, {found.high:.2f}]" if not found.light else f"above {found.low:.2f}"
-        said = f"may have an infinite variance on the {side} (tail index {far})"
+        said = f"may have an infinite variance on the {side} (tail index {found})"
     factor = 1.0 if math.isinf(index) else index / (index - 1.0)
-    return reach * factor * math.log(1.0 / level) / len(values), said
+    return reach * factor * math.log(1.0 / level) / known.n, said
 
 
-def _meanless(values: Floats, side: str) -> str:
+def _meanless(found: TailIndex) -> str:
     """What is wrong with a tail that seems to have no mean; empty: nothing."""
-    found: TailIndex = tail_index(values, side, "moment", about="median")  # type: ignore[arg-type]
-    return f"seems to have no mean on the {side} (tail index {found})" if found.high <= 1.0 else ""
+    return f"seems to have no mean on the {found.side} (tail index {found})" if found.high <= 1.0 else ""
 
 
-def _few(values: Floats, arm: Any = None) -> str:
-    """Why nothing can be said of an arm; empty: it can."""
-    who, n = "" if arm is None else f"{shown(arm)} has ", len(values)
+def _few(values: Floats, arm: Any = None, count: int | None = None) -> str:
+    """Why nothing can be said of an arm, which may have more values than these; empty: it can."""
+    who, n = "" if arm is None else f"{shown(arm)} has ", len(values) if count is None else count
     if n < LEAST:
         return f"{who}{n} value{'s' * (n != 1)}, {LEAST} are needed"
     differ = int(np.count_nonzero(values != np.median(values)))
@@ -388,9 +522,22 @@ def _table(given: Any, arms: int) -> Floats:
     return rows
 
 
-def _unit(samples: Sequence[Floats]) -> int:
+def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:
+    if not isinstance(given, Mapping) or arm not in given:
+        raise InvalidInput(f"weights must be a mapping from every arm to its weights: {arm!r} has none")
+    found = sample(given[arm], f"the weights of {arm!r}")
+    if isinstance(values, Part) or len(found) != len(values):
+        count = values.n if isinstance(values, Part) else len(values)
+        raise InvalidInput(f"weights: {arm!r} has {len(found)} for {count} rewards, every reward on record needs one")
+    if not found.min() > 0.0:
+        raise InvalidInput(f"weights: {arm!r} has {found.min():g}, they are one over a probability, so above 0")
+    return found
+
+
+def _unit(samples: Sequence[Floats | Part]) -> int:
     """A power of two that squares of the values survive."""
-    return math.frexp(max(float(np.max(np.abs(each))) for each in samples))[1]
+    ends = [np.array([x.smallest[0], x.largest[0]]) if isinstance(x, Part) else x for x in samples]
+    return math.frexp(max(float(np.max(np.abs(each))) for each in ends))[1]
 
 
 def _ldexp(value: float, power: int) -> float:

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from robandit.diagnostics.assumption import Nonpositivity, judge
-from robandit.diagnostics.recommend import ALPHA, Recommendation, advise, leading
+from robandit.diagnostics.part import Part, at_hand, rewards
+from robandit.diagnostics.recommend import ALPHA, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_index, tail_path
 from robandit.errors import NoThresholdError
@@ -60,7 +61,9 @@ class Tail:
         if math.isnan(moment.index):
             return "unknown"
         if moment.light:
-            return "light" if moment.low > 2.0 else "undecided"
+            return "light"
+        if moment.high == math.inf:
+            return "undecided"
         if moment.low > 2.0 and hill.low > 2.0 and not pickands.high <= 2.0:
             return "finite"
         if moment.high < 2.0 and hill.high < 2.0 and not pickands.low >= 2.0:
@@ -159,7 +162,10 @@ class Study:
     arms: tuple[ArmStudy, ...]
     """In the order of their names."""
     advice: Recommendation
+    """For the arm with the highest mean."""
     resolution: Resolution
+    also: tuple[Recommendation, ...] = ()
+    """For arms that may be the best, too, as far as the rewards can tell, where another policy suits them."""
 
     @property
     def headline(self) -> str:
@@ -218,32 +224,37 @@ def study(
         arms.append(_arm(record))
         if progress is not None:
             progress(len(arms), len(recorded.arms))
-    samples = {record.arm: record.sample for record in recorded.arms}
+    samples = {record.arm: rewards(record) for record in recorded.arms}
+    found = resolution(samples, table=table)
+    advice = advise(samples, found.best)
+    others = (advise(samples, arm) for arm in found.rivals)
     return Study(
         recorded=recorded,
         arms=tuple(arms),
-        advice=advise(samples, leading({arm: _shuffled(values) for arm, values in samples.items()})),
-        resolution=resolution(samples, table=table),
+        advice=advice,
+        resolution=found,
+        also=tuple(each for each in others if each.policy != advice.policy),
     )
 
 
 def _arm(record: ArmRecord) -> ArmStudy:
-    values = record.sample
-    left, right = (_tail(values, side) for side in ("left", "right"))
+    known = rewards(record)
+    values = at_hand(known)
+    left, right = (_tail(known, side) for side in ("left", "right"))
     about_median = judge(values, "median", ALPHA)
     return ArmStudy(
         record=record,
         median=float(np.median(values)),
-        means=_means(record, about_median, judge(-values, "median", ALPHA)),
+        means=_means(record, known, about_median, judge(-values, "median", ALPHA)),
         left=left,
         right=right,
-        concentration=_concentration(record),
+        concentration=_concentration(record, known),
         about_zero=judge(values, 0.0, ALPHA),
         about_median=about_median,
     )
 
 
-def _tail(values: Floats, side: str) -> Tail:
+def _tail(values: Floats | Part, side: str) -> Tail:
     found = [tail_index(values, side, method, about="median") for method in METHODS]  # type: ignore[arg-type]
     paths = [tail_path(values, side, method, about="median") for method in METHODS]  # type: ignore[arg-type]
     return Tail(side=side, hill=found[0], moment=found[1], pickands=found[2], paths=tuple(paths))
@@ -252,11 +263,12 @@ def _tail(values: Floats, side: str) -> Tail:
 # --- means --------------------------------------------------------------------------------------------------------------
 
 
-def _means(record: ArmRecord, above: Nonpositivity, below: Nonpositivity) -> tuple[Mean, ...]:
+def _means(record: ArmRecord, known: Floats | Part, above: Nonpositivity, below: Nonpositivity) -> tuple[Mean, ...]:
     from robandit.estimators import median_of_means
 
-    values = record.sample
-    low, high, said = limits(values, 1.0 - DELTA)
+    values = at_hand(known)
+    low, high, said = limits(known, 1.0 - DELTA)
+    low, high = min(low, record.mean), max(high, record.mean)  # the record's mean is rounded otherwise
     unknown = math.isnan(low)
     plain = Mean(
         name="sample mean",
@@ -344,35 +356,29 @@ def _median(values: Floats) -> Mean:
 # --- the largest ----------------------------------------------------------------------------------------------------------
 
 
-def _concentration(record: ArmRecord) -> Concentration:
+def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:
     """From all rewards where the record allows it: its extremes are exact, and the sum is if all rewards have the same sign."""
     size = max(abs(record.least), abs(record.greatest))
     if size == 0.0:
         return Concentration(first=math.nan, ten=math.nan, percent=math.nan, exact=True)
-    values = np.abs(record.sample / size)
+    part = isinstance(known, Part)
+    values = np.concatenate([known.extremes, known.body]) if isinstance(known, Part) else known
+    stands = np.ones(len(values))  # for so many rewards
+    if isinstance(known, Part):
+        stands[len(known.extremes) :] = known.inside / len(known.body)
+    order = np.argsort(-np.abs(values), kind="stable")
+    sizes, stands = np.abs(values[order] / size), stands[order]
     same = record.least >= 0.0 or record.greatest <= 0.0
-    total = float(values.mean()) if record.whole or not same else abs(record.mean / size)
-    top = _top(record) / size
-    count = -(-record.n // 100)
-    known = count <= len(top) and (record.whole or count <= min(len(record.largest), len(record.smallest)))
-    if known:
-        share = float(top[:count].sum()) / record.n / total
-    else:
-        part = -(-len(values) // 100)
-        share = float(np.sort(values)[-part:].sum()) / float(values.sum())
-    return Concentration(
-        first=float(top[0]) / record.n / total,
-        ten=float(top[:10].sum()) / record.n / total,
-        percent=min(share, 1.0),
-        exact=record.whole or (same and known),
-    )
+    total = abs(record.mean / size) * record.n if part and same else float(sizes @ stands)
+    first, ten, percent = (_largest(sizes, stands, count) / total for count in (1, 10, -(-record.n // 100)))
+    exact = not part or (same and -(-record.n // 100) <= min(len(record.largest), len(record.smallest)))
+    return Concentration(first=min(first, 1.0), ten=min(ten, 1.0), percent=min(percent, 1.0), exact=exact)
 
 
-def _top(record: ArmRecord) -> Floats:
-    """The largest |reward|, in falling order."""
-    if record.whole:
-        return -np.sort(-np.abs(record.sample))
-    return -np.sort(-np.abs(np.concatenate([record.smallest, record.largest])))
+def _largest(sizes: Floats, stands: Floats, count: int) -> float:
+    """The sum of the largest so many, where a size may stand for several."""
+    taken = np.minimum(stands, np.maximum(count - (np.cumsum(stands) - stands), 0.0))
+    return float(sizes @ taken)
 
 
 def _of(some: int, total: int) -> str:

@@ -16,6 +16,9 @@ values). It balances bias and variance for tails whose second-order term is like
 optimal rate for it, Hall 1982); other tails would like another k, and no rule can know which: look at several.
 Intervals tell what chance does; they do not contain the bias of a k that reaches into the bulk. `tail_path` shows what
 other k would have said.
+
+Of values that are too many to keep (a `Part`) the farthest are kept. They are used, not the sample, which may have none of them: k
+is then at most their number (``"pickands"``: a quarter of it), if the rule gives more.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import sample
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats, Ints
@@ -60,8 +64,8 @@ class TailIndex:
 
     @property
     def light(self) -> bool:
-        """Whether no heavy tail is visible: a light one is not excluded."""
-        return self.high == math.inf
+        """Whether no heavy tail is visible: a light one is not excluded, an infinite variance is."""
+        return self.high == math.inf and self.low > 2.0
 
     def __str__(self) -> str:
         """The index and its interval, or why there is none."""
@@ -69,6 +73,8 @@ class TailIndex:
             return f"unknown: {self.note}"
         if self.light:
             return "no heavy tail visible" + (f" (index above {self.low:.2f})" if self.low < math.inf else "")
+        if self.high == math.inf:
+            return f"above {self.low:.2f}"
         return f"{self.index:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
@@ -86,7 +92,7 @@ def tail_index(
     Parameters
     ----------
     x
-        Independent values; their order does not matter.
+        Independent values, or a `Part` of them; their order does not matter.
     side
         Values below ``about`` (as distances from it), above it, or both.
     method
@@ -125,8 +131,8 @@ def tail_index(
 
     J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
-    values, point = _checked(x, side, method, about, confidence)
-    return _estimated(values, side, method, k, point, confidence)
+    far, point = _checked(x, side, method, about, confidence)
+    return _estimated(far, side, method, k, point, confidence)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,12 +185,12 @@ def tail_path(
     >>> path.chosen, [round(end, 2) for end in path.spread]
     (464, [1.46, 1.55])
     """
-    values, point = _checked(x, side, method, about, confidence)
+    far, _ = _checked(x, side, method, about, confidence)
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidInput(f"points = {points!r} must be a whole number >= 2")
-    size = _sizes(values, side, point)
-    n, reach = len(size), _reach(method)
-    chosen, most = (_rule(n, method), n // (2 if reach == 1 else reach)) if n >= LEAST else (0, 0)
+    n, reach = far.n, _reach(method)
+    most = n // (2 if reach == 1 else reach) if n >= LEAST else 0
+    chosen = min(_rule(n, method), far.most(reach)) if n >= LEAST else 0
     if most < FIRST:
         nothing = np.empty(0)
         return TailPath(
@@ -199,8 +205,9 @@ def tail_path(
             confidence=confidence,
         )
     ks = np.unique(np.append(np.round(np.geomspace(FIRST, most, points)).astype(np.int64), chosen))
-    top = _largest(size, min(n, most * reach + (reach == 1)))
-    found = np.array([_METHODS[method](top[: k * reach + (reach == 1)], k, confidence)[:3] for k in ks.tolist()])
+    ks = far.asked(ks, reach)
+    tops = [far.top(k, reach) for k in ks.tolist()]
+    found = np.array([_METHODS[method](top, k, confidence)[:3] for top, k in tops])
     return TailPath(
         k=ks,
         shape=found[:, 0],
@@ -214,9 +221,36 @@ def tail_path(
     )
 
 
-def _checked(x: Any, side: str, method: str, about: Any, confidence: Any) -> tuple[Floats, float]:
-    """The values and the point, or a refusal."""
-    values = sample(x)
+@dataclass(frozen=True, eq=False)
+class _Far:
+    """The values of a side as distances from the point, in units of the greatest value."""
+
+    exact: Floats
+    """The farthest, in falling order: all that may be asked for, or as many as were kept."""
+    n: int
+    """All values on the side."""
+    rest: Floats
+    """Those of the sample, in falling order, where not all are known."""
+
+    def most(self, reach: int) -> int:
+        """The greatest k for which the farthest are known."""
+        return len(self.exact) // reach if reach > 1 else len(self.exact) - 1
+
+    def top(self, k: int, reach: int) -> tuple[Floats, int]:
+        """The largest values for k, and k; where they are not known those of the sample, and as many as k is in it."""
+        if k <= self.most(reach):
+            return self.exact[: k * reach + (reach == 1)], k
+        few = int(k * len(self.rest) / self.n)
+        return self.rest[: few * reach + (reach == 1)], few
+
+    def asked(self, k: Ints, reach: int) -> Ints:
+        """Those k for which there are enough values."""
+        return k[(k <= self.most(reach)) | (k * len(self.rest) >= FIRST * self.n)]
+
+
+def _checked(x: Any, side: str, method: str, about: Any, confidence: Any) -> tuple[_Far, float]:
+    """The side and the point, or a refusal."""
+    values = x.sample if isinstance(x, Part) else sample(x)
     if side not in SIDES:
         raise InvalidInput(f"side = {side!r} must be one of 'left', 'right', 'both'")
     if method not in METHODS:
@@ -227,12 +261,23 @@ def _checked(x: Any, side: str, method: str, about: Any, confidence: Any) -> tup
         raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.0 < confidence < 1.0:
         raise InvalidInput(f"confidence = {confidence!r} must be a number between 0 and 1")
-    return values, float(np.median(values)) if about == "median" else float(about)
+    point = float(np.median(values)) if about == "median" else float(about)
+    if not isinstance(x, Part):
+        unit = max(float(np.max(np.abs(values))), abs(point)) or 1.0
+        exact = -np.sort(-_sizes(values, side, point, unit))
+        return _Far(exact, len(exact), exact), point
+    if side == "both":
+        raise InvalidInput("side = 'both': of a part of the values take 'left' or 'right'")
+    unit = max(abs(float(x.smallest[0])), abs(float(x.largest[0])), abs(point)) or 1.0
+    end = x.smallest if side == "left" else x.largest
+    exact, rest = (-np.sort(-_sizes(each, side, point, unit)) for each in (end, values))
+    # Where the kept ones reach beyond the point, all of the side are among them.
+    n = max(round(x.n * len(rest) / len(values)), len(exact)) if len(exact) == len(end) else len(exact)
+    return _Far(exact, n, rest), point
 
 
-def _sizes(values: Floats, side: str, point: float) -> Floats:
-    """Distances from the point on the side, in units of the greatest."""
-    unit = max(float(np.max(np.abs(values))), abs(point)) or 1.0
+def _sizes(values: Floats, side: str, point: float, unit: float) -> Floats:
+    """Distances from the point on the side, in the unit."""
     offset = values / unit - point / unit
     size: Floats = {"left": -offset, "right": offset, "both": np.abs(offset)}[side]
     return size[size > 0.0]
@@ -247,26 +292,24 @@ def _rule(n: int, method: str) -> int:
     return int(n ** (2.0 / 3.0) + 1e-9) // (2 if method == "pickands" else 1)
 
 
-def _estimated(values: Floats, side: str, method: str, k: int | None, point: float, confidence: float) -> TailIndex:
-    size = _sizes(values, side, point)
-    n, reach = len(size), _reach(method)
+def _estimated(far: _Far, side: str, method: str, k: int | None, point: float, confidence: float) -> TailIndex:
+    n, reach = far.n, _reach(method)
+    most = far.most(reach)
     where = {"left": f"on the left of {point:.4g}", "right": f"on the right of {point:.4g}", "both": f"off {point:.4g}"}
     if k is not None:
         whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-        if not whole or k < 2 or k * reach > n - (reach == 1):
-            most = n // reach if reach > 1 else n - 1
+        if not whole or k < 2 or k > most:
             raise InvalidInput(
                 f"k = {k!r} must be a whole number from 2 to {most} for {method!r}: there are {n} values {where[side]}"
             )
         used = int(k)
     else:
-        used = _rule(n, method)
+        used = min(_rule(n, method), most)
     shape, low, high, note = math.nan, math.nan, math.nan, ""
     if k is None and n < LEAST:
         used, note = 0, f"{n} value{'s' * (n != 1)} {where[side]}, {LEAST} are needed"
     else:
-        top = _largest(size, used * reach + (reach == 1))
-        shape, low, high, note = _METHODS[method](top, used, confidence)
+        shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
     return TailIndex(
         index=_index(shape),
         low=_index(high),
@@ -279,11 +322,6 @@ def _estimated(values: Floats, side: str, method: str, k: int | None, point: flo
         confidence=confidence,
         note=note,
     )
-
-
-def _largest(size: Floats, count: int) -> Floats:
-    """The largest values, in falling order; of many, without sorting the rest."""
-    return -np.sort(-size)[:count] if len(size) < 10_000 else -np.sort(np.partition(-size, count - 1)[:count])
 
 
 def _index(shape: float) -> float:

@@ -356,7 +356,7 @@ def _count(n: int, what: str) -> str:
 def _short(value: Any) -> str:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def _percent(share: float) -> str:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ __all__ = ["CsvReader", "FrameReader", "JsonReader", "Reader", "reader_of"]
 
 BATCH = 131_072  # rows; larger ones are slower (they leave the processor's cache) and take more memory
 HEAD = 1 << 20  # bytes; a CSV's header must end here
+CONTROLS = set(range(32)) - set(b"\t\n\r")
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 ENDINGS = {
     ".csv": "CSV",
@@ -140,7 +142,7 @@ class CsvReader(Reader):
         self.source = source
         if packing == "zstd":  # only Polars can unpack it, and Polars does not count lines
             self.unit = "row"
-        self._header = self._first_record()
+        self._header = self._first_record(delimiter)
         self._delimiter = self._separator(delimiter, wanted)
         names = self._split(self._delimiter)
         self.repeated = tuple(dict.fromkeys(n for n in names if names.count(n) > 1))
@@ -176,7 +178,7 @@ class CsvReader(Reader):
                     row = next(wanted, None)
         return found
 
-    def _first_record(self) -> str:
+    def _first_record(self, delimiter: str | None) -> str:
         if self._packing == "zstd":
             return self._first_line()
         head = _head(self._path, self._packing, HEAD, self.source)
@@ -189,13 +191,19 @@ class CsvReader(Reader):
             raise CorruptFile(
                 f"{self.source} has no end of a line in its first {HEAD:,} bytes: it is not a table in text"
             )
+        if "\0" in record:
+            raise CorruptFile(f"{self.source} has zero bytes in its first line: it is not a table in text")
+        mark = set((delimiter or ",").encode(errors="replace"))
+        if controls := sorted(set(record.encode(errors="replace")) & CONTROLS - mark):
+            raise CorruptFile(
+                f"{self.source} does not look like a table in text: its first line has the control character "
+                f"0x{controls[0]:02x}; if that is the delimiter, name it with delimiter= (--delimiter)"
+            )
         if "\r" in record.rstrip("\r\n"):
             raise InvalidInput(
                 f"{self.source} ends its lines with a carriage return alone, as old Macs did: convert it, for example "
                 "with tr '\\r' '\\n'"
             )
-        if "\0" in record:
-            raise CorruptFile(f"{self.source} has zero bytes in its first line: it is not a table in text")
         return record.rstrip("\r\n")
 
     def _first_line(self) -> str:
@@ -286,6 +294,7 @@ class JsonReader(Reader):
         self._path = path
         self._packing = packing
         self.source = source
+        self._unrepeated: set[str] = set()
         names: dict[str, None] = {}
         with _polars_errors(source), _opened(path, packing) as file:
             for line, text in zip(range(1, 1001), file, strict=False):
@@ -297,17 +306,23 @@ class JsonReader(Reader):
         """See `Reader`."""
         import polars as pl
 
+        self._refuse_repeated(list(wanted.values()))
         texts = {name: pl.String() for name in wanted.values()}
         done = 0
         try:
             frame = pl.scan_ndjson(self._path, schema=texts)
             for batch in _batches(frame, self.source):
+                if (
+                    batch[wanted["arm"]].str.contains(r"^[{\[]").any()
+                ):  # an object, a list, or a name that looks like one
+                    break
                 yield self._parsed(batch, wanted)
                 done += batch.height
-            return
+            else:
+                return
         except CorruptFile:  # such as NaN, which Python writes, or a number beyond the floats
             pass
-        for batch in self._slowly(list(texts)):
+        for batch in self._slowly(list(texts), wanted["arm"]):
             if done >= batch.height:
                 done -= batch.height
                 continue
@@ -338,7 +353,34 @@ class JsonReader(Reader):
             picked += _parsed(pl.col(name), role) if role in ("reward", "propensity") else [pl.col(name).alias(role)]
         return batch.select(picked)
 
-    def _slowly(self, names: list[str]) -> Iterator[pl.DataFrame]:
+    def _refuse_repeated(self, names: list[str]) -> None:
+        """Refuse lines that have a wanted field twice: Polars would take the first, and Python the last.
+
+        A name that is written with escapes in one of two places is not noticed.
+        """
+        names = [name for name in names if name not in self._unrepeated]
+        if not names:
+            return
+        marks = [re.escape(json.dumps(name, ensure_ascii=False).encode()) for name in names]
+        twice = [re.compile(mark + rb"[^\n]*" + mark) for mark in marks]
+        begun = 1
+        with _polars_errors(self.source), _opened(self._path, self._packing) as file:
+            while block := file.read(HEAD) + file.readline():  # whole lines
+                for name, pattern in zip(names, twice, strict=True):
+                    line, counted = begun, 0
+                    for found in pattern.finditer(block):  # or a value that reads like the name
+                        line += block.count(b"\n", counted, found.start())
+                        counted = found.start()
+                        ends = block.find(b"\n", found.end())
+                        text = block[block.rfind(b"\n", 0, found.start()) + 1 : ends if ends >= 0 else None]
+                        if name in self._object(line, text).repeated:
+                            raise CorruptFile(
+                                f"{self.source}, line {line:,}: the field {name!r} occurs twice; it must occur once"
+                            )
+                begun += block.count(b"\n")
+        self._unrepeated.update(names)
+
+    def _slowly(self, names: list[str], arm: str) -> Iterator[pl.DataFrame]:
         """The same with Python's own parser, which takes more than JSON and knows the line."""
         import polars as pl
 
@@ -349,6 +391,11 @@ class JsonReader(Reader):
                 if not text.strip():
                     continue
                 row = self._object(line, text)
+                if isinstance(row.get(arm), (dict, list)):
+                    what = "an object" if isinstance(row[arm], dict) else "a list"
+                    raise InvalidInput(
+                        f"{self.source}, line {line:,}: the field {arm!r} holds {what}: it must hold one name"
+                    )
                 for name in names:
                     held[name].append(_said(row.get(name)))
                 if len(held[names[0]]) >= BATCH:
@@ -356,32 +403,31 @@ class JsonReader(Reader):
                     held = {name: [] for name in names}
         yield pl.DataFrame(held, schema=schema)
 
-    def _object(self, line: int, text: bytes) -> dict[str, Any]:
+    def _object(self, line: int, text: bytes) -> _Object:
         where = f"{self.source}, line {line:,}"
-
-        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            found = dict(pairs)
-            if len(found) < len(pairs):
-                names = [name for name, _ in pairs]
-                twice = next(name for name in names if names.count(name) > 1)
-                raise CorruptFile(f"{where}: the field {twice!r} occurs twice; it must occur once")
-            return found
-
         try:
-            row = json.loads(text.decode("utf-8-sig"), object_pairs_hook=unique)
+            row = json.loads(text.decode("utf-8-sig"), object_pairs_hook=_Object)
         except UnicodeDecodeError as error:
             byte = text[error.start]
             raise CorruptFile(
                 f"{where}: the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"
             ) from None
         except (ValueError, RecursionError) as error:
-            hint = "; a JSON array must be written as one object per line" if text.lstrip()[:1] == b"[" else ""
-            raise CorruptFile(f"{where} is not JSON ({error}): every line must be an object of its own{hint}") from None
-        if not isinstance(row, dict):
+            raise CorruptFile(f"{where} is not JSON ({error}): every line must be an object of its own") from None
+        if not isinstance(row, _Object):
             raise CorruptFile(
                 f'{where} is not an object: every line must be one, such as {{"arm": "a", "reward": 1.5}}'
             )
         return row
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows which of its fields occur more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.repeated = {name for name in names if names.count(name) > 1} if len(self) < len(pairs) else set()
 
 
 def reader_of(path: Path, source: str, delimiter: str | None, wanted: Sequence[str]) -> Reader:
@@ -415,8 +461,12 @@ def reader_of(path: Path, source: str, delimiter: str | None, wanted: Sequence[s
     if ending == "Parquet":
         raise CorruptFile(f"{source} is not a Parquet file: it does not begin as one")
     if delimiter is None and (
-        ending == "JSON lines" or (ending is None and start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in b"{[")
+        ending == "JSON lines" or (ending is None and start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["))
     ):
+        if packing != "zstd" and start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+            raise CorruptFile(
+                f"{source} is a JSON array: write it as one object per line, in pandas with to_json(orient='records', lines=True)"
+            )
         if packing == "zstd":
             raise InvalidInput(f"{source} is packed with zstd: unpack it first (unzstd), only CSV is read packed so")
         return JsonReader(path, source, packing)

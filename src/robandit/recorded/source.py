@@ -24,6 +24,7 @@ from robandit.kernel.types import Floats, Ints
 from robandit.recorded.gather import Codes, Lowest, Sample, Sums
 from robandit.recorded.reading import FrameReader, Reader, reader_of
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
+from robandit.recorded.times import Clock, UnclearTime
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,8 +34,8 @@ __all__ = ["Incomplete", "Log", "Records", "Samples", "Table", "open_records"]
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
 SAMPLES_TOTAL = 1 << 22  # and of all arms: 32 MB of rewards, and three times that while they are picked
 MOST_ARMS = 10_000
-MOST_ROWS = 100_000_000  # that are held at once, in the order of time
-BYTES = 40  # that such a row takes: its reward, arm and time, and its place while they are sorted
+MOST_ROWS = 60_000_000  # that are held at once, in the order of time: 4 GB
+BYTES = 65  # that such a row takes at the peak; benchmarks/recorded.py measures 50 to 62
 SHOWN = 5  # bad rows that are shown
 BLANKS = 1_000  # rows without anything that are looked up, to tell blank lines from bad rows
 SEED = 20_130_101
@@ -109,11 +110,12 @@ def open_records(
     ----------
     path
         A CSV (also packed with gzip or zstd), Parquet or JSON lines file, "-" for the standard input, or a polars or pandas
-        DataFrame.
+        DataFrame. A polars LazyFrame is run anew for every pass.
     arm, reward
         The names of these columns; "arm" and "reward" unless given.
     time, propensity
-        The same; without a name, "time" and "propensity" are used if there are such columns.
+        The same; without a name, "time" and "propensity" are used if there are such columns. Times in text are numbers, or dates
+        and times of ISO 8601.
     negate
         Turn costs into rewards: a recorded x counts as -x.
     skip_bad
@@ -256,10 +258,12 @@ class Records:
     def log(self, progress: Progress | None = None) -> Log:
         """All rows in the order of time; rows of the same time, and all rows without a time column, in that of the file."""
         rows = self._held(("time", "propensity"), progress)
-        order = slice(None) if rows.times is None else _order(rows.times)
+        times, rows = rows.times, rows._replace(times=None)
+        order = slice(None) if times is None else _order(times)
+        del times
         return Log(
             rows.arms,
-            rows.actions[order],
+            rows.actions[order].astype(np.int64),
             rows.rewards[order],
             None if rows.propensities is None else rows.propensities[order],
             rows.bad,
@@ -271,59 +275,55 @@ class Records:
             return Incomplete(f"{self.source} has no time column: name it with time= (--time)")
         rows = self._held(("time",), progress)
         assert rows.times is not None
-        order = _order(rows.times)
-        ordered = rows.times.gather(order)
-        moment = ordered.rle_id().to_numpy().astype(np.int64)
-        times = ordered.gather(np.flatnonzero(np.diff(moment, prepend=-1))).to_numpy()
-        # In a complete table, sorted by time and arm, the places are 0, 1, 2, ...: the first that differs is missing or double.
-        place = moment * len(rows.arms) + rows.actions[order]
-        sorting = np.argsort(place, kind="stable")
-        place = place[sorting]
-        cells = times.size * len(rows.arms)
-        expected = np.arange(min(place.size, cells))
-        wrong = np.flatnonzero(place[: expected.size] != expected)
-        if wrong.size or place.size != cells:
-            first = int(wrong[0]) if wrong.size else expected.size
-            there = np.unique(place).size
-            doubled = first < place.size and place[first] < first
-            at = int(place[first]) if doubled else first
-            who, when = rows.arms[at % len(rows.arms)], times[at // len(rows.arms)]
-            if doubled:
-                several = np.count_nonzero(place == at)
-                return Incomplete(f"arm {who!r} has {several:,} rewards at time {when}, so it is a log, not a table")
-            return Incomplete(
-                f"arm {who!r} has no reward at time {when} ({cells - there:,} of {cells:,} rewards are missing in all)"
-            )
-        rewards = rows.rewards[order][sorting].reshape(times.size, len(rows.arms))
-        return Table(times, rows.arms, rewards, rows.bad)
+        times, rows = rows.times, rows._replace(times=None)
+        order = _order(times)
+        times = times if isinstance(order, slice) else times.gather(order)
+        moment = times.rle_id().to_numpy()
+        times = times.gather(np.flatnonzero(np.diff(moment, prepend=moment[:1] + 1)))
+        cells = times.len() * len(rows.arms)
+        place = moment.astype(np.int64)
+        del moment
+        place *= len(rows.arms)
+        place += rows.actions[order]
+        if place.size == cells:
+            rewards = np.full(cells, np.nan)
+            rewards[place] = rows.rewards[order]
+            if not np.isnan(rewards).any():
+                return Table(times.to_numpy(), rows.arms, rewards.reshape(times.len(), len(rows.arms)), rows.bad)
+        del order
+        return Incomplete(_gap(place, rows.arms, times))
 
     def _held(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
         """All rows in memory, in the order of the file; arms in the order of their names."""
-        import polars as pl
-
-        rows = self._reader.rows
+        if self._reader.rows is not None:
+            self._check_size(self._reader.rows)
         reading = _Reading(self, roles, progress)
-        parts: list[_Batch] = []
+        codes: list[Codes] = []
+        rewards: list[Floats] = []
+        times: list[pl.Series] = []
+        chances: list[Floats] = []
         held = 0
-        if rows is not None:
-            self._check_size(rows)
         for batch in reading:
-            parts.append(batch._replace(priorities=batch.priorities[:0]))
+            codes.append(batch.codes)
+            rewards.append(batch.rewards)
+            if batch.times is not None:
+                times.append(batch.times)
+            if batch.propensities is not None:
+                chances.append(batch.propensities)
             held += batch.codes.size
             self._check_size(held)
-        codes = np.concatenate([part.codes for part in parts])
         names = reading.arms
         order = [arm for arm in sorted(range(len(names)), key=names.__getitem__) if reading.n[arm]]
-        rank = np.zeros(len(names), dtype=np.int64)
+        rank = np.zeros(len(names), dtype=np.uint16)
         rank[order] = np.arange(len(order))
-        times = [part.times for part in parts if part.times is not None]
-        chances = [part.propensities for part in parts if part.propensities is not None]
+        moments = reading.clock.joined(times) if times else None
+        times.clear()
         return _Rows(
             tuple(names[arm] for arm in order),
-            rank[codes],
-            np.concatenate([part.rewards for part in parts]),
-            _as_numbers(pl.concat(times)) if times else None,
-            np.concatenate(chances) if chances else None,
+            rank[_joined(codes)],
+            _joined(rewards),
+            moments,
+            _joined(chances) if chances else None,
             reading.bad,
         )
 
@@ -346,7 +346,7 @@ class _Batch(NamedTuple):
 
 class _Rows(NamedTuple):
     arms: tuple[str, ...]
-    actions: Ints
+    actions: Codes
     rewards: Floats
     times: pl.Series | None
     propensities: Floats | None
@@ -364,7 +364,8 @@ class _Reading:
         self._reader = records._reader
         self._wanted = {r: c for r, c in records._roles.items() if r in ("arm", "reward", *roles)}
         self._progress = progress
-        self._first: list[tuple[int, str]] = []
+        self.clock = Clock()
+        self._first: list[tuple[int, tuple[str, str]]] = []
         self._blank: list[int] = []
         self._count = 0
 
@@ -394,13 +395,13 @@ class _Reading:
         chances = _numbers(frame, "propensity") if "propensity" in self._wanted else None
         ok = fine & whose
         if times is not None:
-            if times.dtype.is_float():
-                times = times.fill_nan(None)
+            times = _without_blanks(times)
             ok &= times.is_not_null().to_numpy()
         if chances is not None:
             ok &= (chances > 0.0) & (chances <= 1.0)
         rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # a zero has no sign
         if ok.all():
+            times = None if times is None else self._clocked(times, before, None)
             return _Batch(named, rewards, priorities, times, chances)
         wrong = np.flatnonzero(~ok)
         self._note(frame, wrong, before, numbers, chances)
@@ -408,9 +409,22 @@ class _Reading:
             named[ok],
             rewards[ok],
             priorities[ok],
-            None if times is None else times.filter(ok),
+            None if times is None else self._clocked(times.filter(ok), before, ok),
             None if chances is None else chances[ok],
         )
+
+    def _clocked(self, times: pl.Series, before: int, ok: NDArray[np.bool_] | None) -> pl.Series:
+        """The times of good rows as values that sort."""
+        try:
+            return self.clock.read(times)
+        except UnclearTime as error:
+            row = before + (error.place if ok is None else int(np.flatnonzero(ok)[error.place]))
+            number = self._reader.numbers([row]).get(row, (row + 1, False))[0]
+            raise InvalidInput(
+                f"{self._records.source}, {self._reader.unit} {number:,}: {error.why}. The rows cannot be put in order: write all "
+                "times alike, in ISO 8601 or as numbers; or name another column with time= (--time), or leave this one out, or "
+                "use what needs no order (bootstrap replay)"
+            ) from None
 
     def _codes(self, arms: pl.Series) -> pl.Series:
         """The arms as numbers; arms that were not seen before get the next ones. Null where there is none."""
@@ -451,25 +465,31 @@ class _Reading:
         if self._blank or self._first:
             numbers = self._reader.numbers(sorted({*self._blank, *(row for row, _ in self._first)}))
         blank = [row for row in self._blank if numbers.get(row, (0, False))[1]]
-        empty = [(row, "there is neither an arm nor a reward") for row in self._blank if row not in set(blank)]
+        empty = [(row, ("there is neither an arm nor a reward", "")) for row in self._blank if row not in set(blank)]
         first = sorted([*self._first, *empty])[:SHOWN]
         rows -= len(blank)
         count = self._count + len(empty)
-        shown = tuple((numbers.get(row, (row + 1, False))[0], what) for row, what in first)
+        shown = []
+        hints = {""}
+        for row, (what, hint) in first:
+            number = numbers.get(row, (row + 1, False))[0]
+            shown.append((number, what if hint in hints else what + hint))
+            hints.add(hint)
         gone = tuple(sorted(name for name, n in zip(self.arms, self.n.tolist(), strict=True) if not n))
-        self.bad = BadRows(count, shown, self._reader.unit, gone)
+        self.bad = BadRows(count, tuple(shown), self._reader.unit, gone)
         if not rows:
             raise InvalidInput(
                 f"{source} has the columns {_listed(self._records.columns)} but no rows: nothing is recorded"
+            )
+        if not self.n.any():
+            raise InvalidInput(
+                f"{source} has no good row: {self.bad}. Every row needs an arm and a finite number as its reward. The columns are "
+                f"{_listed(self._records.columns)}; others are named with arm= and reward= (--arm, --reward)"
             )
         if count and not self._records.skip_bad:
             raise InvalidInput(
                 f"{source} has {self.bad} (of {rows:,}). Every row needs an arm and a finite number as its reward: correct them, "
                 "or leave them out with skip_bad=True (--skip-bad)"
-            )
-        if not self.n.any():
-            raise InvalidInput(
-                f"{source} has no good row: {self.bad}. The columns are {_listed(self._records.columns)}"
             )
 
 
@@ -491,31 +511,32 @@ def _numbers(frame: pl.DataFrame, role: str) -> Floats:
     return values.to_numpy()
 
 
-def _fault(row: Mapping[str, Any], reward: float, chance: float) -> str:
-    """What is wrong with a row, in words."""
+def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:
+    """What is wrong with a row, and a hint that need not be said twice."""
     if not row["arm"]:
-        return "there is no arm"
+        return "there is no arm", ""
     if not math.isfinite(reward):
         return _no_number("reward", row, reward)
     if abs(reward) > LARGEST_REWARD:
-        return f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}, too large to be squared; scale all rewards down"
-    if "time" in row and (row["time"] is None or row["time"] != row["time"]):
-        return "there is no time"
+        what = f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}"
+        return what, ", too large to be squared; scale all rewards down"
+    if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
+        return "there is no time", ""
     if not math.isfinite(chance):
         return _no_number("propensity", row, chance)
-    return f"the propensity {chance:g} is not above 0 and at most 1"
+    return f"the propensity {chance:g} is not above 0 and at most 1", ""
 
 
-def _no_number(role: str, row: Mapping[str, Any], number: float) -> str:
+def _no_number(role: str, row: Mapping[str, Any], number: float) -> tuple[str, str]:
     said = row.get(f"{role} text", row[role])
     word = "" if said is None else str(said).strip()
     if not word:
-        return f"there is no {role}"
+        return f"there is no {role}", ""
     if math.isinf(number):
-        return f"the {role} {word[:40]} is infinite"
+        return f"the {role} {word[:40]} is infinite", ""
     if word.lower().lstrip("+-") == "nan":
-        return f"the {role} is NaN"
-    return f"the {role} {word[:40]!r} is not a number{_hint(word)}"
+        return f"the {role} is NaN", ""
+    return f"the {role} {word[:40]!r} is not a number", _hint(word)
 
 
 def _hint(word: str) -> str:
@@ -528,26 +549,62 @@ def _hint(word: str) -> str:
     return ""
 
 
-def _as_numbers(times: pl.Series) -> pl.Series:
-    """Times that come as text, as numbers if all of them are numbers."""
+def _without_blanks(times: pl.Series) -> pl.Series:
+    """Null where there is no time."""
     import polars as pl
 
+    if times.dtype.is_float():
+        return times.fill_nan(None)
     if times.dtype == pl.String:
-        for kind in (pl.Int64, pl.Float64):
-            numbers = times.cast(kind, strict=False)
-            if not numbers.null_count() and (kind == pl.Int64 or numbers.is_finite().all()):
-                return numbers
+        return times.set(times.str.strip_chars().str.len_bytes() == 0, None)
     return times
 
 
-def _order(times: pl.Series) -> Ints:
+def _order(times: pl.Series) -> Ints | slice:
     """The rows in the order of time, rows of the same time as they were."""
     import polars as pl
 
     if times.is_sorted():
-        return np.arange(times.len())
+        return slice(None)
+    keys = times.to_physical()
+    # NumPy needs half of the memory, but does not know all types of Polars.
+    if keys.dtype in (pl.Int64, pl.Int32, pl.UInt64, pl.UInt32, pl.Float64, pl.Float32):
+        return np.argsort(keys.to_numpy(), kind="stable")
     frame = pl.DataFrame({"time": times}).with_row_index("row").sort("time", maintain_order=True)
     return frame["row"].to_numpy().astype(np.int64)
+
+
+def _gap(place: Ints, arms: Sequence[str], times: pl.Series) -> str:
+    """The first cell of a table, by time and arm, that is empty or filled twice; `place` are the cells that are filled."""
+    place.sort()
+    cells = times.len() * len(arms)
+    # In a complete table the sorted places are 0, 1, 2, ...: the first that differs tells.
+    size = min(place.size, cells)
+    wrong = place[:size] != np.arange(size)
+    first = int(wrong.argmax()) if wrong.any() else size
+    doubled = first < place.size and place[first] < first
+    at = int(place[first]) if doubled else first
+    who, when = arms[at % len(arms)], _said(times, at // len(arms))
+    if doubled:
+        several = np.searchsorted(place, at, side="right") - np.searchsorted(place, at)
+        return f"arm {who!r} has {several:,} rewards at time {when}, so it is a log, not a table"
+    missing = cells - 1 - np.count_nonzero(place[1:] != place[:-1])
+    return f"arm {who!r} has no reward at time {when} ({missing:,} of {cells:,} rewards are missing in all)"
+
+
+def _said(times: pl.Series, at: int) -> str:
+    time = times.slice(at, 1).to_numpy()[0]
+    if isinstance(time, np.datetime64):
+        zone = getattr(times.dtype, "time_zone", None)
+        return str(np.datetime_as_string(time, unit="auto")) + ("Z" if zone else "")
+    return str(time)
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """One array of all; the parts are let go."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 def _roles(reader: Reader, given: Mapping[str, str | None]) -> dict[str, str]:
@@ -592,6 +649,8 @@ def _frame(frame: Any) -> Reader:
 
     if isinstance(frame, pl.DataFrame):
         return FrameReader(frame.lazy(), "the data frame", frame.height)
+    if isinstance(frame, pl.LazyFrame):
+        return FrameReader(frame, "the lazy frame", None)
     if hasattr(frame, "columns") and hasattr(frame, "iloc"):
         from robandit.recorded.pandas import plain
 

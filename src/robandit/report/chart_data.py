@@ -16,9 +16,10 @@ from robandit.kernel.types import Floats, Ints
 from robandit.laws import Stable
 from robandit.laws.combinators import leaves
 from robandit.policies import KLinfUCB
+from robandit.report.numbers import rounded
 from robandit.theory import Bound, regret_bound
 
-__all__ = ["chart_data", "rounded", "shares"]
+__all__ = ["chart_data", "shares"]
 
 POINTS = 50  # of a curve
 DOTS = 100  # replications drawn one by one
@@ -52,14 +53,6 @@ def shares(measured: Measured) -> Floats:
     pulls = measured.pulls.sum(axis=0)
     out: Floats = pulls / pulls.sum()
     return out
-
-
-def rounded(value: float) -> float | int | None:
-    """Four significant digits; None where there is no number. Whole numbers lose their point."""
-    if not math.isfinite(value):
-        return None
-    short = float(f"{value:.4g}")
-    return int(short) if short.is_integer() else short
 
 
 def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from robandit import __version__
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import curves, paired, ranking, summary, verdict, worst_replications
 from robandit.files import write_atomically
+from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
-from robandit.problems import InOrder
-from robandit.report.chart_data import chart_data, rounded, shares
+from robandit.problems import InOrder, Problem
+from robandit.report.chart_data import chart_data, shares
+from robandit.report.numbers import count, number, percent, rounded
+from robandit.report.pieces import (
+    Markup,
+    Words,
+    cell,
+    document,
+    escaped,
+    facts,
+    figure,
+    more,
+    pairs,
+    swatch,
+    table,
+    versions,
+    warning,
+)
 
 __all__ = ["write_page"]
 
@@ -60,45 +70,24 @@ class _Section:
 def _page(results: Results, command: str) -> str:
     rows = summary(results).to_dicts()
     sections = []
-    for number, played in enumerate(results.problems):
+    for i, played in enumerate(results.problems):
         cells = {m.cell.label: m for m in results.on(played)}
         own = [row for row in rows if (row["problem"], row["horizon"]) == (played.name, played.horizon)]
-        sections.append(_Section(number, played, {row["policy"]: cells[row["policy"]] for row in own}, own))
+        sections.append(_Section(i, played, {row["policy"]: cells[row["policy"]] for row in own}, own))
     many = len(results.plan.problems) > 1
     ranked = ranking(results).to_dicts() if many else []
     labels = dict.fromkeys([row["policy"] for row in ranked] + [row["policy"] for row in rows])
     styles = {label: i for i, label in enumerate(labels)}
     data = chart_data(results, {s.played: list(s.measured) for s in sections}, styles)
     parts = [_problem(results, section, styles, many=many) for section in sections]
-    style, script = _asset("report.css"), _asset("report.js")
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="robandit {__version__}">
-<title>{_e(_title(results))} | Robandit</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1>{_e(_title(results))}</h1>
+    title = _title(results)
+    header = f"""<h1>{escaped(title)}</h1>
 <div class="verdict">{_verdict(verdict(results))}</div>
-{_notes(results)}{_facts(results)}
-<noscript><p class="warning">The charts are drawn by JavaScript, which is off. All numbers are in the tables below.</p></noscript>
-</header>
-<main>
-{_over_all(results, ranked, sections, styles) if many else ""}
+{_notes(results)}{_facts(results)}"""
+    main = f"""{_over_all(results, ranked, sections, styles) if many else ""}
 {"".join(parts)}
-{_failures(results)}{_reproduce(results, command)}
-</main>
-<script type="application/json" id="data">{_json(data)}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+{_failures(results)}{_reproduce(results, command)}"""
+    return document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
 
 
 # --- the top ---------------------------------------------------------------------------------------------------------
@@ -116,13 +105,13 @@ def _title(results: Results) -> str:
 def _verdict(said: str) -> str:
     """The first sentence stands out."""
     first, *rest = re.split(r"(?<=\.) (?=[A-Z])", said, maxsplit=1)
-    return f"<p>{_e(first)}</p>" + "".join(f"<p>{_e(each)}</p>" for each in rest)
+    return f"<p>{escaped(first)}</p>" + "".join(f"<p>{escaped(each)}</p>" for each in rest)
 
 
 def _notes(results: Results) -> str:
     """What was remarked about the data."""
-    items = "".join(f"<li>{_e(note)}</li>" for note in results.plan.notes)
-    return _warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
+    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
+    return warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
 
 
 def _facts(results: Results) -> str:
@@ -134,17 +123,16 @@ def _facts(results: Results) -> str:
         "seed": str(results.plan.seed),
     }
     if len(results.plan.problems) == 1 and results.problems:
-        told["regret of choosing arms at random"] = _number(_uniform(results.problems[0]))
-    items = "".join(f"<div><dt>{name}</dt><dd>{_e(value)}</dd></div>" for name, value in told.items())
+        told["regret of choosing arms at random"] = number(_uniform(results.problems[0]))
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
-        f"On {_e(', '.join(in_order))} it is realised regret: what the arm with the greatest mean gave at those times, minus what "
-        "the policy got, which can be negative; there a reward depends on the time, and not on how often the arm was pulled. "
+        f"On {escaped(', '.join(in_order))} it is realised regret: what the arm with the greatest mean gave at those times, minus "
+        "what the policy got, which can be negative; there a reward depends on the time, and not on how often the arm was pulled. "
         if in_order
         else ""
     )
     return (
-        f'<dl class="facts">{items}</dl><p class="muted">Regret is pseudo-regret: the gaps of the arms pulled, added up. {realised}'
+        f'{facts(told)}<p class="muted">Regret is pseudo-regret: the gaps of the arms pulled, added up. {realised}'
         "Intervals are for 95 %. In a replication, an arm gives all policies the same rewards in the same order. Each policy was "
         "told exactly what it must know.</p>"
     )
@@ -158,23 +146,23 @@ def _over_all(
     for row in ranked:
         name = _name(row["policy"], styles, _broken(row["policy"], sections))
         if row["verdict"] == "not ranked":
-            body.append([name, *[_cell(None)] * 3, '<td class="words">not ranked</td>'])
-            reasons.append(f"<li><strong>{_e(row['policy'])}</strong>: {_e(row['reason'])}</li>")
+            body.append([name, *[cell(None)] * 3, '<td class="words">not ranked</td>'])
+            reasons.append(f"<li><strong>{escaped(row['policy'])}</strong>: {escaped(row['reason'])}</li>")
             continue
         body.append(
             [
                 name,
-                _cell(row["mean_rank"], f"{row['mean_rank']:.2f}", _range(row["rank_low"], row["rank_high"], ".2f")),
-                _cell(row["share_of_uniform"], _percent(row["share_of_uniform"])),
-                _cell(row["wins"], f"{row['wins']} of {row['problems']}"),
-                f'<td class="words">{_e(row["verdict"])}</td>',
+                cell(row["mean_rank"], f"{row['mean_rank']:.2f}", _range(row["rank_low"], row["rank_high"], ".2f")),
+                cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
+                cell(row["wins"], f"{row['wins']} of {row['problems']}"),
+                f'<td class="words">{escaped(row["verdict"])}</td>',
             ]
         )
-    head = ["policy", "mean rank", "regret, % of random", "lowest on", _Words("mean rank against the first")]
+    head = ["policy", "mean rank", "regret, % of random", "lowest on", Words("mean rank against the first")]
     why = f'<p>Not ranked:</p><ul class="reasons">{"".join(reasons)}</ul>' if reasons else ""
     return f"""<h2 id="ranking">Ranking over problems</h2>
 <p>On each problem the lowest mean regret has rank 1. The share of the regret of choosing arms at random is a geometric mean.</p>
-{_table(head, body, label="Ranking over problems", sort=1)}{why}
+{table(head, body, label="Ranking over problems", sort=1)}{why}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
 {_heat(results, sections, styles)}
 <h2>Problem by problem</h2>"""
@@ -183,28 +171,26 @@ def _over_all(
 def _broken(label: str, sections: Sequence[_Section]) -> str:
     """On how many problems a policy's assumption fails, as a mark."""
     met = [row["assumption_met"] for section in sections for row in section.rows if row["policy"] == label]
-    count = met.count(False)
-    return f' <span class="badge">⚠ assumption fails on {count} of {len(met)}</span>' if count else ""
+    broken = met.count(False)
+    return f' <span class="badge">⚠ assumption fails on {broken} of {len(met)}</span>' if broken else ""
 
 
 def _heat(results: Results, sections: Sequence[_Section], styles: dict[str, int]) -> str:
-    links = (f'<a href="#p{s.number}">{_e(results.plan.called(s.played))}</a>' for s in sections)
+    links = (f'<a href="#p{s.number}">{escaped(results.plan.called(s.played))}</a>' for s in sections)
     body = []
     shown = [{row["policy"]: row["share_of_uniform"] for row in s.rows} for s in sections]
     for label in styles:
         cells = [_heat_cell(each.get(label)) for each in shown]
         body.append([_name(label, styles), *cells])
-    return _table(
-        ["policy", *map(_Markup, links)], body, label="Mean regret of each policy on each problem", kind="heat"
-    )
+    return table(["policy", *map(Markup, links)], body, label="Mean regret of each policy on each problem", kind="heat")
 
 
 def _heat_cell(share: float | None) -> str:
     if share is None or math.isnan(share):
-        return _cell(None)
+        return cell(None)
     levels = ((0.05, "h1"), (0.15, "h2"), (0.4, "h3"), (0.8, "h4"), (1.05, "h5"))
     level = next((name for most, name in levels if share < most), "h6")
-    return f'<td class="{level}" data-v="{rounded(share)}">{_percent(share).removesuffix(" %")}</td>'
+    return f'<td class="{level}" data-v="{rounded(share)}">{percent(share).removesuffix(" %")}</td>'
 
 
 # --- a problem -------------------------------------------------------------------------------------------------------
@@ -229,12 +215,12 @@ def _problem(results: Results, section: _Section, styles: dict[str, int], *, man
     content = "\n".join(part for part in parts if part)
     if not many:
         return f'<section id="p{section.number}">{content}</section>'
-    words = f"{_count(played.horizon, 'pull')}, {_count(played.problem.arms, 'arm')}, "
-    words += f"tail index {_number(played.problem.tail_index)}; "
-    words += f"lowest mean regret: {best['policy']} ({_percent(best['share_of_uniform'])} of random)"
+    words = f"{count(played.horizon, 'pull')}, {count(played.problem.arms, 'arm')}, "
+    words += "recorded rewards; " if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}; "
+    words += f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
     opened = " open" if section.number == 0 else ""
     return f"""<details class="problem" id="p{section.number}"{opened}>
-<summary><h2>{_e(played.name)}</h2><p class="muted">{_e(words)}</p></summary>
+<summary><h2>{escaped(played.name)}</h2><p class="muted">{escaped(words)}</p></summary>
 {content}
 </details>
 """
@@ -248,8 +234,8 @@ def _warnings(section: _Section) -> str:
             broken.setdefault(row["assumption"], []).append(row["policy"])
     if not broken:
         return ""
-    items = "".join(f"<li>{_e(what)}: {_e(', '.join(who))}</li>" for what, who in broken.items())
-    return _warning(
+    items = "".join(f"<li>{escaped(what)}: {escaped(', '.join(who))}</li>" for what, who in broken.items())
+    return warning(
         "<p><strong>An assumption fails here.</strong> These policies play, but no guarantee of theirs applies to this problem. "
         f"What they assume:</p><ul>{items}</ul>"
     )
@@ -267,36 +253,36 @@ def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) ->
         body.append(
             [
                 _name(label, styles, fails),
-                _cell(row["mean"], _number(row["mean"]), _range(row["mean_low"], row["mean_high"])),
+                cell(row["mean"], number(row["mean"]), _range(row["mean_low"], row["mean_high"])),
                 _difference(against.get(label)),
-                _cell(row["median"], _number(row["median"]), _range(row["median_low"], row["median_high"])),
-                _cell(row["q95"], _number(row["q95"]), _range(row["q95_low"], row["q95_high"])),
-                _cell(row["worst"], _number(row["worst"]), f"no. {row['worst_replication']}"),
-                _cell(row["share_of_uniform"], _percent(row["share_of_uniform"])),
-                _cell(best_share, _percent(best_share)),
-                _cell(row["ns_per_pull"], _number(row["ns_per_pull"])),
-                f'<td class="words">{_e(row["knows"])}</td>',
+                cell(row["median"], number(row["median"]), _range(row["median_low"], row["median_high"])),
+                cell(row["q95"], number(row["q95"]), _range(row["q95_low"], row["q95_high"])),
+                cell(row["worst"], number(row["worst"]), f"no. {row['worst_replication']}"),
+                cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
+                cell(best_share, percent(best_share)),
+                cell(row["ns_per_pull"], number(row["ns_per_pull"])),
+                f'<td class="words">{escaped(row["knows"])}</td>',
             ]
         )
     head = [
         *("policy", "mean regret", "more than the best", "median", "95 % quantile", "worst"),
-        *("% of random", "best arm pulled", "ns per pull", _Words("had to be told")),
+        *("% of random", "best arm pulled", "ns per pull", Words("had to be told")),
     ]
-    table = _table(head, body, label=f"Leaderboard on {section.played.name}", sort=1)
+    listed = table(head, body, label=f"Leaderboard on {section.played.name}", sort=1)
     return (
-        f"{table}<p class='muted'><small>Below each number is its 95 % interval (≥ where so few replications give one end only), "
+        f"{listed}<p class='muted'><small>Below each number is its 95 % interval (≥ where so few replications give one end only), "
         "and below the worst regret the number of its replication. "
-        f"More than the best: the mean difference to {_e(best)} in the same replications; “not resolved” where its "
+        f"More than the best: the mean difference to {escaped(best)} in the same replications; “not resolved” where its "
         "interval holds 0, or wins and losses do not tell the same.</small></p>"
     )
 
 
 def _difference(row: dict[str, Any] | None) -> str:
     if row is None:
-        return _cell(0.0, "–")
+        return cell(0.0, "–")
     ends = _range(row["difference_low"], row["difference_high"])
     open_ = "" if row["verdict"] == "worse" else row["verdict"]
-    return _cell(row["difference"], _number(row["difference"]), ends, open_)
+    return cell(row["difference"], number(row["difference"]), ends, open_)
 
 
 def _curves(section: _Section) -> str:
@@ -308,12 +294,12 @@ def _curves(section: _Section) -> str:
     for label, each in measured.items():
         over_time = curves(each)
         shown = zip(*(over_time[name].to_numpy()[at].tolist() for name in ("median", "q05", "q95")), strict=True)
-        body.append([_name(label), *(_cell(m, _number(m), _range(low, high)) for m, low, high in shown)])
-    table = _table(["policy", *(_count(int(times[i]), "pull") for i in at)], body, label="Median regret over time")
+        body.append([_name(label), *(cell(m, number(m), _range(low, high)) for m, low, high in shown)])
+    listed = table(["policy", *(count(int(times[i]), "pull") for i in at)], body, label="Median regret over time")
     first, last = next(iter(section.rows)), section.rows[-1]
     alt = (
-        f"Line chart of regret over {_count(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
-        f"{first['policy']} has a mean of {_number(first['mean'])}, {last['policy']} {_number(last['mean'])}. "
+        f"Line chart of regret over {count(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
+        f"{first['policy']} has a mean of {number(first['mean'])}, {last['policy']} {number(last['mean'])}. "
         "Left and right arrow keys read out values."
     )
     caption = (
@@ -321,27 +307,28 @@ def _curves(section: _Section) -> str:
         "replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds and "
         "it says more than the number of pulls times the largest gap."
     )
-    return f"<h3>Regret over time</h3>{_figure('curves', section, alt, caption)}{_more('Regret over time as a table', table)}"
+    return f"<h3>Regret over time</h3>{figure('curves', section.number, alt, caption)}{more('Regret over time as a table', listed)}"
 
 
 def _distribution(section: _Section) -> str:
     body = []
     for label, m in section.measured.items():
         numbers = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
-        body.append([_name(label), *(_cell(x, _number(x)) for x in numbers)])
+        body.append([_name(label), *(cell(x, number(x)) for x in numbers)])
     head = ["policy", "5 %", "25 %", "median", "75 %", "95 %", "worst"]
     first, last = section.rows[0], section.rows[-1]
     alt = (
         f"Distribution of the regret at the horizon for {len(body)} policies, lowest mean first, from {first['policy']} (median "
-        f"{_number(first['median'])}) to {last['policy']} (median {_number(last['median'])})."
+        f"{number(first['median'])}) to {last['policy']} (median {number(last['median'])})."
     )
     caption = (
         "Regret at the horizon: dots are replications (at most 100), boxes hold the middle half, lines go from the 5 % to the 95 % "
         "quantile, the upright stroke is the median and the diamond the worst. On the log scale no regret "
         "at all, or less, stands at the left edge."
     )
-    table = _table(head, body, label="Quantiles of the regret at the horizon")
-    return f"<h3>Distribution of regret</h3>{_figure('distribution', section, alt, caption)}{_more('Quantiles as a table', table)}"
+    listed = table(head, body, label="Quantiles of the regret at the horizon")
+    plot = figure("distribution", section.number, alt, caption)
+    return f"<h3>Distribution of regret</h3>{plot}{more('Quantiles as a table', listed)}"
 
 
 def _pulls(section: _Section) -> str:
@@ -350,16 +337,14 @@ def _pulls(section: _Section) -> str:
     body = []
     for label, m in section.measured.items():
         share = shares(m)
-        body.append([_name(label), *(_cell(float(share[i]), _percent(float(share[i]))) for i in order)])
-    table = _table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
+        body.append([_name(label), *(cell(float(share[i]), percent(float(share[i]))) for i in order)])
+    listed = table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
     wide = problem.arms > FEW_ARMS
     first = section.rows[0]["policy"]
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
-    alt = f"Share of pulls that went to each arm. {first} pulled a best arm in {_percent(best)} of all pulls."
+    alt = f"Share of pulls that went to each arm. {first} pulled a best arm in {percent(best)} of all pulls."
     caption = "Share of pulls: the best arm first, then the others by their gap; the deeper the second colour, the larger the gap."
-    return (
-        f"<h3>Pulls per arm</h3>{_figure('pulls', section, alt, caption)}{_more('Shares as a table', table, wide=wide)}"
-    )
+    return f"<h3>Pulls per arm</h3>{figure('pulls', section.number, alt, caption)}{more('Shares as a table', listed, wide=wide)}"
 
 
 def _speed(section: _Section) -> str:
@@ -368,11 +353,11 @@ def _speed(section: _Section) -> str:
         return ""
     fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
     alt = (
-        f"Processor time of a pull, from {_number(fast['ns_per_pull'])} ns ({fast['policy']}) to {_number(slow['ns_per_pull'])} ns "
+        f"Processor time of a pull, from {number(fast['ns_per_pull'])} ns ({fast['policy']}) to {number(slow['ns_per_pull'])} ns "
         f"({slow['policy']})."
     )
     caption = "Processor time of a pull, its reward included, compilation excluded; the fastest first. It varies between runs."
-    return f"<h3>Speed</h3>{_figure('speed', section, alt, caption)}"
+    return f"<h3>Speed</h3>{figure('speed', section.number, alt, caption)}"
 
 
 def _arms(section: _Section) -> str:
@@ -387,29 +372,42 @@ def _arms(section: _Section) -> str:
         holds = [f'<td class="words">{each}</td>' for each in verdicts]
         body.append(
             [
-                f'<th scope="row">{_e(problem.names[i])}{" <small>(best)</small>" if gap == 0.0 else ""}</th>',
-                f'<td class="words"><code>{_e(_short(repr(law)))}</code></td>',
-                _cell(law.mean, _exact(law.mean)),
-                _cell(gap, _exact(gap)),
-                _cell(law.tail_index, "∞" if math.isinf(law.tail_index) else _exact(law.tail_index)),
-                _cell(law.nonzero_probability, _exact(law.nonzero_probability)),
+                f'<th scope="row">{escaped(problem.names[i])}{" <small>(best)</small>" if gap == 0.0 else ""}</th>',
+                f'<td class="words"><code>{escaped(_short(repr(law)))}</code></td>',
+                cell(law.mean, _exact(law.mean)),
+                cell(gap, _exact(gap)),
+                cell(law.tail_index, _index(law)),
+                cell(law.nonzero_probability, _exact(law.nonzero_probability)),
                 *holds,
             ]
         )
     head = [
-        *("arm", _Words("law"), "mean", "gap", "tail index", "P(X ≠ 0)"),
-        *(_Words("assumption about 0"), _Words("about its median")),
+        *("arm", Words("law"), "mean", "gap", "tail index", "P(X ≠ 0)"),
+        *(Words("assumption about 0"), Words("about its median")),
     ]
-    table = _table(head, body, label=f"The arms of {section.played.name}")
+    listed = table(head, body, label=f"The arms of {section.played.name}")
     said = problem.assumption()
-    words = f"""<p>{_tails(problem.tail_index)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
-{"holds" if said.holds else "<strong>fails</strong>"}: {_e(_short(said.reason))}.</p>"""
+    words = f"""<p>{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
+{"holds" if said.holds else "<strong>fails</strong>"}: {escaped(_short(said.reason))}.</p>"""
     if problem.arms > FEW_ARMS:
-        table = _more(f"All {problem.arms} arms", table)
-    return f"<h3>The problem and its tails</h3>{words}{table}"
+        listed = more(f"All {problem.arms} arms", listed)
+    return f"<h3>The problem and its tails</h3>{words}{listed}"
 
 
-def _tails(index: float) -> str:
+def _recorded(problem: Problem) -> bool:
+    return any(isinstance(law, (Empirical, Weighted)) for law in problem.laws)
+
+
+def _index(law: Law) -> str:
+    if isinstance(law, (Empirical, Weighted)):
+        return "recorded"
+    return "∞" if math.isinf(law.tail_index) else _exact(law.tail_index)
+
+
+def _tails(problem: Problem) -> str:
+    index = problem.tail_index
+    if _recorded(problem):
+        return "Recorded rewards have all moments, whatever they come from: <code>robandit diagnose</code> looks at their tails."
     if math.isinf(index):
         return "Tail index ∞: all moments are finite."
     spread = "infinite variance" if index <= 2.0 else "a finite variance"
@@ -421,20 +419,20 @@ def _told(section: _Section) -> str:
     body = [
         [
             _name(row["policy"]),
-            f'<td class="words"><code>{_e(_short(row["told"]))}</code></td>',
-            f'<td class="words">{_e(row["knows"])}</td>',
-            f'<td class="words">{_e(row["assumption"] or "nothing")}</td>',
+            f'<td class="words"><code>{escaped(_short(row["told"]))}</code></td>',
+            f'<td class="words">{escaped(row["knows"])}</td>',
+            f'<td class="words">{escaped(row["assumption"] or "nothing")}</td>',
             f'<td class="words">{says[row["assumption_met"]] if row["assumption"] else "–"}</td>',
-            f'<td class="words">{_e(row["bound_name"] or "none is proved")}</td>',
+            f'<td class="words">{escaped(row["bound_name"] or "none is proved")}</td>',
         ]
         for row in section.rows
     ]
     head = [
-        *("policy", _Words("as it played"), _Words("had to be told")),
-        *(_Words("assumes besides"), _Words("which"), _Words("regret bound")),
+        *("policy", Words("as it played"), Words("had to be told")),
+        *(Words("assumes besides"), Words("which"), Words("regret bound")),
     ]
-    table = _table(head, body, label=f"What each policy was told on {section.played.name}")
-    return f"<h3>What each policy was told</h3>{table}"
+    listed = table(head, body, label=f"What each policy was told on {section.played.name}")
+    return f"<h3>What each policy was told</h3>{listed}"
 
 
 def _worst(results: Results, section: _Section) -> str:
@@ -444,23 +442,23 @@ def _worst(results: Results, section: _Section) -> str:
     most = max(len(rows) for rows in worst.values())
     body = []
     for label, rows in worst.items():
-        cells = [_cell(row["regret"], _number(row["regret"]), f"replication {row['replication']}") for row in rows]
-        body.append([_name(label), *cells, *[_cell(None)] * (most - len(cells))])
+        cells = [cell(row["regret"], number(row["regret"]), f"replication {row['replication']}") for row in rows]
+        body.append([_name(label), *cells, *[cell(None)] * (most - len(cells))])
     head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
-    table = _table(head, body, label=f"The worst replications on {section.played.name}")
+    listed = table(head, body, label=f"The worst replications on {section.played.name}")
     words = (
         f"<p>To play one again, alone: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={results.plan.seed}, "
         "first=replication)</code>.</p>"
     )
-    return _more("The worst replications of each policy", words + table)
+    return more("The worst replications of each policy", words + listed)
 
 
 def _left_out(results: Results, played: Played) -> str:
     left_out = [each for each in results.plan.left_out if each.played == played]
     if not left_out:
         return ""
-    body = [[_name(each.label), f'<td class="words long">{_e(each.reason)}</td>'] for each in left_out]
-    return f"<h3>Left out</h3>{_table(['policy', _Words('why')], body, label='Policies that were left out')}"
+    body = [[_name(each.label), f'<td class="words long">{escaped(each.reason)}</td>'] for each in left_out]
+    return f"<h3>Left out</h3>{table(['policy', Words('why')], body, label='Policies that were left out')}"
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
@@ -476,28 +474,27 @@ def _failures(results: Results) -> str:
         which = f"s {unit.first} to {unit.first + unit.count - 1}" if unit.count > 1 else f" {unit.first}"
         words = f"{unit.cell.label} on {results.plan.called(unit.cell.played)}, replication{which}"
         items.append(
-            f"<p>{_e(words)}, tried {_count(each.tries, 'time')}: <code>{_e(last)}</code></p>"
-            + _more("Traceback", f"<pre>{_e(each.traceback)}</pre>")
+            f"<p>{escaped(words)}, tried {count(each.tries, 'time')}: <code>{escaped(last)}</code></p>"
+            + more("Traceback", f"<pre>{escaped(each.traceback)}</pre>")
         )
     if len(results.failures) > TRACEBACKS:
         items.append(f"<p>And {len(results.failures) - TRACEBACKS} more.</p>")
-    return f"<h2>Failed</h2>{_warning(''.join(items))}"
+    return f"<h2>Failed</h2>{warning(''.join(items))}"
 
 
 def _reproduce(results: Results, command: str) -> str:
-    about = {"robandit": __version__, **{name: version(name) for name in ("numpy", "numba", "scipy")}}
-    told = results.about or {"versions": about}
-    items = "".join(
-        f'<tr><th scope="row">{_e(str(key))}</th><td class="words">{_e(_plain(value))}</td></tr>'
-        for key, value in told.items()
+    about = results.about or {"versions": versions("numpy", "numba", "scipy")}
+    told = {
+        str(key): _plain(value)
+        for key, value in about.items()
         if value and value != command and key not in ("name", "spec")  # which have places of their own
-    )
+    }
     text = results.about.get("spec")
-    spec = _more("The spec", f"<pre><code>{_e(text)}</code></pre>") if text else ""
+    spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
     return f"""<h2>To get this again</h2>
-<pre><code>{_e(command)}</code></pre>{spec}
+<pre><code>{escaped(command)}</code></pre>{spec}
 <p>The same seed gives the same regret on any number of threads, with the same versions on such a machine. Times differ.</p>
-<div class="box" tabindex="0" role="region" aria-label="Versions and machine"><table><tbody>{items}</tbody></table></div>"""
+{pairs(told, label="Versions and machine")}"""
 
 
 def _plain(value: Any) -> str:
@@ -508,76 +505,13 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-# --- pieces ----------------------------------------------------------------------------------------------------------
+# --- words and numbers -----------------------------------------------------------------------------------------------
 
 
-def _e(text: str) -> str:
-    return html.escape(text, quote=True)
-
-
-def _name(label: str, styles: dict[str, int] | None = None, more: str = "") -> str:
-    mark = f'<span class="swatch" data-style="{styles[label]}"></span> ' if styles else ""
-    name = re.sub(r"(?=\()|(?<=[,=_])", "<wbr>", _e(label))  # where a long name may break
-    return f'<th scope="row">{mark}{name}{more}</th>'
-
-
-def _cell(value: float | None, text: str = "–", *notes: str) -> str:
-    """A number with what it is sorted by."""
-    key = None if value is None else rounded(value)
-    small = "".join(f"<small>{_e(note)}</small>" for note in notes if note)
-    return f'<td data-v="{"" if key is None else key}">{_e(text)}{small}</td>'
-
-
-class _Words(str):
-    """The head of a column of text."""
-
-
-class _Markup(str):
-    """A head that is HTML already."""
-
-
-def _table(
-    head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
-) -> str:
-    """A table in a box of its own. ``sort`` is the column by which it is sorted now, and can be sorted by others."""
-    cells = []
-    for i, each in enumerate(head):
-        words = ' class="words"' if isinstance(each, _Words) else ""
-        order = ' aria-sort="ascending"' if i == sort else ""
-        cells.append(f'<th scope="col"{words}{order}>{each if isinstance(each, _Markup) else _e(each)}</th>')
-    rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in body)
-    classes = kind if sort is None else "sortable"
-    return (
-        f'<div class="box" tabindex="0" role="region" aria-label="{_e(label)}"><table class="{classes}">'
-        f"<thead><tr>{''.join(cells)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
-    )
-
-
-def _figure(chart: str, section: _Section, alt: str, caption: str) -> str:
-    """Room for a chart, which is seen once it is drawn."""
-    return (
-        f'<figure hidden data-chart="{chart}" data-problem="{section.number}" data-alt="{_e(alt)}">'
-        f"<figcaption>{_e(caption)}</figcaption></figure>"
-    )
-
-
-def _more(title: str, content: str, *, wide: bool = False) -> str:
-    """Something to open; ``wide``: too wide for paper, and not printed."""
-    return f'<details class="more{" wide" if wide else ""}"><summary>{_e(title)}</summary>{content}</details>'
-
-
-def _warning(content: str) -> str:
-    return f'<div class="warning" role="note">{content}</div>\n'
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def _number(value: float) -> str:
-    if not math.isfinite(value):
-        return "∞" if value == math.inf else "–"
-    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+def _name(label: str, styles: dict[str, int] | None = None, badge: str = "") -> str:
+    mark = swatch(styles[label]) if styles else ""
+    name = re.sub(r"(?=\()|(?<=[,=_])", "<wbr>", escaped(label))  # where a long name may break
+    return f'<th scope="row">{mark}{name}{badge}</th>'
 
 
 def _exact(value: float) -> str:
@@ -585,15 +519,9 @@ def _exact(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _percent(share: float) -> str:
-    if math.isnan(share):
-        return "–"
-    return f"{100.0 * share:,.0f} %" if abs(share) >= 0.1 else f"{100.0 * share:.2g} %"
-
-
 def _range(low: float, high: float, form: str = "") -> str:
     """An interval in words; empty if neither end is known."""
-    low_end, high_end = (format(end, form) if form else _number(end) for end in (low, high))
+    low_end, high_end = (format(end, form) if form else number(end) for end in (low, high))
     if math.isnan(low) or math.isnan(high):
         return "" if math.isnan(low) and math.isnan(high) else f"≥ {low_end}" if math.isnan(high) else f"≤ {high_end}"
     return f"{low_end} to {high_end}"
@@ -606,17 +534,3 @@ def _short(text: str) -> str:
 
 def _uniform(played: Played) -> float:
     return float(played.horizon * played.problem.gaps.mean())
-
-
-def _json(data: Any) -> str:
-    """JSON that cannot end the element it stands in."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _asset(name: str) -> str:
-    return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

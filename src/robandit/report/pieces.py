@@ -6,18 +6,26 @@ import base64
 import hashlib
 import html
 import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
+from robandit.report.numbers import rounded
 
-__all__ = ["Words", "asset", "cell", "document", "escaped", "figure", "more", "named", "rounded", "table", "warning"]
+__all__ = [
+    *("Markup", "Words", "asset", "cell", "document", "escaped", "facts", "figure", "more", "named", "pairs", "swatch"),
+    *("table", "versions", "warning"),
+]
 
 
 class Words(str):
     """The head of a column of text."""
+
+
+class Markup(str):
+    """A head that is HTML already."""
 
 
 def escaped(text: str) -> str:
@@ -35,14 +43,6 @@ def named(name: str, most: int = 60) -> str:
     return seen if len(seen) <= most else seen[: most - 1] + "…"
 
 
-def rounded(value: float, digits: int = 4) -> float | int | None:
-    """A few significant digits; None where there is no number. Whole numbers lose their point."""
-    if not math.isfinite(value):
-        return None
-    short = float(f"{value:.{digits}g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
-
-
 def cell(value: float | None, text: str = "–", *notes: str) -> str:
     """A number with what it is sorted by, and notes below it."""
     key = None if value is None else rounded(value)
@@ -50,19 +50,46 @@ def cell(value: float | None, text: str = "–", *notes: str) -> str:
     return f'<td data-v="{"" if key is None else key}">{escaped(text)}{small}</td>'
 
 
-def table(head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None) -> str:
+def table(
+    head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
+) -> str:
     """A table in a box of its own. ``sort``: the column by which it is sorted now, and can be sorted by others."""
     heads = []
     for i, each in enumerate(head):
         words = ' class="words"' if isinstance(each, Words) else ""
         order = ' aria-sort="ascending"' if i == sort else ""
-        heads.append(f'<th scope="col"{words}{order}>{escaped(each)}</th>')
+        heads.append(f'<th scope="col"{words}{order}>{each if isinstance(each, Markup) else escaped(each)}</th>')
     rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in body)
-    kind = "" if sort is None else "sortable"
+    classes = kind if sort is None else "sortable"
     return (
-        f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="{kind}">'
+        f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="{classes}">'
         f"<thead><tr>{''.join(heads)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )
+
+
+def pairs(told: Mapping[str, str], *, label: str) -> str:
+    """A table without a head: names, and what they are."""
+    rows = "".join(
+        f'<tr><th scope="row">{escaped(name)}</th><td class="words">{escaped(text)}</td></tr>'
+        for name, text in told.items()
+    )
+    return f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>'
+
+
+def facts(told: Mapping[str, str]) -> str:
+    """A few numbers side by side, each with its name."""
+    items = "".join(f"<div><dt>{escaped(name)}</dt><dd>{escaped(text)}</dd></div>" for name, text in told.items())
+    return f'<dl class="facts">{items}</dl>'
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Of Robandit and these packages."""
+    return {"robandit": __version__, **{name: version(name) for name in packages}}
+
+
+def swatch(style: int) -> str:
+    """Room for the colour and mark that stand for a line."""
+    return f'<span class="swatch" data-style="{style}"></span> '
 
 
 def figure(chart: str, number: int, alt: str, caption: str) -> str:
@@ -73,9 +100,9 @@ def figure(chart: str, number: int, alt: str, caption: str) -> str:
     )
 
 
-def more(title: str, content: str) -> str:
-    """Something to open."""
-    return f'<details class="more"><summary>{escaped(title)}</summary>{content}</details>'
+def more(title: str, content: str, *, wide: bool = False) -> str:
+    """Something to open; ``wide``: too wide for paper, and not printed."""
+    return f'<details class="more{" wide" if wide else ""}"><summary>{escaped(title)}</summary>{content}</details>'
 
 
 def warning(content: str) -> str:

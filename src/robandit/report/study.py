@@ -5,18 +5,31 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit import __version__
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Mean, Study, Tail
 from robandit.diagnostics.tails import METHODS, TailIndex
+from robandit.estimators.estimate import shown
 from robandit.files import write_atomically
 from robandit.kernel.types import Floats
-from robandit.report.pieces import Words, cell, document, escaped, figure, named, rounded, table, warning
+from robandit.report.numbers import count, percent, rounded
+from robandit.report.pieces import (
+    Words,
+    cell,
+    document,
+    escaped,
+    facts,
+    figure,
+    named,
+    pairs,
+    swatch,
+    table,
+    versions,
+    warning,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -25,6 +38,7 @@ __all__ = ["study_table", "write_study"]
 
 CHARTED = 24  # arms with curves and a part of their own, those with the most rewards
 OPEN = 3  # arms whose parts are open at first
+ALSO = 5  # arms that may be the best, too, with advice of their own
 LISTED = 30  # arms in the terminal's tables
 POINTS = 120  # of a curve
 BINS = 90  # of a distribution
@@ -37,8 +51,11 @@ VARIANCE = {"light": "light", "finite": "exists", "infinite": "infinite", "undec
 # --- the terminal -------------------------------------------------------------------------------------------------------
 
 
-def study_table(study: Study) -> Group:
-    """For a terminal of 80 columns: a table of means, of tails, of skewness, then what follows from them, in words."""
+def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
+    """For a terminal of 80 columns: a table of means, of tails, of skewness, then what follows from them, in words.
+
+    ``remarks``: what else a reader should know of the file, a line each.
+    """
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -49,11 +66,12 @@ def study_table(study: Study) -> Group:
     negated = ", negated" if recorded.negated else ""
     parts: list[Any] = [
         Text(
-            f"{named(recorded.source, 200)}: {_count(recorded.rows, 'reward')} of {_count(len(study.arms), 'arm')}{negated}"
+            f"{named(recorded.source, 200)}: {count(recorded.rows, 'reward')} of {count(len(study.arms), 'arm')}{negated}"
         )
     ]
     if recorded.bad.count:
         parts.append(Text(str(recorded.bad), "yellow"))
+    parts += [Text(line, "yellow") for line in remarks]
     if len(arms) < len(study.arms):
         parts.append(
             Text(f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all.")
@@ -63,7 +81,7 @@ def study_table(study: Study) -> Group:
     parts += ["", *(Text(line, "dim") for line in _sampled(study)), Text(study.headline, "bold"), ""]
     advice = study.advice
     parts.append(Text(f"Take {advice.policy.name} ({advice.case}):", "bold"))
-    parts += [Padding(Text(f"- {reason}"), (0, 0, 0, 2)) for reason in advice.reasons]
+    parts += [Padding(Text(f"- {reason}"), (0, 0, 0, 2)) for reason in (*advice.reasons, *_also(study))]
     style = "bold" if study.resolution.resolved else "bold yellow"
     head, _, rest = str(study.resolution).partition(": ")
     words = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(str(study.resolution))
@@ -101,7 +119,7 @@ def _means_table(arms: Sequence[ArmStudy]) -> Any:
         mean, median = arm.means[0], arm.means[3]
         rows.append(
             [
-                named(arm.arm, 40),
+                _called(arm.arm, 40),
                 f"{arm.n:,}",
                 _percent(arm.zeros),
                 _short(mean.value),
@@ -119,7 +137,7 @@ def _robust_table(arms: Sequence[ArmStudy]) -> Any:
         trimmed, blocks, top = arm.means[1], arm.means[2], arm.concentration
         rows.append(
             [
-                named(arm.arm, 40),
+                _called(arm.arm, 40),
                 _short(trimmed.value),
                 _limits(trimmed),
                 _short(blocks.value),
@@ -135,7 +153,7 @@ def _tails_table(arms: Sequence[ArmStudy]) -> Any:
     rows = []
     for arm in arms:
         for tail in (arm.left, arm.right):
-            name = named(arm.arm, 40) if tail is arm.left else ""
+            name = _called(arm.arm, 40) if tail is arm.left else ""
             found = (_tail_cell(each) for each in (tail.hill, tail.moment, tail.pickands))
             mark = " *" if tail.agree is False and tail.variance != "light" else ""
             rows.append([name, tail.side, *found, VARIANCE[tail.variance] + mark])
@@ -149,9 +167,23 @@ def _tails_table(arms: Sequence[ArmStudy]) -> Any:
 
 
 def _skew_table(arms: Sequence[ArmStudy]) -> Any:
-    rows = [[named(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
+    rows = [[_called(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
     note = "About 0: AdaR-UCB assumes it of the best arm. About the median: AdaKL-UCB does, and right-skewed rewards contradict it."
     return _grid("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, words=(1, 2))
+
+
+def _also(study: Study) -> list[str]:
+    """What suits other arms that may be the best, a line each."""
+    lines = [
+        f"For {shown(each.arm)}, which may be the best, too: {each.policy.name} ({each.case})."
+        for each in study.also[:ALSO]
+    ]
+    more = len(study.also) - len(lines)
+    return (
+        [*lines, f"And for {count(more, 'more arm')} that may be the best, too, another policy than this."]
+        if more
+        else lines
+    )
 
 
 def _sampled(study: Study) -> list[str]:
@@ -159,42 +191,44 @@ def _sampled(study: Study) -> list[str]:
     if not part:
         return []
     size = max(len(arm.record.sample) for arm in part)
-    who = _count(len(part), "arm") if len(study.arms) > 1 else "the arm"
-    return [f"Of {who} all but counts, mean and extremes come from a random sample of {size:,} rewards."]
+    who = count(len(part), "arm") if len(study.arms) > 1 else "the arm"
+    return [
+        f"Of {who} only a part is kept. Counts, the mean and the farthest 1,000 on each side, with the tail indices, are exact; "
+        f"the rest comes from a random sample of {size:,} rewards."
+    ]
 
 
 # --- the page -----------------------------------------------------------------------------------------------------------
 
 
-def write_study(study: Study, path: str | os.PathLike[str], *, command: str) -> None:
-    """Write the page; ``command`` is what a reader types to get it again."""
-    page = _page(study, command).encode()
+def write_study(study: Study, path: str | os.PathLike[str], *, command: str, remarks: Sequence[str] = ()) -> None:
+    """Write the page; ``command`` is what a reader types to get it again, ``remarks`` are those of `study_table`."""
+    page = _page(study, command, remarks).encode()
     write_atomically(path, lambda file: file.write(page))
 
 
-def _page(study: Study, command: str) -> str:
+def _page(study: Study, command: str, remarks: Sequence[str]) -> str:
     charted = _by_size(study.arms)[:CHARTED]
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
-    title = f"{named(recorded.source, 120)}: {_count(len(study.arms), 'arm')}"
-    facts = {
+    title = f"{named(recorded.source, 120)}: {count(len(study.arms), 'arm')}"
+    told = {
         "rewards": f"{recorded.rows:,}",
         "arms": f"{len(study.arms):,}",
         "rows left out": f"{recorded.bad.count:,}",
         "best arm": "resolved" if study.resolution.resolved else "not resolved",
     }
     if len(study.arms) == 1:
-        del facts["best arm"]
-    items = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
+        del told["best arm"]
     sign = "Rewards are the negatives of what is recorded. " if recorded.negated else ""
     advice = study.advice
     header = f"""<h1>{escaped(title)}</h1>
 <div class="verdict"><p>{escaped(study.headline)}</p>
 <p>Take <strong>{escaped(advice.policy.name)}</strong> ({escaped(advice.case)}).</p>
 <p>{escaped(str(study.resolution))}</p></div>
-<dl class="facts">{items}</dl>
+{facts(told)}
 <p class="muted">{sign}Rewards are maximised. Limits and intervals are for 95 %. {escaped(" ".join(_sampled(study)))}</p>
-{_left_out(study)}"""
+{"".join(warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_left_out(study)}"""
     main = f"""{_arms(study, styles)}
 {_advice(study)}
 {_resolution(study, styles)}
@@ -218,7 +252,7 @@ def _left_out(study: Study) -> str:
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(what, 200))}</li>" for number, what in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
     return warning(
-        f"<p><strong>{_count(bad.count, 'row')} left out</strong>, without a reward or an arm to learn from:</p>"
+        f"<p><strong>{count(bad.count, 'row')} left out</strong>, without a reward or an arm to learn from:</p>"
         f"<ul>{items}{rest}</ul>"
     )
 
@@ -276,14 +310,14 @@ def _verdicts_in_table(arm: ArmStudy) -> str:
     said = {
         "contradicted": '<span class="bad">yes</span>',
         "not contradicted": "no",
-        "too few values": "too few values",
+        "too few values": "too few",
     }
     zero, median = said[arm.about_zero.verdict], said[arm.about_median.verdict]
     return f'<td class="words">about 0: {zero}<br>median: {median}</td>'
 
 
 def _advice(study: Study) -> str:
-    reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in study.advice.reasons)
+    reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in (*study.advice.reasons, *_also(study)))
     return f"""<h2 id="advice">Which policy</h2>
 <p>Take <strong>{escaped(study.advice.policy.name)}</strong>: {escaped(study.advice.case)}.</p>
 <ul class="reasons">{reasons}</ul>"""
@@ -309,13 +343,13 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     answer = (
         "Yes: all other arms are excluded."
         if found.resolved
-        else (f"No: {len(found.rivals)} of {_count(len(found.others), 'other arm')} cannot be excluded.")
+        else (f"No: {len(found.rivals)} of {count(len(found.others), 'other arm')} cannot be excluded.")
     )
     head = ["arm", "lower by", "at least by", "of it, allowance", Words("verdict"), Words("what to mind")]
     return f"""<h2 id="best">Is the best arm resolved?</h2>
 <p>{answer}</p>
 {table(head, body, label="The other arms beside the best one", sort=1)}
-<p class="muted"><small>Lower by: the best arm's sample mean minus this arm's. At least by: the lower limit of that, by
+<p class="muted"><small>Lower by: the best arm's mean minus this arm's. At least by: the lower limit of that, by
 {found.resamples:,} resamples, simultaneously for all arms; below 0 the arm may be the better one. Allowance: for values beyond
 those seen, where a tail may be so heavy that resamples cannot tell.</small></p>"""
 
@@ -328,8 +362,8 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     tails = figure(
         "tails",
         0,
-        f"Share of rewards farther from the median than a distance, for {_count(len(charted), 'arm')}, on logarithmic axes. "
-        f"Left tail of {named(lead.arm)}: {lead.left.words}; right tail: {lead.right.words}. Arrow keys read out values.",
+        f"Share of rewards farther from the median than a distance, for {count(len(charted), 'arm')}, on logarithmic axes. "
+        f"Left tail of {_called(lead.arm)}: {lead.left.words}; right tail: {lead.right.words}. Arrow keys read out values.",
         "Tails: the share of rewards that lie farther from the arm's median than a distance. On these axes a power tail is "
         "straight, and its slope is minus the index; a light tail bends down. Dashed: the power that Hill's estimator fits to the "
         "largest rewards, where the tail is not called light.",
@@ -337,14 +371,14 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     excess = figure(
         "excess",
         0,
-        f"Mean excess over a threshold for {_count(len(charted), 'arm')}, on logarithmic axes. Arrow keys read out values.",
+        f"Mean excess over a threshold for {count(len(charted), 'arm')}, on logarithmic axes. Arrow keys read out values.",
         "Mean excess: how much farther those that lie beyond a threshold lie, on average. It rises in proportion for a power "
         "tail, stays level for an exponential one and falls for lighter ones. The right end rests on a few rewards only.",
     )
     spread = figure(
         "distribution",
         0,
-        f"Distribution of rewards of {_count(len(charted), 'arm')}: {named(lead.arm)} has the median {_short(lead.median)}.",
+        f"Distribution of rewards of {count(len(charted), 'arm')}: {_called(lead.arm)} has the median {_short(lead.median)}.",
         "Distributions, on an axis that is even in the middle and logarithmic far out. Below each: the line holds 98 % of the "
         "rewards, the bar the middle half, the stroke is the median.",
     )
@@ -358,11 +392,10 @@ def _each(study: Study, charted: Sequence[ArmStudy]) -> str:
     parts = []
     for number, arm in enumerate(charted):
         opened = " open" if len(charted) <= OPEN or number == 0 else ""
-        words = f"{_count(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
-        mark = f'<span class="swatch" data-style="{number}"></span> '
+        words = f"{count(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
         parts.append(
             f"""<details class="problem" id="a{number}"{opened}>
-<summary>{mark}<h2><bdi>{escaped(named(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
+<summary>{swatch(number)}<h2><bdi>{escaped(_called(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
 {_arm(arm, number)}
 </details>"""
         )
@@ -404,12 +437,12 @@ def _arm(arm: ArmStudy, number: int) -> str:
     plot = figure(
         "index",
         number,
-        f"Tail index of {named(arm.arm)} by three estimators, for k from 5 to half of the rewards on a side. Arrow keys read out "
+        f"Tail index of {_called(arm.arm)} by three estimators, for k from 5 to half of the rewards on a side. Arrow keys read out "
         "values.",
         "The index for every k, with 95 % bands; the large marks are the k of the rule. Believe an estimate where its line is "
         "level and the others agree. The axis is even in 1 / index: higher is heavier.",
     )
-    label = named(arm.arm)
+    label = _called(arm.arm)
     return f"""<div class="two"><div><h4>Means</h4>
 {table(["", "value", "95 % limits", Words("assumes; remarks")], means, label=f"Means of {label}")}{size}
 <p>Truncated non-positivity {escaped(str(arm.about_zero))}.</p>
@@ -425,15 +458,12 @@ def _reproduce(study: Study, command: str) -> str:
     told = {
         "read from": named(recorded.source, 300),
         "rows": f"{recorded.rows:,} used, {recorded.bad.count:,} left out",
-        "versions": f"robandit {__version__}, numpy {version('numpy')}, scipy {version('scipy')}, polars {version('polars')}",
+        "versions": ", ".join(f"{name} {each}" for name, each in versions("numpy", "scipy", "polars").items()),
     }
-    items = "".join(
-        f'<tr><th scope="row">{name}</th><td class="words">{escaped(text)}</td></tr>' for name, text in told.items()
-    )
     return f"""<h2>To get this again</h2>
 <pre><code>{escaped(command)}</code></pre>
 <p>Nothing is left to chance: samples and resamples have fixed seeds.</p>
-<div class="box" tabindex="0" role="region" aria-label="Source and versions"><table><tbody>{items}</tbody></table></div>"""
+{pairs(told, label="Source and versions")}"""
 
 
 # --- what is drawn --------------------------------------------------------------------------------------------------------
@@ -451,7 +481,7 @@ def _data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, Any]:
         box = np.quantile(values, [0.01, 0.25, 0.5, 0.75, 0.99])
         rows.append(
             {
-                "label": named(arm.arm),
+                "label": _called(arm.arm),
                 "style": styles[arm.arm],
                 "left": _side(arm, arm.left),
                 "right": _side(arm, arm.right),
@@ -466,15 +496,16 @@ def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     sign = -1.0 if tail.side == "left" else 1.0
     size = _distances(sign * arm.record.sample, sign * arm.median)
     n = len(arm.record.sample)
-    shown = math.ceil(TAIL * len(size))  # nearer ones would take most of a logarithmic axis
-    ranks = _ranks(1, shown)
+    drawn = math.ceil(TAIL * len(size))  # nearer ones would take most of a logarithmic axis
+    ranks = _ranks(1, drawn)
     x, p = size[ranks - 1], ranks / n
+    far = size
     if not arm.record.whole:  # the farthest are known exactly
         far = _distances(sign * (arm.record.smallest if sign < 0.0 else arm.record.largest), sign * arm.median)
         exact = _ranks(1, len(far))
         rest = p > len(far) / arm.record.n
         x, p = np.concatenate([far[exact - 1], x[rest]]), np.concatenate([exact / arm.record.n, p[rest]])
-    few = _ranks(LEAST_EXCESS, min(shown, len(size) - 1))
+    few = _ranks(LEAST_EXCESS, min(drawn, len(size) - 1))
     beyond = np.cumsum(size)[few - 1] / few - size[few] if len(few) else np.empty(0)
     paths = {
         method: {
@@ -486,7 +517,7 @@ def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     }
     return {
         "survival": _curve(x, p),
-        "fit": _fit(size, n, tail),
+        "fit": _fit(far, n if arm.record.whole else arm.record.n, tail),
         "excess": _curve(size[few], beyond),
         "paths": paths,
         "words": tail.words.removeprefix("unknown: "),
@@ -547,19 +578,28 @@ def _axis(arms: Sequence[ArmStudy]) -> dict[str, Any]:
 # --- words and numbers ------------------------------------------------------------------------------------------------------
 
 
+def _called(arm: str, most: int = 60) -> str:
+    """A name; in quotes if it has what is not seen, so that no two names look the same.
+
+    >>> _called("a"), _called(" a"), _called("a" + chr(9)), _called("")
+    ('a', "' a'", "'a\\\\t'", '(empty)')
+    """
+    return named(arm if arm == arm.strip() and arm.isprintable() else repr(arm), most)
+
+
 def _by_size(arms: Sequence[ArmStudy]) -> list[ArmStudy]:
     """Those with the most rewards first."""
     return sorted(arms, key=lambda arm: -arm.n)
 
 
 def _name(arm: str, styles: dict[str, int]) -> str:
-    mark = f'<span class="swatch" data-style="{styles[arm]}"></span> ' if arm in styles else ""
-    shown = (
-        f'<a href="#a{styles[arm]}"><bdi>{escaped(named(arm))}</bdi></a>'
+    mark = swatch(styles[arm]) if arm in styles else ""
+    link = (
+        f'<a href="#a{styles[arm]}"><bdi>{escaped(_called(arm))}</bdi></a>'
         if arm in styles
-        else f"<bdi>{escaped(named(arm))}</bdi>"
+        else f"<bdi>{escaped(_called(arm))}</bdi>"
     )
-    return f'<th scope="row" title="{escaped(named(arm, 300))}">{mark}{shown}</th>'
+    return f'<th scope="row" title="{escaped(_called(arm, 300))}">{mark}{link}</th>'
 
 
 def _short(value: float) -> str:
@@ -590,15 +630,17 @@ def _index(found: TailIndex) -> str:
 def _interval(found: TailIndex) -> str:
     if math.isnan(found.index) or math.isinf(found.low):
         return ""
-    return f"above {found.low:.3g}" if found.light else f"{found.low:.2f} to {found.high:.3g}"
+    return f"above {found.low:.3g}" if math.isinf(found.high) else f"{found.low:.2f} to {found.high:.3g}"
 
 
 def _tail_cell(found: TailIndex) -> str:
     """Index and interval in as few letters as can be."""
     if math.isnan(found.index):
         return "unknown"
-    if found.light:
-        return "light" if math.isinf(found.low) or found.low >= 100.0 else f"> {found.low:.2g}"
+    if math.isinf(found.high):
+        return "light" if found.low >= 100.0 else f"> {found.low:.2g}"
+    if found.low >= 100.0:
+        return "> 100"
     index, low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (found.index, found.low, found.high))
     return f"{index} {low}–{high}"
 
@@ -615,11 +657,5 @@ def _verdict(found: Nonpositivity) -> str:
     return f"{said} (z {found.statistic:.3g})" if not math.isnan(found.statistic) else said
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
 def _percent(share: float) -> str:
-    if math.isnan(share):
-        return "–"
-    return "0" if share == 0.0 else f"{100.0 * share:.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"
+    return "0" if share == 0.0 else percent(share)

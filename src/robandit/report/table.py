@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Results
 from robandit.experiments.statistics import ranking, summary
+from robandit.report.numbers import count, number
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -120,7 +121,7 @@ def ranks(results: Results) -> Board:
     if others:
         note += f" Not ranked: {', '.join(others)}."
     return Board(
-        title=f"mean rank over {len(results.plan.problems)} problems, {_count(results.plan.replications, 'replication')} each",
+        title=f"mean rank over {len(results.plan.problems)} problems, {count(results.plan.replications, 'replication')} each",
         note=note,
         columns={
             "policy": [row["policy"] for row in ranked],
@@ -161,7 +162,7 @@ def remarks(results: Results) -> list[str]:
         which = f"replication {unit.first}" if unit.count == 1 else f"replications {unit.first} to {last}"
         reason = (failure.traceback.strip().splitlines() or ["no traceback"])[-1]
         where = plan.called(unit.cell.played)
-        lines.append(f"{unit.cell.label} failed on {where}, {which}, {_count(failure.tries, 'time')}: {reason}")
+        lines.append(f"{unit.cell.label} failed on {where}, {which}, {count(failure.tries, 'time')}: {reason}")
     return lines
 
 
@@ -172,8 +173,8 @@ def _rows(results: Results, played: Played) -> list[dict[str, Any]]:
 
 def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Board:
     planned = results.plan.replications
-    title = f"{played.name}: regret after {_count(played.horizon, 'pull')}, {_count(planned, 'replication')}"
-    notes = [f"Of random: of the regret of choosing arms at random, {_number(rows[0]['uniform']) if rows else '–'}."]
+    title = f"{played.name}: regret after {count(played.horizon, 'pull')}, {count(planned, 'replication')}"
+    notes = [f"Of random: of the regret of choosing arms at random, {number(rows[0]['uniform']) if rows else '–'}."]
     if any(row["assumption_met"] is False for row in rows):
         notes.append("* What its bound assumes fails here.")
     if any("horizon" in row["knows"] for row in rows):
@@ -185,11 +186,11 @@ def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Boar
         note=" ".join(notes),
         columns={
             "policy": [_name(row, planned) for row in rows],
-            "mean": [_number(row["mean"]) for row in rows],
-            "95 % interval": [_interval(row["mean_low"], row["mean_high"], _number) for row in rows],
-            "median": [_number(row["median"]) for row in rows],
-            "95 % quantile": [_number(row["q95"]) for row in rows],
-            "worst": [_number(row["worst"]) for row in rows],
+            "mean": [number(row["mean"]) for row in rows],
+            "95 % interval": [_interval(row["mean_low"], row["mean_high"], number) for row in rows],
+            "median": [number(row["median"]) for row in rows],
+            "95 % quantile": [number(row["q95"]) for row in rows],
+            "worst": [number(row["worst"]) for row in rows],
             "of random": [_share(row["share_of_uniform"]) for row in rows],
             "must know": [row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
             "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:.0f}" for row in rows],
@@ -206,14 +207,6 @@ def _name(row: dict[str, Any], planned: int) -> str:
 
 def _interval(low: float, high: float, written: Any) -> str:
     return "–" if math.isnan(low) else f"{written(low)} to {written(high)}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100.0 or value == 0.0 else f"{value:.3g}"
 
 
 def _share(value: float) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from robandit import __version__
 from robandit.files import write_atomically
+from robandit.report.numbers import count
+from robandit.report.pieces import escaped, versions
 from robandit.report.style import STYLE
 from robandit.verify import Effort, Finding, Outcome
 
@@ -82,9 +81,8 @@ def recap(outcomes: Sequence[Outcome]) -> Table:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """How many hold, in one line."""
     counts = {verdict: sum(o.verdict == verdict for o in outcomes) for verdict in COLOURS}
-    noun = "statement" if len(outcomes) == 1 else "statements"
     told = f"{counts['holds']} hold, {counts['inconclusive']} inconclusive, {counts['fails']} fail"
-    return f"{len(outcomes)} {noun}: {told} ({sum(o.seconds for o in outcomes):.0f} s)"
+    return f"{count(len(outcomes), 'statement')}: {told} ({sum(o.seconds for o in outcomes):.0f} s)"
 
 
 def write_findings(
@@ -96,36 +94,36 @@ def write_findings(
     effort: Effort,
 ) -> None:
     """Write the page and the JSON file; ``command`` is what a reader types to get them again."""
-    versions = {"robandit": __version__, **{name: version(name) for name in ("numpy", "numba", "scipy")}}
+    used = versions("numpy", "numba", "scipy")
     record = {
         "format": FORMAT_VERSION,
         "command": command,
         "quick": effort.quick,
         "seed": effort.seed,
-        "versions": versions,
+        "versions": used,
         "statements": [outcome.to_dict() for outcome in outcomes],
     }
     text = json.dumps(record, indent=1, allow_nan=False).encode()
     write_atomically(data, lambda file: file.write(text))
-    written = _page(outcomes, command, versions).encode()
+    written = _page(outcomes, command, used).encode()
     write_atomically(page, lambda file: file.write(written))
 
 
-def _page(outcomes: Sequence[Outcome], command: str, versions: dict[str, str]) -> str:
+def _page(outcomes: Sequence[Outcome], command: str, used: dict[str, str]) -> str:
     rows = "".join(
-        f"<tr><td><a href='#{o.statement.key}'>{html.escape(o.statement.name)}</a></td><td>{_badge(o.verdict)}</td>"
-        f"<td class=words>{html.escape(o.statement.says)}{_small(o.headline)}</td>"
+        f"<tr><td><a href='#{o.statement.key}'>{escaped(o.statement.name)}</a></td><td>{_badge(o.verdict)}</td>"
+        f"<td class=words>{escaped(o.statement.says)}{_small(o.headline)}</td>"
         f"<td class='number seconds'>{o.seconds:.1f}</td></tr>\n"
         for o in outcomes
     )
-    told = ", ".join(f"{name} {number}" for name, number in versions.items())
+    told = ", ".join(f"{name} {number}" for name, number in used.items())
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Robandit: the paper's statements, checked</title>
 <style>{STYLE}{OWN_STYLE}</style>
-<h1>{html.escape(summary(outcomes))}</h1>
+<h1>{escaped(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
 each broken into claims with a number. A claim holds if the confidence interval of what was measured lies in the
 predicted range, fails if it lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are exact;
@@ -135,7 +133,7 @@ A finite run may support a claim about a limit, but not refute it.</p>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}
 <h2>To get this again</h2>
-<p><code>{html.escape(command)}</code>, with {html.escape(told)}.</p>
+<p><code>{escaped(command)}</code>, with {escaped(told)}.</p>
 </html>
 """
 
@@ -143,19 +141,19 @@ A finite run may support a claim about a limit, but not refute it.</p>
 def _section(outcome: Outcome) -> str:
     statement, ran = outcome.statement, outcome.ran
     rows = "".join(
-        f"<tr><td class=words>{html.escape(f.claim)}{_note(f)}</td><td class=number>{html.escape(f.seen)}</td>"
-        f"<td class=number>{html.escape(f.predicted)}</td><td>{_badge(f.verdict)}</td></tr>\n"
+        f"<tr><td class=words>{escaped(f.claim)}{_note(f)}</td><td class=number>{escaped(f.seen)}</td>"
+        f"<td class=number>{escaped(f.predicted)}</td><td>{_badge(f.verdict)}</td></tr>\n"
         for f in ran.findings
     )
-    return f"""<h2 id="{statement.key}">{html.escape(statement.name)} {_badge(outcome.verdict)}</h2>
-{f"<p><strong>{html.escape(outcome.headline)}</strong></p>" if outcome.headline else ""}
-<p>{html.escape(statement.says)}</p>
-<p>Run: {html.escape(ran.ran)}</p>
+    return f"""<h2 id="{statement.key}">{escaped(statement.name)} {_badge(outcome.verdict)}</h2>
+{f"<p><strong>{escaped(outcome.headline)}</strong></p>" if outcome.headline else ""}
+<p>{escaped(statement.says)}</p>
+<p>Run: {escaped(ran.ran)}</p>
 <table>{_head("claim", "measured", "predicted", "verdict")}<tbody>
 {rows}</tbody></table>
-<figure role="img" aria-label="{html.escape(ran.caption)}">
+<figure role="img" aria-label="{escaped(ran.caption)}">
 {_svg(ran.figure)}
-<figcaption>{html.escape(ran.caption)}</figcaption></figure>
+<figcaption>{escaped(ran.caption)}</figcaption></figure>
 """
 
 
@@ -168,7 +166,7 @@ def _note(finding: Finding) -> str:
 
 
 def _small(text: str) -> str:
-    return f"<br><span class=note>{html.escape(text)}</span>" if text else ""
+    return f"<br><span class=note>{escaped(text)}</span>" if text else ""
 
 
 def _badge(verdict: str) -> str:

@@ -1,6 +1,7 @@
 // Helpers of charts: nodes, scales, markers; figures that are drawn when they are seen; tables that can be sorted.
 const data = JSON.parse(document.getElementById("data").textContent);
 const DASHES = ["", "7 3", "2 3", "9 3 2 3"];
+const LETTER = 7.4; // its width, about
 
 const set = (node, attributes) => {
   for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
@@ -16,10 +17,6 @@ const tag = (name, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
-const plain = (x) => Number(x.toPrecision(3));
-const say = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
-  : Math.abs(x) >= 1e7 || Math.abs(x) < 1e-4 ? plain(x).toExponential().replace("+", "")
-    : Math.abs(x) >= 1e6 ? `${plain(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${plain(x / 1e3)}k` : plain(x).toLocaleString("en", { maximumSignificantDigits: 3 });
 const ink = (row) => `var(--c${row.style % 8})`;
 const dash = (row) => DASHES[Math.floor(row.style / 8) % DASHES.length] || null;
 
@@ -40,17 +37,17 @@ function swatch(row) {
     marker(row.style, 15, 6, 3.2, ink(row)));
 }
 
-// A scale goes through f, which may be a logarithm; its ticks have room.
-function scale(low, high, from, to, log) {
+// A scale goes through f, which may be a logarithm; its ticks have room: powers of ten are `apart` at least.
+function scale(low, high, from, to, log, apart = 45) {
   const f = log ? Math.log10 : (v) => v;
   const span = f(high) - f(low) || 1;
   const room = Math.abs(to - from);
   const at = (v) => from + (to - from) * (f(v) - f(low)) / span;
-  return Object.assign(at, { ticks: log ? decades(low, high, room) : steps(low, high, room) });
+  return Object.assign(at, { ticks: log ? decades(low, high, room, apart) : steps(low, high, room) });
 }
-function decades(low, high, room) {
+function decades(low, high, room, apart) {
   const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
-  const every = Math.max(1, Math.ceil((last - first + 1) * 48 / room));
+  const every = Math.max(1, Math.ceil((last - first + 1) * apart / room));
   const ticks = [];
   for (let e = first - 1; e <= last; e++) {
     for (const m of last - first < 2 ? [1, 2, 5] : [1]) {
@@ -67,6 +64,41 @@ function steps(low, high, room) {
   const ticks = [];
   for (let i = Math.ceil(low / step); i * step <= high * 1.0001; i++) ticks.push(i * step);
   return ticks;
+}
+
+// Lines through points, with a gap where there is none, and the area between two lines.
+const spot = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
+const through = (points) => points.map((point, i) => point && (points[i - 1] ? "L" : "M") + spot(point)).join("");
+const between = (high, low) => `M${[...high, ...low.reverse()].map(spot).join("L")}Z`;
+
+const fitted = (label, width) => {
+  const room = Math.floor(width / LETTER);
+  return label.length > room ? `${label.slice(0, Math.max(1, room - 1))}…` : label;
+};
+
+// Reads a chart out by pointer and by keyboard. `places`: where points are across; `show`: one by its number, or null for none.
+// Returns what shows the same point again, after the chart is drawn anew.
+function readOut(canvas, places, show) {
+  let at = null;
+  const go = (i) => { at = i; show(i); };
+  canvas.onpointermove = canvas.onpointerdown = (event) => {
+    const seen = canvas.getBoundingClientRect(), px = (event.clientX - seen.left) * canvas.viewBox.baseVal.width / seen.width;
+    const all = places();
+    let best = 0;
+    all.forEach((x, i) => { if (Math.abs(x - px) < Math.abs(all[best] - px)) best = i; });
+    go(all.length ? best : null);
+  };
+  canvas.onpointerleave = canvas.onblur = () => go(null);
+  canvas.onfocus = () => { if (at === null && places().length) go(places().length - 1); };
+  canvas.onkeydown = (event) => {
+    const last = places().length - 1, now = at ?? last;
+    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
+    if (event.key === "Escape") go(null);
+    if (to === undefined || last < 0) return;
+    event.preventDefault();
+    go(Math.min(last, Math.max(0, to)));
+  };
+  return () => { if (at !== null) show(at); };
 }
 
 // Figures are drawn when they are seen first, and again when their width changes.

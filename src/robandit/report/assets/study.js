@@ -3,6 +3,11 @@ const SHOWN = 8; // arms at first: more cannot be told apart
 const SIDES = ["left", "right"];
 const TITLES = { left: "left: losses, below the median", right: "right: gains, above the median" };
 
+const plain = (x) => Number(x.toPrecision(3));
+const say = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
+  : Math.abs(x) >= 1e7 || Math.abs(x) < 1e-4 ? plain(x).toExponential().replace("+", "")
+    : Math.abs(x) >= 1e6 ? `${plain(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${plain(x / 1e3)}k` : plain(x).toLocaleString("en", { maximumSignificantDigits: 3 });
+
 // A chart of lines in one panel. `lines`: {row, x, y, kind, name}; `read`: what a pointer at x is told.
 function panel(host, { log = [true, true], labels, lines, bands = [], dots = [], limits = [], range, ticks, read, alt }) {
   const canvas = svg("svg", { role: "img", tabindex: 0, "aria-label": alt });
@@ -11,7 +16,7 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
   const width = Math.max(270, host.clientWidth), height = width < 420 ? 260 : 320;
   const left = 58, right = width - 12, top = 26, bottom = height - 42;
   const id = `clip${panel.count = (panel.count ?? 0) + 1}`;
-  const x = scale(range.x[0], range.x[1], left, right, log[0]), y = scale(range.y[0], range.y[1], bottom, top, log[1]);
+  const x = scale(range.x[0], range.x[1], left, right, log[0], 48), y = scale(range.y[0], range.y[1], bottom, top, log[1], 48);
   set(canvas, { viewBox: `0 0 ${width} ${height}` });
   canvas.append(svg("desc", {}, alt),
     svg("clipPath", { id }, svg("rect", { x: left, y: top - 4, width: right - left + 4, height: bottom - top + 8 })));
@@ -32,21 +37,13 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
     canvas.append(svg("text", { class: "limit-name", x: right - 2, y: y(v) - 4, "text-anchor": "end" }, name));
   }
   const inside = (v) => Math.min(bottom + 60, Math.max(top - 60, v));
-  const path = (xs, ys) => {
-    let d = "", pen = false;
-    xs.forEach((v, i) => {
-      const seen = ys[i] !== null && (!log[0] || v > 0) && (!log[1] || ys[i] > 0);
-      if (seen) d += `${pen ? "L" : "M"}${x(v).toFixed(1)},${inside(y(ys[i])).toFixed(1)}`;
-      pen = seen;
-    });
-    return d;
-  };
+  const known = (v, w) => w !== null && (!log[0] || v > 0) && (!log[1] || w > 0);
+  const path = (xs, ys) => through(xs.map((v, i) => known(v, ys[i]) ? [x(v), inside(y(ys[i]))] : null));
   for (const { row, x: xs, low, high } of bands) {
     const kept = xs.map((_, i) => i).filter((i) => low[i] !== null && high[i] !== null);
     if (!kept.length) continue;
-    const up = kept.map((i) => `${x(xs[i]).toFixed(1)},${inside(y(high[i])).toFixed(1)}`);
-    const down = kept.map((i) => `${x(xs[i]).toFixed(1)},${inside(y(low[i])).toFixed(1)}`).reverse();
-    plot.append(svg("path", { class: row.style === 2 ? "band wide-band" : "band", fill: ink(row), d: `M${up.join("L")}L${down.join("L")}Z` }));
+    const edge = (ys) => kept.map((i) => [x(xs[i]), inside(y(ys[i]))]);
+    plot.append(svg("path", { class: row.style === 2 ? "band wide-band" : "band", fill: ink(row), d: between(edge(high), edge(low)) }));
   }
   for (const { row, x: xs, y: ys, kind } of lines.filter((line) => line.x.length)) {
     plot.append(svg("path", { class: kind ?? "line", stroke: ink(row), "stroke-dasharray": kind ? null : dash(row), d: path(xs, ys),
@@ -61,11 +58,8 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
   for (const { row, x: v, y: w } of dots) if (w !== null) plot.append(set(marker(row.style, x(v), y(w), 5.5, ink(row)), { class: "chosen" }));
   canvas.append(svg("text", { x: 4, y: 13 }, labels[1]));
 
-  // read out by pointer and by keyboard
   const all = [...new Set(lines.filter((line) => !line.kind).flatMap((line) => line.x))].filter((v) => !log[0] || v > 0).sort((a, b) => a - b);
-  let at = null;
   const show = (i) => {
-    at = i;
     canvas.querySelectorAll(".hover").forEach((node) => node.remove());
     tip.hidden = i === null || !all.length;
     if (tip.hidden) return;
@@ -79,22 +73,7 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
     tip.style.right = across ? `${width - px + 12}px` : "auto";
     tip.style.top = "30px";
   };
-  canvas.onpointermove = canvas.onpointerdown = (event) => {
-    const seen = canvas.getBoundingClientRect(), px = (event.clientX - seen.left) * width / seen.width;
-    let best = 0;
-    all.forEach((v, i) => { if (Math.abs(x(v) - px) < Math.abs(x(all[best]) - px)) best = i; });
-    show(all.length ? best : null);
-  };
-  canvas.onpointerleave = canvas.onblur = () => show(null);
-  canvas.onfocus = () => { if (at === null && all.length) show(all.length - 1); };
-  canvas.onkeydown = (event) => {
-    const last = all.length - 1, now = at ?? last;
-    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
-    if (event.key === "Escape") show(null);
-    if (to === undefined || last < 0) return;
-    event.preventDefault();
-    show(Math.min(last, Math.max(0, to)));
-  };
+  readOut(canvas, () => all.map(x), show);
 }
 
 // The value of a curve at v, straight between its points; null outside.
@@ -206,7 +185,7 @@ CHARTS.distribution = (figure) => {
   return () => {
     const width = Math.max(280, figure.clientWidth), narrow = width < 560, step = narrow ? 62 : 46;
     const longest = Math.max(...arms.map((arm) => arm.label.length));
-    const left = narrow ? 8 : Math.min(250, 24 + 7.4 * longest), right = width - 18, bottom = arms.length * step + 8, height = bottom + 38;
+    const left = narrow ? 8 : Math.min(250, 24 + LETTER * longest), right = width - 18, bottom = arms.length * step + 8, height = bottom + 38;
     const [a, b] = [f(axis.low), f(axis.high)], x = (v) => left + (right - left) * (f(v) - a) / (b - a || 1);
     canvas.replaceChildren(svg("desc", {}, figure.dataset.alt));
     set(canvas, { viewBox: `0 0 ${width} ${height}` });
@@ -221,10 +200,8 @@ CHARTS.distribution = (figure) => {
     canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "reward"));
     arms.forEach((arm, i) => {
       const base = (i + 1) * step - 8, tall = step - (narrow ? 26 : 12);
-      const room = Math.floor((narrow ? width - 10 : left - 20) / 7.4);
-      const name = arm.label.length > room ? `${arm.label.slice(0, Math.max(1, room - 1))}…` : arm.label;
       canvas.append(svg("text", { class: "name", x: narrow ? 8 : left - 10, y: narrow ? base - tall - 4 : base - 6, "text-anchor": narrow ? "start" : "end" },
-        svg("title", {}, arm.label), name));
+        svg("title", {}, arm.label), fitted(arm.label, narrow ? width - 10 : left - 20)));
       const [q01, q25, median, q75, q99] = arm.box, span = (right - left) / arm.heights.length;
       let d = `M${left},${base}`;
       arm.heights.forEach((h, j) => { const y = base - tall * h / 100; d += `L${(left + span * j).toFixed(1)},${y.toFixed(1)}H${(left + span * (j + 1)).toFixed(1)}`; });

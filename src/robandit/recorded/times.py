@@ -1,0 +1,129 @@
+"""Times that come as text, as values that sort in the order of time. Sorted as text they would come in the wrong order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from robandit.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+__all__ = ["Clock", "UnclearTime"]
+
+YEARS = (1678, 2261)  # whole years that 64 bits of nanoseconds reach
+ISO = (
+    r"^(\d{4}-\d{2})(?:(-\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
+    r"(?: ?([Zz]|UTC|([+-])(\d{2})(?::?(\d{2}))?))?)?)?$"
+)
+OTHER, NUMBER, LOCAL, OFFSET = range(4)
+KINDS = {
+    NUMBER: "a number",
+    LOCAL: "a date or time without an offset from UTC",
+    OFFSET: "a time with an offset from UTC",
+}
+
+
+class UnclearTime(InvalidInput):
+    """A text that has no place among the other times: `place`, from 0, and `why`."""
+
+    def __init__(self, place: int, why: str) -> None:
+        """See the class."""
+        super().__init__(why)
+        self.place = place
+        self.why = why
+
+
+class Clock:
+    """Reads the times of one table, batch by batch.
+
+    All are numbers, or all are dates or times of ISO 8601 without an offset from UTC (a month is its first day, a date its
+    midnight), or all are times with one.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was read yet."""
+        self._kind: int | None = None
+        self._first = ""
+
+    def read(self, times: pl.Series) -> pl.Series:
+        """The times, none of them null, as they are if they are not text; or `UnclearTime`."""
+        import polars as pl
+
+        if times.dtype != pl.String or not times.len():
+            return times
+        text = times.str.strip_chars()
+        numbers = text.cast(pl.Int64, strict=False)
+        if numbers.null_count():
+            numbers = text.cast(pl.Float64, strict=False)
+        numeric = numbers.is_finite().fill_null(value=False)
+        if numeric.all():
+            values, kinds = numbers, pl.repeat(NUMBER, text.len(), dtype=pl.Int8, eager=True)
+        else:
+            values, kinds = _iso(text)
+            kinds = kinds.zip_with(~numeric, pl.Series([NUMBER], dtype=pl.Int8))
+        if self._kind is None:
+            self._kind, self._first = int(kinds[0]), str(text[0])
+        wrong = (kinds != self._kind) | (kinds == OTHER)
+        if wrong.any():
+            place = int(wrong.arg_max() or 0)
+            raise UnclearTime(place, self._why(str(text[place]), int(kinds[place])))
+        if self._kind == OFFSET:
+            return values.dt.replace_time_zone("UTC")
+        return values
+
+    def joined(self, parts: Sequence[pl.Series]) -> pl.Series:
+        """The times of all batches. A batch of whole numbers or of dates alone may have come in a type of its own."""
+        import polars as pl
+
+        kinds = {part.dtype for part in parts}
+        if len(kinds) > 1 and self._kind == NUMBER:
+            parts = [part.cast(pl.Float64) for part in parts]
+        elif len(kinds) > 1 and self._kind == LOCAL:
+            parts = [part.cast(pl.Datetime("ns")) for part in parts]
+        return pl.concat(parts)
+
+    def _why(self, text: str, kind: int) -> str:
+        said = f"the time {text[:40]!r} is "
+        if kind == OTHER:
+            return (
+                f"{said}neither a number nor a date or time of ISO 8601, such as 2013-01-02 or 2013-01-02T09:00+01:00 (years "
+                f"{YEARS[0]} to {YEARS[1]})"
+            )
+        return f"{said}{KINDS[kind]}, but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
+
+
+def _iso(text: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The instants that texts of ISO 8601 mean, and what kind each is. Dates, if there is nothing else."""
+    import polars as pl
+
+    fields = ("month", "day", "hour", "minute", "second", "fraction", "offset", "sign", "hours", "minutes")
+    groups = text.str.extract_groups(ISO).struct.rename_fields(list(fields)).struct.unnest()
+    date = (pl.col("month") + pl.col("day").fill_null("-01")).str.to_date("%Y-%m-%d", strict=False)
+    numbers = ("hour", "minute", "second", "hours", "minutes")
+    groups = groups.select(
+        "offset",
+        *(pl.col(name).cast(pl.Int64).fill_null(0) for name in numbers),
+        date=date,
+        fraction=pl.col("fraction").str.pad_end(9, "0").cast(pl.Int64).fill_null(0),
+        west=pl.col("sign") == "-",
+        clock=pl.col("hour").is_not_null(),
+    )
+    hour, minute, second, hours, minutes = map(pl.col, numbers)
+    fine = (
+        pl.col("date").dt.year().is_between(*YEARS).fill_null(value=False)
+        & (pl.max_horizontal(hour, hours) <= 23)
+        & (pl.max_horizontal(minute, second, minutes) <= 59)
+    )
+    east = pl.when("west").then(-1).otherwise(1) * (hours * 60 + minutes)
+    seconds = pl.col("date").cast(pl.Int64) * 86_400 + (hour * 60 + minute - east) * 60 + second
+    found = groups.select(
+        "date",
+        instant=pl.when(fine).then(seconds) * 1_000_000_000 + pl.col("fraction"),
+        kind=pl.when(~fine).then(OTHER).when(pl.col("offset").is_null()).then(LOCAL).otherwise(OFFSET).cast(pl.Int8),
+    )
+    if not groups["clock"].any():
+        return found["date"], found["kind"]
+    return found["instant"].cast(pl.Datetime("ns")), found["kind"]
