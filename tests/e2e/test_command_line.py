@@ -88,6 +88,8 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--threads", "0"], 1, "threads = 0"),
         (["compare", "--out", "missing/report.html"], 1, "missing does not exist"),
         (["compare", "--horizon", "many"], 2, "many"),
+        (["compare", "--horizon", "1.5"], 2, "'1.5' is not a whole number"),
+        (["verify", "--seed", "0.5"], 2, "'0.5' is not a whole number"),
         (["compare", "--colour", "red"], 2, "--colour"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),

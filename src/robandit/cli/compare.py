@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from robandit.cli.whole import Number, Whole
+
 __all__ = ["compare"]
 
 
@@ -13,10 +15,10 @@ def compare(
     problem: list[str] | None = None,
     suite: Literal["heavy", "light", "paper", "lower-bound"] | None = None,
     policy: list[str] | None = None,
-    horizon: int | None = None,
-    replications: int | None = None,
-    seed: int = 1,
-    threads: int | None = None,
+    horizon: Whole = None,
+    replications: Whole = None,
+    seed: Number = 1,
+    threads: Whole = None,
     out: Path = Path("robandit-report.html"),
     figures: Path | None = None,
     quick: bool = False,

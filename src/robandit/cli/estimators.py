@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robandit.cli.whole import Number
+
 __all__ = ["coverage"]
 
 
 def coverage(
     *,
-    trials: int = 1000,
+    trials: Number = 1000,
     sizes: tuple[int, ...] = (100, 1_000, 10_000),
     delta: float = 0.05,
-    seed: int = 0,
+    seed: Number = 0,
     out: Path | None = None,
 ) -> None:
     """Measure how often the bounds of each estimator hold, and how wide they are, on laws with known means.

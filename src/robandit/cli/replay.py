@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from robandit.cli.reading import File, Reading
+from robandit.cli.whole import Number, Whole
 from robandit.experiments.replay import Mode
 
 __all__ = ["replay"]
@@ -17,10 +18,10 @@ def replay(
     propensity: str | None = None,
     mode: list[Mode] | None = None,
     policy: list[str] | None = None,
-    horizon: int | None = None,
-    replications: int | None = None,
-    seed: int = 1,
-    threads: int | None = None,
+    horizon: Whole = None,
+    replications: Whole = None,
+    seed: Number = 1,
+    threads: Whole = None,
     out: Path | None = None,
     figures: Path | None = None,
     quick: bool = False,

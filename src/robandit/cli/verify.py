@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robandit.cli.whole import Number, Whole
+
 __all__ = ["verify"]
 
 
 def verify(
     *statement: str,
     quick: bool = False,
-    seed: int = 0,
-    threads: int | None = None,
+    seed: Number = 0,
+    threads: Whole = None,
     out: Path = Path("robandit-verify.html"),
 ) -> None:
     """Check the statements of the AdaR-UCB paper by experiment: verdicts here, a page with figures, and JSON beside it.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
-__all__ = ["Whole", "Wholes"]
+__all__ = ["Number", "Whole", "Wholes"]
 
 
 def _one(kind: Any, tokens: Sequence[Token]) -> int:
@@ -23,5 +23,6 @@ def _several(kind: Any, tokens: Sequence[Token]) -> list[int]:
     return [int(token.value) for token in tokens]
 
 
+Number = Annotated[int, Parameter(converter=_one)]
 Whole = Annotated[int | None, Parameter(converter=_one)]
 Wholes = Annotated[list[int] | None, Parameter(converter=_several)]
