@@ -3,20 +3,13 @@
 import pytest
 
 from report import examples
-from report.chromium import NAMES, Chromium, found
+from report.chromium import NAMES, found
 from robandit.report.page import write_page
 
 pytestmark = [
     pytest.mark.skipif(found() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
     pytest.mark.xdist_group("browser"),  # one process starts it
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = Chromium()
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture(scope="module")

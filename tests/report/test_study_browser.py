@@ -3,7 +3,7 @@
 import pytest
 
 from report import studies
-from report.chromium import NAMES, Chromium, found
+from report.chromium import NAMES, found
 from report.test_browser import CONTRAST, quiet
 from robandit.report.study import write_study
 
@@ -12,13 +12,6 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),  # one process starts it
 ]
 ALL = ("plain", "hostile", "many", "extreme", "sampled")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    chromium = Chromium()
-    yield chromium
-    chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,9 @@ def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
 class Replay(Problem):
     """A problem that hands out recorded rewards in their order: they are not independent draws from its laws."""
 
+    rewards: Floats
+    """The record, a row per time."""
+
     def at_start(self, replication: int, words: UInts) -> LawTable:
         """A copy of the table, for it holds how far the replication has come."""
         code, par, start, pool = self._table
@@ -70,7 +73,7 @@ class Replay(Problem):
     @property
     def rows(self) -> int:
         """How many rows the record has."""
-        raise NotImplementedError
+        return len(self.rewards)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -121,11 +124,6 @@ class InOrder(Replay):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the table and names, not what was computed from them."""
         return InOrder, (self.rewards, self.names)
-
-    @property
-    def rows(self) -> int:
-        """How many rows the table has."""
-        return len(self.rewards)
 
     @property
     def counted_gaps(self) -> Floats:
@@ -242,11 +240,6 @@ class Logged(Replay):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the log and names, not what was computed from them."""
         return Logged, (self.actions, self.rewards, self.names, self.propensities)
-
-    @property
-    def rows(self) -> int:
-        """How many rows the log has."""
-        return len(self.rewards)
 
     @property
     def fewest(self) -> int:

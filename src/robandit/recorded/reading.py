@@ -8,6 +8,7 @@ import io
 import json
 import re
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -48,7 +49,7 @@ OTHERS = {
 }
 
 
-class Reader:
+class Reader(ABC):
     """A table that can be read from the beginning as often as one likes.
 
     Attributes
@@ -71,13 +72,13 @@ class Reader:
     rows: int | None = None
     unit: str = "row"
 
+    @abstractmethod
     def batches(self, wanted: Mapping[str, str]) -> Iterator[pl.DataFrame]:
         """The wanted columns, role -> name, as columns named by their roles.
 
         "arm" comes as text, "reward" and "propensity" as floats where they are numbers, and null where not; where the source
         says them in text, that text comes along as "reward text". Other roles come as they are.
         """
-        raise NotImplementedError
 
     def numbers(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
         """For rows (counted from 0, ascending): the number a person would look for, and whether there is only a blank line."""
