@@ -149,4 +149,4 @@ def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
     assert "LEFT OUT" not in said(replayed(records(), ["UCB1"], replications=1))
     whole = given.samples
     monkeypatch.setattr(given, "samples", lambda progress=None: whole(10, progress))
-    assert "a random sample of 20 of them is replayed" in said(replayed(given, ["UCB1"], replications=1))
+    assert "Here from a random sample of 20 of them" in said(replayed(given, ["UCB1"], replications=1))

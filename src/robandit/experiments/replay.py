@@ -133,8 +133,6 @@ def _read(records: Records, samples: Samples) -> str:
     said = f"{records.source}: {rows:,} rewards of {len(samples)} arms"
     said += f", minus the column {records.reward!r}" if records.negated else ""
     said += f"; LEFT OUT: {samples.bad}" if samples.bad.count else ""
-    if not samples.whole:
-        said += f"; a random sample of {sum(map(len, samples.values())):,} of them is replayed"
     return f"{said}."
 
 
@@ -164,7 +162,7 @@ def _left_out(records: Records, table: Table | Incomplete | None) -> list[str]:
 def _played(
     mode: Mode,
     records: Records,
-    samples: Mapping[str, Floats],
+    samples: Samples,
     table: Table | Incomplete | None,
     log: Log | None,
     horizon: int | None,
@@ -182,6 +180,8 @@ def _played(
         if log is not None and weighed:
             problem = Problem(_logged(log).laws, log.arms)
             said += " Each is as likely as 1 / propensity, as if each arm had been logged at random."
+        elif not samples.whole:
+            said += f" Here from a random sample of {most:,} of them."
     elif mode == "in-order":
         if not isinstance(table, Table):
             assert table is not None
