@@ -1,0 +1,192 @@
+"""Run what the pages show, and follow their links; `make docs` does so after each build.
+
+::
+
+    python docs/check.py                   # every page's Python and commands
+    python docs/check.py docs/tutorial.md  # of one page
+    python docs/check.py python            # every page's Python
+    python docs/check.py links             # every link inside docs/_build/html, and outside where there is a network
+
+Python blocks (``python``) and sessions (``pycon``) of a page run in one namespace, in their order, in an empty folder; pages that
+read an experiment find a small one there. In ``console`` blocks a line with ``$`` is a command, and what follows is what it prints;
+``...`` stands for anything.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stdout
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+DOCS = Path(__file__).parent
+SITE = DOCS / "_build" / "html"
+# Their snippets need more than this machine, or are tried in a test of their own.
+ELSEWHERE = {
+    "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
+    "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
+}
+# These read an experiment, and a run of it.
+EXPERIMENT = ("reference/spec.md", "reference/run-folder.md", "reference/results.md")
+SPEC = """
+name = "small"
+replications = 4
+horizons = [200]
+problems = ["negated_pareto(means=[-1.0, -1.5], tail=1.8)"]
+policies = ["UCB1", "EpsilonGreedy"]
+"""
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def pages() -> list[Path]:
+    """Every page that is written by hand and has something to run."""
+    found = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
+    kept = [path for path in found if path.relative_to(DOCS).as_posix() not in ELSEWHERE]
+    return [path for path in kept if any(kind in ("python", "pycon", "console") for kind, _, _ in blocks(path))]
+
+
+def blocks(path: Path) -> Iterator[tuple[str, str, int]]:
+    """The fenced blocks of a page: language, text, and the line where the text begins."""
+    text = path.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```([^`\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield match[1], match[2], text.count("\n", 0, match.start(2)) + 1
+
+
+def prepare() -> None:
+    """Write a small experiment here, and play it."""
+    from robandit.experiments import parse_spec, run
+
+    Path("experiment.toml").write_text(SPEC, encoding="utf-8")
+    for folder in ("experiment", "my-run"):
+        run(parse_spec(SPEC).plan(), folder).store.write_results()
+
+
+def run_python(path: Path) -> int:
+    """Run a page's Python; raises AssertionError with what differs. Returns how many blocks ran."""
+    names: dict[str, Any] = {"__name__": "__page__"}
+    done = 0
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in EXPERIMENT:
+            prepare()
+        for kind, text, line in blocks(path):
+            if kind == "python":
+                with redirect_stdout(StringIO()):
+                    exec(compile("\n" * (line - 1) + text, str(path), "exec", dont_inherit=True), names)
+            elif kind == "pycon":
+                test = doctest.DocTestParser().get_doctest(text, names, path.name, str(path), line - 1)
+                said = StringIO()
+                runner = doctest.DocTestRunner(optionflags=FLAGS)
+                runner.run(test, out=said.write, clear_globs=False)
+                assert runner.failures == 0, said.getvalue()
+                names.update(test.globs)
+            else:
+                continue
+            done += 1
+    return done
+
+
+def run_console(path: Path) -> int:
+    """Run a page's commands and compare what they print; raises AssertionError with what differs. Returns how many ran."""
+    done = 0
+    checker = doctest.OutputChecker()
+    environment = os.environ | {
+        "COLUMNS": "80",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, text, line in blocks(path):
+            if kind != "console":
+                continue
+            for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+                ran = subprocess.run(
+                    command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
+                )
+                assert ran.returncode == 0, f"{path}:{line}: {command} ended with {ran.returncode}: {ran.stderr}"
+                same = checker.check_output(expected, ran.stdout, FLAGS)
+                assert same, f"{path}:{line}: {command} printed\n{ran.stdout}\nand not\n{expected}"
+                done += 1
+    return done
+
+
+class Anchors(HTMLParser):
+    """The ids of a page, and where its links lead."""
+
+    def __init__(self, text: str) -> None:
+        """Read the page."""
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Called by the parser."""
+        for name, value in attrs:
+            if value and name == "id":
+                self.ids.add(value)
+            elif value and ((tag, name) in (("a", "href"), ("img", "src"))):
+                self.links.add(value)
+
+
+def broken_links(site: Path) -> tuple[list[str], int]:
+    """Links inside the site that lead nowhere, and the number of links that were followed."""
+    read = {path.resolve(): Anchors(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    broken, followed = [], 0
+    for path, page in read.items():
+        for link in sorted(page.links):
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            followed += 1
+            file, _, anchor = link.partition("#")
+            target = (path.parent / unquote(file)).resolve() if file else path
+            known = read[target].ids if target in read else None
+            lost = not target.exists() or (bool(anchor) and known is not None and unquote(anchor) not in known)
+            if lost:
+                broken.append(f"{path.relative_to(site.resolve())} links to {link}")
+    return broken, followed
+
+
+def check_links() -> int:
+    """Follow all links; returns the exit code."""
+    broken, followed = broken_links(SITE)
+    print("\n".join(broken))
+    print(f"links inside the site: {followed:,} followed, {len(broken)} broken")
+    if broken:
+        return 1
+    try:
+        socket.create_connection(("example.org", 443), timeout=5).close()
+    except OSError as error:
+        print(f"links to other sites: NOT checked, there is no network here ({error})")
+        return 0
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "linkcheck", str(DOCS), str(DOCS / "_build" / "linkcheck")]
+    done = subprocess.run(command, check=False).returncode
+    print(f"links to other sites: {'checked' if done == 0 else 'some are broken, see above'}")
+    return done
+
+
+def main(words: list[str]) -> int:
+    """See the top of this file."""
+    if words == ["links"]:
+        return check_links()
+    python_only = words == ["python"]
+    for path in pages() if python_only or not words else [Path(word).resolve() for word in words]:
+        try:
+            commands = 0 if python_only else run_console(path)
+            print(f"{path.relative_to(DOCS)}: {run_python(path)} blocks of Python, {commands} commands", flush=True)
+        except AssertionError as error:
+            print(error)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""How the pages become a site: `make docs`. What is generated here comes from the library itself, at each build."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from contextlib import redirect_stdout, suppress
+from typing import Any
+from unittest import mock
+
+import robandit
+from robandit.policies import all_policies
+from robandit.policies.comparison import as_markdown
+
+project = "Robandit"
+author = "The Robandit authors"
+project_copyright = "The Robandit authors, MIT licence"
+version = release = robandit.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+nitpicky = False  # single backticks in docstrings name parameters as well as functions
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# --- reference -------------------------------------------------------------------------------------------------------
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the signature stays readable; the docstrings say what each parameter is
+autodoc_member_order = "bysource"
+default_role = "py:obj"
+napoleon_numpy_docstring = True
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_custom_sections = ["Guarantee"]
+add_module_names = False
+python_maximum_signature_line_length = 88
+
+# --- looks -----------------------------------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Robandit"
+html_static_path = ["_static"]
+html_css_files = ["robandit.css"]
+html_favicon = "_static/mark.svg"
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "Robandit", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
+    "navbar_align": "left",
+    "show_prev_next": True,
+    "secondary_sidebar_items": {"**": ["page-toc"], "policies/table": [], "results/heavy": []},  # wide tables
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "tutorial": []}
+
+# External addresses, asked only where there is a network (docs/check.py says whether).
+linkcheck_timeout = 10
+linkcheck_retries = 2
+
+
+# --- generated -------------------------------------------------------------------------------------------------------
+
+
+def help_of(*words: str) -> str:
+    """What `robandit ... --help` prints, in 80 columns."""
+    from robandit.cli import main
+
+    out = io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["robandit", *words, "--help"]),
+        mock.patch.dict(os.environ, {"COLUMNS": "80"}),
+        redirect_stdout(out),
+        suppress(SystemExit),
+    ):
+        main()
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip()
+
+
+def commands(*words: str) -> list[str]:
+    """The commands that a help text lists: what stands first in each line of its panel, and is not continued."""
+    panel = re.search(r"─ Commands ─.*?╰", help_of(*words), re.DOTALL)
+    return re.findall(r"^│ ([a-z][a-z-]*)  ", panel.group(), re.MULTILINE) if panel else []
+
+
+def command_line() -> str:
+    """The help of every command, as the body of a page."""
+    lines = ["", "```text", help_of(), "```", ""]
+    for name in commands():
+        below = commands(name)
+        lines += [f"## robandit {name}", "", "```text", help_of(name), "```", ""]
+        for child in below:
+            lines += [f"### robandit {name} {child}", "", "```text", help_of(name, child), "```", ""]
+    return "\n".join(lines)
+
+
+def generate(app: Any, page: str, source: list[str]) -> None:
+    """The living table replaces the copy that is kept for readers of the repository; the help of the commands is added."""
+    if page == "policies/table":
+        source[0] = as_markdown(all_policies())
+    elif page == "reference/command-line":
+        source[0] += command_line()
+
+
+def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings write |X| for a size, which reStructuredText takes for a substitution."""
+    for i, line in enumerate(lines):
+        if "|" in line and not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(``.*?``)", line)
+            lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", generate)
+    app.connect("autodoc-process-docstring", escape_bars)

@@ -1,0 +1,58 @@
+"""The documentation's Python runs and prints what it shows, and its checker finds what is wrong. `make docs` runs its commands."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+CHECK = runpy.run_path(str(DOCS / "check.py"), run_name="check")
+
+
+def test_pages_run():
+    """In a process of its own: a page defines laws, which stay known to the process."""
+    done = subprocess.run([sys.executable, DOCS / "check.py", "python"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = {line.split(":")[0] for line in done.stdout.splitlines()}
+    assert shown >= {"tutorial.md", "index.md", "how-to/add-a-law.md", "explanation/guarantees.md"}
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("```pycon\n>>> 1 + 1\n3\n```\n", "Expected"),
+        ("```python\nx = 1\n```\n\n```pycon\n>>> x\n2\n```\n", "Got"),
+        ("```{note}\n```\n\n```pycon\n>>> 1\n2\n```\n", "Got"),
+    ],
+)
+def test_a_wrong_session_is_found(tmp_path, body, what):
+    page = tmp_path / "page.md"
+    page.write_text(body)
+    with pytest.raises(AssertionError, match=what):
+        CHECK["run_python"](page)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the commands are a shell's")
+def test_a_wrong_command_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo one two\none ...\n$ echo two\ntwo\n```\n")
+    assert CHECK["run_console"](page) == 2
+    page.write_text("```console\n$ echo one\ntwo\n```\n")
+    with pytest.raises(AssertionError, match="printed"):
+        CHECK["run_console"](page)
+    page.write_text("```console\n$ exit 3\n```\n")
+    with pytest.raises(AssertionError, match="ended with 3"):
+        CHECK["run_console"](page)
+
+
+def test_a_broken_link_is_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<p id="here"></p><a href="b.html#there"></a><a href="#here"></a><a href="https://x"></a>'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there"></h1><a href="a.html#gone"></a><img src="none.svg">')
+    broken, followed = CHECK["broken_links"](tmp_path)
+    assert followed == 4
+    assert broken == ["b.html links to a.html#gone", "b.html links to none.svg"]
