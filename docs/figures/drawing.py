@@ -27,6 +27,12 @@ matplotlib.rcParams.update(
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#777777"
 
 
+def say(lines: list[str], script: str) -> None:
+    """Print what the figure measured, and write it beside its script, for the pages to include."""
+    print("\n".join(lines))
+    Path(script).with_suffix(".txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def save(figure: Any, script: str) -> None:
     """Write the figure beside its script, without a date."""
     path = Path(script).with_suffix(".svg")

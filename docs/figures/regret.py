@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, save
+from drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, save, say
 
 import robandit as rb
 
@@ -31,5 +31,10 @@ axes.set_title("Mean regret (line) up to the 95 % quantile (shade)")
 axes.legend(fontsize=8)
 figure.tight_layout()
 save(figure, __file__)
-for row in result.summary().iter_rows(named=True):
-    print(f"{row['policy']:28} mean {row['mean']:9,.0f}  95 % {row['q95']:9,.0f}  worst {row['worst']:9,.0f}")
+say(
+    [
+        f"{row['policy']:24} mean {row['mean']:7,.0f}  95 % {row['q95']:7,.0f}  worst {row['worst']:7,.0f}"
+        for row in result.summary().iter_rows(named=True)
+    ],
+    __file__,
+)

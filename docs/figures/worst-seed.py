@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from drawing import BLUE, GREY, ORANGE, save
+from drawing import BLUE, GREY, ORANGE, save, say
 
 import robandit as rb
 
@@ -30,6 +30,12 @@ panels[0].set_ylabel("regret")
 panels[1].annotate("choosing at random", (HORIZON * 0.62, HORIZON * 0.62 * PROBLEM.gaps.mean()), color=GREY, ha="right")
 figure.tight_layout()
 save(figure, __file__)
-for policy, regret in zip(POLICIES, result.regret[:, :, -1], strict=True):
-    stuck = int((regret > 0.4 * HORIZON * PROBLEM.gaps.mean()).sum())
-    print(f"{policy.name:10} {stuck} of {REPLICATIONS} runs with more than 40 % of the regret of choosing at random")
+limit = 0.4 * HORIZON * PROBLEM.gaps.mean()
+lost = [int((final > limit).sum()) for final in result.regret[:, :, -1]]
+say(
+    [
+        f"{policy.name:10} {count} of {REPLICATIONS} runs with more than 40 % of the regret of choosing at random"
+        for policy, count in zip(POLICIES, lost, strict=True)
+    ],
+    __file__,
+)
