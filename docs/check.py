@@ -158,7 +158,8 @@ def broken_links(site: Path) -> tuple[list[str], int]:
 def check_links() -> int:
     """Follow all links; returns the exit code."""
     broken, followed = broken_links(SITE)
-    print("\n".join(broken))
+    for line in broken:
+        print(line)
     print(f"links inside the site: {followed:,} followed, {len(broken)} broken")
     if broken:
         return 1
