@@ -36,7 +36,7 @@ def say(lines: list[str], script: str) -> None:
 def save(figure: Any, script: str) -> None:
     """Write the figure beside its script, without a date."""
     path = Path(script).with_suffix(".svg")
-    figure.savefig(path, metadata={"Date": None}, transparent=True)
+    figure.savefig(path, metadata={"Date": None})  # on white: readable on a dark page too
     text = path.read_text(encoding="utf-8")
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
     print(f"drawn: {path.name}, {path.stat().st_size // 1024} KiB")
