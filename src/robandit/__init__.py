@@ -18,7 +18,7 @@ from robandit.warm import precompile
 if TYPE_CHECKING:
     from robandit import checks, estimators, experiments, recorded, suites, theory, verify
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = [
     "Bandit",
     "Decision",
