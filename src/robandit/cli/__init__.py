@@ -6,19 +6,24 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    import cyclopts
+
+__all__ = ["application", "main"]
 
 CODES = "0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted"
 
 
-def main() -> None:
-    """Run the command line; the exit codes are `CODES`."""
+def application() -> cyclopts.App:
+    """Every command and its options; none has run."""
     import cyclopts
 
     from robandit import __version__
     from robandit.cli import results, spec
     from robandit.cli.compare import compare
+    from robandit.cli.completion import completion
     from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
     from robandit.cli.estimators import coverage
@@ -28,7 +33,6 @@ def main() -> None:
     from robandit.cli.replay import replay
     from robandit.cli.run import run
     from robandit.cli.verify import verify
-    from robandit.errors import RobanditError
 
     app = cyclopts.App(
         name="robandit",
@@ -38,7 +42,7 @@ def main() -> None:
         default_parameter=cyclopts.Parameter(negative=()),
         suppress_keyboard_interrupt=False,  # it would end without a word
     )
-    for single in (compare, diagnose, replay, run, plan, policies, verify, doctor, precompile):
+    for single in (compare, diagnose, replay, run, plan, policies, verify, doctor, precompile, completion):
         app.command(single)
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
         ("spec", "Experiments as TOML files.", (spec.init, spec.check, spec.show)),
@@ -50,12 +54,20 @@ def main() -> None:
         for command in commands:
             group.command(command)
         app.command(group)
-    if isinstance(
-        sys.stdout, io.TextIOWrapper
-    ):  # where it cannot write an umlaut, a question mark is better than nothing
+    return app
+
+
+def main() -> None:
+    """Run the command line; the exit codes are `CODES`."""
+    import cyclopts
+
+    from robandit.errors import RobanditError
+
+    # Where standard output cannot write an umlaut, a question mark is better than nothing.
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
-        app(sys.argv[1:], exit_on_error=False)
+        application()(sys.argv[1:], exit_on_error=False)
     except cyclopts.CycloptsError:  # already printed, with the usage
         sys.exit(2)
     except RobanditError as error:
