@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from robandit.errors import InvalidInput, MeanUndefined
@@ -118,7 +119,8 @@ def test_what_must_be_finite(make: Callable[[Any], Any], name: str, value: Any) 
         (lambda: Discrete((1.0, 2.0), (0.5, 0.6)), "probabilities add up to 1.1"),
         (lambda: Discrete((1.0, 2.0), (1.5, -0.5)), r"probabilities\[1\] is -0.5"),
         (lambda: Mixture((), ()), "laws is empty"),
-        (lambda: Mixture(Gaussian(), (1.0,)), "pass a sequence of laws"),
+        (lambda: Mixture(Gaussian(), (1.0,)), r"laws is Gaussian.*: it must be a sequence of laws"),
+        (lambda: Mixture(1.0, (1.0,)), r"laws is 1\.0: it must be a sequence of laws"),
         (lambda: Mixture((Gaussian(), 1.0), (0.5, 0.5)), r"laws\[1\] is 1.0: it must be a law; wrap"),
         (lambda: Mixture((Gaussian(),), (0.9,)), "weights add up to 0.9"),
         (lambda: Negated(1.0), "law is 1.0: it must be a law"),
@@ -133,7 +135,17 @@ def test_what_must_be_finite(make: Callable[[Any], Any], name: str, value: Any) 
         (lambda: Empirical([[1.0]]), r"data has shape \(1, 1\)"),
         (lambda: Empirical([1.0, math.nan]), r"data\[1\] is nan: a sample must be finite"),
         (lambda: Empirical([math.inf]), r"data\[0\] is inf"),
-        (lambda: Empirical(["a"]), "data cannot be read as numbers"),
+        (lambda: Empirical(["a"]), "data is not an array of numbers"),
+        (lambda: Empirical([10**400]), "data is not an array of numbers"),
+        (lambda: Empirical(np.array(["2013-01-01"], dtype="M8[D]")), "data is not an array of numbers .*datetime64"),
+        (lambda: Discrete({1.0, 2.0}, (0.5, 0.5)), r"values is \{1\.0, 2\.0\}: it must be a sequence of numbers"),
+        (lambda: Discrete(np.array(1.0), (1.0,)), "values is .*: it must be a sequence of numbers"),
+        (lambda: Gaussian(10**400), "mean is beyond a double: it must be a finite number"),
+        (lambda: LogNormal(0.0, 1e308), "beyond a double"),
+        (lambda: Gaussian().cdf("1"), "x is not an array of numbers"),
+        (lambda: Stable(1.5).cdf([1.0, None]), "x is not an array of numbers"),
+        (lambda: Bernoulli(0.5).cdf(np.datetime64("2013-01-01")), "x is not an array of numbers"),
+        (lambda: Empirical([1.0, 3.0]).absolute_moment(1e4), r"E\|X - 0\.0\|\^10000\.0 of .* is finite but too large"),
         (lambda: Gaussian().absolute_moment(-1.0), "order is -1.0"),
         (lambda: Gaussian().partial_mean(-1.0), "m is -1.0"),
         (lambda: Gaussian().sample(-1, 0), "size is -1"),
@@ -142,7 +154,11 @@ def test_what_must_be_finite(make: Callable[[Any], Any], name: str, value: Any) 
         (lambda: Gaussian().sample(1, -1), "seed is -1"),
         (lambda: Gaussian().sample(1, None), "seed is None"),
         (lambda: Gaussian().sample(1, True), "seed is True"),
+        (lambda: Gaussian().sample(10**400, 0), "below 2\\^60"),
         (lambda: tabulate([]), "laws is empty"),
+        (lambda: tabulate(1.0), r"laws is 1\.0: it must be a sequence of laws"),
+        (lambda: tabulate([1.0]), r"laws\[0\] is 1\.0: it must be a law"),
+        (lambda: scaled_to_mean(1.0, 2.0), r"law is 1\.0: it must be a law"),
         (lambda: scaled_to_mean(Gaussian(), 1.0), "a law with mean 0.0 cannot be scaled"),
         (lambda: scaled_to_mean(Pareto(1.5), 0.0), "cannot be scaled to mean 0.0"),
     ],
@@ -160,3 +176,25 @@ def test_a_law_without_a_mean_cannot_be_scaled_to_one() -> None:
 def test_integers_become_floats() -> None:
     assert Pareto(2) == Pareto(2.0)
     assert repr(Pareto(2)) == "Pareto(tail=2.0, scale=1.0)"
+
+
+@pytest.mark.parametrize(
+    "law", [Empirical([1.0, 2.0]), -Bernoulli(0.5), Mixture((Constant(0.0), Gaussian()), (0.5, 0.5))], ids=repr
+)
+def test_nothing_is_known_of_a_cdf_at_nan(law: Any) -> None:
+    low, unknown, high = law.cdf([-math.inf, math.nan, math.inf])
+    assert math.isnan(unknown)
+    assert (low, high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("law", [Gaussian(), StudentT(2.0), Mixture((Pareto(1.5), Gaussian()), (0.5, 0.5))], ids=repr)
+def test_moments_about_a_point_next_to_the_centre(law: Any) -> None:
+    # Half of the smallest double is 0: an interval without length, which has no logarithm.
+    assert law.absolute_moment(1.2, 5e-324) == pytest.approx(law.absolute_moment(1.2), rel=1e-11)
+    assert Gaussian(5e-324).truncated_nonpositivity().how == "numeric"
+
+
+@pytest.mark.parametrize(("law", "part"), [(Pareto(1.5), 3.0), (Lomax(1.5), 3.0)], ids=["Pareto", "Lomax"])
+def test_the_mean_beyond_the_largest_numbers(law: Any, part: float) -> None:
+    assert law.partial_mean(1e308) == pytest.approx(part * 1e308**-0.5, rel=1e-12)
+    assert law.partial_mean(1.7e308) == pytest.approx(part * 1.7e308**-0.5, rel=1e-12)

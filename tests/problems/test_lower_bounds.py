@@ -94,6 +94,7 @@ def test_theorem_3_moments(eps: float, share: float, delta: float) -> None:
         ({"eps": 1.5}, "eps is 1.5"),
         ({"delta": 0.0}, "delta is 0.0"),
         ({"u": -1.0}, "u is -1.0"),
+        ({"u": 5e-324, "delta": 1e308}, "puts mass at 0.0, beyond a double"),
     ],
 )
 def test_theorem_2_refuses(arguments: dict[str, float], message: str) -> None:
@@ -129,6 +130,9 @@ def test_theorem_3_refuses(arguments: dict[str, float], message: str) -> None:
         ({"delta": 1.5}, "would need the mass"),
         ({"eps": 0.0}, "eps is 0.0"),
         ({"u": 0.0}, "u is 0.0"),
+        ({"delta": 1e308, "eps": 0.5}, "puts mass at 0.0, beyond a double"),
+        ({"delta": 1e-300, "eps": 0.5}, "puts mass at inf, beyond a double"),
+        ({"arms": 10**400}, "it must be a whole number from 2 to 2\\^53"),
     ],
 )
 def test_theorem_4_refuses(arguments: dict[str, float], message: str) -> None:

@@ -104,12 +104,16 @@ def test_the_table_is_made_once() -> None:
     [
         ([], None, "laws has 0 entries"),
         ([Gaussian()], None, "laws has 1 entries: a problem needs at least 2 arms"),
-        (Gaussian(), None, "pass a sequence"),
+        (Gaussian(), None, r"laws is Gaussian.*: it must be a sequence of laws, one for each arm"),
+        (1.0, None, r"laws is 1\.0: it must be a sequence of laws"),
+        ([Gaussian(1e308), Gaussian(-1e308)], None, "their difference is beyond a double: scale all laws down"),
         ([Gaussian(), 1.0], None, r"laws\[1\] is 1.0: it must be a law"),
         ([Gaussian(), Gaussian()], ["a"], "names has 1 entries for 2 arms"),
         ([Gaussian(), Gaussian()], ["a", "a"], r"names\[1\] is 'a'"),
         ([Gaussian(), Gaussian()], ["a", 1], r"names\[1\] is 1"),
-        ([Gaussian(), Gaussian()], "ab", "pass a sequence with one name per arm"),
+        ([Gaussian(), Gaussian()], "ab", "names is 'ab': it must be a sequence of strings, one for each arm"),
+        ([Gaussian(), Gaussian()], 2, "names is 2: it must be a sequence of strings"),
+        ([Gaussian(), Gaussian()], {"a", "b"}, "names is .*: it must be a sequence of strings"),
     ],
 )
 def test_what_is_not_a_problem(laws: object, names: object, message: str) -> None:

@@ -111,10 +111,15 @@ class Law(ABC):
         if order >= self.tail_index:
             return math.inf
         try:
-            return self.finite_moment(order, about)
+            with np.errstate(over="ignore"):
+                value = self.finite_moment(order, about)
         except OverflowError:
-            message = f"E|X - {about}|^{order} of {self!r} is finite but too large for a double; scale the law down"
-            raise InvalidInput(message) from None
+            value = math.inf
+        if value == math.inf:
+            raise InvalidInput(
+                f"E|X - {about}|^{order} of {self!r} is finite but too large for a double; scale the law down"
+            )
+        return value
 
     def central_moment(self, order: float) -> float:
         """E|X - mean|^order; NaN if the mean is undefined, infinite if the mean is."""
@@ -168,8 +173,8 @@ class Law(ABC):
         from robandit.kernel.random import streams
         from robandit.laws.table import fill, tabulate
 
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise InvalidInput(f"size is {size!r}: it must be a whole number of at least 0")
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 2**60:
+            raise InvalidInput(f"size is {size!r}: it must be a whole number from 0 on, and below 2^60")
         if not isinstance(seed, np.random.SeedSequence):
             if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
                 raise InvalidInput(

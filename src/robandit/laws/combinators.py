@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, MeanUndefined
 from robandit.kernel.types import Floats
 from robandit.laws.base import Law
+from robandit.laws.discrete import stepped
 from robandit.laws.table import Component
-from robandit.laws.validation import finite, probabilities, within
+from robandit.laws.validation import finite, items_of, points, probabilities, within
 
 __all__ = ["Affine", "Mixture", "Negated", "ZeroInflated", "scaled_to_mean"]
 
@@ -83,10 +84,10 @@ class AffineLaw(Law):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """The inner law's at the point that the map takes to x; its complement for a negative scale."""
-        points = np.asarray(x, dtype=np.float64)
-        total = np.zeros(points.shape)
+        where = points(x)
+        total = np.zeros(where.shape)
         for leaf in leaves(self):
-            total = total + leaf.weight * leaf.cdf(points)
+            total = total + leaf.weight * leaf.cdf(where)
         return total
 
     def finite_moment(self, order: float, about: float) -> float:
@@ -119,28 +120,26 @@ class Leaf(NamedTuple):
 
     def nonzero_probability(self) -> float:
         """P(loc + scale X != 0)."""
-        points = self.atoms()
-        if points is not None:
-            return math.fsum(points[1][points[0] != 0.0])
+        atoms = self.atoms()
+        if atoms is not None:
+            return math.fsum(atoms[1][atoms[0] != 0.0])
         return self.law.nonzero_probability if self.loc == 0.0 else 1.0
 
     def cdf(self, x: Floats) -> Floats:
         """P(loc + scale X <= x)."""
-        points = self.atoms()
-        if points is not None:
-            order = np.argsort(points[0], kind="stable")
-            steps = np.append(0.0, np.minimum(np.cumsum(points[1][order]), 1.0))
-            steps[-1] = 1.0
-            return np.asarray(steps[np.searchsorted(points[0][order], x, side="right")])
+        atoms = self.atoms()
+        if atoms is not None:
+            order = np.argsort(atoms[0], kind="stable")
+            return stepped(atoms[0][order], atoms[1][order], x)
         inner = (x - self.loc) / self.scale
         return self.law.cdf(inner) if self.scale > 0.0 else np.asarray(1.0 - self.law.cdf(inner))
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
         """The two sides for loc + scale X."""
-        points = self.atoms()
-        if points is not None:
-            offset = points[0] - about
-            parts = offset * points[1]
+        atoms = self.atoms()
+        if atoms is not None:
+            offset = atoms[0] - about
+            parts = offset * atoms[1]
             return math.fsum(parts[offset > m]), math.fsum(parts[offset < -m])
         upper, lower = self.law.partial_means(m / abs(self.scale), (about - self.loc) / self.scale)
         return (
@@ -164,11 +163,11 @@ def gathered(parts: Iterable[tuple[float, tuple[Floats, Floats] | None]]) -> tup
     """The atoms of a mixture in increasing order, equal values joined; None if a part has more than atoms."""
     values: list[Floats] = []
     masses: list[Floats] = []
-    for weight, points in parts:
-        if points is None:
+    for weight, atoms in parts:
+        if atoms is None:
             return None
-        values.append(points[0])
-        masses.append(weight * points[1])
+        values.append(atoms[0])
+        masses.append(weight * atoms[1])
     distinct, place = np.unique(np.concatenate(values), return_inverse=True)
     return distinct, np.bincount(place, weights=np.concatenate(masses)).astype(np.float64)
 
@@ -276,10 +275,10 @@ class MixedLaw(Law):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """The weighted sum."""
-        points = np.asarray(x, dtype=np.float64)
-        total = np.zeros(points.shape)
+        where = points(x)
+        total = np.zeros(where.shape)
         for weight, law in self.parts:
-            total = total + weight * law.cdf(points)
+            total = total + weight * law.cdf(where)
         return total
 
     def finite_moment(self, order: float, about: float) -> float:
@@ -311,9 +310,7 @@ class Mixture(MixedLaw):
 
     def __post_init__(self) -> None:
         """Check the laws and the weights."""
-        if isinstance(self.laws, Law):
-            raise InvalidInput(f"laws is {self.laws!r}: pass a sequence of laws")
-        laws = tuple(_law(law, f"laws[{i}]") for i, law in enumerate(self.laws))
+        laws = tuple(_law(law, f"laws[{i}]") for i, law in enumerate(items_of(self.laws, "laws", "laws")))
         if not laws:
             raise InvalidInput("laws is empty: a mixture needs at least one law")
         object.__setattr__(self, "laws", laws)
@@ -360,7 +357,7 @@ def scaled_to_mean(law: Law, mean: float) -> Law:
     Affine(law=Pareto(tail=1.5, scale=1.0), loc=0.0, scale=-0.3333333333333333)
     """
     mean = finite(mean, "mean")
-    old = law.mean
+    old = _law(law, "law").mean
     if not math.isfinite(old):
         raise MeanUndefined(
             f"{law!r} has mean {old}: it cannot be scaled to a mean; take a law with a tail index above 1"

@@ -17,9 +17,16 @@ from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws.base import Law
 from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
-from robandit.laws.validation import finite, numbers, probabilities, within
+from robandit.laws.validation import finite, numbers, points, probabilities, within
 
 __all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "Weighted", "two_point"]
+
+
+def stepped(values: Floats, masses: Floats, x: Floats) -> Floats:
+    """P(X <= x) of a law on these values, which increase; NaN where x is."""
+    steps = np.append(0.0, np.minimum(np.cumsum(masses), 1.0))
+    steps[-1] = 1.0
+    return np.where(np.isnan(x), np.nan, steps[np.searchsorted(values, x, side="right")])
 
 
 class FiniteLaw(Law):
@@ -73,10 +80,7 @@ class FiniteLaw(Law):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """A step function."""
-        values, masses = self._atoms
-        steps = np.append(0.0, np.minimum(np.cumsum(masses), 1.0))
-        steps[-1] = 1.0
-        return np.asarray(steps[np.searchsorted(values, np.asarray(x, dtype=np.float64), side="right")])
+        return stepped(*self._atoms, points(x))
 
     def finite_moment(self, order: float, about: float) -> float:
         """The sum."""
@@ -327,9 +331,12 @@ class Weighted(Sample):
 def _sample(given: Sequence[float] | Floats, name: str) -> Floats:
     """A copy of a sample, checked and read-only."""
     try:
-        sample = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} cannot be read as numbers: pass a list or array of finite numbers") from None
+        read = np.asarray(given)
+        if read.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {read.dtype}")
+        sample = np.array(read, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"{name} is not an array of numbers ({error}): pass a list or array of floats") from None
     if sample.ndim != 1 or sample.size == 0:
         raise InvalidInput(f"{name} has shape {sample.shape}: it must be one-dimensional and not empty")
     bad = np.flatnonzero(~np.isfinite(sample))

@@ -11,6 +11,7 @@ from robandit.kernel.types import Floats
 from robandit.laws.base import Law
 from robandit.laws.quadrature import Density, moment
 from robandit.laws.table import Component
+from robandit.laws.validation import points
 
 __all__ = ["LocationScale"]
 
@@ -90,7 +91,7 @@ class LocationScale(Law):
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x), by closed form."""
         loc, scale = self.placement
-        return self.standard_cdf((np.asarray(x, dtype=np.float64) - loc) / scale)
+        return self.standard_cdf((points(x) - loc) / scale)
 
     def finite_moment(self, order: float, about: float) -> float:
         """By closed form about ``loc``, by quadrature to about 1e-12 about any other point."""

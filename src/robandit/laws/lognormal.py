@@ -34,7 +34,7 @@ class LogNormal(LocationScale):
         """Check the parameters."""
         object.__setattr__(self, "mu", finite(self.mu, "mu"))
         object.__setattr__(self, "sigma", positive(self.sigma, "sigma"))
-        if abs(self.mu) > 600.0 or self.mu + 0.5 * self.sigma**2 > 700.0:
+        if abs(self.mu) > 600.0 or self.mu + 0.5 * self.sigma * self.sigma > 700.0:
             raise InvalidInput(
                 f"{self!r} has values beyond a double: |mu| must be at most 600 and mu + sigma^2/2 at most 700"
             )

@@ -69,8 +69,13 @@ class Pareto(LocationScale):
 
     def standard_above(self, t: float) -> tuple[float, float]:
         """t^-tail and tail t^(1 - tail) / (tail - 1)."""
-        mass = max(t, 1.0) ** -self.tail
-        return mass, self.standard_mean * max(t, 1.0) * mass if self.tail > 1.0 else math.inf
+        t = max(t, 1.0)
+        mass = t**-self.tail
+        if self.tail <= 1.0:
+            return mass, math.inf
+        if mass == 0.0:  # t may be so large that t times the mean is infinite, and 0 times that no number
+            return mass, self.standard_mean * t ** (1.0 - self.tail)
+        return mass, self.standard_mean * t * mass
 
     def standard_below(self, t: float) -> tuple[float, float]:
         """1 - t^-tail, and the integral of tail z^-tail from 1 to t."""
@@ -148,6 +153,8 @@ class Lomax(LocationScale):
         mass = (1.0 + t) ** -self.tail
         if self.tail <= 1.0:
             return mass, math.inf
+        if mass == 0.0:  # as above: t may be so large that tail times t is infinite
+            return mass, self.tail / (self.tail - 1.0) * t ** (1.0 - self.tail)
         return mass, mass * (1.0 + self.tail * t) / (self.tail - 1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:

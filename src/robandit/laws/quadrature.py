@@ -61,7 +61,7 @@ def double_exponential(integrand: Callable[[Floats], Floats], reach: float, what
         return value
     raise InvalidInput(
         f"{what} is too close to the edge of its domain for the quadrature (error {change:g} of {value:g}); "
-        "move the order or the law's parameters away from the edge"
+        "move the order, the point or the law's parameters away from the edge"
     )
 
 
@@ -79,6 +79,8 @@ def moment(density: Density, order: float, about: float, what: str) -> float:
     total = 0.0
     for left, right in pairwise(breaks):
         half = 0.5 * (right - left)
+        if half == 0.0:  # neighbours among the smallest doubles: nothing lies between them
+            continue
         edge = density.edge if left == density.lower else 1.0
         total += _finite(density, order, about, left, 1.0, half, edge, what)
         total += _finite(density, order, about, right, -1.0, half, 1.0, what)

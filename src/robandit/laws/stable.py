@@ -16,7 +16,7 @@ from robandit.laws.base import Law
 from robandit.laws.gaussian import Gaussian
 from robandit.laws.quadrature import NEGLIGIBLE, double_exponential
 from robandit.laws.table import CAUCHY, STABLE, STABLE_ONE, Component
-from robandit.laws.validation import finite, positive, within
+from robandit.laws.validation import finite, points, positive, within
 
 __all__ = ["Stable"]
 
@@ -102,7 +102,7 @@ class Stable(Law):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """P(X <= x) by quadrature over the angle of the sampler's transform."""
-        z = (np.asarray(x, dtype=np.float64) - self._origin) / self.scale
+        z = (points(x) - self._origin) / self.scale
         if self.alpha == 2.0:
             return Gaussian(0.0, math.sqrt(2.0)).cdf(z)
         if self.alpha == 1.0:

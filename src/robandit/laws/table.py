@@ -40,6 +40,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws.replay import replayed
+from robandit.laws.validation import items_of
 
 if TYPE_CHECKING:
     from robandit.laws.base import Law
@@ -101,7 +102,8 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part
     of the pool, and a column of zeros that fills the cache line. All arrays are C-contiguous and not empty.
     """
-    if not laws:
+    given = items_of(laws, "laws", "laws")
+    if not given:
         raise InvalidInput("laws is empty: a table needs at least one law; pass [law]")
     codes: list[int] = []
     rows: list[list[float]] = []
@@ -109,7 +111,9 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     pools: list[Floats] = []
     places: dict[int, int] = {}  # arms often share one recorded sample: keep it once
     used = 0
-    for law in laws:
+    for i, law in enumerate(given):
+        if not hasattr(law, "components"):
+            raise InvalidInput(f"laws[{i}] is {law!r}: it must be a law; wrap a plain number as Constant(number)")
         parts = [part for part in law.components() if part.weight > 0.0]
         total = math.fsum(part.weight for part in parts)
         for number, part in enumerate(parts, start=1):

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
 
-__all__ = ["finite", "numbers", "positive", "probabilities", "within"]
+__all__ = ["finite", "items_of", "numbers", "points", "positive", "probabilities", "within"]
 
 
 def finite(value: Any, name: str) -> float:
     """A finite number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InvalidInput(f"{name} is {value!r}: it must be a finite number; pass an int or a float")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number or a fraction that no double holds
+        raise InvalidInput(f"{name} is beyond a double: it must be a finite number; scale it down") from None
     if not math.isfinite(number):
         raise InvalidInput(f"{name} is {number}: it must be finite; use the law's limit case instead, if it has one")
     return number
@@ -41,11 +45,32 @@ def within(value: Any, name: str, low: float, high: float, *, open_low: bool = F
     return number
 
 
+def items_of(values: Any, name: str, what: str) -> tuple[Any, ...]:
+    """The items of something that holds several, in an order."""
+    unordered = isinstance(values, (str, bytes, Set, Mapping))
+    if unordered or not isinstance(values, Iterable) or getattr(values, "shape", None) == ():
+        raise InvalidInput(f"{name} is {values!r}: it must be a sequence of {what}; pass a list or a tuple")
+    return tuple(values)
+
+
+def points(x: Any) -> Floats:
+    """Where a function of x is asked for: numbers of any shape, infinities and NaN included."""
+    try:
+        given = np.asarray(x)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {given.dtype}")
+        if given.dtype.kind == "O":  # astype would make NaN of None
+            return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
+        return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(
+            f"x is not an array of numbers ({error}): pass a number, or a list or array of them"
+        ) from None
+
+
 def numbers(values: Iterable[Any], name: str) -> tuple[float, ...]:
     """At least one finite number."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name} is {values!r}: it must be a sequence of numbers; pass a list, tuple or array")
-    items = tuple(finite(value, f"{name}[{i}]") for i, value in enumerate(values))
+    items = tuple(finite(value, f"{name}[{i}]") for i, value in enumerate(items_of(values, name, "numbers")))
     if not items:
         raise InvalidInput(f"{name} is empty: at least one number is needed")
     return items

@@ -16,6 +16,10 @@ from robandit.problems.problem import Problem
 __all__ = ["eps_adaptive_pair", "hard_gap", "lower_bound_family", "u_adaptive_pair"]
 
 
+MOST = 2**53
+"""Arms and pulls: beyond, whole numbers have no place in a double."""
+
+
 def _rare(mass: float, value: float, what: str) -> Law:
     """``value`` with probability ``mass``, else exactly 0."""
     if mass > 1.0:
@@ -23,6 +27,20 @@ def _rare(mass: float, value: float, what: str) -> Law:
     if not (mass > 0.0 and math.isfinite(value)):
         raise InvalidInput(f"{what} would have the mass {mass} at {value}, beyond a double; take a larger delta or eps")
     return Bernoulli(mass) * value
+
+
+def _far(u: float, mean: float, eps: float) -> float:
+    """``(u/mean)^(1/eps)``, where the mass lies."""
+    try:
+        value = float((u / mean) ** (1.0 / eps))
+    except (OverflowError, ZeroDivisionError):
+        value = math.inf
+    if not 0.0 < value < math.inf:
+        raise InvalidInput(
+            f"u = {u} with a mean of size {mean} and eps = {eps} puts mass at {value}, beyond a double: take a larger eps, or "
+            "a u and a delta that are closer"
+        )
+    return value
 
 
 def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) -> tuple[Problem, Problem]:
@@ -47,7 +65,7 @@ def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) ->
         raise InvalidInput(f"u_alternative is {u_alternative}: it must be at least u = {u}; exchange the two")
 
     def arm(bound: float, mean: float, what: str) -> Law:
-        value = (bound / mean) ** (1.0 / eps)
+        value = _far(bound, mean, eps)
         return _rare(mean / value, value, what)
 
     known = arm(u, delta, "arm 1")
@@ -127,7 +145,7 @@ def lower_bound_family(
     gap = hard_gap(arms, eps, u, horizon) if horizon is not None else positive(delta, "delta")
     if best is not None and _whole(best, "best", 0) >= arms:
         raise InvalidInput(f"best is {best}: the arms are 0 to {arms - 1}")
-    value = (u / gap) ** (1.0 / eps)
+    value = _far(u, gap, eps)
     shares = [2.0 / 3.0] + [1.0] * (arms - 1)
     if best:
         shares[best] = 1.0 / 3.0
@@ -135,6 +153,6 @@ def lower_bound_family(
 
 
 def _whole(value: object, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(f"{name} is {value!r}: it must be a whole number of at least {least}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+        raise InvalidInput(f"{name} is {value!r}: it must be a whole number from {least} to 2^53")
     return value

@@ -15,7 +15,7 @@ import numpy as np
 from robandit.errors import InvalidInput, MeanUndefined
 from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
-from robandit.laws.validation import within
+from robandit.laws.validation import items_of, within
 
 __all__ = ["Problem"]
 
@@ -48,9 +48,7 @@ class Problem:
 
     def __init__(self, laws: Sequence[Law], names: Sequence[str] | None = None) -> None:
         """Check and store."""
-        if isinstance(laws, Law):
-            raise InvalidInput(f"laws is {laws!r}: pass a sequence with one law per arm")
-        arms = tuple(laws)
+        arms = items_of(laws, "laws", "laws, one for each arm")
         if len(arms) < 2:
             raise InvalidInput(f"laws has {len(arms)} entries: a problem needs at least 2 arms to choose between")
         for i, law in enumerate(arms):
@@ -61,9 +59,13 @@ class Problem:
                     f"arm {i} has the law {law!r}, whose mean is {law.mean}: regret needs finite means; "
                     "take a law with a tail index above 1"
                 )
-        if isinstance(names, str):
-            raise InvalidInput(f"names is {names!r}: pass a sequence with one name per arm")
-        given = tuple(str(i) for i in range(len(arms))) if names is None else tuple(names)
+        means = [law.mean for law in arms]
+        if not math.isfinite(max(means) - min(means)):
+            raise InvalidInput(
+                f"the means reach from {min(means)} to {max(means)}, and their difference is beyond a double: scale all laws down"
+            )
+        numbered = (str(i) for i in range(len(arms)))
+        given = tuple(numbered) if names is None else items_of(names, "names", "strings, one for each arm")
         if len(given) != len(arms):
             raise InvalidInput(f"names has {len(given)} entries for {len(arms)} arms: give one for each")
         for i, name in enumerate(given):
