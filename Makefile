@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-lowest test-newest check bench package docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,6 +34,23 @@ check: $(READY)  ## lint, types, import order
 
 bench: $(READY)  ## measure speed against the goals; writes benchmarks/results.json
 	@$(BIN)/python benchmarks/run.py
+
+# A part of every layer, which takes minutes with nothing compiled: it shows what another version breaks.
+PART := tests/test_import.py tests/test_bandit.py tests/test_bandit_columns.py tests/test_files.py tests/test_simulate.py \
+	tests/cli/test_completion.py tests/e2e/test_package.py tests/estimators tests/experiments/test_golden_files.py \
+	tests/experiments/test_spec.py tests/experiments/test_toml.py tests/kernel tests/laws tests/problems tests/recorded \
+	tests/report/test_figures.py tests/report/test_page.py
+
+test-lowest: CONSTRAINT := --constraint constraints-lowest.txt
+test-lowest:  ## run a part of the tests with the lowest versions that are allowed (Python 3.11 or 3.12)
+test-newest:  ## run the same part with the newest versions; PYTHON=/path/to/python3.13 for another Python
+test-lowest test-newest:
+	@at=build/$@-$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && $(PYTHON) -m venv --clear $$at && \
+		$$at/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) --editable '.[test]' && \
+		$$at/bin/python -m pip list --disable-pip-version-check && $$at/bin/python -m pytest -n auto --dist loadgroup $(PART)
+
+package: $(READY)  ## build both files into dist/, install the wheel into an empty environment and use it there
+	@$(BIN)/python scripts/check_package.py
 
 $(DOCS): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
