@@ -117,7 +117,10 @@ def test_a_better_cut_is_named(spec, capsys):
 def test_wrong_values_are_refused(spec, tmp_path):
     with pytest.raises(InvalidInput, match="--workers 0: it must be"):
         plan(spec, workers=[4, 0])
-    with pytest.raises(InvalidInput, match="none has no ending to leave off"):
-        plan(tmp_path / "none")
+    (tmp_path / "plain").write_text(SPEC)
+    with pytest.raises(InvalidInput, match="plain has no ending to leave off"):
+        plan(tmp_path / "plain")
+    with pytest.raises(FileError, match="cannot be read: Is a directory"):  # which has no ending either
+        plan(tmp_path)
     with pytest.raises(FileError, match="cannot be read"):
         plan(tmp_path / "none.toml")

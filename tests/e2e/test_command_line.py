@@ -1,6 +1,7 @@
 """The command line, in processes of its own, as a person types it."""
 
 import html
+import os
 import re
 import subprocess
 import sys
@@ -98,6 +99,8 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["verify", "--out", "missing/page.html"], 1, "missing does not exist"),
         (["verify", "--seed", "-1"], 1, "seed = -1"),
         (["estimators", "coverage", "--trials", "1"], 1, "trials = 1"),
+        (["estimators", "coverage", "--sizes", "10.5"], 2, "'10.5' is not a whole number"),
+        (["estimators", "coverage", "--seed", "-1"], 1, "seed = -1 must be a whole number >= 0"),
         (["estimators", "coverage", "--out", "missing"], 1, "missing is not a folder"),
     ],
 )
@@ -123,6 +126,17 @@ def test_the_help_of_verify_names_every_statement(tmp_path):
     help_ = " ".join(typed("verify", "--help", cwd=tmp_path)[0].replace("\u2502", " ").split())
     for statement in statements():
         assert statement.key in help_
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])  # Rich meets the closed pipe in one, print in the other
+def test_who_has_read_enough_is_told_nothing_more(words, tmp_path):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "robandit", *words], cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE, check=False
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_help_and_version(tmp_path):

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import cyclopts
@@ -67,14 +67,30 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
-        application()(sys.argv[1:], exit_on_error=False)
+        try:
+            application()(sys.argv[1:], exit_on_error=False)
+        finally:
+            sys.stdout.flush()  # short output meets a closed pipe only here
     except cyclopts.CycloptsError:  # already printed, with the usage
         sys.exit(2)
     except RobanditError as error:
         print(f"robandit: {error}", file=sys.stderr)
         sys.exit(1)
-    except BrokenPipeError:  # `robandit ... | head` has read enough; Python would complain once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        _unread()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # Rich has met it, and ends with 1
+            _unread()
+        raise
     except KeyboardInterrupt:
         print("robandit: interrupted; nothing was written", file=sys.stderr)
         sys.exit(130)
+
+
+def _unread() -> NoReturn:
+    """`robandit ... | head` has read enough: end without a word, with the code of programs that a closed pipe ends.
+
+    It is not 0, since what failed may not have been said yet.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain once more when it ends
+    sys.exit(128 + 13)  # 13 is SIGPIPE, which Windows does not name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from robandit.cli.whole import Number, Whole
+from robandit.cli.whole import Flag, Number, Whole
 
 __all__ = ["compare"]
 
@@ -21,34 +21,37 @@ def compare(
     threads: Whole = None,
     out: Path = Path("robandit-report.html"),
     figures: Path | None = None,
-    quick: bool = False,
+    quick: Flag = False,
 ) -> None:
     """Compare policies on heavy-tailed problems: a table here, and a report in one HTML file.
 
     Each policy is told exactly what it must know (`informed_by`); those for which that does not exist, or that cannot play so long,
     are left out, and named. UCB1 and UCB-V, which assume bounded rewards, play as controls.
 
+    For example: `robandit compare --quick --problem heavy/latency --policy AdaRUCB --policy UCB1`
+
     Parameters
     ----------
     problem
-        Such as 'student_t(means=[0.0, -1.0], dof=1.5)' or a task of a suite, 'heavy/latency'; give the option once for each. By
-        default three arms with negated Pareto rewards of tail index 1.5 (infinite variance) and means -1, -1.5 and -2.
+        A problem, such as 'student_t(means=[0.0, -1.0], dof=1.5)' or a task of a suite, heavy/latency; give the option once for
+        each. By default three arms with negated Pareto rewards of tail index 1.5 (infinite variance) and means -1, -1.5 and -2.
     suite
         All problems of a fixed set, at their own horizons.
     policy
-        Such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn.
+        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn;
+        `robandit policies` names them.
     horizon
         Pulls in each replication; by default 50,000, or each suite problem's own.
     replications
         How often each policy starts anew; by default 50.
     seed
-        Same seed, same numbers.
+        A whole number from 0 on; same seed, same numbers.
     threads
-        By default one per core.
+        How many threads play at once; by default one per core.
     out
-        Where to write the report.
+        Where to write the report, an HTML file.
     figures
-        A folder for PDF and SVG figures.
+        A folder for PDF and SVG figures of the report; by default none are written.
     quick
         A tenth of the pulls and 20 replications, unless given.
     """

@@ -19,12 +19,14 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     AdaKL-UCB (about the median) assume. Then which policy to take, and whether the record tells which arm is best. A table here,
     and a page with plots.
 
+    For example: `robandit diagnose waits.csv --arm server --reward seconds --negate`
+
     Parameters
     ----------
     file
         A table with a row per reward, CSV, Parquet or JSON lines; - reads standard input. Any length: it is read in pieces.
     out
-        Where to write the page.
+        Where to write the page, an HTML file.
     """
     import shlex
 

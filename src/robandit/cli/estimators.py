@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Number
+from robandit.cli.whole import Number, Numbers
 
 __all__ = ["coverage"]
 
@@ -12,7 +12,7 @@ __all__ = ["coverage"]
 def coverage(
     *,
     trials: Number = 1000,
-    sizes: tuple[int, ...] = (100, 1_000, 10_000),
+    sizes: Numbers = (100, 1_000, 10_000),
     delta: float = 0.05,
     seed: Number = 0,
     out: Path | None = None,
@@ -24,11 +24,11 @@ def coverage(
     trials
         Samples drawn per law and size.
     sizes
-        Sizes of the samples.
+        Sizes of the samples; give the option once for each.
     delta
-        The bounds are to fail at most this often.
+        A share between 0 and 1: the bounds are to fail at most this often.
     seed
-        Same seed, same numbers.
+        A whole number from 0 on; same seed, same numbers.
     out
         A folder for coverage.md, coverage.svg and coverage.csv; nothing is written without it.
     """

@@ -1,4 +1,4 @@
-"""Playing a plan into a run folder, from its first unit to the report: what `run` and `replay` have in common."""
+"""Run folders: where the one of a spec is, and playing a plan into one, from its first unit to the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
     from robandit.experiments.plan import Plan
 
-__all__ = ["play_into"]
+__all__ = ["play_into", "run_folder"]
 
 
 def play_into(
@@ -48,3 +48,12 @@ def play_into(
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
     print(f"results: {folder / 'results'}")
     sys.exit(code)
+
+
+def run_folder(spec: Path, out: Path | None) -> Path:
+    """The folder that a spec is played into: ``out``, or the spec's name without its ending, beside it."""
+    from robandit.errors import InvalidInput
+
+    if out is None and not spec.suffix:
+        raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
+    return spec.with_suffix("") if out is None else out

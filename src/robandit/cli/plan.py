@@ -29,6 +29,7 @@ def plan(spec: Path, *, workers: Wholes = None, out: Path | None = None) -> None
     """
     from rich.console import Console
 
+    from robandit.cli.folder import run_folder
     from robandit.errors import InvalidInput
     from robandit.experiments.cost import better_cut, cost, measure, recorded
     from robandit.experiments.spec import read_spec
@@ -41,10 +42,8 @@ def plan(spec: Path, *, workers: Wholes = None, out: Path | None = None) -> None
         if number < 1:
             raise InvalidInput(f"--workers {number}: it must be a whole number >= 1")
     numbers = sorted({*workers} if workers else {1, 2, 16, 128, 1000, cores()})
-    folder = out if out is not None else spec.with_suffix("")
-    if folder == spec:
-        raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
     read = read_spec(spec)
+    folder = run_folder(spec, out)
     there = (folder / "run.json").exists()
     todo = Store.open(folder).continued(read.plan()) if there else read.plan()
     known = recorded(todo, folder) if there else {}

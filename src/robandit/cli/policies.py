@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from robandit.cli.whole import Flag
+
 __all__ = ["policies"]
 
 
-def policies(*, markdown: bool = False) -> None:
+def policies(*, markdown: Flag = False) -> None:
     """Show every policy: its regret bounds, what it assumes and what it must be told.
 
     Parameters
     ----------
     markdown
-        Write the documentation page instead.
+        Print the page of the documentation instead, as Markdown.
     """
     from robandit.policies import all_policies, table
     from robandit.policies.comparison import as_markdown

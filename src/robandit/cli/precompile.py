@@ -6,7 +6,7 @@ __all__ = ["precompile"]
 
 
 def precompile() -> None:
-    """Compile all policies now, so that later runs start at once."""
+    """Compile all policies now, so that later runs start at once; it takes some minutes, once."""
     from robandit.kernel import cache_directory
     from robandit.kernel.cores import cores
     from robandit.warm import precompile as compile_all

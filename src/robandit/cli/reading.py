@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from robandit.cli.whole import Flag
+
 if TYPE_CHECKING:
     from robandit.recorded import Records
 
@@ -35,16 +37,16 @@ class Reading:
     """The column with the rewards; by default "reward"."""
 
     time: str | None = None
-    """The column to order rows by; by default "time", if there is one."""
+    """The column of times, to order rows by; by default "time", if there is one."""
 
-    negate: bool = False
+    negate: Flag = False
     """Take minus the column: for costs and latencies, since rewards are maximised."""
 
-    skip_bad: bool = False
+    skip_bad: Flag = False
     """Leave out rows whose arm or reward is missing or not a finite number, and count them, instead of refusing the file."""
 
     delimiter: str | None = None
-    """What separates the columns of a CSV file; by default what its first line has."""
+    """What separates the columns of a CSV file, such as ";" or tab; by default what its first line has."""
 
     example: Literal["flights"] | None = None
     """Read a set that comes with Robandit, in place of a file."""

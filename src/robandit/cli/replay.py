@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from robandit.cli.reading import File, Reading
-from robandit.cli.whole import Number, Whole
+from robandit.cli.whole import Flag, Number, Whole
 from robandit.experiments.replay import Mode
 
 __all__ = ["replay"]
@@ -24,7 +24,7 @@ def replay(
     threads: Whole = None,
     out: Path | None = None,
     figures: Path | None = None,
-    quick: bool = False,
+    quick: Flag = False,
 ) -> None:
     """Compare policies on recorded rewards: which one would have served, and what it would have cost.
 
@@ -36,28 +36,32 @@ def replay(
     What is finished is kept in a folder: the same command goes on where it stopped. At the end the folder has `results/` (tidy
     Parquet) and `report.html`. Exit code 3 says that some units failed.
 
+    For example: `robandit replay waits.csv --arm server --reward seconds --negate`
+
     Parameters
     ----------
     file
         A table with a row per reward, CSV, Parquet or JSON lines; - reads standard input.
     propensity
-        The column with the probability that the logged arm was chosen; by default "propensity", if there is one.
+        The column with the probability (above 0, at most 1) that the logged arm was chosen; by default "propensity", if there is
+        one.
     mode
         How to replay: bootstrap, in-order or rejection; give the option once for each.
     policy
-        Such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn.
+        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn;
+        `robandit policies` names them.
     horizon
         Pulls in each replication; by default as many as there are rewards (times; rewards of the rarest arm), at most 50,000.
     replications
         How often each policy starts anew; by default 50.
     seed
-        Same seed, same numbers.
+        A whole number from 0 on; same seed, same numbers.
     threads
-        By default one per core.
+        How many threads play at once; by default one per core.
     out
         The run folder; by default the file's name without its ending and with "-replay", here.
     figures
-        A folder for PDF and SVG figures.
+        A folder for PDF and SVG figures of the report; by default none are written.
     quick
         A tenth of the pulls and 20 replications, unless given.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robandit.cli.whole import Flag
+
 __all__ = ["export", "show"]
 
 
@@ -15,7 +17,7 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
     Parameters
     ----------
     folder
-        The run folder, as `robandit run` makes it.
+        The run folder, as `robandit run` and `robandit replay` make it.
     problem
         Only the leaderboard of this problem; give the option once for each.
     """
@@ -47,13 +49,13 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
         console.print(Text(line))
 
 
-def export(folder: Path, *, out: Path, raw: bool = False) -> None:
+def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
     """Write the results of a run as a CSV file, a row per problem and policy; docs/reference/results.md names the columns.
 
     Parameters
     ----------
     folder
-        The run folder, as `robandit run` makes it.
+        The run folder, as `robandit run` and `robandit replay` make it.
     out
         The CSV file.
     raw

@@ -29,8 +29,9 @@ def run(
 
     What is finished is kept in a folder, unit by unit: whatever ends the run, at most the units under way are lost, and the same
     command goes on. A unit that fails is tried again, then recorded, and the rest goes on. At the end the folder has
-    `results/` (tidy Parquet) and `report.html`. `robandit spec init` writes a spec to start from. Exit code 3 says that some units
-    failed.
+    `results/` (tidy Parquet) and `report.html`. Exit code 3 says that some units failed.
+
+    For example: `robandit spec init`, which writes experiment.toml to start from, then `robandit run experiment.toml`
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def run(
     out
         The run folder; by default the spec's name without .toml, beside it.
     threads
-        By default one per core.
+        How many threads play at once; by default one per core.
     engine
         Where units are played: threads of this process, or a Dask cluster (needs robandit[cluster]).
     scheduler
@@ -49,21 +50,18 @@ def run(
     workers
         With --engine dask: so many processes on this machine, in place of a cluster.
     figures
-        A folder for PDF and SVG figures.
+        A folder for PDF and SVG figures of the report; by default none are written.
     """
     import shlex
 
-    from robandit.cli.folder import play_into
-    from robandit.errors import InvalidInput
+    from robandit.cli.folder import play_into, run_folder
     from robandit.experiments.spec import read_spec
     from robandit.files import check_folder
 
-    folder = out if out is not None else spec.with_suffix("")
-    if folder == spec:
-        raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
     check_folder(figures)
     cluster = _engine(engine, threads, scheduler, scheduler_file, workers)
     plan = read_spec(spec).plan()
+    folder = run_folder(spec, out)
     text = spec.read_bytes().decode()  # as it was written, line ends and all
     words = {"out": out, "scheduler": scheduler, "scheduler-file": scheduler_file, "workers": workers}
     options = [word for name, value in words.items() if value is not None for word in (f"--{name}", str(value))]

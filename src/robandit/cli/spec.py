@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robandit.cli.whole import Flag
+
 __all__ = ["check", "init", "show"]
 
 
@@ -47,7 +49,7 @@ def check(file: Path, /) -> None:
     print(summary(spec, spec.plan()))
 
 
-def show(file: Path, /, *, json: bool = False) -> None:
+def show(file: Path, /, *, json: Flag = False) -> None:
     """Show a spec with everything filled in: each problem, and each policy as it is told what it must know.
 
     Parameters

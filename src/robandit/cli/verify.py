@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Number, Whole
+from robandit.cli.whole import Flag, Number, Whole
 
 __all__ = ["verify"]
 
 
 def verify(
     *statement: str,
-    quick: bool = False,
+    quick: Flag = False,
     seed: Number = 0,
     threads: Whole = None,
     out: Path = Path("robandit-verify.html"),
@@ -23,6 +23,8 @@ def verify(
     interval of what was measured lies in the predicted range, fails if it lies outside, and is inconclusive otherwise. Exit code 3
     says that a claim that must hold failed.
 
+    For example: `robandit verify theorem-4 --quick`
+
     Parameters
     ----------
     statement
@@ -30,9 +32,9 @@ def verify(
     quick
         Fewer and smaller runs: all statements within three minutes on two cores.
     seed
-        Same seed, same numbers.
+        A whole number from 0 on; same seed, same numbers.
     threads
-        By default one per core.
+        How many threads play at once; by default one per core.
     out
         Where to write the page; the JSON file has the same name with .json.
     """

@@ -219,9 +219,9 @@ def coverage(
     """
     import polars as pl
 
-    for name, value in (("trials", trials), *(("a size", size) for size in sizes)):
-        if not isinstance(value, int) or value < 2:
-            raise InvalidInput(f"{name} = {value!r} must be a whole number >= 2")
+    for name, value, least in (("trials", trials, 2), *(("a size", size, 2) for size in sizes), ("seed", seed, 0)):
+        if not isinstance(value, int) or value < least:
+            raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
     estimators.estimate.check_delta(delta)
     cells = [(name, n, contender) for name in (laws or LAWS) for n in sizes for contender in contenders]
     known = {name: facts(law) for name, law in (laws or LAWS).items()}

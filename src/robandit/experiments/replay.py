@@ -11,6 +11,7 @@ from robandit.diagnostics.resolution import Resolution, resolution
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.spec import asked_policies, asked_replications
+from robandit.experiments.words import counted
 from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
@@ -201,10 +202,10 @@ def _played(
         said += _LOGGED[weighed]
         said += _cautions(log)
         if horizon is not None and horizon > most:
-            said += f" The rarest arm has only {_count(most, 'reward')}, so that rows may be used again."
+            said += f" The rarest arm has only {counted(most, 'reward')}, so that rows may be used again."
     pulls = most if cut else horizon or max(1, min(most, MOST_PULLS) // (10 if quick else 1))
     of = f", since the record ends there (not {horizon:,})" if cut else ""
-    return problem, pulls, f"{mode.capitalize()}, {_count(pulls, 'pull')}{of}: {said}"
+    return problem, pulls, f"{mode.capitalize()}, {counted(pulls, 'pull')}{of}: {said}"
 
 
 def _logged(log: Log) -> Logged:
@@ -224,7 +225,3 @@ def _cautions(log: Log) -> str:
     if np.count_nonzero(np.diff(log.actions)) < MIXED * n * (1.0 - float(shares @ shares)):
         said += " BUT ITS ARMS COME IN LONG RUNS: a choice waits until its arm's turn, and the log is read many times."
     return said
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -19,6 +19,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 from robandit.experiments import notation
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.toml import Path, line_of, lines, toml_value
+from robandit.experiments.words import counted
 from robandit.policies import Policy
 from robandit.policies.base import LEAST_EPS, check_eps
 from robandit.problems import Problem
@@ -324,12 +325,12 @@ def summary(spec: Spec, plan: Plan) -> str:
     """
     played = spec.played()
     names = {each.name for each in played}
-    horizons = f"{_count(len(spec.horizons), 'horizon')}" if spec.horizons else "their own horizons"
+    horizons = f"{counted(len(spec.horizons), 'horizon')}" if spec.horizons else "their own horizons"
     pulls = sum(cell.played.horizon for cell in plan.cells) * plan.replications
     told = [
-        f"{spec.name}: {_count(len(names), 'problem')} x {_count(len(spec.chosen()), 'policy', 'policies')} x {horizons}, "
-        f"{_count(spec.replications, 'replication')}",
-        f"{_count(len(plan.units), 'unit')} of work, {pulls:,} pulls; robandit plan says how long they take",
+        f"{spec.name}: {counted(len(names), 'problem')} x {counted(len(spec.chosen()), 'policy', 'policies')} x {horizons}, "
+        f"{counted(spec.replications, 'replication')}",
+        f"{counted(len(plan.units), 'unit')} of work, {pulls:,} pulls; robandit plan says how long they take",
     ]
     reasons: dict[tuple[str, str], list[str]] = {}
     for each in plan.left_out:
@@ -659,7 +660,3 @@ def _shown(path: Path) -> str:
 def _brief(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"
-
-
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"

@@ -22,6 +22,7 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
+from robandit.experiments.words import counted
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.assumed import assumption_met
 from robandit.policies.facts import Facts
@@ -249,7 +250,7 @@ def _on_one(results: Results, played: Played) -> str:
     best = min(learners, key=lambda label: (float(cells[label].final.mean()), label))
     mean, uniform = float(cells[best].final.mean()), _uniform(played)
     share = f", {_percent(mean / uniform)} of choosing arms at random" if uniform > 0.0 else ""
-    said = f"On {played.name}, {best} has the lowest mean regret after {_count(played.horizon, 'pull')}: {_short(mean)}{share}"
+    said = f"On {played.name}, {best} has the lowest mean regret after {counted(played.horizon, 'pull')}: {_short(mean)}{share}"
     rivals = [row for row in paired(results, played, best).to_dicts() if row["policy"] in learners]
     if not rivals:
         said += "; no other policy was compared with it."
@@ -258,7 +259,7 @@ def _on_one(results: Results, played: Played) -> str:
         shown = open_ones[0] if open_ones else min(rivals, key=lambda row: row["difference_low"])
         n = shown["replications"]
         ends = f"{_short(shown['difference_low'])} to {_short(shown['difference_high'])}"
-        of = _count(n, "replication")
+        of = counted(n, "replication")
         if not open_ones:
             said += f". That is resolved: the closest, {shown['policy']}, has more by {ends} (95 %, paired, {of}{_narrow(n)})."
         elif shown["ties"] == 1.0:
@@ -298,7 +299,7 @@ def _over_all(results: Results) -> str:
     elif not open_ones:
         said += ", resolved from all others."
     elif n < ENOUGH:
-        said += f". That is not resolved: {_count(n, 'replication')} {'are' if n != 1 else 'is'} too few to tell."
+        said += f". That is not resolved: {counted(n, 'replication')} {'are' if n != 1 else 'is'} too few to tell."
     else:
         said += f", not resolved from {_listed(open_ones)}."
     said += f" Its mean regret is the lowest on {first['wins']} of them"
@@ -342,15 +343,11 @@ def _shortfall(results: Results) -> str:
     missing = wanted - got - failed
     if missing > 0:
         parts.append(f"{missing:,} {'is' if missing == 1 else 'are'} still to come, when it is run again")
-    return f" Incomplete: of {_count(wanted, 'replication')} {' and '.join(parts)}."
+    return f" Incomplete: of {counted(wanted, 'replication')} {' and '.join(parts)}."
 
 
 def _narrow(n: int) -> str:
     return "; intervals are too narrow with so few replications" if n < MANY else ""
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _short(value: Any) -> str:
@@ -518,7 +515,7 @@ def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
                 why.append(f"left out on {plan.called(played)}: {left_out[label, played]}")
             elif count < plan.replications:
                 word = "failed" if (label, played) in failed else "to come"
-                of = f"{plan.replications - count} of {_count(plan.replications, 'replication')}"
+                of = f"{plan.replications - count} of {counted(plan.replications, 'replication')}"
                 why.append(f"{of} on {plan.called(played)} {word}")
             else:
                 full += 1

@@ -74,6 +74,8 @@ class Store:
             The text of the spec, kept as ``spec.toml``.
         """
         place = Path(folder)
+        if place.is_file():
+            raise FileError(f"{place} is a file: name another folder for the run")
         with _named(place):
             place.mkdir(parents=True, exist_ok=True)
             if not (place / "run.json").exists():

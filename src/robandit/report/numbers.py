@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "number", "percent", "rounded"]
-
-
-def count(n: int, what: str) -> str:
-    """How many there are of something.
-
-    >>> count(1, "pull"), count(2_000, "pull")
-    ('1 pull', '2,000 pulls')
-    """
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+__all__ = ["number", "percent", "rounded"]
 
 
 def number(value: float) -> str:

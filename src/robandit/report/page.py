@@ -14,12 +14,13 @@ import numpy as np
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import curves, paired, ranking, summary, verdict, worst_replications
+from robandit.experiments.words import counted
 from robandit.files import write_atomically
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import InOrder, Problem
 from robandit.report.chart_data import chart_data, shares
-from robandit.report.numbers import count, number, percent, rounded
+from robandit.report.numbers import number, percent, rounded
 from robandit.report.pieces import (
     Markup,
     Words,
@@ -215,7 +216,7 @@ def _problem(results: Results, section: _Section, styles: dict[str, int], *, man
     content = "\n".join(part for part in parts if part)
     if not many:
         return f'<section id="p{section.number}">{content}</section>'
-    words = f"{count(played.horizon, 'pull')}, {count(played.problem.arms, 'arm')}, "
+    words = f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, "
     words += "recorded rewards; " if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}; "
     words += f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
     opened = " open" if section.number == 0 else ""
@@ -295,10 +296,10 @@ def _curves(section: _Section) -> str:
         over_time = curves(each)
         shown = zip(*(over_time[name].to_numpy()[at].tolist() for name in ("median", "q05", "q95")), strict=True)
         body.append([_name(label), *(cell(m, number(m), _range(low, high)) for m, low, high in shown)])
-    listed = table(["policy", *(count(int(times[i]), "pull") for i in at)], body, label="Median regret over time")
+    listed = table(["policy", *(counted(int(times[i]), "pull") for i in at)], body, label="Median regret over time")
     first, last = next(iter(section.rows)), section.rows[-1]
     alt = (
-        f"Line chart of regret over {count(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
+        f"Line chart of regret over {counted(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
         f"{first['policy']} has a mean of {number(first['mean'])}, {last['policy']} {number(last['mean'])}. "
         "Left and right arrow keys read out values."
     )
@@ -474,7 +475,7 @@ def _failures(results: Results) -> str:
         which = f"s {unit.first} to {unit.first + unit.count - 1}" if unit.count > 1 else f" {unit.first}"
         words = f"{unit.cell.label} on {results.plan.called(unit.cell.played)}, replication{which}"
         items.append(
-            f"<p>{escaped(words)}, tried {count(each.tries, 'time')}: <code>{escaped(last)}</code></p>"
+            f"<p>{escaped(words)}, tried {counted(each.tries, 'time')}: <code>{escaped(last)}</code></p>"
             + more("Traceback", f"<pre>{escaped(each.traceback)}</pre>")
         )
     if len(results.failures) > TRACEBACKS:

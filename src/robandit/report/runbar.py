@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from robandit.experiments.plan import Plan
 from robandit.experiments.runner import Compiling, Playing, Progress
+from robandit.experiments.words import counted
 from robandit.report.progress import PAUSE
 
 __all__ = ["runbar"]
@@ -69,18 +70,14 @@ def _playing(state: Playing) -> str:
         f"{state.units_done} of {state.units} units",
         f"{100.0 * state.pulls_done / max(state.pulls, 1):.0f} %",
         f"{state.rate / 1e6:.1f} M pulls/s" if state.rate > 0.0 else "",
-        _count(state.workers, "worker") if state.workers else "",
-        _count(state.retries, "retry", "retries") if state.retries else "",
+        counted(state.workers, "worker") if state.workers else "",
+        counted(state.retries, "retry", "retries") if state.retries else "",
         f"{state.failures} failed" if state.failures else "",
-        f"{_count(state.held, 'unit is', 'units are')} held by another run" if state.held else "",
+        f"{counted(state.held, 'unit is', 'units are')} held by another run" if state.held else "",
         "waiting for workers" if state.workers == 0 and state.units_left else "",
         f"{_time(state.seconds_left)} left" if state.units_left and state.seconds_left is not None else "",
     ]
     return ", ".join(word for word in words if word)
-
-
-def _count(number: int, one: str, several: str | None = None) -> str:
-    return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 def _time(seconds: float) -> str:

@@ -13,9 +13,10 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Mean, Study, Tail
 from robandit.diagnostics.tails import METHODS, TailIndex
 from robandit.estimators.estimate import shown
+from robandit.experiments.words import counted
 from robandit.files import write_atomically
 from robandit.kernel.types import Floats
-from robandit.report.numbers import count, percent, rounded
+from robandit.report.numbers import percent, rounded
 from robandit.report.pieces import (
     Words,
     cell,
@@ -66,7 +67,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     negated = ", negated" if recorded.negated else ""
     parts: list[Any] = [
         Text(
-            f"{named(recorded.source, 200)}: {count(recorded.rows, 'reward')} of {count(len(study.arms), 'arm')}{negated}"
+            f"{named(recorded.source, 200)}: {counted(recorded.rows, 'reward')} of {counted(len(study.arms), 'arm')}{negated}"
         )
     ]
     if recorded.bad.count:
@@ -180,7 +181,7 @@ def _also(study: Study) -> list[str]:
     ]
     more = len(study.also) - len(lines)
     return (
-        [*lines, f"And for {count(more, 'more arm')} that may be the best, too, another policy than this."]
+        [*lines, f"And for {counted(more, 'more arm')} that may be the best, too, another policy than this."]
         if more
         else lines
     )
@@ -191,7 +192,7 @@ def _sampled(study: Study) -> list[str]:
     if not part:
         return []
     size = max(len(arm.record.sample) for arm in part)
-    who = count(len(part), "arm") if len(study.arms) > 1 else "the arm"
+    who = counted(len(part), "arm") if len(study.arms) > 1 else "the arm"
     return [
         f"Of {who} only a part is kept. Counts, the mean and the farthest 1,000 on each side, with the tail indices, are exact; "
         f"the rest comes from a random sample of {size:,} rewards."
@@ -211,7 +212,7 @@ def _page(study: Study, command: str, remarks: Sequence[str]) -> str:
     charted = _by_size(study.arms)[:CHARTED]
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
-    title = f"{named(recorded.source, 120)}: {count(len(study.arms), 'arm')}"
+    title = f"{named(recorded.source, 120)}: {counted(len(study.arms), 'arm')}"
     told = {
         "rewards": f"{recorded.rows:,}",
         "arms": f"{len(study.arms):,}",
@@ -252,7 +253,7 @@ def _left_out(study: Study) -> str:
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(what, 200))}</li>" for number, what in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
     return warning(
-        f"<p><strong>{count(bad.count, 'row')} left out</strong>, without a reward or an arm to learn from:</p>"
+        f"<p><strong>{counted(bad.count, 'row')} left out</strong>, without a reward or an arm to learn from:</p>"
         f"<ul>{items}{rest}</ul>"
     )
 
@@ -343,7 +344,7 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     answer = (
         "Yes: all other arms are excluded."
         if found.resolved
-        else (f"No: {len(found.rivals)} of {count(len(found.others), 'other arm')} cannot be excluded.")
+        else (f"No: {len(found.rivals)} of {counted(len(found.others), 'other arm')} cannot be excluded.")
     )
     head = ["arm", "lower by", "at least by", "of it, allowance", Words("verdict"), Words("what to mind")]
     return f"""<h2 id="best">Is the best arm resolved?</h2>
@@ -362,7 +363,7 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     tails = figure(
         "tails",
         0,
-        f"Share of rewards farther from the median than a distance, for {count(len(charted), 'arm')}, on logarithmic axes. "
+        f"Share of rewards farther from the median than a distance, for {counted(len(charted), 'arm')}, on logarithmic axes. "
         f"Left tail of {_called(lead.arm)}: {lead.left.words}; right tail: {lead.right.words}. Arrow keys read out values.",
         "Tails: the share of rewards that lie farther from the arm's median than a distance. On these axes a power tail is "
         "straight, and its slope is minus the index; a light tail bends down. Dashed: the power that Hill's estimator fits to the "
@@ -371,14 +372,14 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     excess = figure(
         "excess",
         0,
-        f"Mean excess over a threshold for {count(len(charted), 'arm')}, on logarithmic axes. Arrow keys read out values.",
+        f"Mean excess over a threshold for {counted(len(charted), 'arm')}, on logarithmic axes. Arrow keys read out values.",
         "Mean excess: how much farther those that lie beyond a threshold lie, on average. It rises in proportion for a power "
         "tail, stays level for an exponential one and falls for lighter ones. The right end rests on a few rewards only.",
     )
     spread = figure(
         "distribution",
         0,
-        f"Distribution of rewards of {count(len(charted), 'arm')}: {_called(lead.arm)} has the median {_short(lead.median)}.",
+        f"Distribution of rewards of {counted(len(charted), 'arm')}: {_called(lead.arm)} has the median {_short(lead.median)}.",
         "Distributions, on an axis that is even in the middle and logarithmic far out. Below each: the line holds 98 % of the "
         "rewards, the bar the middle half, the stroke is the median.",
     )
@@ -392,7 +393,7 @@ def _each(study: Study, charted: Sequence[ArmStudy]) -> str:
     parts = []
     for number, arm in enumerate(charted):
         opened = " open" if len(charted) <= OPEN or number == 0 else ""
-        words = f"{count(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
+        words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
         parts.append(
             f"""<details class="problem" id="a{number}"{opened}>
 <summary>{swatch(number)}<h2><bdi>{escaped(_called(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Results
 from robandit.experiments.statistics import ranking, summary
-from robandit.report.numbers import count, number
+from robandit.experiments.words import counted
+from robandit.report.numbers import number
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -121,7 +122,7 @@ def ranks(results: Results) -> Board:
     if others:
         note += f" Not ranked: {', '.join(others)}."
     return Board(
-        title=f"mean rank over {len(results.plan.problems)} problems, {count(results.plan.replications, 'replication')} each",
+        title=f"mean rank over {len(results.plan.problems)} problems, {counted(results.plan.replications, 'replication')} each",
         note=note,
         columns={
             "policy": [row["policy"] for row in ranked],
@@ -162,7 +163,7 @@ def remarks(results: Results) -> list[str]:
         which = f"replication {unit.first}" if unit.count == 1 else f"replications {unit.first} to {last}"
         reason = (failure.traceback.strip().splitlines() or ["no traceback"])[-1]
         where = plan.called(unit.cell.played)
-        lines.append(f"{unit.cell.label} failed on {where}, {which}, {count(failure.tries, 'time')}: {reason}")
+        lines.append(f"{unit.cell.label} failed on {where}, {which}, {counted(failure.tries, 'time')}: {reason}")
     return lines
 
 
@@ -173,7 +174,7 @@ def _rows(results: Results, played: Played) -> list[dict[str, Any]]:
 
 def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Board:
     planned = results.plan.replications
-    title = f"{played.name}: regret after {count(played.horizon, 'pull')}, {count(planned, 'replication')}"
+    title = f"{played.name}: regret after {counted(played.horizon, 'pull')}, {counted(planned, 'replication')}"
     notes = [f"Of random: of the regret of choosing arms at random, {number(rows[0]['uniform']) if rows else '–'}."]
     if any(row["assumption_met"] is False for row in rows):
         notes.append("* What its bound assumes fails here.")
@@ -193,7 +194,7 @@ def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Boar
             "worst": [number(row["worst"]) for row in rows],
             "of random": [_share(row["share_of_uniform"]) for row in rows],
             "must know": [row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
-            "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:.0f}" for row in rows],
+            "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:,.0f}" for row in rows],
         },
         words=("policy", "must know"),
         spare=("95 % interval", "ns/pull", "must know", "of random"),

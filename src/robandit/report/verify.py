@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from robandit.experiments.words import counted
 from robandit.files import write_atomically
-from robandit.report.numbers import count
 from robandit.report.pieces import escaped, versions
 from robandit.report.style import STYLE
 from robandit.verify import Effort, Finding, Outcome
@@ -82,7 +82,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """How many hold, in one line."""
     counts = {verdict: sum(o.verdict == verdict for o in outcomes) for verdict in COLOURS}
     told = f"{counts['holds']} hold, {counts['inconclusive']} inconclusive, {counts['fails']} fail"
-    return f"{count(len(outcomes), 'statement')}: {told} ({sum(o.seconds for o in outcomes):.0f} s)"
+    return f"{counted(len(outcomes), 'statement')}: {told} ({sum(o.seconds for o in outcomes):.0f} s)"
 
 
 def write_findings(
