@@ -113,7 +113,7 @@ def test_wrong_words_are_refused_by_name(words, code, says, tmp_path):
 def test_verify_checks_a_statement_and_writes_what_it_found(tmp_path):
     printed = robandit("verify", "Proposition 9", "--quick", cwd=tmp_path).stdout
     assert re.search(r"^holds +Proposition 9 ", printed, re.MULTILINE)
-    assert "1 statement: 1 hold, 0 inconclusive, 0 fail" in printed
+    assert "1 statement: 1 holds, 0 inconclusive, 0 fail" in printed
     assert {f.name for f in tmp_path.iterdir()} == {"robandit-verify.html", "robandit-verify.json"}
     assert "robandit verify 'Proposition 9' --quick --seed 0" in html.unescape(
         (tmp_path / "robandit-verify.html").read_text()

@@ -138,4 +138,4 @@ def test_brackets_are_not_markup():
     shown = console.export_text()
     assert "[why; misprint 12]" in " ".join(shown.split())
     assert all(len(line) <= 60 for line in shown.splitlines())
-    assert summary([outcome]).startswith("1 statement: 1 hold")
+    assert summary([outcome]).startswith("1 statement: 1 holds, ")

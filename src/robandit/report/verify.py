@@ -81,8 +81,12 @@ def recap(outcomes: Sequence[Outcome]) -> Table:
 def summary(outcomes: Sequence[Outcome]) -> str:
     """How many hold, in one line."""
     counts = {verdict: sum(o.verdict == verdict for o in outcomes) for verdict in COLOURS}
-    told = f"{counts['holds']} hold, {counts['inconclusive']} inconclusive, {counts['fails']} fail"
+    told = f"{_of(counts['holds'], 'hold')}, {counts['inconclusive']} inconclusive, {_of(counts['fails'], 'fail')}"
     return f"{counted(len(outcomes), 'statement')}: {told} ({sum(o.seconds for o in outcomes):.0f} s)"
+
+
+def _of(n: int, verb: str) -> str:
+    return f"{n} {verb}{'s' if n == 1 else ''}"
 
 
 def write_findings(
