@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from robandit.errors import FileError
-from robandit.files import write_atomically
+from robandit.errors import FileError, InvalidInput
+from robandit.files import read_sealed, write_atomically
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
 
@@ -97,6 +97,13 @@ def test_what_is_not_a_file_is_refused_and_stays(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
     with pytest.raises(FileError, match="No such file or directory"):
         write_atomically(tmp_path / "none" / "file", put(b"new"))
+
+
+@pytest.mark.parametrize("path", [None, 1.5, True, b"file", ["file"], "a\0b"], ids=repr)
+def test_what_can_be_no_name_of_a_file(path):
+    for use in (read_sealed, lambda p: write_atomically(p, put(b"new"))):
+        with pytest.raises(InvalidInput, match=r"^path = .* must be the name of a file: pass a string or a Path"):
+            use(path)
 
 
 def test_a_link_stays_a_link(target, tmp_path):

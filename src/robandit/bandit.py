@@ -9,7 +9,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -29,7 +28,7 @@ from robandit.errors import (
     NewerFile,
     UnknownArm,
 )
-from robandit.files import write_atomically
+from robandit.files import named, write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 from robandit.kernel.random import streams
@@ -401,7 +400,7 @@ class Bandit:
 
         A policy of your own must have been imported before.
         """
-        where = Path(path)
+        where = named(path)
         try:
             content = where.read_bytes()
         except OSError as error:

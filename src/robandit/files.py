@@ -10,9 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from robandit.errors import CorruptFile, FileError
+from robandit.errors import CorruptFile, FileError, InvalidInput
 
-__all__ = ["UNSEALED", "check_folder", "check_seal", "check_writable", "read_sealed", "sealed", "write_atomically"]
+__all__ = [
+    "UNSEALED",
+    "check_folder",
+    "check_seal",
+    "check_writable",
+    "named",
+    "read_sealed",
+    "sealed",
+    "write_atomically",
+]
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
@@ -25,9 +34,16 @@ def sealed(content: bytes) -> bytes:
     return content.replace(UNSEALED, SEAL + hashlib.sha256(content).hexdigest().encode())
 
 
+def named(path: str | os.PathLike[str]) -> Path:
+    """The path that was given, if it can be the name of a file."""
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
+        raise InvalidInput(f"path = {path!r} must be the name of a file: pass a string or a Path")
+    return Path(path)
+
+
 def read_sealed(path: str | os.PathLike[str]) -> bytes:
     """The content of a sealed file whose checksum is right."""
-    where = Path(path)
+    where = named(path)
     try:
         content = where.read_bytes()
     except OSError as error:
@@ -50,7 +66,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], o
     If anything fails, a full disk included, the old file is untouched and nothing half-written is left. A link stays,
     and what it points to is replaced; a device or a pipe is refused, for it would be replaced by a file.
     """
-    target = Path(path).resolve()
+    target = named(path).resolve()
     if target.exists() and not target.is_file():
         raise FileError(f"{target} cannot be written: it is not a file; give the name of one")
     temporary = None

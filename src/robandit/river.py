@@ -79,6 +79,11 @@ class RiverPolicy(_RiverBase):
         self._prepared = (policy or AdaKLUCB()).prepared(horizon)
         self._bandit: Bandit | None = None
 
+    def __repr__(self) -> str:
+        """River's table of the arms; before the first reward there is none, and river's own fails."""
+        table: str = super().__repr__() if self._rewards else f"RiverPolicy({self._prepared!r})"  # type: ignore[no-untyped-call]
+        return table
+
     @property
     def bandit(self) -> Bandit:
         """The live bandit inside, for `Bandit.estimates`, `Bandit.diagnose` and the rest."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robandit.errors import CorruptFile, InvalidInput, InvalidReward, KernelError, NewerFile
-from robandit.files import UNSEALED, read_sealed, sealed, write_atomically
+from robandit.files import UNSEALED, named, read_sealed, sealed, write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 from robandit.kernel.cores import cores
@@ -96,15 +97,10 @@ def simulate(
     """
     chosen = tuple(policies) if isinstance(policies, Iterable) else (policies,)
     _check_policies(chosen)
-    if not isinstance(problem, Problem):
-        raise InvalidInput(f"problem = {problem!r} must be a Problem: make one with Problem(laws) or robandit.problems")
-    _check_whole("horizon", horizon, 1)
-    if horizon > LONGEST:
-        raise InvalidInput(
-            f"horizon = {horizon} must be at most 2^53: a pull takes nanoseconds, and that many take years"
-        )
+    _check_problem(problem)
+    _check_whole("horizon", horizon, 1, LONGEST)
     problem.check_horizon(int(horizon))
-    _check_whole("replications", replications, 1)
+    _check_whole("replications", replications, 1, LONGEST)
     _check_whole("first", first, 0)
     if threads is not None:
         _check_whole("threads", threads, 1)
@@ -283,7 +279,9 @@ class Result:
         """Read what `to_parquet` wrote; ``problem`` is the one that it left out, where it did."""
         import polars as pl
 
-        where = Path(path)
+        if problem is not None:
+            _check_problem(problem)
+        where = named(path)
         content = read_sealed(where)
         try:
             about = json.loads(pl.read_parquet_metadata(content)["robandit"])
@@ -327,9 +325,16 @@ def _problem(data: Any, known: Problem | None, where: Path) -> Problem:
     return known
 
 
-def _check_whole(name: str, value: Any, least: int) -> None:
+def _check_problem(problem: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem = {problem!r} must be a Problem: make one with Problem(laws) or robandit.problems")
+
+
+def _check_whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
+    if value > most:
+        raise InvalidInput(f"{name} = {value} must be at most 2^53: a pull takes nanoseconds, and that many take years")
 
 
 def _check_policies(policies: tuple[Any, ...]) -> None:
@@ -346,7 +351,7 @@ def _check_policies(policies: tuple[Any, ...]) -> None:
 def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
     if wanted is None:
         marks = np.unique(np.round(np.geomspace(1, horizon, 50)).astype(np.int64))
-    elif not isinstance(wanted, Iterable):
+    elif isinstance(wanted, (str, Mapping)) or not isinstance(wanted, Iterable):
         raise InvalidInput(f"checkpoints = {wanted!r} must be a list of times, such as [100, 1000]")
     else:
         wanted = list(wanted)

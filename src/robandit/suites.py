@@ -121,7 +121,7 @@ def named(name: str) -> Suite:
     >>> named("light").version
     1
     """
-    if name not in NAMES:
+    if not isinstance(name, str) or name not in NAMES:
         raise InvalidInput(f"suite {name!r} is not known: there are {', '.join(NAMES)}")
     return NAMES[name]()
 

@@ -14,18 +14,20 @@ from robandit.simulate import simulate
 __all__ = ["precompile"]
 
 
-def precompile(policies: Iterable[Policy] | None = None, *, processes: int = 1) -> None:
+def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: int = 1) -> None:
     """Compile everything that these policies need (None: all of Robandit's), so that later processes start at once.
 
     For an image build, or before a benchmark. Uses the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must be able to
     write, too. Compiling holds a process to one core; with more ``processes``, a script must have the usual
     ``if __name__ == "__main__"``, and policies of your own must stand in a file that can be imported.
     """
-    given = list(all_policies() if policies is None else policies)
+    if policies is None:
+        policies = all_policies()
+    given = list(policies) if isinstance(policies, Iterable) else [policies]
     for policy in given:
         check_policy_given(policy)
-    if not isinstance(processes, int) or isinstance(processes, bool) or processes < 1:
-        raise InvalidInput(f"processes = {processes!r} must be a whole number >= 1")
+    if not isinstance(processes, int) or isinstance(processes, bool) or not 1 <= processes <= 1024:
+        raise InvalidInput(f"processes = {processes!r} must be a whole number from 1 to 1024")
     if processes == 1:
         for policy in given:
             _precompile(policy)

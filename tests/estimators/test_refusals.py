@@ -196,3 +196,17 @@ def test_shares_of_batches_are_arrays():
     ):
         np.testing.assert_array_equal(e.share_trimmed, np.full((2, 3), share))
     assert est.sample_mean(batch[0, 0]).share_trimmed == 0.0
+
+
+def test_what_is_too_large_for_a_double_is_said():
+    with pytest.raises(InvalidInput, match=r"c = 1e\+308 is too large: c n\^\(1/p\) is beyond a double"):
+        est.p_robust_mean(X, p=1.5, c=1e308)  # was NaN in [NaN, NaN]
+    with pytest.raises(NoThresholdError, match="a smaller c"):
+        est.trimming_threshold(X, 0.05, c=1e308)
+
+
+def test_switches_and_axes_are_not_numbers():
+    with pytest.raises(InvalidInput, match="common_threshold = 'no' must be True or False"):
+        est.truncated_mean(X, eps=1, u=1, delta=0.1, common_threshold="no")
+    with pytest.raises(InvalidInput, match="axis = False does not exist"):
+        est.sample_mean(X, axis=False)

@@ -12,7 +12,7 @@ from policies.driving import Live, Plain
 from policies.rewards import KINDS
 from robandit.errors import InvalidInput, KernelError
 from robandit.kernel.random import streams, uniform
-from robandit.policies import UCB1, AdaRUCB, Policy
+from robandit.policies import APE2, MARS, RMMUCB, UCB1, AdaRUCB, AdaTINF, Policy
 from robandit.policies.base import check_number
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, False, "1", None, [1.0], 1j]
@@ -307,6 +307,26 @@ def test_numpy_numbers_become_pythons():
     policy = UCB1(scale=np.float32(2.0))
     assert policy == UCB1(scale=2.0)
     assert type(policy.scale) is float
+
+
+@pytest.mark.parametrize("value", [np.array([]), np.array(["weibull", "gev"])], ids=repr)
+def test_a_parameter_is_a_value(value):
+    with pytest.raises(InvalidInput, match=r"APE2: perturbation = .* must be a number, a word, None or a tuple"):
+        APE2(perturbation=value)
+
+
+@pytest.mark.parametrize("data", [None, 1.0, "UCB1", ["UCB1"], [("policy", "UCB1")]], ids=repr)
+def test_what_is_no_description_of_a_policy(data):
+    with pytest.raises(InvalidInput, match="is not a policy: it must be an object with the class name"):
+        Policy.from_dict(data)
+
+
+@pytest.mark.parametrize("policy", [UCB1(), AdaTINF(), MARS(), RMMUCB()], ids=repr)
+@pytest.mark.parametrize("horizon", ["10", 0, -1, 1.5, math.inf, math.nan, True, [10], np.zeros(2)], ids=repr)
+def test_a_horizon_is_a_whole_number(policy, horizon):
+    with pytest.raises(InvalidInput, match=f"^{type(policy).__name__}: horizon = .* must be a whole number from 1"):
+        policy.prepared(horizon)
+    assert policy.prepared(np.int64(10)) == policy.prepared(10)
 
 
 @pytest.mark.parametrize("tag", [[], {}, None, 7])

@@ -39,8 +39,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robandit.diagnostics.samples import hashed, sample
-from robandit.errors import InvalidInput
+from robandit.diagnostics.samples import check_about, check_confidence, hashed, sample
 from robandit.kernel.types import Floats
 
 __all__ = ["Nonpositivity", "Point", "judge", "truncated_nonpositivity"]
@@ -141,13 +140,8 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     B. Efron. Student's t-test under symmetry conditions. Journal of the American Statistical Association 64, 1969.
     """
     values = sample(x)
-    if isinstance(about, str):
-        if about != "median":
-            raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
-    elif isinstance(about, bool) or not isinstance(about, (int, float, np.number)) or not math.isfinite(about):
-        raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.0 < confidence < 1.0:
-        raise InvalidInput(f"confidence = {confidence!r} must be a number between 0 and 1")
+    check_about(about)
+    check_confidence(confidence)
     return judge(values, about, 1.0 - confidence)
 
 

@@ -137,10 +137,16 @@ def _checked_bounds(bounds: Any) -> tuple[float, float] | None:
     if bounds is None:
         return None
     # a set has no order, and a text of two digits is not two numbers
-    given = [] if isinstance(bounds, (Set, Mapping)) or not hasattr(bounds, "__iter__") else list(bounds)
+    try:
+        given = [] if isinstance(bounds, (Set, Mapping)) else list(bounds)
+    except TypeError:
+        given = []
     if len(given) != 2 or not all(isinstance(value, numbers.Real) for value in given):
         raise InvalidInput(f"bounds = {bounds!r} must be two numbers in order, such as (0, 1)")
-    low, high = float(given[0]), float(given[1])
+    try:
+        low, high = float(given[0]), float(given[1])
+    except OverflowError:
+        low = high = math.inf
     if not math.isfinite(high - low) or not low < high:
         raise InvalidInput(f"bounds = {bounds!r} must be two finite numbers, the smaller one first")
     return low, high

@@ -512,7 +512,10 @@ def _few(values: Floats, arm: Any = None, count: int | None = None) -> str:
 
 
 def _table(given: Any, arms: int) -> Floats:
-    rows = np.asarray(given, dtype=np.float64)
+    try:
+        rows = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"table is not an array of numbers ({error}): give a row per time") from None
     if rows.ndim != 2 or rows.shape[1] != arms or not len(rows):
         raise InvalidInput(
             f"table has shape {rows.shape}: give a row per time and a column for each of the {arms} arms"

@@ -14,7 +14,7 @@ from robandit.diagnostics.part import Part, at_hand, rewards
 from robandit.diagnostics.recommend import ALPHA, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_index, tail_path
-from robandit.errors import NoThresholdError
+from robandit.errors import InvalidInput, NoThresholdError
 from robandit.kernel.types import Floats
 from robandit.recorded.summary import ArmRecord, Recorded
 
@@ -219,6 +219,10 @@ def study(
     >>> found.advice.case
     'left-skewed or symmetric'
     """
+    if not isinstance(recorded, Recorded):
+        raise InvalidInput(
+            f"recorded is a {type(recorded).__name__}: pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
+        )
     arms = []
     for record in recorded.arms:
         arms.append(_arm(record))

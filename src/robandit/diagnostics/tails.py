@@ -30,8 +30,9 @@ from typing import Any, Literal
 import numpy as np
 
 from robandit.diagnostics.part import Part
-from robandit.diagnostics.samples import sample
+from robandit.diagnostics.samples import check_about, check_confidence, sample
 from robandit.errors import InvalidInput
+from robandit.estimators.estimate import check_choice
 from robandit.kernel.types import Floats, Ints
 
 __all__ = ["LEAST", "METHODS", "TailIndex", "TailPath", "tail_index", "tail_path"]
@@ -186,8 +187,8 @@ def tail_path(
     (464, [1.46, 1.55])
     """
     far, _ = _checked(x, side, method, about, confidence)
-    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
-        raise InvalidInput(f"points = {points!r} must be a whole number >= 2")
+    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or not 2 <= points <= 10**6:
+        raise InvalidInput(f"points = {points!r} must be a whole number from 2 to 1,000,000")
     n, reach = far.n, _reach(method)
     most = n // (2 if reach == 1 else reach) if n >= LEAST else 0
     chosen = min(_rule(n, method), far.most(reach)) if n >= LEAST else 0
@@ -251,16 +252,10 @@ class _Far:
 def _checked(x: Any, side: str, method: str, about: Any, confidence: Any) -> tuple[_Far, float]:
     """The side and the point, or a refusal."""
     values = x.sample if isinstance(x, Part) else sample(x)
-    if side not in SIDES:
-        raise InvalidInput(f"side = {side!r} must be one of 'left', 'right', 'both'")
-    if method not in METHODS:
-        raise InvalidInput(f"method = {method!r} must be one of {', '.join(map(repr, METHODS))}")
-    if about != "median" and (
-        isinstance(about, (bool, str)) or not isinstance(about, (int, float, np.number)) or not math.isfinite(about)
-    ):
-        raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.0 < confidence < 1.0:
-        raise InvalidInput(f"confidence = {confidence!r} must be a number between 0 and 1")
+    check_choice("side", side, SIDES)
+    check_choice("method", method, METHODS)
+    check_about(about)
+    check_confidence(confidence)
     point = float(np.median(values)) if about == "median" else float(about)
     if not isinstance(x, Part):
         unit = max(float(np.max(np.abs(values))), abs(point)) or 1.0

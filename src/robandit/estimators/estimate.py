@@ -83,7 +83,7 @@ def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) ->
         raise InvalidInput(f"the sample is not an array of numbers ({error}): pass a list or array of floats") from None
     if data.ndim == 0:
         raise InvalidInput(f"the sample is the single number {data.item()!r}: pass a list or array of them")
-    if not isinstance(axis, (int, np.integer)) or not -data.ndim <= axis < data.ndim:
+    if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool) or not -data.ndim <= axis < data.ndim:
         raise InvalidInput(
             f"axis = {axis!r} does not exist in an array with {data.ndim} axes: count from 0, or back from -1"
         )

@@ -72,6 +72,8 @@ def p_robust_mean(
         width = c * n ** (1.0 / p - 1.0) * (log_over(2.0, delta) + bias)
         assumed = f"E|x|^{p:g} <= {u:g} (Lee et al.)"
     unit = c * n ** (1.0 / p)
+    if unit == math.inf:
+        raise InvalidInput(f"c = {c:g} is too large: c n^(1/p) is beyond a double; the scale of x is a good c")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         z = np.abs(matrix) / unit
         terms = np.log1p(z + b * z**p)

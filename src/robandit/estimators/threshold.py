@@ -219,9 +219,10 @@ def _which(matrix: Floats, row: int) -> str:
 
 
 def _no_root(nonzero: int, n: int, a: float, c: float, parts: float, which: str) -> None:
+    more = f"at least {math.floor(a) + 1}" if a < math.inf else "a smaller c: there are not so many"
     raise NoThresholdError(
         f"sample{which} has {nonzero} non-zero values of {n}, and a threshold exists only with more than "
-        f"c log({parts:g}/delta) = {a:.6g}: pass at least {math.floor(a) + 1} non-zero values{enough_delta(nonzero, c, parts)}"
+        f"c log({parts:g}/delta) = {a:.6g}: pass {more} non-zero values{enough_delta(nonzero, c, parts)}"
     )
 
 

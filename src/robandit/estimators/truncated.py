@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, log_over, rows, shaped
+from robandit.errors import InvalidInput
+from robandit.estimators.estimate import (
+    Estimate,
+    check_delta,
+    check_order,
+    check_positive,
+    log_over,
+    rows,
+    shaped,
+    shown,
+)
 from robandit.estimators.moments import row_means
 
 __all__ = ["truncated_mean"]
@@ -55,6 +65,8 @@ def truncated_mean(
     S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013.
     """
     eps, u, delta = check_order("eps", eps, 0.0, 1.0), check_positive("u", u), check_delta(delta)
+    if not isinstance(common_threshold, bool):
+        raise InvalidInput(f"common_threshold = {shown(common_threshold)} must be True or False")
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     level = log_over(2.0, delta)

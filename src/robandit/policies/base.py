@@ -74,7 +74,24 @@ class Policy:
         for f in dataclasses.fields(self):
             if isinstance(value := getattr(self, f.name), np.generic):
                 object.__setattr__(self, f.name, value.item())
-        self.validate()
+        try:
+            self.validate()
+        except InvalidInput:
+            raise
+        except (TypeError, ValueError):  # such as of an array, which is neither equal to a word nor different from it
+            self._refuse_what_is_no_value()
+            raise
+        self._refuse_what_is_no_value()
+
+    def _refuse_what_is_no_value(self) -> None:
+        for f in dataclasses.fields(self):
+            try:
+                hash(value := getattr(self, f.name))
+            except TypeError:
+                raise InvalidInput(
+                    f"{type(self).__name__}: {f.name} = {value!r} must be a number, a word, None or a tuple of them: a policy "
+                    "is a value, and cannot change"
+                ) from None
 
     def validate(self) -> None:
         """Raise `InvalidInput` for parameters outside their domain."""
@@ -151,6 +168,9 @@ class Policy:
 
     def prepared(self, horizon: int | None) -> Self:
         """This policy, ready for that many pulls (None: until its own horizon, if it has one), or an error that says why not."""
+        if isinstance(horizon, np.generic):
+            horizon = horizon.item()
+        check_horizon(type(self).__name__, horizon)
         missing = [name for name in self.facts.knows if getattr(self, name) is None]
         own = getattr(self, "horizon", None)
         if own is None and hasattr(self, "horizon") and horizon is not None:
@@ -234,6 +254,8 @@ class Policy:
         """
         import msgspec
 
+        if not isinstance(data, Mapping):
+            raise InvalidInput(f'{data!r} is not a policy: it must be an object with the class name under "policy"')
         given = dict(data)
         tag = given.pop("policy", None)
         if not isinstance(tag, str) or tag not in _registry:

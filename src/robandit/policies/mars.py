@@ -75,8 +75,9 @@ class MARS(Resampled, Policy):
 
     def prepared(self, horizon: int | None) -> Self:
         """This policy, unless more pulls are asked for than its limit."""
+        ready = super().prepared(horizon)
         refuse_beyond(self.label, self.limit, horizon, 1.1e-9 * (horizon or 1) ** 2 * math.log(horizon or 1) ** 2)
-        return super().prepared(horizon)
+        return ready
 
     def params(self) -> Params:
         """A single block."""

@@ -88,8 +88,9 @@ class RMMUCB(Resampled, Policy):
 
     def prepared(self, horizon: int | None) -> Self:
         """This policy, unless more pulls are asked for than its limit."""
+        ready = super().prepared(horizon)
         refuse_beyond(self.label, self.limit, horizon, 4e-10 * (horizon or 1) ** 2.5 * math.log(horizon or 1) ** 2)
-        return super().prepared(horizon)
+        return ready
 
     def params(self) -> Params:
         """As many blocks as the paper has."""

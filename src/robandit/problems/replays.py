@@ -348,10 +348,13 @@ def _propensities(given: Any, rows: int) -> Floats:
 
 def _numbers(given: Any, name: str) -> Floats:
     try:
-        return np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+        read = np.asarray(given)
+        if read.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {read.dtype}")
+        return np.array(read, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
-            f"{name} cannot be read as numbers: pass an array of numbers, all rows equally long"
+            f"{name} cannot be read as numbers ({error}): pass an array of numbers, all rows equally long"
         ) from None
 
 

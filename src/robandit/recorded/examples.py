@@ -27,7 +27,7 @@ def example(name: str) -> Records:
     >>> records.source, records.negated, records.time
     ('the example flights', True, 'day')
     """
-    if name not in EXAMPLES:
+    if not isinstance(name, str) or name not in EXAMPLES:
         raise InvalidInput(f"there is no example {name!r}: there is {', '.join(map(repr, EXAMPLES))}")
     records = open_records(
         Path(__file__).with_name(f"{name}.parquet"), arm="carrier", reward="lateness", time="day", negate=True

@@ -119,8 +119,9 @@ class Recorded:
         >>> [(arm.arm, arm.n, arm.zeros, arm.mean) for arm in recorded.arms]
         [('a', 2, 1, 1.5), ('b', 1, 0, 1.0)]
         """
-        if not rewards:
-            raise InvalidInput("there are no arms: give a mapping from arms to their rewards")
+        if not isinstance(rewards, Mapping) or not rewards:
+            given = "an empty mapping" if isinstance(rewards, Mapping) else f"a {type(rewards).__name__}"
+            raise InvalidInput(f"rewards is {given}: there are no arms; give a mapping from arms to their rewards")
         arms = tuple(_arm_record(str(arm), _checked(str(arm), rewards[arm])) for arm in sorted(rewards, key=str))
         if len({arm.arm for arm in arms}) < len(arms):
             raise InvalidInput("two arms have the same name once they are text: rename one")
@@ -130,8 +131,11 @@ class Recorded:
 def _checked(arm: str, rewards: ArrayLike) -> Floats:
     """The rewards as floats; a zero has no sign."""
     try:
-        values = np.asarray(rewards, dtype=np.float64) + 0.0
-    except (TypeError, ValueError) as error:
+        given = np.asarray(rewards)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"their type is {given.dtype}")
+        values = np.asarray(given, dtype=np.float64) + 0.0
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidReward(f"the rewards of arm {arm!r} are not numbers: {error}") from None
     if values.ndim != 1 or not values.size:
         raise InvalidReward(

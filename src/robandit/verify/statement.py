@@ -49,7 +49,9 @@ class Effort:
     def __post_init__(self) -> None:
         """Refuse here what would otherwise be refused in the middle of the work."""
         for name, value, least in (("seed", self.seed, 0), ("threads", self.threads, 1)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            if value is None and name == "threads":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
 
     def of(self, quick: Item, full: Item) -> Item:
@@ -236,7 +238,13 @@ def checked(statement: Statement, effort: Effort, track: Track = untracked) -> O
 def found(names: Sequence[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """The statements asked for, in the paper's order: by key or by name, as in ``lemma-2``, ``"Lemma 2"`` or ``lemma2``."""
 
-    def plain(name: str) -> str:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidInput(f"names = {names!r} must be a list of names, such as ['lemma-2']")
+    names = tuple(names)
+
+    def plain(name: Any) -> str:
+        if not isinstance(name, str):
+            raise InvalidInput(f"{name!r} is not a statement that is checked: name it by a string, such as 'lemma-2'")
         return re.sub(r"[^a-z0-9]", "", name.lower())
 
     spelt = {plain(key): key for s in statements for key in (s.key, *s.aliases)}
