@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
 
-.PHONY: help demo test test-lowest test-newest check bench package docs clean
+.PHONY: help demo test test-lowest test-newest check bench bench-peers mutate package docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ check: $(READY)  ## lint, types, import order
 bench: $(READY)  ## measure speed against the goals; writes benchmarks/results.json
 	@$(BIN)/python benchmarks/run.py
 
+bench-peers: $(READY)  ## measure speed against peers, installed into throw-away environments; writes docs/results/peers.md
+	@$(BIN)/python benchmarks/peers/compare.py
+
 # A part of every layer, which takes minutes with nothing compiled: it shows what another version breaks.
 PART := tests/test_import.py tests/test_bandit.py tests/test_bandit_columns.py tests/test_files.py tests/test_simulate.py \
 	tests/cli/test_completion.py tests/e2e/test_package.py tests/estimators tests/experiments/test_golden_files.py \
@@ -48,6 +51,12 @@ test-lowest test-newest:
 	@at=build/$@-$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && $(PYTHON) -m venv --clear $$at && \
 		$$at/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) --editable '.[test]' && \
 		$$at/bin/python -m pip list --disable-pip-version-check && $$at/bin/python -m pytest -n auto --dist loadgroup $(PART)
+
+mutate:  ## change estimators and AdaR-UCB in small ways and see which changes no test notices (half an hour)
+	@$(PYTHON) -m venv build/mutate && build/mutate/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[dev]' cosmic-ray coverage
+	@build/mutate/bin/python scripts/mutate.py estimators --share 0.04
+	@build/mutate/bin/python scripts/mutate.py adar-ucb --share 0.1
 
 package: $(READY)  ## build both files into dist/, install the wheel into an empty environment and use it there
 	@$(BIN)/python scripts/check_package.py
