@@ -106,9 +106,8 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_declared():
     for text in PROJECT["dependencies"]:
         requirement = Requirement(text)
         (declared[requirement.name],) = [s.version for s in requirement.specifier if s.operator == ">="]
-    assert {name: Version(version) for name, version in tested.items()} == {
-        name: Version(version) for name, version in declared.items()
-    }
+    assert declared
+    assert {name: Version(tested[name]) for name in declared} == {n: Version(v) for n, v in declared.items()}
 
 
 def test_the_documentation_has_the_help_of_every_command():
