@@ -72,7 +72,7 @@ class Bandit:
         it and finds the same entry in a dict.
     policy
         None: ``AdaKLUCB()``, which must be told nothing and suits costs, latencies, losses and symmetric rewards. For others
-        see `robandit.recommend`.
+        see `robandit.diagnostics.recommend`.
     seed
         For policies that draw random numbers; None takes one from the system.
 

@@ -20,6 +20,13 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
     For an image build, or before a benchmark. Uses the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must be able to
     write, too. Compiling holds a process to one core; with more ``processes``, a script must have the usual
     ``if __name__ == "__main__"``, and policies of your own must stand in a file that can be imported.
+
+    Parameters
+    ----------
+    policies
+        One policy or several; None: all of Robandit's.
+    processes
+        How many compile at the same time, from 1 to 1024.
     """
     if policies is None:
         policies = all_policies()

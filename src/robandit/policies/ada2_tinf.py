@@ -13,7 +13,7 @@ __all__ = ["Ada2TINF"]
 
 
 class Ada2TINF(Policy):
-    """`AdaTINF` that starts anew after 1, 3, 7, 15, ... pulls: it need not be told anything, not even the horizon.
+    """`AdaTINF` that starts anew after 1, 3, 7, 15 pulls and so on: it need not be told anything, not even the horizon.
 
     Each start forgets everything, so regret is that of AdaTINF but for a constant factor. Use it when nothing is known and
     the worst case matters: it protects against adversaries, and finds the rewards' scale by itself. On easy problems the

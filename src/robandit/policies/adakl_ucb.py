@@ -145,7 +145,7 @@ class AdaKLUCB(Policy):
     with three changes. (1) The index is the largest mean that the trimmed rewards do not contradict, in the sense of
     Kullback-Leibler, in place of an empirical Bernstein bound. (2) Rewards are trimmed towards the arm's median, not towards 0,
     so a constant added to all rewards changes nothing. (3) The schedule. Not for right-skewed rewards such as revenue, where
-    the assumption fails: see `ForceMoM` and `robandit.recommend`.
+    the assumption fails: see `ForceMoM` and `robandit.diagnostics.recommend`.
 
     Parameters
     ----------

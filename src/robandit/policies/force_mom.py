@@ -70,9 +70,9 @@ class ForceMoM(Policy):
 
     The other policies that must be told nothing have a guarantee only under a condition on the shape of the rewards (as truncated
     non-positivity), or only from some time on. This one has it for all rewards with some finite moment of order above 1. So it is
-    the one for right-skewed rewards, as revenue, whose order and scale are unknown. The price: regret on every problem is at least
-    that of the schedule, about ``K^(1-rho) T^rho`` pulls of any arm, where others reach log T; and by design it never uses the
-    rewards of greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant added.
+    the one for right-skewed rewards, such as revenue, whose order and scale are unknown. The price: regret on every problem is at
+    least that of the schedule, about ``K^(1-rho) T^rho`` pulls of any arm, where others reach log T; and by design it never uses
+    the rewards of greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant added.
 
     With K arms, round t is for the next arm in turn if fewer than ``max(K m0, ceil(K^(1-rho) t^rho))`` pulls were forced so far,
     where ``m0 = ceil(16 log(2K + e))``; else for the arm whose stored rewards, those of forced pulls, have the largest median of

@@ -37,7 +37,6 @@ ARM = 0  # of the batch under way
 LEFT = 1  # pulls left in it
 CHOSEN = 2  # by the last question, or -1
 INFEASIBLE = 3
-RUN = 4
 
 LONGEST = 2.0**52  # pulls in a batch
 WHOLE = 1.0 - 1e-12  # 0.07 * 100 is 7.000000000000001, and not eight pulls
