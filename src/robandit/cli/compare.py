@@ -28,7 +28,7 @@ def compare(
     Each policy is told exactly what it must know (`informed_by`); those for which that does not exist, or that cannot play so long,
     are left out, and named. UCB1 and UCB-V, which assume bounded rewards, play as controls.
 
-    For example: `robandit compare --quick --problem heavy/latency --policy AdaRUCB --policy UCB1`
+    For example: `robandit compare --quick --problem heavy/latency --policy AdaKLUCB --policy UCB1`
 
     Parameters
     ----------
