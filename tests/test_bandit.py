@@ -10,12 +10,9 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-import hypothesis.strategies as st
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import robandit as rb
 from own_policies import Exp3, Greedy, chance
@@ -131,10 +128,10 @@ def test_repr_counters_estimates_and_defaults():
     bandit = rb.Bandit(iter(ARMS))
     assert bandit.policy == rb.AdaKLUCB()
     assert bandit.arms == ("eu", "us", "asia")
-    assert repr(bandit) == "<Bandit: AdaKL-UCB, 3 arms, 0 rewards, 0 open decisions>"
+    assert repr(bandit) == "<Bandit: AdaKL-UCB, arms=3, rewards=0, open=0>"
     bandit.update("us", -1)
     bandit.decide()
-    assert repr(bandit) == "<Bandit: AdaKL-UCB, 3 arms, 1 rewards, 1 open decisions>"
+    assert repr(bandit) == "<Bandit: AdaKL-UCB, arms=3, rewards=1, open=1>"
     assert bandit.counters() == {"rewards": 1, "open": 1, "fallbacks": 0}
     rows = bandit.estimates()
     assert [list(row) for row in rows] == [["arm", "pulls", "mean", "index", "threshold", "share_trimmed"]] * 3
@@ -675,132 +672,3 @@ def test_independent_data_need_no_fallback(policy):
         bandit.update(bandit.select(), -float(rng.pareto(1.1)))
     assert bandit.counters() == {"rewards": 42_000, "open": 0, "fallbacks": 0}
     assert sum(array.nbytes for array in bandit._state) / 2 <= 128 * 1024
-
-
-# --- everything in any order ----------------------------------------------------------------------------------------
-
-values = st.one_of(
-    st.floats(-100.0, 100.0), st.sampled_from([0.0, -1.0, 1e150, -1e150, 1e-300, 7]), st.integers(-1000, 1000)
-)
-
-
-class Life(RuleBasedStateMachine):
-    """A bandit against a twin that is told the same by other ways and is never asked, saved or refused anything."""
-
-    policies = (QUICK, rb.AdaKLUCB(), rb.UCB1())
-
-    @initialize(policy=st.sampled_from(policies))
-    def begin(self, policy):
-        self.policy = policy
-        self.bandit = rb.Bandit(ARMS, policy, seed=0)
-        self.twin = rb.Bandit(ARMS, policy, seed=0)
-        self.pulls = [0, 0, 0]
-        self.sums = [0.0, 0.0, 0.0]
-        self.taken = 0
-        self.open = {}
-        self.made = 0
-
-    def learned(self, i, value):
-        self.pulls[i] += 1
-        self.sums[i] += value
-
-    @rule(i=st.integers(0, 2), value=values)
-    def update(self, i, value):
-        self.bandit.update(ARMS[i], value)
-        self.twin.update_many([ARMS[i]], [value])
-        self.taken += 1
-        self.learned(i, value)
-
-    @rule(several=st.lists(values, min_size=20, max_size=60))
-    def follow(self, several):
-        for value in several:
-            self.update(ARMS.index(self.bandit.select()), value)
-
-    @rule(several=st.lists(st.tuples(st.integers(0, 2), values), max_size=8))
-    def update_many(self, several):
-        self.bandit.update_many([ARMS[i] for i, _ in several], [value for _, value in several])
-        for i, value in several:
-            self.twin.update(ARMS[i], value)
-            self.taken += 1
-            self.learned(i, value)
-
-    @rule()
-    def decide(self):
-        decision = self.bandit.decide()
-        assert decision == self.twin.decide()
-        assert decision.id == self.made
-        self.made += 1
-        self.taken += 1
-        self.open[decision.id] = decision
-
-    @precondition(lambda self: self.open)
-    @rule(data=st.data(), value=values)
-    def reward(self, data, value):
-        decision = self.open.pop(data.draw(st.sampled_from(sorted(self.open))))
-        self.bandit.reward(decision, value)
-        self.twin.reward_many([decision.id], [value])
-        self.learned(ARMS.index(decision.arm), value)
-
-    @precondition(lambda self: self.open)
-    @rule(data=st.data())
-    def expire(self, data):
-        gone = data.draw(st.lists(st.sampled_from(sorted(self.open)), min_size=1, unique=True))
-        self.bandit.expire(*gone)
-        for number in gone:
-            self.twin.expire(self.open.pop(number))
-
-    @rule(tmp=st.just("life"))
-    def save_and_load(self, tmp):
-        path = FOLDER / tmp
-        self.bandit.save(path)
-        self.bandit = rb.Bandit.load(path)
-
-    @rule(bad=st.sampled_from([math.nan, math.inf, "x", None, 1e200]))
-    def refused(self, bad):
-        with pytest.raises(InvalidReward):
-            self.bandit.update("eu", bad)
-        with pytest.raises(UnknownArm):
-            self.bandit.update("mars", 1.0)
-        for number in range(self.made):
-            if number not in self.open:
-                with pytest.raises(DecisionError):
-                    self.bandit.reward(number, 1.0)
-
-    @rule()
-    def ask(self):
-        arm = self.bandit.select()
-        self.bandit.estimates()
-        assert self.bandit.select() == arm == self.twin.select()
-        if self.policy == rb.UCB1():
-            i = ARMS.index(arm)
-            if min(self.pulls) == 0:
-                assert self.pulls[i] == 0
-                return
-            level = math.log(self.taken + 1)
-            indices = [s / n + math.sqrt(2 * level / n) for s, n in zip(self.sums, self.pulls, strict=True)]
-            assert indices[i] >= max(indices) - 1e-9 * max(1.0, *map(abs, self.sums))
-
-    @invariant()
-    def counts_agree(self):
-        if not hasattr(self, "bandit"):
-            return
-        assert [row["pulls"] for row in self.bandit.estimates()] == self.pulls
-        assert {d.id: d for d in self.bandit.open} == self.open
-        counters = self.bandit.counters()
-        assert (counters["rewards"], counters["open"]) == (sum(self.pulls), len(self.open))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory):
-    global FOLDER
-    FOLDER = tmp_path_factory.mktemp("life")
-
-
-TestLife = Life.TestCase
-TestLife.settings = settings(
-    max_examples=60,
-    stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
