@@ -274,9 +274,14 @@ def _literal(node: ast.expr, source: str, what: str) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value can be a parameter: a number, a text, True, False, None or a list of these."""
+    """Whether a value can be a parameter: a number, a text, True, False, None or a list of these.
+
+    A whole number of thousands of digits is none: written in hexadecimal it can be read, but no message can show it.
+    """
     if isinstance(value, (list, tuple)):
         return all(map(is_plain, value))
+    if isinstance(value, int) and value.bit_length() > 10_000:
+        return False
     return value is None or isinstance(value, (bool, int, float, str))
 
 

@@ -42,6 +42,7 @@ __all__ = [
 VERSION = 1
 LONGEST = 2**53
 MOST_REPLICATIONS = 1_000_000
+LARGEST_SEED = 2**1024 - 1  # Python prints no number of more than 4,300 digits, and a seed is written down
 MOST_IN_A_GRID = 10_000
 
 _TEXT = "a text that can be printed"
@@ -50,7 +51,7 @@ _HORIZON = "a whole number from 1 to 2^53"
 _RULES = {
     "version": f"the whole number {VERSION}",
     "name": _TEXT,
-    "seed": "a whole number >= 0",
+    "seed": "a whole number >= 0 (and below 2^1024)",
     "replications": f"a whole number from 1 to {MOST_REPLICATIONS:,}",
     "horizons": f"a list; each is {_HORIZON}",
     "suites": f"a list of names: {', '.join(NAMES)}",
@@ -139,12 +140,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Refuse what cannot be played."""
         _check_whole(("version",), self.version, VERSION, VERSION)
         _check_name(("name",), self.name)
-        _check_whole(("seed",), self.seed, 0, math.inf)
+        _check_whole(("seed",), self.seed, 0, LARGEST_SEED)
         _check_whole(("replications",), self.replications, 1, MOST_REPLICATIONS)
         for key in ("horizons", "suites", "problems", "policies"):
             values = getattr(self, key)
             if isinstance(values, str) or not isinstance(values, Iterable):
-                raise Misplaced((key,), f"{values!r} must be {_RULES[key]}")
+                raise Misplaced((key,), f"{_brief(values)} must be {_RULES[key]}")
             msgspec.structs.force_setattr(self, key, tuple(values))
         for i, horizon in enumerate(self.horizons):
             _check_whole(("horizons", i), horizon, 1, LONGEST)
@@ -303,7 +304,7 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
         version = data.get("version", VERSION)
         if type(version) is int and version > VERSION:
             raise NewerFile(
-                f"{where}:{line_of(lines(text), ('version',))}: version = {version} is of a newer Robandit: this one reads "
+                f"{where}:{line_of(lines(text), ('version',))}: version = {_brief(version)} is of a newer Robandit: this one reads "
                 f"version {VERSION}; update Robandit, or write the spec for version {VERSION}"
             )
         for key in ("suites", "problems", "policies"):
@@ -658,5 +659,8 @@ def _shown(path: Path) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a hexadecimal number of thousands of digits can be read, and not be printed
+        return "a value that is too large to be shown"
     return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"

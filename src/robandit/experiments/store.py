@@ -122,8 +122,11 @@ class Store:
         about = self.makers[-1] | {"earlier": list(self.makers[:-1])}
         spec = self.folder / "spec.toml"
         if spec.exists():
-            text = spec.read_bytes().decode()
-            about |= {"spec": text, "name": tomllib.loads(text).get("name", "")}
+            try:
+                text = spec.read_bytes().decode()
+                about |= {"spec": text, "name": str(tomllib.loads(text).get("name", ""))}
+            except (OSError, ValueError, RecursionError) as error:
+                raise CorruptFile(f"{spec} is damaged ({error}): delete it, results do not need it") from error
         return about
 
     def failures(self) -> tuple[Failure, ...]:

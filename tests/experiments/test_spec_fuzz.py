@@ -1,0 +1,114 @@
+"""Specs, notation and run folders that are damaged: an error of ours or an answer, and never anything else."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuzzing import NASTY, damaged, more, read_or_refused, warped
+from robandit.experiments.notation import policies_from, problem_from
+from robandit.experiments.spec import EXAMPLE, Spec, read_spec
+from robandit.experiments.store import Store
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SPECS = (
+    EXAMPLE,
+    (GOLDEN / "spec.v1.toml").read_text(),
+    'policies = ["UCB1", {policy = "APE2", grid = {c = [0.5, 1.0]}}]\nhorizons = [10]\nseed = 3\n'
+    'problems = [{problem = "gaussian(means=[1.0, 0.0])", name = "g", grid = {sd = [1.0, 2.0]}}]\n',
+)
+TEXTS = (
+    'AdaRUCB(bonus="tight", c=2.0)',
+    "RobustUCB(estimator='truncated', eps=0.5, u=1)",
+    "negated_pareto(means=[-1.0, -1.5], tail=1.5)",
+    "heavy/pareto-1.6",
+    "lower_bound_family(arms=3, eps=0.5, u=1.0, horizon=1000, best=2)",
+)
+
+
+@more(60)
+@given(st.sampled_from(SPECS).flatmap(lambda text: damaged(text.encode())))
+def test_damaged_specs(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "damaged.toml"
+    path.write_bytes(content)
+    read_or_refused(read_spec, path)
+
+
+@more(60)
+@given(st.sampled_from(TEXTS).flatmap(lambda text: damaged(text.encode())))
+def test_damaged_notation(content):
+    text = content.decode(errors="surrogateescape")
+    read_or_refused(policies_from, text)
+    read_or_refused(problem_from, text)
+
+
+@pytest.mark.parametrize("value", sorted({bytes(n).decode(errors="ignore") for n in NASTY}), ids=lambda v: ascii(v[:8]))
+@pytest.mark.parametrize("place", ["UCB1(scale=%s)", "%s", "gaussian(means=[1.0, %s])", "gaussian(%s)", "heavy/%s"])
+def test_strange_parameters(place, value):
+    for read in (policies_from, problem_from):
+        read_or_refused(read, place % value)
+
+
+@more(60)
+@given(
+    warped(
+        {
+            "policies": ["UCB1", {"policy": "APE2", "grid": {"c": [0.5, 1.0]}}],
+            "problems": [{"problem": "gaussian(means=[1.0, 0.0])", "name": "g", "grid": {"sd": [1.0, 2.0]}}],
+            "suites": ["light"],
+            "horizons": [10, 20],
+            "seed": 1,
+            "replications": 2,
+            "eps": 0.5,
+        }
+    )
+)
+def test_specs_of_other_things(data):
+    if isinstance(data, dict) and set(data) <= set(Spec.__struct_fields__) and "policies" in data:
+        read_or_refused(lambda: Spec(**data))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run folder whose run.json is replaced."""
+    place = tmp_path_factory.mktemp("fuzz") / "run"
+    shutil.copytree(GOLDEN / "run.format1", place)
+    return place
+
+
+def open_folder(place):
+    store = Store.open(place)
+    store.about, store.failures(), store.results()
+
+
+RUN = (GOLDEN / "run.format1" / "run.json").read_bytes()
+
+
+@more(60)
+@given(content=warped(json.loads(RUN)).map(lambda data: json.dumps(data, default=repr).encode()) | damaged(RUN))
+def test_damaged_run_folders(folder, content):
+    (folder / "run.json").write_bytes(content)
+    read_or_refused(open_folder, folder)
+
+
+OTHERS = ("spec.toml", "parts", "times", "failures")
+
+
+@more(30)
+@given(data=st.data(), name=st.sampled_from(OTHERS))
+def test_damaged_files_in_run_folders(folder, data, name):
+    path = folder / name
+    path = path if path.is_file() else next(iter(sorted(path.iterdir())), None)
+    if path is None:
+        return
+    whole = (GOLDEN / "run.format1" / path.relative_to(folder)).read_bytes()
+    (folder / "run.json").write_bytes(RUN)
+    try:
+        path.write_bytes(data.draw(damaged(whole)))
+        read_or_refused(open_folder, folder)
+    finally:
+        path.write_bytes(whole)
+    open_folder(folder)

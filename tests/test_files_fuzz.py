@@ -1,0 +1,88 @@
+"""Saved bandits, results and estimators that are damaged: an error of ours or an answer, and never anything else."""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import robandit as rb
+from fuzzing import damaged, more, read_or_refused, warped
+from robandit.bandit import MAGIC
+from robandit.estimators import streaming
+from robandit.files import SEAL, UNSEALED, sealed
+
+GOLDEN = Path(__file__).parent / "golden"
+BANDITS = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bandit"))]
+RESULTS = [path.read_bytes() for path in sorted(GOLDEN.glob("result.*.parquet"))]
+HEAD = len(MAGIC) + 36
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz") / "file"
+
+
+@more(40)
+@given(content=st.sampled_from(BANDITS).flatmap(damaged) | st.binary(max_size=80))
+def test_damaged_bandits(path, content):
+    path.write_bytes(content)
+    assert not read_or_refused(rb.Bandit.load, path) or content in BANDITS
+
+
+@more(60)
+@given(data=st.sampled_from(BANDITS).flatmap(lambda content: warped(msgspec.msgpack.decode(content[HEAD:]))))
+def test_bandits_made_by_hand(path, data):
+    """With the right checksum, so that each part must be looked at. (Numbers in arrays only the checksum protects.)"""
+    try:
+        payload = msgspec.msgpack.encode(data)
+    except (TypeError, OverflowError, RecursionError, UnicodeEncodeError, msgspec.MsgspecError):
+        return  # no file can hold it
+    path.write_bytes(BANDITS[0][: len(MAGIC) + 4] + hashlib.sha256(payload).digest() + payload)
+    read_or_refused(rb.Bandit.load, path)
+
+
+@more(20)
+@given(content=st.sampled_from(RESULTS).flatmap(damaged) | st.binary(max_size=80))
+def test_damaged_results(path, content):
+    path.write_bytes(content)
+    assert not read_or_refused(rb.Result.from_parquet, path) or content in RESULTS
+
+
+def about(content):
+    return json.loads(pl.read_parquet_metadata(content)["robandit"])
+
+
+@more(40)
+@given(data=warped(about(RESULTS[-1])))
+def test_results_made_by_hand(path, data):
+    frame = pl.read_parquet(RESULTS[-1])
+    file = io.BytesIO()
+    text = json.dumps(data, default=repr)
+    frame.write_parquet(file, metadata={"robandit": text, "seal": UNSEALED.decode()})
+    path.write_bytes(sealed(file.getvalue()))
+    assert SEAL in path.read_bytes()
+    read_or_refused(rb.Result.from_parquet, path)
+
+
+def filled(kind):
+    made = kind()
+    made.update_many([(-1.0) ** i * i * 0.37 for i in range(200)])
+    return made
+
+
+KINDS = (streaming.TrimmedMean, streaming.MedianOfMeans, streaming.Catoni)
+STATES = [(kind, filled(kind).to_dict()) for kind in KINDS]
+
+
+@more(60)
+@given(data=st.data(), which=st.integers(0, len(KINDS) - 1))
+def test_estimators_made_by_hand(data, which):
+    kind, state = STATES[which]
+    state = data.draw(warped(state))
+    read_or_refused(lambda: kind.from_dict(state))
