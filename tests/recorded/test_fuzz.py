@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzzing import NASTY, damaged, more
 from robandit.errors import RobanditError
 from robandit.recorded.source import open_records
 
@@ -59,13 +60,13 @@ def test_the_files_are_good(name: str) -> None:
     assert read(name, CONTENTS[name]) == 40
 
 
-@settings(max_examples=60, deadline=None)
+@more(60)
 @given(st.binary(max_size=200), st.sampled_from(["a.csv", "a.jsonl", "a.parquet", "a.csv.gz", "a"]), st.booleans())
 def test_any_bytes(content: bytes, name: str, skip_bad: bool) -> None:
     read(name, content, skip_bad)
 
 
-@settings(max_examples=60, deadline=None)
+@more(60)
 @given(st.binary(max_size=60), st.booleans())
 def test_any_bytes_after_a_header(content: bytes, skip_bad: bool) -> None:
     read("a.csv", b"arm,reward\n" + content, skip_bad)
@@ -73,7 +74,7 @@ def test_any_bytes_after_a_header(content: bytes, skip_bad: bool) -> None:
     read("a.csv", gzip.compress(b"arm,reward\n") + content, skip_bad)
 
 
-@settings(max_examples=80, deadline=None)
+@more(80)
 @given(st.sampled_from(sorted(CONTENTS)), st.floats(0.0, 1.0, exclude_max=True))
 def test_truncated_files(name: str, part: float) -> None:
     whole = CONTENTS[name]
@@ -82,13 +83,16 @@ def test_truncated_files(name: str, part: float) -> None:
     assert rows is None or (rows <= 40 and name in ("a.csv", "a.jsonl"))
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(sorted(CONTENTS)),
-    st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 255)), min_size=1, max_size=4),
-)
-def test_changed_bytes(name: str, changes: list[tuple[float, int]]) -> None:
-    content = bytearray(CONTENTS[name])
-    for where, byte in changes:
-        content[min(int(where * len(content)), len(content) - 1)] = byte
-    read(name, bytes(content), skip_bad=True)
+@more(60)
+@given(st.data(), st.sampled_from(sorted(CONTENTS)), st.booleans())
+def test_damaged_files(data: st.DataObject, name: str, skip_bad: bool) -> None:
+    read(name, data.draw(damaged(CONTENTS[name])), skip_bad)
+
+
+@pytest.mark.parametrize("value", NASTY, ids=lambda value: ascii(value[:8]))
+def test_strange_values(value: bytes) -> None:
+    for skip_bad in (False, True):
+        for text in (b"%s,1\n", b"a,%s\n", b'"%s",1\n', b"%s\n"):
+            read("a.csv", b"arm,reward\nb,2\n" + text % value, skip_bad)
+        for text in (b'{"arm": %s, "reward": 1}\n', b'{"arm": "a", "reward": %s}\n', b'{"arm": "%s", "reward": 1}\n'):
+            read("a.jsonl", b'{"arm": "b", "reward": 2}\n' + text % value, skip_bad)
