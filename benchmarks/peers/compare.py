@@ -19,7 +19,7 @@ import heavy
 import page
 from environments import Worker, install, python
 
-TRIES = 5
+TRIES = 3
 LEAST = 0.3  # processor seconds of one try
 LIBRARIES = ("pymab", "river", "smpybandits", "coba", "mabwiser")
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "peers.md"

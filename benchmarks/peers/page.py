@@ -264,11 +264,11 @@ class Report(NamedTuple):
             for who in ("numpy", "scipy", "statsmodels")
         ]
         notes = "\n".join(f"- **{TITLES[who]}.** {note}" for who, note in NOTES.items())
-        compiled = ", ".join(f"{v} s for {k}" for k, v in self.facts["robandit"].items() if k != "robandit")
+        compiled = ", ".join(f"{k} {v} s" for k, v in self.facts["robandit"].items() if k != "robandit")
         shims = self.facts.get("smpybandits", {}).get("given back", "").split()
         given = ", ".join(f"`{name}`" for name in shims) or "none"
         batched = self.get("mabwiser", "batched")
-        batch = f"{batched / 1e6:.3g} million rewards a second" if batched else "not measured"
+        batch = f"learns from {batched / 1e6:.3g} million a second" if batched else "was not measured"
         same = "chose the same arms" if self.same_arms else "did NOT choose the same arms"
         return f"""# Speed against peers
 
@@ -287,8 +287,8 @@ UCB1. *faster*: how many times as many rounds Robandit makes in the same time.
 - The unit is processor time; one thread for all, and thread pools of numerical libraries are held at one. Each peer has
   a process of its own, warmed up; all are asked in turns, one at a time. A figure is the best of several tries of at least 0.3 s.
 - Imports do not count, nor does compilation. Robandit compiles a policy at its first use and keeps it on disk; here, with an empty
-  cache, that took {compiled} of processor time.
-- Live, all see the same table of Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g}, ...,
+  cache, that took in processor time: {compiled}. Steps that two of them share count for the first.
+- Live, all see the same table of Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to
   {workload.MEANS[-1]:.2f}. The mean reward below shows that all play the same game; coba's UCB1-Tuned explores less.
 - Each is used through its public interface, in the fastest fair way that we found. If you know a faster one, tell us.
 
@@ -298,7 +298,7 @@ UCB1. *faster*: how many times as many rounds Robandit makes in the same time.
 
 {notes}
 
-MABWiser told {workload.ROUNDS:,} rewards in one batch learns from {batch}; it chooses nothing meanwhile.
+MABWiser told {workload.ROUNDS:,} rewards in one batch {batch}; it chooses nothing meanwhile.
 SMPyBandits runs unchanged, but needs names that Python, NumPy and SciPy have dropped. Given back from outside before its import:
 {given}.
 
@@ -330,9 +330,8 @@ They are not the same estimators, but the same kind of answer: a robust location
 - SciPy and statsmodels trim a tenth at each end, or use Huber's function with an estimated scale. Their intervals rest on a limit
   theorem, and on symmetry if the mean is meant.
 - Robandit's bounds hold at the given n. `adaptive_trimmed_mean` is told nothing and gives an upper bound, under truncated
-  non-positivity; it splits the sample at random into two halves, which is most of its time at n = 1,000,000. `catoni_mean` and
-  `median_of_means` are told the variance.
-- `bootstrap` (BCa, 9,999 resamples) is left out for larger samples, where it takes minutes.
+  non-positivity, from a random split of the sample. `catoni_mean` and `median_of_means` are told the variance.
+- `bootstrap` (BCa, 9,999 resamples) is left out for larger samples: its jackknife alone looks at n² values.
 
 How often the intervals hold the mean: [Coverage and width of the estimators](../estimators/coverage.md).
 """

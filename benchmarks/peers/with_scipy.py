@@ -29,4 +29,4 @@ def bootstrap(x: Any) -> float:
 
 ACTIONS = {
     f"{call.__name__} {n}": (partial(call, sample(n)), n) for n in SIZES for call in (trim_mean, trimmed_mean_ci)
-} | {f"bootstrap {SIZES[0]}": (partial(bootstrap, sample(SIZES[0])), SIZES[0])}  # larger samples take minutes
+} | {f"bootstrap {SIZES[0]}": (partial(bootstrap, sample(SIZES[0])), SIZES[0])}  # its jackknife looks at n^2 values
