@@ -203,9 +203,9 @@ class Policy:
     # select(p, s), and update(p, s, arm, reward) with or without a mark, which Python's types cannot say; `hooks` evens it out.
     select: ClassVar[Any]
     update: ClassVar[Any]
-    take = staticmethod(loops.take_nothing)
-    expire = staticmethod(loops.expire_nothing)
-    full = staticmethod(loops.never_full)
+    take: ClassVar[Any] = staticmethod(loops.take_nothing)
+    expire: ClassVar[Any] = staticmethod(loops.expire_nothing)
+    full: ClassVar[Any] = staticmethod(loops.never_full)
 
     def grow(self, state: Any) -> Any:
         """Give the state more room, with nothing lost."""
