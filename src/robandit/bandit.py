@@ -158,8 +158,8 @@ class Bandit:
 
     def __repr__(self) -> str:
         """Size and progress; `estimates` has the numbers."""
-        pulls = f"{sum(self._received)} rewards, {len(self._open)} open decisions"
-        return f"<Bandit: {self._policy.name}, {len(self._arms)} arms, {pulls}>"
+        counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._open)}"
+        return f"<Bandit: {self._policy.name}, {counts}>"
 
     def select(self) -> Arm:
         """The arm to pull now. Asking never learns: until something is told, the answer stays the same."""

@@ -41,7 +41,7 @@ def test_it_is_what_the_definition_says(name):
         x = np.round(4 * drawn(name, n)) / 4  # with ties
         found = truncated_nonpositivity(x, 0.25, 0.95)
         limit, (z, count, worst, mean) = slow(x.tolist(), 0.25, 0.05)
-        assert (found.n, found.about, found.centre, found.confidence) == (n, 0.25, "given", pytest.approx(0.95))
+        assert (found.n, found.about, found.center, found.confidence) == (n, 0.25, "given", pytest.approx(0.95))
         assert found.limit == pytest.approx(limit)
         assert found.statistic == pytest.approx(z, rel=1e-9, abs=1e-12)
         assert found.count == count
@@ -75,7 +75,7 @@ def test_about_the_median_one_half_gives_the_centre_and_the_other_is_tested(name
     limit, (z, count, _, _) = slow(rest.tolist(), found.about, 0.005)
     assert found.differ == np.count_nonzero(rest != found.about)
     assert (found.limit, found.statistic) == (pytest.approx(limit), pytest.approx(z, rel=1e-9))
-    assert (found.count, found.centre, found.n) == (count, "median", 501)
+    assert (found.count, found.center, found.n) == (count, "median", 501)
 
 
 def rate(name, about, n, confidence=0.99, samples=SAMPLES):

@@ -9,6 +9,7 @@ import pytest
 from policies.driving import Plain
 from policies.rewards import KINDS
 from policies.slow_adar_ucb import SlowAdaRUCB
+from policies.slow_adar_ucb_centred import SlowCentred
 from robandit.policies import AdaRUCB
 from robandit.policies import adar_ucb as module
 
@@ -24,6 +25,9 @@ CASES = [  # reward kind, arms, rounds, horizon known?, parameters
     ("coins", 4, 80, True, QUICK | {"solver": "doubling", "bonus": 0.1}),
     ("constants", 5, 60, False, QUICK | {"bonus": 0.1}),
     ("losses, tail 1.1", 1, 60, True, QUICK),
+    ("constants", 1, 60, True, QUICK),  # all are below the threshold: nothing stays stored
+    ("student", 2, 70, False, QUICK | {"bonus": 0.3, "guard": 2.0, "center": "median"}),
+    ("narrow gains", 2, 70, True, QUICK | {"bonus": 0.1, "guard": 2.0, "center": "median", "solver": "doubling"}),
 ]
 
 
@@ -36,17 +40,21 @@ def same(said, reference, tau):
             assert said["index"][arm] == math.inf
             continue
         assert said["threshold"][arm] == pytest.approx(want.threshold, rel=1e-11)
-        assert abs(said["mean"][arm] - want.mean) <= 1e-11 * max(want.threshold, abs(want.mean))
+        mean = want.mean + getattr(want, "centre", 0.0)
+        assert abs(said["mean"][arm] - mean) <= 1e-11 * max(want.threshold, abs(mean))
         assert abs(said["index"][arm] - want.index) <= 1e-10 * want.size
         assert said["share_trimmed"][arm] == want.share_trimmed
 
 
-@pytest.mark.parametrize(("kind", "arms", "rounds", "known", "given"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("kind", "arms", "rounds", "known", "given"), CASES, ids=[" ".join(map(str, case[:3])) for case in CASES]
+)
 def test_every_round_is_the_references(kind, arms, rounds, known, given):
     rng = np.random.default_rng(8)
+    without = {name: value for name, value in given.items() if name != "center"}
     rewards = [KINDS[kind](rng, arm, 2 * rounds) for arm in range(arms)]
     live = Plain(AdaRUCB(**given), arms, 2 * rounds if known else None)
-    reference = SlowAdaRUCB(arms, **given)
+    reference = SlowCentred(arms, **without) if "center" in given else SlowAdaRUCB(arms, **given)
     compared = 0
     for tau in range(1, rounds + 1):
         expected, values = reference.choose(tau)
@@ -74,7 +82,7 @@ def test_every_round_is_the_references(kind, arms, rounds, known, given):
 def test_lines_are_above_and_events_in_time(solver):
     """From any level up to the event the index stays below its line, and what is cached equals what is computed anew."""
     rng = np.random.default_rng(4)
-    policy = AdaRUCB(solver=solver, bonus=0.5, c=1.0, delta_exp=1.0)
+    policy = AdaRUCB(solver=solver, bonus=0.5, c=0.8, delta_exp=1.0)
     live = Plain(policy, 1, 400)
     for x in rng.standard_t(1.5, 60):
         live.tell(0, x)
@@ -84,7 +92,7 @@ def test_lines_are_above_and_events_in_time(solver):
         s.arms[0, module.EVENT] = -1.0
         value = module.index(p, s, 0, level)
         height, slope, until = module.outlook(p, s, 0, level)
-        assert value <= height <= value + 1e-11 * abs(value)
+        assert value < height <= value + 1e-11 * abs(value)  # room for rounding
         last = min(until, 9.0)
         if last <= level:
             continue
@@ -135,3 +143,28 @@ def test_at_the_limit_the_smallest_eighth_is_let_go_of(monkeypatch):
     assert live.policy.counters(live.s)["fallbacks"] == before  # asking is not counted
     module.refresh(live.p, live.s, 0, 2.0)
     assert live.policy.counters(live.s)["fallbacks"] == before + 1
+
+
+def test_doubling_stops_at_the_first_that_is_not_below():
+    assert module.doubled(0.3, 1.0) == 1.2
+    assert module.doubled(0.25, 1.0) == 1.0
+    assert module.doubled(2.0, 1.0) == 2.0
+
+
+def test_of_arms_to_explore_the_one_with_the_fewest_rounds_is_first():
+    live = Plain(AdaRUCB(), 4, None)
+    live.s.counts[:, module.ISSUED_X] = [9, 5, 7, 5]
+    live.s.counts[:, module.N_X] = [9, 5, 7, 5]
+    live.s.counts[:, module.N_NONZERO] = [3, 3, 4, 2]
+    assert module.forced(live.p, live.s, 4.0) == 1
+    assert live.s.clock[module.LEAST] == 2
+    assert module.forced(live.p, live.s, 2.0) == 3
+    assert module.forced(live.p, live.s, 1.9) == -1
+    live.s.counts[0, module.N_X] = 1  # no variance yet
+    assert module.forced(live.p, live.s, 1.9) == 0
+    assert live.s.clock[module.LEAST] == -1
+
+
+def test_growth_doubles_the_room():
+    live = Plain(AdaRUCB(), 2, None)
+    assert live.policy.grow(live.s).buffer.shape == (2, module.ROWS, 2 * 64 + 1)

@@ -1,4 +1,4 @@
-"""The rule by which a policy is admitted (CONTRIBUTING.md): a published definition, and a test against an independent implementation."""
+"""What a policy needs to be admitted (CONTRIBUTING.md): a published definition, a test against an independent implementation."""
 
 import ast
 from pathlib import Path
@@ -16,7 +16,7 @@ INDEPENDENT = {
     "AdaKLUCB": "test_adakl_ucb.py::test_every_decision_is_the_references",
     "AdaRUCB": "test_adar_ucb_exact.py::test_every_decision_is_the_references",
     "AdaTINF": "test_tinf.py::test_decisions_are_those_of_the_slow_ones",
-    "CatoniLepskiUCB": "test_catoni_lepski_ucb.py::test_decisions_are_those_of_the_slow_policy",
+    "CatoniLepskiiUCB": "test_catoni_lepskii_ucb.py::test_decisions_are_those_of_the_slow_policy",
     "ClippedSGDUCB": "test_clipped_sgd_ucb.py::test_it_is_the_slow_one",
     "EpsilonGreedy": "test_yardsticks.py::test_epsilon_greedy_is_what_it_says",
     "ForceMoM": "test_force_mom.py::test_it_is_the_slow_one",

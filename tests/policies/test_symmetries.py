@@ -47,7 +47,7 @@ FREE = {
     "adakl": rb.AdaKLUCB(),
     "adakl_zero": rb.AdaKLUCB(center=None, schedule="proved"),
     "normal": rb.NormalUCB(),
-    "lepski": rb.CatoniLepskiUCB(eps=0.9),
+    "lepskii": rb.CatoniLepskiiUCB(eps=0.9),
     "ucb_v_observed": rb.UCBV(),
     "greedy": rb.EpsilonGreedy(),
     "uniform": rb.Uniform(),

@@ -125,7 +125,7 @@ def test_every_policy_says_where_it_comes_from():
     for policy in rb.policies.all_policies():
         facts = policy.facts
         assert facts.title, policy
-        assert facts.citation or type(policy).__name__ in {"Uniform", "EpsilonGreedy", "Oracle", "CatoniLepskiUCB"}, (
+        assert facts.citation or type(policy).__name__ in {"Uniform", "EpsilonGreedy", "Oracle", "CatoniLepskiiUCB"}, (
             policy
         )
         assert facts.random == ("rng" in policy_state(policy)._fields), policy

@@ -129,9 +129,9 @@ def test_what_policies_are_told():
 def test_klinf_counts_pulls_and_regret_counts_gaps():
     policy = table_rows()[4]
     problem = HEAVY.problem(1.0, 0.5)
-    distance = klinf(problem.laws[1], 0.0, eps=HEAVY.eps, bound=HEAVY.problem(*BASE).u(HEAVY.eps))
+    distance = klinf(problem.laws[1], 0.0, eps=HEAVY.eps, u=HEAVY.problem(*BASE).u(HEAVY.eps))
     assert _rate(policy, 1.0, 0.5, 1000) == pytest.approx(np.log(1000) / distance)
-    distance = klinf(HEAVY.problem(*BASE).laws[1], 0.0, eps=HEAVY.eps, bound=HEAVY.problem(*BASE).u(HEAVY.eps))
+    distance = klinf(HEAVY.problem(*BASE).laws[1], 0.0, eps=HEAVY.eps, u=HEAVY.problem(*BASE).u(HEAVY.eps))
     assert _rate(policy, *BASE, 1000) == pytest.approx(2.0 * np.log(1000) / distance)
 
 

@@ -55,7 +55,7 @@ class Nonpositivity:
     verdict: Literal["contradicted", "not contradicted", "too few values"]
     about: float
     """The point; about the median: the upper confidence limit of the median, about which half of the values were tested."""
-    centre: Literal["given", "median"]
+    center: Literal["given", "median"]
     n: int
     """Values given."""
     worst: float
@@ -88,7 +88,7 @@ class Nonpositivity:
     @property
     def point(self) -> str:
         """Where, in words."""
-        if self.centre == "given":
+        if self.center == "given":
             return f"about {self.about:.4g}"
         return "about the median" + (
             "" if math.isnan(self.about) else f" (at {'least' if self.mirrored else 'most'} {self.about:.4g})"
@@ -172,7 +172,7 @@ def _upper_median(values: Floats, alpha: float) -> float:
 
 
 def _tested(
-    values: Floats, about: float, level: float, alpha: float, centre: Literal["given", "median"], n: int
+    values: Floats, about: float, level: float, alpha: float, center: Literal["given", "median"], n: int
 ) -> Nonpositivity:
     # in units of a power of two, so that squares neither overflow nor vanish, and ties stay ties
     power = math.frexp(max(float(np.max(np.abs(values), initial=0.0)), abs(about)))[1] if about == about else 0
@@ -202,7 +202,7 @@ def _tested(
     return Nonpositivity(
         verdict=verdict,
         about=about,
-        centre=centre,
+        center=center,
         n=n,
         worst=worst,
         count=count,

@@ -8,7 +8,7 @@ from robandit.policies.adakl_ucb import AdaKLUCB
 from robandit.policies.adar_ucb import AdaRUCB
 from robandit.policies.ape2 import APE2
 from robandit.policies.base import Policy
-from robandit.policies.catoni_lepski_ucb import CatoniLepskiUCB
+from robandit.policies.catoni_lepskii_ucb import CatoniLepskiiUCB
 from robandit.policies.clipped_sgd_ucb import ClippedSGDUCB
 from robandit.policies.epsilon_greedy import EpsilonGreedy
 from robandit.policies.force_mom import ForceMoM
@@ -47,7 +47,7 @@ __all__ = [
     "AdaKLUCB",
     "AdaRUCB",
     "AdaTINF",
-    "CatoniLepskiUCB",
+    "CatoniLepskiiUCB",
     "ClippedSGDUCB",
     "EpsilonGreedy",
     "ForceMoM",

@@ -237,8 +237,8 @@ def _klinf_ucb(case: Case) -> Found:
     value = 0.0
     for law, gap in zip(problem.laws, problem.gaps.tolist(), strict=True):
         if gap > 0.0:
-            distance = klinf(law, best, eps=eps, bound=u)
-            if not is_resolved(distance, law, best, eps=eps, bound=u):
+            distance = klinf(law, best, eps=eps, u=u)
+            if not is_resolved(distance, law, best, eps=eps, u=u):
                 raise NotApplicable(
                     f"{case.name}: its bound divides by KLinf, which for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too "
                     "small to be computed: take a larger gap"

@@ -1,7 +1,7 @@
 """KLinf: how far a law is from having a larger mean, within a class of moments; and the mean that a divergence allows.
 
-KLinf(law, m) is the least Kullback-Leibler divergence KL(law, other) of any other law with E|X|^(1+eps) <= bound and mean at
-least m. In units where bound = 1 it is the maximum of a concave function of two numbers,
+KLinf(law, m) is the least Kullback-Leibler divergence KL(law, other) of any other law with E|X|^(1+eps) <= u and mean at
+least m. In units where u = 1 it is the maximum of a concave function of two numbers,
 
     E log(1 - l1 (X - m) + l2 (|X|^(1+eps) - 1)),
 
@@ -26,6 +26,7 @@ all rounding is relative to them, and with it the error of the value is relative
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,8 +53,8 @@ FAINT = 1e-50  # tails are integrated to probabilities of 1e-60
 LEAST = 2.0**-53  # the logarithm's argument counts as at least this
 
 
-def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
-    """The largest mean of a law with E|X|^(1+eps) <= bound whose divergence from the sample is at most the budget.
+def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
+    """The largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most the budget.
 
     It is sup{m : `klinf` (x, m) <= budget}. KLinf-UCB plays the arm where it is largest.
 
@@ -61,21 +62,21 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     ----------
     x
         The sample, one-dimensional.
-    eps, bound
-        The class: E|X|^(1+eps) <= bound, eps in (0, 1].
+    eps, u
+        The class: E|X|^(1+eps) <= u, eps in (0, 1].
     budget
         The divergence allowed, C, at least 1e-12.
 
     Returns
     -------
-    The mean, good to 1e-10 of bound^(1/(1+eps)), or 1e-16 / C of it if that is more, and never above it; +inf if no law of the
+    The mean, good to 1e-10 of u^(1/(1+eps)), or 1e-16 / C of it if that is more, and never above it; +inf if no law of the
     class is so near to the sample. A sample within the class may gain C^(eps/(1+eps)) of it by putting a mass of C as far out as
-    the bound allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
+    u allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
 
     Examples
     --------
     >>> from robandit.theory import klinf_upper
-    >>> klinf_upper([-1.0, 0.0, 0.5, 2.0], eps=0.5, bound=3.0, budget=0.1)
+    >>> klinf_upper([-1.0, 0.0, 0.5, 2.0], eps=0.5, u=3.0, budget=0.1)
     1.21817448
 
     References
@@ -83,19 +84,19 @@ def klinf_upper(x: Any, *, eps: float, bound: float, budget: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     values = sample(x)
-    eps, bound, budget = plain(eps), plain(bound), plain(budget)
-    _check_class("klinf_upper", eps, bound)
+    eps, u, budget = plain(eps), plain(u), plain(budget)
+    _check_class("klinf_upper", eps, u)
     check_number("klinf_upper", "budget", budget, above=0.0)
     if budget < LEAST_BUDGET:
         raise InvalidInput(
             f"klinf_upper: budget = {budget!r} must be at least {LEAST_BUDGET:g}: rounding, {1e-16 / LEAST_BUDGET:g} of "
-            "bound^(1/(1+eps)) there, would hide what so small a divergence allows; take a larger budget"
+            "u^(1/(1+eps)) there, would hide what so small a divergence allows; take a larger budget"
         )
-    return klinf_index(values, eps=eps, u=bound, budget=budget)
+    return klinf_index(values, eps=eps, u=u, budget=budget)
 
 
-def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
-    """The least divergence KL(x, law) over the laws with E|X|^(1+eps) <= bound and a mean of at least ``mean``.
+def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
+    """The least divergence KL(x, law) over the laws with E|X|^(1+eps) <= u and a mean of at least ``mean``.
 
     It says how many rewards it takes to tell that an arm does not have that mean: log T / KLinf(arm, best mean) pulls of a worse
     arm are needed, and KLinf-UCB needs no more.
@@ -106,15 +107,15 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
         A law, or a sample: each of its values then has the same weight.
     mean
         The mean to reach.
-    eps, bound
-        The class: E|X|^(1+eps) <= bound, eps in (0, 1].
+    eps, u
+        The class: E|X|^(1+eps) <= u, eps in (0, 1].
 
     Returns
     -------
     The divergence, at least 0. It is 0 for a law of the class that has the mean already, and +inf for a mean that no law of the
-    class has, above bound^(1/(1+eps)). A law outside of the class has a positive one to every mean.
+    class has, above u^(1/(1+eps)). A law outside of the class has a positive one to every mean.
 
-    Samples, and laws on finitely many values: good to 1e-9. Laws with a density: to a relative 1e-5, or 1e-13 bound^(1/(1+eps))
+    Samples, and laws on finitely many values: good to 1e-9. Laws with a density: to a relative 1e-5, or 1e-13 u^(1/(1+eps))
     over what the law's mean lacks if that is more. Others (`robandit.laws.Stable`, and laws of your own), whose tails are
     cut where they have a probability of 1e-10: to an absolute 1e-5.
 
@@ -122,9 +123,9 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     --------
     >>> from robandit.laws import Pareto
     >>> from robandit.theory import klinf
-    >>> klinf([-1.0, 0.0, 0.5, 2.0], 1.0, eps=0.5, bound=3.0)
+    >>> klinf([-1.0, 0.0, 0.5, 2.0], 1.0, eps=0.5, u=3.0)
     0.04210888
-    >>> klinf(-Pareto(tail=2.0, scale=0.5), -0.5, eps=0.5, bound=2.0)
+    >>> klinf(-Pareto(tail=2.0, scale=0.5), -0.5, eps=0.5, u=2.0)
     0.0455370
 
     References
@@ -132,13 +133,14 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     law = x if isinstance(x, Law) else Empirical(sample(x))
-    mean, eps, bound = plain(mean), plain(eps), plain(bound)
+    mean, eps, u = plain(mean), plain(eps), plain(u)
     check_number("klinf", "mean", mean)
-    _check_class("klinf", eps, bound)
-    unit = bound ** (1.0 / (1.0 + eps))
+    _check_class("klinf", eps, u)
+    unit = u ** (1.0 / (1.0 + eps))
     m = mean / unit
-    with np.errstate(over="ignore"):  # an infinite moment is outside of every class
-        inside = law.absolute_moment(1.0 + eps) <= bound
+    inside = False
+    with suppress(InvalidInput):  # a moment too large for a double is outside of every class
+        inside = law.absolute_moment(1.0 + eps) <= u
     if inside and mean <= law.mean:
         return 0.0
     if m >= 1.0:  # of the whole class only the constant at the very end may be left
@@ -152,24 +154,24 @@ def klinf(x: Any, mean: float, *, eps: float, bound: float) -> float:
     return max(value, 0.0)
 
 
-def is_resolved(value: float, law: Law, mean: float, *, eps: float, bound: float) -> bool:
+def is_resolved(value: float, law: Law, mean: float, *, eps: float, u: float) -> bool:
     """Whether a positive `klinf` of a law has at least two digits.
 
     >>> from robandit.laws import Pareto
     >>> law = -Pareto(tail=2.0, scale=0.5)
-    >>> [is_resolved(klinf(law, m, eps=0.5, bound=2.0), law, m, eps=0.5, bound=2.0) for m in (-0.99, -1.0 + 1e-12)]
+    >>> [is_resolved(klinf(law, m, eps=0.5, u=2.0), law, m, eps=0.5, u=2.0) for m in (-0.99, -1.0 + 1e-12)]
     [True, False]
     """
     if value >= CUT:
         return True
     whole = all(leaf.law.atoms() is not None or has_density(leaf) for leaf in leaves(law))
-    return whole and value >= FAINT and mean - law.mean >= NARROW * bound ** (1.0 / (1.0 + eps))
+    return whole and value >= FAINT and mean - law.mean >= NARROW * u ** (1.0 / (1.0 + eps))
 
 
-def _check_class(owner: str, eps: float, bound: float) -> None:
+def _check_class(owner: str, eps: float, u: float) -> None:
     check_number(owner, "eps", eps)
     check_eps(owner, eps)
-    check_number(owner, "bound", bound, above=0.0)
+    check_number(owner, "u", u, above=0.0)
 
 
 class Points(NamedTuple):

@@ -184,7 +184,7 @@ def _rate(policy: Policy, gap: float, scale: float, horizon: int) -> float:
     bound = _bound(policy, tails, gap, scale)
     known: dict[str, Any] = {}
     if "KLinf" in policy.facts.instance:
-        known["klinf"] = klinf(tails.problem(gap, scale).laws[1], 0.0, eps=tails.eps, bound=bound) / gap
+        known["klinf"] = klinf(tails.problem(gap, scale).laws[1], 0.0, eps=tails.eps, u=bound) / gap
     gaps = [gap] if policy.facts.instance else None
     return float(rate(policy)(horizon, 2, bound, tails.eps, gaps, **known))
 

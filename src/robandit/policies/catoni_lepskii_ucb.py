@@ -17,7 +17,7 @@ from robandit.policies.influence import solve
 from robandit.policies.store import START, USED, append, empty_store, enlarged, store_full
 from robandit.policies.turns import expire_pull, log_time, no_pulls, pulls_made, take_pull
 
-__all__ = ["CatoniLepskiUCB"]
+__all__ = ["CatoniLepskiiUCB"]
 
 MOST = 1000  # moments in the grid: each costs the solution of an equation
 TINY = 1e-290  # a smaller scale counts as zero
@@ -62,7 +62,7 @@ class State(NamedTuple):
     lead: Ints
 
 
-class CatoniLepskiUCB(Policy):
+class CatoniLepskiiUCB(Policy):
     """Optimism on Catoni's mean for infinite variance, where the order of a moment is known and its size is not.
 
     Ours, as a baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify the
@@ -101,7 +101,7 @@ class CatoniLepskiUCB(Policy):
     --------
     >>> import robandit as rb
     >>> problem = rb.problems.negated_pareto(means=[-1.0, -3.0], tail=1.8)
-    >>> policy = rb.CatoniLepskiUCB(eps=0.5)
+    >>> policy = rb.CatoniLepskiiUCB(eps=0.5)
     >>> result = rb.simulate(policy, problem, horizon=2000, replications=4, seed=0)
     >>> bool(result.regret[0, :, -1].mean() < 0.5 * 2000)  # uniform play: 2000
     True
@@ -129,17 +129,17 @@ class CatoniLepskiUCB(Policy):
 
     def validate(self) -> None:
         """An order, and a grid that is not too fine."""
-        check_eps("CatoniLepskiUCB", self.eps)
-        check_number("CatoniLepskiUCB", "range_factor", self.range_factor, above=1.0, below=1e100)
-        check_number("CatoniLepskiUCB", "ratio", self.ratio, above=1.0, below=1e100)
+        check_eps("CatoniLepskiiUCB", self.eps)
+        check_number("CatoniLepskiiUCB", "range_factor", self.range_factor, above=1.0, below=1e100)
+        check_number("CatoniLepskiiUCB", "ratio", self.ratio, above=1.0, below=1e100)
         if self.tau0 is not None:
-            check_number("CatoniLepskiUCB", "tau0", self.tau0, above=0.0)
-        check_number("CatoniLepskiUCB", "refresh", self.refresh, above=0.0)
+            check_number("CatoniLepskiiUCB", "tau0", self.tau0, above=0.0)
+        check_number("CatoniLepskiiUCB", "refresh", self.refresh, above=0.0)
         points = grid_points(self.range_factor, self.ratio)
         if points > MOST:
             least = math.exp(2.0 * math.log(self.range_factor) / (MOST - 1.0))
             raise InvalidInput(
-                f"CatoniLepskiUCB: ratio = {self.ratio!r} and range_factor = {self.range_factor!r} give a grid of "
+                f"CatoniLepskiiUCB: ratio = {self.ratio!r} and range_factor = {self.range_factor!r} give a grid of "
                 f"{points:.3g} moments, and {MOST} are allowed: take a ratio of at least {least * 1.0001:.10g}"
             )
 

@@ -8,20 +8,20 @@ import pytest
 
 from policies.driving import Live, Plain
 from policies.rewards import KINDS
-from policies.slow_catoni_lepski_ucb import Slow
+from policies.slow_catoni_lepskii_ucb import Slow
 from robandit.errors import InvalidInput
 from robandit.estimators import lepskii_catoni
 from robandit.estimators.infinite_variance import tuning
-from robandit.policies import catoni_lepski_ucb
-from robandit.policies.catoni_lepski_ucb import CatoniLepskiUCB
+from robandit.policies import catoni_lepskii_ucb
+from robandit.policies.catoni_lepskii_ucb import CatoniLepskiiUCB
 
 
 @pytest.mark.parametrize("eps", [0.1, 0.45, 1.0])
 @pytest.mark.parametrize("tau0", [None, 0.5])
 def test_width_and_tau0_are_those_of_the_estimator(eps, tau0):
-    p = CatoniLepskiUCB(eps=eps, tau0=tau0).params()
+    p = CatoniLepskiiUCB(eps=eps, tau0=tau0).params()
     for share in (1e-2, 1e-3, 1e-6):
-        found = catoni_lepski_ucb.tuned(p, share)
+        found = catoni_lepskii_ucb.tuned(p, share)
         try:
             wanted = tuning(1_000_000, share * 1e6, eps, tau0)
         except InvalidInput:
@@ -29,31 +29,31 @@ def test_width_and_tau0_are_those_of_the_estimator(eps, tau0):
             continue
         assert found[2] == pytest.approx(wanted.width, rel=1e-12)
         assert found[0] == pytest.approx(wanted.tau0, rel=1e-6)
-    assert catoni_lepski_ucb.tuned(p, 1.0)[2] == math.inf
+    assert catoni_lepskii_ucb.tuned(p, 1.0)[2] == math.inf
 
 
 def test_an_estimate_is_that_of_the_whole_sample():
     x = np.random.default_rng(1).pareto(1.8, 300) - 3.0
     for eps, range_factor, ratio in ((0.3, 10.0, 3.0), (0.7, 100.0, 2.0), (1.0, 5.0, 1.3)):
-        p = CatoniLepskiUCB(eps=eps, range_factor=range_factor, ratio=ratio).params()
-        own = np.zeros(catoni_lepski_ucb.ARM_FLOATS)
-        catoni_lepski_ucb.renew_estimate(p, own, x, (p.extra + math.log(20.0)) / 300.0)
+        p = CatoniLepskiiUCB(eps=eps, range_factor=range_factor, ratio=ratio).params()
+        own = np.zeros(catoni_lepskii_ucb.ARM_FLOATS)
+        catoni_lepskii_ucb.renew_estimate(p, own, x, (p.extra + math.log(20.0)) / 300.0)
         wanted = lepskii_catoni(x, eps=eps, delta=0.05, range_factor=range_factor, ratio=ratio)
-        assert own[catoni_lepski_ucb.MEAN] == pytest.approx(wanted.value, rel=1e-10)
-        assert own[catoni_lepski_ucb.SCALE] == pytest.approx(wanted.threshold, rel=1e-12)
-        assert own[catoni_lepski_ucb.COUNTED] == 300.0
+        assert own[catoni_lepskii_ucb.MEAN] == pytest.approx(wanted.value, rel=1e-10)
+        assert own[catoni_lepskii_ucb.SCALE] == pytest.approx(wanted.threshold, rel=1e-12)
+        assert own[catoni_lepskii_ucb.COUNTED] == 300.0
 
 
 @pytest.mark.parametrize("eps", [0.01, 0.5, 1.0])
 def test_sums_are_right_at_all_distances(eps):
-    c = CatoniLepskiUCB(eps=eps).params().c
+    c = CatoniLepskiiUCB(eps=eps).params().c
     for z in (1e-9, 0.3, 7.0, 0.99e8, 1.01e8, 1e20, 1e100):
-        out, slope = catoni_lepski_ucb.influence_sums(np.array([-3.0 * z]), 0.0, 1.0 / 3.0, 1.0 + eps, c)
+        out, slope = catoni_lepskii_ucb.influence_sums(np.array([-3.0 * z]), 0.0, 1.0 / 3.0, 1.0 + eps, c)
         q = 1.0 + z + c * z ** (1.0 + eps)
         assert out == pytest.approx(-math.log1p(z + c * z ** (1.0 + eps)), rel=1e-13, abs=2e-16)
         assert slope == pytest.approx((1.0 + (1.0 + eps) * c * z**eps) / q, rel=1e-7)
     with np.errstate(over="ignore"):
-        out, slope = catoni_lepski_ucb.influence_sums(np.array([1e150]), 0.0, 1e200, 1.0 + eps, c)
+        out, slope = catoni_lepskii_ucb.influence_sums(np.array([1e150]), 0.0, 1e200, 1.0 + eps, c)
     log_z = 350.0 * math.log(10.0)
     assert out == pytest.approx(log_z + np.logaddexp(0.0, math.log(c) + eps * log_z), rel=1e-12)
     assert slope == 0.0
@@ -63,7 +63,7 @@ def test_sums_are_right_at_all_distances(eps):
 def test_decisions_are_those_of_the_slow_policy(kind):
     rng = np.random.default_rng(2)
     arms, steps = 3, 500
-    live, slow = Live(CatoniLepskiUCB(eps=0.6, range_factor=20.0), arms), Slow(arms, 0.6, range_factor=20.0)
+    live, slow = Live(CatoniLepskiiUCB(eps=0.6, range_factor=20.0), arms), Slow(arms, 0.6, range_factor=20.0)
     streams = [iter(KINDS[kind](rng, arm, steps)) for arm in range(arms)]
     same = 0
     for t in range(steps):
@@ -83,23 +83,23 @@ def test_decisions_are_those_of_the_slow_policy(kind):
 def test_lines_stay_above_the_index():
     rng = np.random.default_rng(3)
     for eps, tau0, n in ((0.3, None, 400), (0.6, 0.5, 300), (1.0, None, 60), (1.0, None, 2000)):
-        live = Plain(CatoniLepskiUCB(eps=eps, tau0=tau0), 1)
+        live = Plain(CatoniLepskiiUCB(eps=eps, tau0=tau0), 1)
         p, s = live.p, live.s
         s.arms[0] = rng.standard_normal(), 2.0, 1.0
-        s.slots[0, catoni_lepski_ucb.USED] = n
+        s.slots[0, catoni_lepskii_ucb.USED] = n
         level = 0.5
-        while (value := catoni_lepski_ucb.index(p, s, 0, level)) < math.inf:
-            height, slope, until = catoni_lepski_ucb.outlook(p, s, 0, level)
+        while (value := catoni_lepskii_ucb.index(p, s, 0, level)) < math.inf:
+            height, slope, until = catoni_lepskii_ucb.outlook(p, s, 0, level)
             assert value <= height <= value + 1e-9 * (1.0 + abs(value))
             for later in np.linspace(level, until, 9):
-                assert catoni_lepski_ucb.index(p, s, 0, later) <= height + slope * (later - level)
+                assert catoni_lepskii_ucb.index(p, s, 0, later) <= height + slope * (later - level)
             level += 0.3
         assert level > 1.0
-        assert catoni_lepski_ucb.outlook(p, s, 0, level)[0] == math.inf
+        assert catoni_lepskii_ucb.outlook(p, s, 0, level)[0] == math.inf
 
 
 def test_an_arm_of_zeros_is_not_pulled_for_ever():
-    live = Live(CatoniLepskiUCB(eps=0.5), 2)
+    live = Live(CatoniLepskiiUCB(eps=0.5), 2)
     rng = np.random.default_rng(4)
     pulls = [0, 0]
     for _ in range(1500):
@@ -115,7 +115,7 @@ def test_an_arm_of_zeros_is_not_pulled_for_ever():
 
 
 def test_between_refreshes_only_the_width_moves():
-    live = Live(CatoniLepskiUCB(eps=0.5, refresh=0.5), 1)
+    live = Live(CatoniLepskiiUCB(eps=0.5, refresh=0.5), 1)
     rng = np.random.default_rng(5)
     changes = []
     last = math.nan
@@ -131,7 +131,7 @@ def test_between_refreshes_only_the_width_moves():
 
 def test_huge_and_tiny_rewards_give_numbers():
     rng = np.random.default_rng(6)
-    live = Live(CatoniLepskiUCB(eps=0.9), 2)
+    live = Live(CatoniLepskiiUCB(eps=0.9), 2)
     sizes = np.array([1e150, 1e-150, 1.0, 1e12, 0.0])
     for _ in range(400):
         live.tell(live.ask(), float(rng.choice(sizes) * rng.choice([-1.0, 1.0])))
@@ -153,4 +153,4 @@ def test_huge_and_tiny_rewards_give_numbers():
 )
 def test_wrong_parameters_are_refused(wrong, words):
     with pytest.raises(InvalidInput, match=words.replace("+", r"\+").replace("(", r"\(")):
-        CatoniLepskiUCB(**wrong)
+        CatoniLepskiiUCB(**wrong)
