@@ -168,3 +168,12 @@ def test_of_arms_to_explore_the_one_with_the_fewest_rounds_is_first():
 def test_growth_doubles_the_room():
     live = Plain(AdaRUCB(), 2, None)
     assert live.policy.grow(live.s).buffer.shape == (2, module.ROWS, 2 * 64 + 1)
+
+
+def test_a_round_that_ends_elsewhere_leaves_the_current_one_open():
+    live = Plain(AdaRUCB(), 2, None)
+    for arm in (1, 0, 1):
+        live.issue(arm)
+    assert live.s.clock[module.CURRENT] == 0
+    live.issue(0)
+    assert live.s.clock[module.CURRENT] == -1
