@@ -204,9 +204,9 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    if not text:
+    if not text or code.co_filename == "<string>":  # from 3.13 on that is the text of python -c, whatever was executed
         raise KernelError(
-            f"the source of {function.__qualname__} cannot be read ({code.co_filename} holds no text): define it in a "
+            f"the source of {function.__qualname__} cannot be read (its file is {code.co_filename}): define it in a "
             "file or a notebook cell, not in a string or at the plain prompt"
         )
     try:
