@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["application", "main"]
 
-CODES = "0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted"
+CODES = "0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted, 141 output was closed"
 
 
 def application() -> cyclopts.App:
