@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,6 +114,13 @@ def processor() -> str:
         else []
     )
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def load() -> str:
+    """How busy the machine is, where the system says it."""
+    if not hasattr(os, "getloadavg"):
+        return "What else the machine did is not known."
+    return f"At the end the machine's load average was {os.getloadavg()[1]:.0f}, on {os.cpu_count()} cores."
 
 
 class Report(NamedTuple):
@@ -286,6 +294,7 @@ UCB1. *faster*: how many times as many rounds Robandit makes in the same time.
 
 - The unit is processor time; one thread for all, and thread pools of numerical libraries are held at one. Each peer has
   a process of its own, warmed up; all are asked in turns, one at a time. A figure is the best of several tries of at least 0.3 s.
+- {load()} That slows all; ratios tell more than rates.
 - Imports do not count, nor does compilation. Robandit compiles a policy at its first use and keeps it on disk; here, with an empty
   cache, that took in processor time: {compiled}. Steps that two of them share count for the first.
 - Live, all see the same table of Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to
@@ -316,7 +325,7 @@ included, but for `Bandit`, which is fed from a table. The NumPy time is of a si
 {self.heavy_table()}
 
 Fed the same rewards, {heavy.CHECKED:,} pulls, Robandit's `Bandit` with `AdaRUCB` and the NumPy one {same}. NumPy's time grows
-faster than T, for each round looks at all rewards again; Robandit's is the same for each pull.
+faster than T, for each round looks at all rewards again; Robandit's does not.
 
 ## Estimators
 
