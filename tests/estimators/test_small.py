@@ -1,0 +1,68 @@
+"""Short tests of small parts, kernels in plain Python: what larger tests with wide tolerances would let pass."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from robandit import estimators as est
+from robandit.estimators import likelihood, threshold
+from robandit.estimators.infinite_variance import tuning
+from robandit.estimators.streaming import MedianOfMeans
+
+RNG = np.random.default_rng(12)
+
+
+@pytest.mark.parametrize("exponent", [0.003, 0.1, 2.0])
+@pytest.mark.parametrize("n", [3, 16, 35])
+def test_the_likelihood_bound_is_the_minimum(n, exponent):
+    for z in (RNG.uniform(-1, 1, n), RNG.beta(0.2, 3, n), np.full(n, -0.25), np.append(-RNG.random(n - 1), 1.0)):
+        out = np.zeros(1)
+        with np.errstate(all="ignore"):  # as compiled code does
+            likelihood.bound_rows(z[None, :], exponent, out)
+
+        def bound(power, z=z):
+            return 1 + math.exp(power) - math.exp(np.mean(np.log(1 + math.exp(power) - z)) - exponent)
+
+        tried = optimize.minimize_scalar(bound, bounds=(-30, 15), method="bounded", options={"xatol": 1e-7}).fun
+        at_one = 1.0 if z.max() >= 1.0 else 1 - math.exp(np.mean(np.log(1 - z)) - exponent)
+        assert out[0] == pytest.approx(min(tried, at_one), abs=1e-8)
+
+
+def test_the_width_of_lepskii_is_that_of_its_theorem():
+    x = RNG.standard_t(3, 200)
+    found = est.lepskii_catoni(x, eps=0.5, delta=0.1, range_factor=3.0, ratio=1.5)
+    scale = np.mean(np.abs(x) ** 1.5) ** (1 / 1.5)
+    # Each of log(A^2) / log(ratio) points takes its share of delta.
+    unit = tuning(200, math.log(2 * (1 + 2 * math.log(3.0) / math.log(1.5)) / 0.1), 0.5).width
+    assert found.upper - found.value == pytest.approx((2 * found.threshold + 1.5 * 3.0 * scale) * unit)
+    powers = np.log(found.threshold * 3.0 / scale) / math.log(1.5)
+    assert powers == pytest.approx(round(powers), abs=1e-9)
+    assert powers >= 0
+
+
+@pytest.mark.parametrize("size", [3e290, 1.5e308])
+def test_block_means_of_huge_values(size):
+    made = MedianOfMeans(delta_min=0.01)
+    made.update_many([size] * 40)
+    assert made.estimate(0.05).value == pytest.approx(size, rel=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_thresholds_in_plain_python(scale):
+    """Samples longer than the buffer, with ties and zeros, from their equation."""
+    for n, a in ((5, 3.5), (16, 4.0), (200, 2.3), (333, 40.0)):
+        x = np.round(RNG.standard_t(1.2, (2, n)), 1)
+        x[0, :: max(n // 9, 2)] = 0.0
+        found = np.empty((2, 2))
+        top = math.ceil(a)
+        with np.errstate(all="ignore"):
+            threshold.threshold_rows(scale * x, a, top, np.empty(min(n, top + 8) + threshold.BLOCK), found)
+        for row in range(2):
+            root = found[row, threshold.ROOT] / scale
+            if np.count_nonzero(x[row]) <= a:
+                assert found[row, threshold.ROOT] == -1.0
+                assert found[row, threshold.NONZERO] == np.count_nonzero(x[row])
+            else:
+                assert np.sum(np.minimum((x[row] / root) ** 2, 1.0)) == pytest.approx(a, rel=1e-12)
