@@ -7,7 +7,8 @@ import pytest
 from scipy import optimize
 
 from robandit import estimators as est
-from robandit.estimators import likelihood, threshold
+from robandit.errors import InvalidInput
+from robandit.estimators import likelihood, roots, threshold
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.streaming import MedianOfMeans
 
@@ -66,3 +67,35 @@ def test_thresholds_in_plain_python(scale):
                 assert found[row, threshold.NONZERO] == np.count_nonzero(x[row])
             else:
                 assert np.sum(np.minimum((x[row] / root) ** 2, 1.0)) == pytest.approx(a, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4, 1e160])
+def test_the_quick_sum_is_the_sum(scale):
+    """With products of many factors, some of them beyond doubles, and a rest of the sample that fills no lanes."""
+    n = 2 * roots.FACTORS * roots.LANES + 37
+    x = RNG.standard_t(2, n)
+    x[5::400] *= 1e150
+    lanes = np.empty(2 * roots.LANES)
+    with np.errstate(all="ignore"):
+        terms = [roots.influence(v, 0.3, scale, 2.0, 0.5) for v in x]
+        for careful in (False, True):
+            found = roots.quick_total(x, n, 0.3, scale, 2.0, 0.5, careful, lanes)
+            assert found == pytest.approx(math.fsum(terms), abs=1e-12 * math.fsum(map(abs, terms)))
+    inner = slice(1000, 1100)
+    y = scale * (x[inner] - 0.3)
+    if scale < 1e100:
+        assert terms[inner] == pytest.approx(np.sign(y) * np.log1p(np.abs(y) + y * y / 2), rel=1e-12)
+
+
+def test_masks_that_hide_nothing_are_no_reason_to_refuse():
+    assert est.sample_mean(np.ma.array([1.0, 2.0])).value == 1.5
+
+
+def test_the_ratio_that_lepskii_asks_for_is_enough():
+    x = RNG.normal(size=2000)
+    with pytest.raises(InvalidInput, match="pass a ratio of at least") as refused:
+        est.lepskii_catoni(x, eps=1.0, delta=0.1, range_factor=1e6, ratio=1.0001)
+    least = float(str(refused.value).rpartition(" ")[2])
+    assert est.lepskii_catoni(x[:300], eps=1.0, delta=0.1, range_factor=1e6, ratio=least).n == 300
+    with pytest.raises(InvalidInput, match="pass a ratio of at least"):
+        est.lepskii_catoni(x, eps=1.0, delta=0.1, range_factor=1e6, ratio=1 + 0.999 * (least - 1))
