@@ -420,7 +420,10 @@ def anew(mutant: dict[str, Any], globs: list[str]) -> str | None:
         nonlocal found
         found = fate(session, mutant["tests"])
 
-    run(loop, globs)
+    try:
+        run(loop, globs)
+    except Exception as error:
+        return f"not even imported: {error!r}"
     return found
 
 

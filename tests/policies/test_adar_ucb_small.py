@@ -177,3 +177,21 @@ def test_a_round_that_ends_elsewhere_leaves_the_current_one_open():
     assert live.s.clock[module.CURRENT] == 0
     live.issue(0)
     assert live.s.clock[module.CURRENT] == -1
+
+
+@pytest.mark.parametrize("order", ["in turn", "first rewards first", "second rewards first"])
+def test_after_the_centre_is_final(order):
+    """More than 128 rewards of each kind, in any order."""
+    given = QUICK | {"bonus": 0.3, "guard": 2.0}
+    live, reference = Plain(AdaRUCB(center="median", **given), 1, None), SlowCentred(1, **given)
+    rng = np.random.default_rng(6)
+    turns = {"in turn": [0, 1] * 150, "first rewards first": [0] * 150 + [1] * 150}.get(order, [1] * 150 + [0] * 150)
+    for j, second in enumerate(turns):
+        reward = 5.0 + float(rng.standard_t(1.5))
+        live.late(0, reward, module.IN_TOP if second else module.IN_X)
+        reference.late(0, reward, second)
+        if j % 50 == 49:
+            live.s.clock[module.ROUNDS] = 6
+            asked = Plain(live.policy, 1, None, state=copy.deepcopy(live.s))
+            same(asked.describe(), reference, 7)
+    assert live.s.centres[0] == reference.centre(0)
