@@ -511,9 +511,10 @@ def main() -> None:
     if options.again:
         before = [json.loads(line) for line in options.again.read_text().splitlines()]
         again = {r["mutant"] for r in before if r["fate"] == "survived"}
-        before = [r for r in before if r["fate"] != "survived"]
         picked = [m for m in every if named(m) in again]
     picked = [m for m in picked if fnmatch.fnmatch(named(m), options.only)]
+    retried = {named(m) for m in picked}
+    before = [row for row in before if row["mutant"] not in retried]
     print(f"{len(every)} mutants, {len(picked)} to try; measuring the tests", flush=True)
 
     options.out.parent.mkdir(parents=True, exist_ok=True)
