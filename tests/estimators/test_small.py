@@ -8,7 +8,7 @@ from scipy import optimize
 
 from robandit import estimators as est
 from robandit.errors import InvalidInput
-from robandit.estimators import likelihood, roots, threshold
+from robandit.estimators import lepskii, likelihood, roots, threshold
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.streaming import MedianOfMeans
 
@@ -99,3 +99,21 @@ def test_the_ratio_that_lepskii_asks_for_is_enough():
     assert est.lepskii_catoni(x[:300], eps=1.0, delta=0.1, range_factor=1e6, ratio=least).n == 300
     with pytest.raises(InvalidInput, match="pass a ratio of at least"):
         est.lepskii_catoni(x, eps=1.0, delta=0.1, range_factor=1e6, ratio=1 + 0.999 * (least - 1))
+
+
+def test_the_mean_of_many_of_the_largest_doubles():
+    assert est.sample_mean(np.full(3000, 1.7e308)).value == pytest.approx(1.7e308, rel=1e-12)
+    with pytest.raises(InvalidInput, match="inf"):
+        est.sample_mean([1.0, math.inf])
+
+
+def test_lepskii_takes_the_smallest_scale_that_agrees_with_all_larger_ones():
+    grid = 1.5 ** np.arange(6.0)[:, None] * np.ones(40)
+    for width in (0.01, 0.1, 0.4):
+        found = RNG.normal(size=(6, 40))
+        want = [
+            next(j for j in range(6) if all(abs(r[k] - r[j]) <= 2 * width * grid[j, 0] for k in range(j + 1, 6)))
+            for r in found.T
+        ]
+        # An interval that misses one of those beyond it is out, whatever a smaller one does.
+        assert lepskii._smallest_that_agrees(found, grid, width).tolist() == want

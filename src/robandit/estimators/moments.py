@@ -52,12 +52,9 @@ def row_sds(matrix: Floats, means: Floats) -> Floats:
         off = np.ldexp(matrix, -k) - np.ldexp(means[:, None], -k)
     else:
         off = matrix - means[:, None]
-    # Deviations may be far smaller than the values they come from: 1e-200 about a mean of 1.
-    small = np.where(k == 0, exponents(off), 0)
-    if small.any():
-        off = np.ldexp(off, -small)
+    # Deviations need no unit of their own: the largest is 0, or above 1e-17 of the largest value, so its square does not vanish.
     squares = np.square(off).sum(axis=1) - np.square(off.sum(axis=1)) / n
-    sds: Floats = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (n - 1)), (k + small)[:, 0])
+    sds: Floats = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (n - 1)), k[:, 0])
     return sds
 
 
