@@ -328,8 +328,6 @@ def run(loop: Any, globs: list[str]) -> None:
         "-s",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:xdist",
         "-W",
         "ignore::pytest.PytestAssertRewriteWarning",
     ]
