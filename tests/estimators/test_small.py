@@ -11,6 +11,7 @@ from robandit.errors import InvalidInput
 from robandit.estimators import lepskii, likelihood, roots, threshold
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.streaming import MedianOfMeans
+from robandit.estimators.streaming.exact import root_of_ratio
 
 RNG = np.random.default_rng(12)
 
@@ -117,3 +118,9 @@ def test_lepskii_takes_the_smallest_scale_that_agrees_with_all_larger_ones():
         ]
         # An interval that misses one of those beyond it is out, whatever a smaller one does.
         assert lepskii._smallest_that_agrees(found, grid, width).tolist() == want
+
+
+@pytest.mark.parametrize(("top", "bottom"), [(2, 1), (1, 3), (7, 10**30), (10**40 + 1, 7), (10**400, 10**399)])
+def test_roots_of_ratios_have_all_digits(top, bottom):
+    assert root_of_ratio(top, bottom, scale=0) == pytest.approx(math.sqrt(top / bottom), rel=5e-16)
+    assert root_of_ratio(top, bottom, scale=9) == pytest.approx(math.sqrt(top / bottom) / 512, rel=5e-16)
