@@ -55,8 +55,8 @@ test-lowest test-newest:
 mutate:  ## change estimators and AdaR-UCB in small ways and see which changes no test notices (half an hour)
 	@$(PYTHON) -m venv build/mutate && build/mutate/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[dev]' cosmic-ray coverage
-	@build/mutate/bin/python scripts/mutate.py estimators --share 0.04
-	@build/mutate/bin/python scripts/mutate.py adar-ucb --share 0.1
+	@build/mutate/bin/python scripts/mutate.py estimators --share 0.035
+	@build/mutate/bin/python scripts/mutate.py adar-ucb --share 0.08
 
 package: $(READY)  ## build both files into dist/, install the wheel into an empty environment and use it there
 	@$(BIN)/python scripts/check_package.py

@@ -477,7 +477,7 @@ def main() -> None:
     """Make mutants, try a sample, say what survived."""
     parser = argparse.ArgumentParser()
     parser.add_argument("suite", choices=SUITES)
-    parser.add_argument("--share", type=float, default=0.04, help="of each module's mutants")
+    parser.add_argument("--share", type=float, default=0.035, help="of each module's mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="*", help="mutants by name: 'estimators/threshold.py:*'")
     parser.add_argument("--again", type=Path, help="try again what survived in this file of results")
