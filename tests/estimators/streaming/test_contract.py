@@ -287,7 +287,10 @@ def test_damage_inside_is_found():
     cells.update_many(sample("gaussian", 1000))
     state = cells.to_dict()
     rows = state["cells"]
+    below = int(cells._origin[rows[0][0]]) - 1
     for change, match in [
+        ({"cells": [[rows[0][0], below, *rows[0][2:]], *rows[1:]]}, "near the center"),
+        ({"cells": [[*rows[0][:2], 2.0**63, 0.0, 0.0, 0.0, 0.0], *rows[1:]]}, "cells"),
         ({"n": 1001}, "n = 1001"),
         ({"head": [1.0]}, "head"),
         ({"center": None}, "center"),
