@@ -290,7 +290,7 @@ def test_damage_inside_is_found():
     below = int(cells._origin[rows[0][0]]) - 1
     for change, match in [
         ({"cells": [[rows[0][0], below, *rows[0][2:]], *rows[1:]]}, "near the center"),
-        ({"cells": [[*rows[0][:2], 2.0**63, 0.0, 0.0, 0.0, 0.0], *rows[1:]]}, "cells"),
+        ({"cells": [[*rows[0][:2], 2.0**63, 0.0, 0.0, 0.0, 0.0], *rows[1:]]}, "fit together"),
         ({"n": 1001}, "n = 1001"),
         ({"head": [1.0]}, "head"),
         ({"center": None}, "center"),
