@@ -436,11 +436,14 @@ class _Content(msgspec.Struct):
 def _unpacked(payload: bytes, where: str) -> Bandit:
     try:
         data = msgspec.msgpack.decode(payload, type=_Content)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise CorruptFile(f"{where} is damaged: {error}") from error
     bandit = Bandit.__new__(Bandit)
     bandit._policy = Policy.from_dict(data.policy)
-    bandit._arms = tuple(_hashable(arm) for arm in data.arms)
+    try:
+        bandit._arms = _checked_arms(data.arms)
+    except InvalidInput as error:
+        raise CorruptFile(f"{where} is damaged: {error}") from error
     bandit._received = data.received
     bandit._open = {number: (i, mark) for number, i, mark in data.open}
     bandit._next = data.next
@@ -448,7 +451,8 @@ def _unpacked(payload: bytes, where: str) -> Bandit:
     bandit._pick = data.pick
     arms = range(len(bandit._arms))
     known = all(i in arms and 0 <= number < data.next for number, i, _ in data.open)
-    if len(data.received) != len(arms) or not known or (data.pick != -1 and data.pick not in arms):
+    counted = len(data.received) == len(arms) and min([data.expired, *data.received]) >= 0
+    if not counted or not known or (data.pick != -1 and data.pick not in arms):
         raise CorruptFile(f"{where} is damaged: its counts, decisions and arms do not fit together")
     record = Record.load(data.record, len(arms))
     if record is None:

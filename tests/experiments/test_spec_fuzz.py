@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzzing import NASTY, damaged, more, read_or_refused, warped
+from fuzzing import NASTY, as_json, damaged, more, read_or_refused, warped
 from robandit.experiments.notation import policies_from, problem_from
 from robandit.experiments.spec import EXAMPLE, Spec, read_spec
 from robandit.experiments.store import Store
@@ -88,7 +88,7 @@ RUN = (GOLDEN / "run.format1" / "run.json").read_bytes()
 
 
 @more(60)
-@given(content=warped(json.loads(RUN)).map(lambda data: json.dumps(data, default=repr).encode()) | damaged(RUN))
+@given(content=warped(json.loads(RUN)).map(as_json) | damaged(RUN))
 def test_damaged_run_folders(folder, content):
     (folder / "run.json").write_bytes(content)
     read_or_refused(open_folder, folder)

@@ -88,7 +88,7 @@ class Ledger:
         """The processor time that a unit took; NaN if that is not known."""
         try:
             return float(json.loads(self._time(unit).read_bytes())["seconds"])
-        except (OSError, ValueError, TypeError, KeyError):  # it is no part of the results
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):  # it is no part of the results
             return float("nan")
 
     def failure(self, unit: Unit) -> Failure | None:
@@ -99,7 +99,7 @@ class Ledger:
             return Failure(unit, int(about["tries"]), str(about["traceback"]))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise CorruptFile(f"{path} is damaged ({error}): delete it") from error
 
     def sweep(self) -> None:

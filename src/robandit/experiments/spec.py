@@ -461,6 +461,8 @@ class _Found:
 def _problems_in(suites: Iterable[str], problems: Iterable[str | ProblemEntry]) -> list[_Found]:
     found: list[_Found] = []
     for i, suite in enumerate(suites):
+        if not isinstance(suite, str):
+            raise Misplaced(("suites", i), f"{_brief(suite)} must be {_ELEMENTS['suites']}")
         with _placed(("suites", i)):
             tasks = notation.suite_from(suite).tasks
         found += [_Found(("suites", i), f"{suite}/{task.name}", task.problem, task.horizon) for task in tasks]

@@ -264,7 +264,7 @@ def _read(folder: Path) -> dict[str, Any]:
         found = int(data["format"])
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFile(f"{path} is not one that Robandit wrote, or it is damaged: {error}") from error
     if found > FORMAT_VERSION:
         raise NewerFile(f"{path} has format {found}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit")
@@ -273,25 +273,35 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
     try:
-        problems = [Played(p["name"], Problem.from_dict(p["problem"]), int(p["horizon"])) for p in data["problems"]]
+        problems = [
+            Played(_text(p["name"]), Problem.from_dict(p["problem"]), int(p["horizon"])) for p in data["problems"]
+        ]
         plan = Plan(
             cells=tuple(
-                Cell(problems[cell["problem"]], Policy.from_dict(cell["policy"]), cell["label"])
+                Cell(problems[cell["problem"]], Policy.from_dict(cell["policy"]), _text(cell["label"]))
                 for cell in data["cells"]
             ),
             left_out=tuple(
-                LeftOut(problems[each["problem"]], each["label"], each["reason"]) for each in data["left_out"]
+                LeftOut(problems[each["problem"]], _text(each["label"]), _text(each["reason"]))
+                for each in data["left_out"]
             ),
             seed=int(data["seed"]),
             replications=int(data["replications"]),
             unit_pulls=int(data["unit_pulls"]),
             notes=tuple(map(str, data.get("notes", ()))),
         )
-        return Store(folder, plan, (*data["runs"][:-1], data["runs"][-1]))  # there is at least one
+        makers = tuple(dict(maker) for maker in data["runs"])
+        return Store(folder, plan, (*makers[:-1], makers[-1]))  # there is at least one
     except InvalidInput:  # a policy of the user's own that is not imported
         raise
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as error:
         raise CorruptFile(f"{folder / 'run.json'} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{_short(value)} is no text")
+    return value
 
 
 def versions() -> dict[str, str]:

@@ -270,7 +270,7 @@ class Policy:
                 raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
         try:
             return msgspec.convert(given, cls)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, ArithmeticError) as error:  # the latter: a whole number beyond a double
             raise InvalidInput(f"{tag} cannot be made from {given}: {error}") from error
 
     @classmethod
