@@ -40,6 +40,11 @@ build._compiled = functools.wraps(build._compiled)(interpreted)
 
 
 def _stop(signum, frame):
+    if frame.f_code.co_filename.endswith(
+        "collector.py"
+    ):  # coverage: it holds a lock, which an error would leave locked
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
+        return
     pytest.skip(f"takes more than {LIMIT} s without compilation")
 
 
