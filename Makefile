@@ -89,5 +89,5 @@ docs: $(DOCS)  ## draw the figures, build docs/_build/html, run what its pages s
 	@echo "written: docs/_build/html/index.html"
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache robandit-report.html benchmarks/results.json docs/_build docs/reference/api/generated
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache robandit-report.html benchmarks/results.json .coverage .coverage.* .benchmarks docs/_build docs/reference/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

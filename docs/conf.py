@@ -87,7 +87,7 @@ def help_of(*words: str) -> str:
     out = io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["robandit", *words, "--help"]),
-        mock.patch.dict(os.environ, {"COLUMNS": "80"}),
+        mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1", "FORCE_COLOR": "", "TERM": "dumb"}),
         redirect_stdout(out),
         suppress(SystemExit),
     ):

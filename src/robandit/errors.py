@@ -27,6 +27,8 @@ All of them leave the object they were raised from as it was before the call. An
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "AssumptionWarning",
     "CorruptFile",
@@ -117,3 +119,12 @@ class AssumptionWarning(UserWarning):
     Said once in the bandit's life, saved copies included. If it is turned into an error, what led to it is learned all the
     same.
     """
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: on one line, and not long."""
+    try:
+        text = " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # a whole number of thousands of digits, or lists inside lists without end
+        return "a value that is too large to be shown"
+    return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit.errors import CorruptFile, InvalidInput, InvalidReward, KernelError, NewerFile
+from robandit.errors import CorruptFile, InvalidInput, InvalidReward, KernelError, NewerFile, shown
 from robandit.files import UNSEALED, named, read_sealed, sealed, write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
@@ -332,9 +332,11 @@ def _check_problem(problem: Any) -> None:
 
 def _check_whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
+        raise InvalidInput(f"{name} = {shown(value)} must be a whole number >= {least}")
     if value > most:
-        raise InvalidInput(f"{name} = {value} must be at most 2^53: a pull takes nanoseconds, and that many take years")
+        raise InvalidInput(
+            f"{name} = {shown(value)} must be at most 2^53: a pull takes nanoseconds, and that many take years"
+        )
 
 
 def _check_policies(policies: tuple[Any, ...]) -> None:

@@ -51,7 +51,8 @@ def built(tmp_path_factory):
     """Both files, built from a copy of this folder with junk in it, and the wheel that is built from the unpacked source."""
     folder = tmp_path_factory.mktemp("package")
     copy = folder / "copy"
-    paths = [Path(name) for name in os.listdir(ROOT) if (ROOT / name).is_file()]
+    names = [name for name in os.listdir(ROOT) if not name.startswith(".") or name == ".gitignore"]
+    paths = [Path(name) for name in names if (ROOT / name).is_file()]
     for name in ("src", "tests", "docs", "examples", "benchmarks", "scripts"):
         paths += tracked(ROOT / name)
     for path in paths:

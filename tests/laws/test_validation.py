@@ -198,3 +198,15 @@ def test_moments_about_a_point_next_to_the_centre(law: Any) -> None:
 def test_the_mean_beyond_the_largest_numbers(law: Any, part: float) -> None:
     assert law.partial_mean(1e308) == pytest.approx(part * 1e308**-0.5, rel=1e-12)
     assert law.partial_mean(1.7e308) == pytest.approx(part * 1.7e308**-0.5, rel=1e-12)
+
+
+def test_keys_and_values_have_an_order() -> None:
+    shares = {1.0: 0.25, 3.0: 0.75}
+    assert Discrete(shares.keys(), shares.values()) == Discrete([1.0, 3.0], [0.25, 0.75])
+    with pytest.raises(InvalidInput, match="list or a tuple"):
+        Discrete({1.0, 3.0}, [0.25, 0.75])
+
+
+def test_sizes_of_thousands_of_digits_are_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="size is a value that is too large to be shown"):
+        Gaussian(0.0, 1.0).sample(10**5000, seed=0)

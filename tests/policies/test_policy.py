@@ -333,3 +333,17 @@ def test_a_horizon_is_a_whole_number(policy, horizon):
 def test_tags_that_are_no_names(tag):
     with pytest.raises(InvalidInput, match="is not known here"):
         Policy.from_dict({"policy": tag})
+
+
+def test_a_list_becomes_a_tuple():
+    class Listed(UCB1):
+        weights: tuple[float, ...] = ()
+
+    policy = Listed(weights=[1.0, 2.0])
+    assert policy == Listed(weights=(1.0, 2.0))
+    assert hash(policy) == hash(Listed(weights=(1.0, 2.0)))
+
+
+def test_numbers_of_thousands_of_digits_are_refused_by_name():
+    with pytest.raises(InvalidInput, match="horizon = a value that is too large to be shown"):
+        UCB1().prepared(10**5000)

@@ -125,9 +125,6 @@ def test_every_policy_says_where_it_comes_from():
     for policy in rb.policies.all_policies():
         facts = policy.facts
         assert facts.title, policy
-        assert facts.citation or type(policy).__name__ in {"Uniform", "EpsilonGreedy", "Oracle", "CatoniLepskiiUCB"}, (
-            policy
-        )
         assert facts.random == ("rng" in policy_state(policy)._fields), policy
         assert bool(facts.bound) == bool(facts.instance or facts.worst), policy
         fields = {name for name in policy.to_dict() if name != "policy"}

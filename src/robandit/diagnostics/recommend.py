@@ -15,8 +15,7 @@ from robandit.diagnostics.assumption import judge
 from robandit.diagnostics.part import Part, at_hand
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
-from robandit.errors import InvalidInput
-from robandit.estimators.estimate import shown
+from robandit.errors import InvalidInput, shown
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.laws import Law

@@ -48,8 +48,7 @@ import numpy as np
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
-from robandit.errors import InvalidInput
-from robandit.estimators.estimate import shown
+from robandit.errors import InvalidInput, shown
 from robandit.kernel.types import Floats
 
 __all__ = ["Resolution", "Rival", "limits", "resolution"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, shown
 from robandit.kernel.types import Floats
 
 __all__ = [
@@ -155,15 +155,6 @@ def check_choice(name: str, value: Any, allowed: tuple[str | None, ...], more: s
     """One of a few names, or None where that is allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise InvalidInput(f"{name} = {shown(value)} must be one of {', '.join(repr(a) for a in allowed)}{more}")
-
-
-def shown(value: Any) -> str:
-    """A value as messages show it: on one line, and not long."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # an integer of thousands of digits
-        return f"a number of type {type(value).__name__} and thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def log_over(parts: float, delta: float) -> float:

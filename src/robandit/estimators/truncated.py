@@ -65,7 +65,7 @@ def truncated_mean(
     S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013.
     """
     eps, u, delta = check_order("eps", eps, 0.0, 1.0), check_positive("u", u), check_delta(delta)
-    if not isinstance(common_threshold, bool):
+    if not isinstance(common_threshold, (bool, np.bool_)):
         raise InvalidInput(f"common_threshold = {shown(common_threshold)} must be True or False")
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, rows, shaped, shown
+from robandit.errors import InvalidInput, shown
+from robandit.estimators.estimate import Estimate, rows, shaped
 from robandit.estimators.moments import row_means
 
 __all__ = ["winsorized_mean"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robandit import estimators
-from robandit.errors import InvalidInput, NoThresholdError
+from robandit.errors import InvalidInput, NoThresholdError, shown
 from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
@@ -220,8 +220,8 @@ def coverage(
     import polars as pl
 
     for name, value, least in (("trials", trials, 2), *(("a size", size, 2) for size in sizes), ("seed", seed, 0)):
-        if not isinstance(value, int) or value < least:
-            raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+            raise InvalidInput(f"{name} = {shown(value)} must be a whole number >= {least}")
     estimators.estimate.check_delta(delta)
     cells = [(name, n, contender) for name in (laws or LAWS) for n in sizes for contender in contenders]
     known = {name: facts(law) for name, law in (laws or LAWS).items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -47,7 +47,7 @@ def within(value: Any, name: str, low: float, high: float, *, open_low: bool = F
 
 def items_of(values: Any, name: str, what: str) -> tuple[Any, ...]:
     """The items of something that holds several, in an order."""
-    unordered = isinstance(values, (str, bytes, Set, Mapping))
+    unordered = isinstance(values, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(values, Iterable) or getattr(values, "shape", None) == ():
         raise InvalidInput(f"{name} is {values!r}: it must be a sequence of {what}; pass a list or a tuple")
     return tuple(values)
@@ -61,7 +61,7 @@ def points(x: Any) -> Floats:
             raise TypeError(f"its type is {given.dtype}")
         if given.dtype.kind == "O":  # astype would make NaN of None
             return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
-        return given.astype(np.float64)
+        return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
             f"x is not an array of numbers ({error}): pass a number, or a list or array of them"

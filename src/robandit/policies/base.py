@@ -37,7 +37,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable
+from robandit.errors import InvalidInput, NotApplicable, shown
 from robandit.kernel import loops
 from robandit.kernel.types import UInts
 from robandit.policies.facts import Facts
@@ -70,7 +70,7 @@ class Policy:
         _registry[cls.tag()] = cls
 
     def __post_init__(self) -> None:
-        """Check the parameters, once, when the policy is made. NumPy's numbers become Python's, which JSON can write."""
+        """Check the parameters, once, when the policy is made. NumPy's numbers become Python's, and lists tuples: it is a value."""
         for f in dataclasses.fields(self):
             if isinstance(value := getattr(self, f.name), np.generic):
                 object.__setattr__(self, f.name, value.item())
@@ -81,6 +81,9 @@ class Policy:
         except (TypeError, ValueError):  # such as of an array, which is neither equal to a word nor different from it
             self._refuse_what_is_no_value()
             raise
+        for f in dataclasses.fields(self):
+            if isinstance(value := getattr(self, f.name), list):
+                object.__setattr__(self, f.name, tuple(value))
         self._refuse_what_is_no_value()
 
     def _refuse_what_is_no_value(self) -> None:
@@ -392,4 +395,4 @@ def check_horizon(owner: str, horizon: Any) -> None:
     if horizon is None:
         return
     if not isinstance(horizon, int) or isinstance(horizon, bool) or not 1 <= horizon <= 2**53:
-        raise InvalidInput(f"{owner}: horizon = {horizon!r} must be a whole number from 1 to 2^53")
+        raise InvalidInput(f"{owner}: horizon = {shown(horizon)} must be a whole number from 1 to 2^53")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 
-from robandit.errors import InvalidInput
+import numpy as np
+
+from robandit.errors import InvalidInput, shown
 from robandit.laws import Bernoulli, Constant, Law
 from robandit.laws.validation import positive, within
 from robandit.problems.problem import Problem
@@ -153,6 +155,6 @@ def lower_bound_family(
 
 
 def _whole(value: object, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-        raise InvalidInput(f"{name} is {value!r}: it must be a whole number from {least} to 2^53")
-    return value
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MOST:
+        raise InvalidInput(f"{name} is {shown(value)}: it must be a whole number from {least} to 2^53")
+    return int(value)

@@ -12,7 +12,7 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Mean, Study, Tail
 from robandit.diagnostics.tails import METHODS, TailIndex
-from robandit.estimators.estimate import shown
+from robandit.errors import shown
 from robandit.experiments.words import counted
 from robandit.files import write_atomically
 from robandit.kernel.types import Floats
