@@ -5,37 +5,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import robandit as rb
+from robandit.errors import InvalidInput
 from robandit.kernel.random import uniform
 
 
 class State(NamedTuple):
-    sums: Any  # (arms, 3): rewards are dealt to three sums in turn
     counts: Any
+    means: Any  # (arms, 3): rewards are dealt to three means in turn
+    medians: Any  # of the three; infinite until each has a reward
     rng: Any  # seeded by Robandit, saved with the rest
 
 
 class MedianGreedy(rb.Policy):
     epsilon: float = 0.05
 
+    def validate(self) -> None:
+        if not 0.0 <= self.epsilon <= 1.0:
+            raise InvalidInput(f"MedianGreedy: epsilon = {self.epsilon!r} must be in [0, 1]: it is a probability")
+
     def init(self, arms: int, horizon: int | None) -> State:
-        return State(np.zeros((arms, 3)), np.zeros(arms, dtype=np.int64), np.zeros(4, dtype=np.uint64))
+        return State(np.zeros(arms, np.int64), np.zeros((arms, 3)), np.full(arms, np.inf), np.zeros(4, np.uint64))
 
     @staticmethod
     def select(p: Any, s: State) -> int:
-        best, chosen, explore = -np.inf, 0, uniform(s.rng) < p.epsilon
-        for arm in range(len(s.counts)):
-            if s.counts[arm] < 3:
-                return arm
-            a, b, c = s.sums[arm]
-            value = uniform(s.rng) if explore else max(min(a, b), min(max(a, b), c)) / s.counts[arm]
-            if value > best:
-                best, chosen = value, arm
-        return chosen
+        if uniform(s.rng) <= p.epsilon:  # a number in (0, 1]
+            return int((1.0 - uniform(s.rng)) * len(s.counts))
+        return int(np.argmax(s.medians))
 
     @staticmethod
     def update(p: Any, s: State, arm: int, reward: float) -> None:
-        s.sums[arm, s.counts[arm] % 3] += reward
+        turn, third = divmod(s.counts[arm], 3)
         s.counts[arm] += 1
+        s.means[arm, third] += (reward - s.means[arm, third]) / (turn + 1)
+        a, b, c = s.means[arm]
+        s.medians[arm] = max(min(a, b), min(max(a, b), c)) if s.counts[arm] >= 3 else np.inf
 
 
 if __name__ == "__main__":

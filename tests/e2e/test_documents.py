@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from robandit.errors import InvalidInput
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,6 +57,20 @@ def test_links_lead_somewhere(path):
         assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+@pytest.mark.parametrize(
+    ("page", "source", "language"),
+    [
+        ("how-to/add-a-policy.md", "examples/custom_policy.py", "py"),
+        ("explanation/heavy-tails.md", "docs/figures/worst-seed.txt", "text"),
+        ("explanation/adar-in-pictures.md", "docs/figures/regret.txt", "text"),
+    ],
+)
+def test_pages_show_files_as_they_are(page, source, language):
+    """Whole, in a plain block: pages are read in the repository, too, where nothing is included."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert f"```{language}\n{(ROOT / source).read_text(encoding='utf-8')}```\n" in text
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_run(path, tmp_path):
     done = subprocess.run(
@@ -69,3 +86,17 @@ def test_the_example_policy_is_short_and_keeps_the_contract():
     policy = re.search(r"class State.*?(?=\n\n\nif __name__)", path.read_text(), re.DOTALL).group()
     assert len([line for line in policy.splitlines() if line.strip()]) <= 25
     check_policy(runpy.run_path(str(path), run_name="custom_policy")["MedianGreedy"]())
+
+
+def test_the_example_policy_takes_the_median_of_three_means():
+    """And refuses what is no probability. Its functions are plain Python here: nothing is compiled."""
+    policy = runpy.run_path(str(ROOT / "examples" / "custom_policy.py"), run_name="custom_policy")["MedianGreedy"]
+    state = policy().init(2, None)
+    rewards = np.random.default_rng(1).pareto(1.5, 50)
+    for count, reward in enumerate(rewards, 1):
+        policy.update(policy().params(), state, 1, reward)
+        means = [rewards[:count][start::3].mean() for start in range(min(count, 3))]
+        assert state.medians[1] == pytest.approx(np.median(means) if count >= 3 else np.inf, rel=1e-12)
+    for wrong in (-0.1, 1.1, np.nan):
+        with pytest.raises(InvalidInput, match="must be in"):
+            policy(epsilon=wrong)
