@@ -92,8 +92,15 @@ def test_a_part_of_another_record_is_refused_by_name(made, tmp_path):
         CorruptFile, match=rf"{mine[0].name} was measured on another problem.*; delete it and run again"
     ):
         Store.open(tmp_path / "one").results()
-    with pytest.raises(InvalidInput, match=r"problems\[0\]\.problem\.rewards holds other recorded numbers"):
+    with pytest.raises(
+        InvalidInput, match="one holds another experiment: the recorded rewards are others; name another"
+    ):
         run(made(problems={"p": other}), tmp_path / "one")
+    few = InOrder(rewards()[:200], ["a", "b"])  # not packed, but no line of base64 is shown
+    with pytest.raises(
+        InvalidInput, match="one holds another experiment: the recorded rewards are others; name another"
+    ):
+        run(made(problems={"p": few}), tmp_path / "one")
 
 
 def test_results_of_their_own_are_whole(tmp_path):

@@ -33,7 +33,7 @@ def found() -> Results:
 def test_everything_fits_in_100_columns(found: Results) -> None:
     text = printed(leaderboard(found, P), 100)
     assert max(map(len, text.splitlines())) <= 100
-    assert "Too narrow" not in text
+    assert "for want of room" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
     assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps,u,T 100"
     assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
@@ -44,7 +44,7 @@ def test_everything_fits_in_100_columns(found: Results) -> None:
     ]
     assert order == ["Robust", "AdaR-UCB", "UCB1"]
     assert "p: regret after 100 pulls, 8 replications, seed 1" in text
-    assert "choosing arms at random, 50." in text
+    assert "Of random: in per cent of the regret of choosing arms at random, 50." in text
     assert "* What its bound assumes fails here." in " ".join(text.split())
     assert "T: the horizon." in text
 
@@ -58,7 +58,7 @@ def test_the_default_policies_fit_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     heads = " ".join(text.splitlines()[3].split())
     assert heads == "policy mean median quantile worst random know ns/pull"
-    assert "Too narrow for: 95 % interval." in " ".join(text.split())
+    assert "Left out, for want of room: 95 % interval." in " ".join(text.split())
     names = [line[1:19].strip() for line in text.splitlines()]
     at = names.index("(estimator=")
     assert names[at - 1 : at + 2] == ["Robust UCB", "(estimator=", "'median_of_means')"]
@@ -88,7 +88,7 @@ def test_narrow_terminals_lose_columns_and_are_told(found: Results, width: int) 
         for word in ("AdaR-UCB", "UCB1"):
             assert word in text
     text = " ".join(printed(leaderboard(found, P), width).split())
-    assert "Too narrow for: 95 % interval" in text
+    assert "Left out, for want of room: 95 % interval" in text
     assert "interval median" not in text
     assert "worst" in text
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
     from robandit.experiments.plan import Plan
 
-__all__ = ["play_into", "run_folder"]
+__all__ = ["another_with_out", "play_into", "run_folder"]
 
 
 def play_into(
@@ -35,7 +36,7 @@ def play_into(
             if on is not None:
                 shown = on.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
                 print(f"dashboard: {shown}", file=sys.stderr, flush=True)
-            with runbar(plan) as progress:
+            with another_with_out(folder), runbar(plan) as progress:
                 outcome = run(
                     plan, folder, threads=threads, engine=on, command=command, spec_text=spec_text, progress=progress
                 )
@@ -57,3 +58,19 @@ def run_folder(spec: Path, out: Path | None) -> Path:
     if out is None and not spec.suffix:
         raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
     return spec.with_suffix("") if out is None else out
+
+
+@contextmanager
+def another_with_out(folder: Path) -> Iterator[None]:
+    """Where an error asks for another folder, it names the option for that, and what else helps if this is a run folder."""
+    from robandit.errors import RobanditError
+    from robandit.experiments.store import ELSEWHERE
+
+    try:
+        yield
+    except RobanditError as error:
+        said, asked, rest = str(error).rpartition(ELSEWHERE)
+        if not asked:
+            raise
+        remove = f", or remove {folder}" if (folder / "run.json").exists() else ""
+        raise type(error)(f"{said}give another with --out FOLDER{rest}{remove}") from error

@@ -29,7 +29,7 @@ def plan(spec: Path, *, workers: Wholes = None, out: Path | None = None) -> None
     """
     from rich.console import Console
 
-    from robandit.cli.folder import run_folder
+    from robandit.cli.folder import another_with_out, run_folder
     from robandit.errors import InvalidInput
     from robandit.experiments.cost import better_cut, cost, measure, recorded
     from robandit.experiments.spec import read_spec
@@ -45,7 +45,8 @@ def plan(spec: Path, *, workers: Wholes = None, out: Path | None = None) -> None
     read = read_spec(spec)
     folder = run_folder(spec, out)
     there = (folder / "run.json").exists()
-    todo = Store.open(folder).continued(read.plan()) if there else read.plan()
+    with another_with_out(folder):
+        todo = Store.open(folder).continued(read.plan()) if there else read.plan()
     known = recorded(todo, folder) if there else {}
     speeds = known | measure(todo, known=known, track=tracked("measuring"))
     found = cost(todo, ns_per_pull=speeds, folder=folder if there else None)

@@ -32,7 +32,9 @@ from robandit.simulate import Result
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Store", "regret_table", "versions"]
+__all__ = ["ELSEWHERE", "Store", "regret_table", "versions"]
+
+ELSEWHERE = "name another folder"  # the way out of a folder that is taken; a command says with which option
 
 FORMAT_VERSION = 1  # of run.json and the folder
 TABLE_VERSION = 1  # of regret.parquet and pulls.parquet
@@ -75,7 +77,7 @@ class Store:
         """
         place = Path(folder)
         if place.is_file():
-            raise FileError(f"{place} is a file: name another folder for the run")
+            raise FileError(f"{place} is a file: {ELSEWHERE} for the run")
         with _named(place):
             place.mkdir(parents=True, exist_ok=True)
             if not (place / "run.json").exists():
@@ -183,7 +185,7 @@ def _named(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FileError(f"{error.filename or folder} cannot be used: {error.strerror}; name another folder") from error
+        raise FileError(f"{error.filename or folder} cannot be used: {error.strerror}; {ELSEWHERE}") from error
 
 
 def _check_empty(folder: Path) -> None:
@@ -194,7 +196,7 @@ def _check_empty(folder: Path) -> None:
     if others and not (folder / "run.json").exists():  # asked again: another run may have started meanwhile
         raise FileError(
             f"{folder} is not a run folder and not empty (it has {', '.join(others[:3])}{', ...' if others[3:] else ''}): "
-            "name another folder"
+            + ELSEWHERE
         )
 
 
@@ -226,11 +228,11 @@ def _continued(folder: Path, there: dict[str, Any], plan: Plan) -> dict[str, Any
     for part in ("seed", "problems", "cells"):
         difference = _difference(part, there.get(part), now[part])
         if difference is not None:
-            raise InvalidInput(f"{folder} holds another experiment: {difference}; name another folder")
+            raise InvalidInput(f"{folder} holds another experiment: {difference}; {ELSEWHERE}")
     if there["replications"] > plan.replications:
         raise InvalidInput(
             f"{folder} holds {there['replications']} replications, and {plan.replications} are asked for: ask for as many or "
-            "more, or name another folder"
+            f"more, or {ELSEWHERE}"
         )
     kept = {key: value for key, value in there.items() if key != "notes"}
     renewed = {key: now[key] for key in ("left_out", "notes") if key in now}
@@ -239,8 +241,9 @@ def _continued(folder: Path, there: dict[str, Any], plan: Plan) -> dict[str, Any
 
 def _difference(where: str, there: Any, now: Any) -> str | None:
     """The first difference of two pieces of JSON data, in words."""
-    if is_packed(there) and is_packed(now):
-        return None if there == now else f"{where} holds other recorded numbers"
+    if is_packed(there) or is_packed(now):  # a record, or one of the two is too short to be packed
+        what = _RECORDED.get(where.rpartition(".")[2], "numbers")
+        return None if there == now else f"the recorded {what} are others"
     if isinstance(there, dict) and isinstance(now, dict) and set(there) == set(now):
         pairs = [(f"{where}.{key}", there[key], now[key]) for key in there]
     elif isinstance(there, list) and isinstance(now, list):
@@ -250,6 +253,9 @@ def _difference(where: str, there: Any, now: Any) -> str | None:
     else:
         return None if there == now else f"{where} is {_short(there)} there and {_short(now)} here"
     return next((found for pair in pairs if (found := _difference(*pair)) is not None), None)
+
+
+_RECORDED = {"data": "rewards", "rewards": "rewards", "actions": "choices", "propensities": "propensities"}
 
 
 def _short(value: Any) -> str:

@@ -57,7 +57,7 @@ class Board:
         from rich.table import Table
         from rich.text import Text
 
-        note = self.note + (f" Too narrow for: {', '.join(left_out)}." if left_out else "")
+        note = self.note + (f" Left out, for want of room: {', '.join(left_out)}." if left_out else "")
         table = Table(
             title=Text(self.title),
             title_justify="left",
@@ -175,7 +175,9 @@ def _rows(results: Results, played: Played) -> list[dict[str, Any]]:
 def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Board:
     planned = results.plan.replications
     title = f"{played.name}: regret after {counted(played.horizon, 'pull')}, {counted(planned, 'replication')}"
-    notes = [f"Of random: of the regret of choosing arms at random, {number(rows[0]['uniform']) if rows else '–'}."]
+    notes = [
+        f"Of random: in per cent of the regret of choosing arms at random, {number(rows[0]['uniform']) if rows else '–'}."
+    ]
     if any(row["assumption_met"] is False for row in rows):
         notes.append("* What its bound assumes fails here.")
     if any("horizon" in row["knows"] for row in rows):
