@@ -26,7 +26,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "sphinx_design",
 ]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
@@ -34,7 +33,7 @@ nitpicky = False  # single backticks in docstrings name parameters as well as fu
 
 # --- pages -----------------------------------------------------------------------------------------------------------
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -64,7 +63,8 @@ html_theme_options = {
     "logo": {"text": "Robandit", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
     "navbar_align": "left",
     "show_prev_next": True,
-    "secondary_sidebar_items": {"**": ["page-toc"], "policies/table": [], "results/heavy": []},  # wide tables
+    # None beside the landing page and wide tables.
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "policies/table": [], "results/heavy": []},
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
     "footer_start": ["copyright"],

@@ -71,6 +71,18 @@ def test_pages_show_files_as_they_are(page, source, language):
     assert f"```{language}\n{(ROOT / source).read_text(encoding='utf-8')}```\n" in text
 
 
+def test_pages_are_plain_markdown():
+    """What only Sphinx understands would show as code in the repository: hidden lists of pages at the end, and the docstrings."""
+    for path in (ROOT / "docs").glob("**/*.md"):
+        text = path.read_text(encoding="utf-8")
+        if path.name == "index.md":
+            text = re.sub(r"\n```\{toctree\}\n:hidden:\n[^`]*```\n\Z", "", text)
+        if path.parent.name == "api":
+            text = re.sub(r"^```\{eval-rst\}$", "", text, flags=re.MULTILINE)
+        found = re.findall(r"^(?:`{3,}\{.*|:{3,}.*|---)$|\{[\w:]+\}`", text, flags=re.MULTILINE)
+        assert not found, f"{path.relative_to(ROOT)} has {found}"
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_examples_run(path, tmp_path):
     done = subprocess.run(
