@@ -28,6 +28,11 @@ TYPED = {  # commas between words; NOTHING is typed before the tab
     "robandit,compare,--suite,he": "heavy",
     "robandit,compare,--seed,7,--hor": "--horizon",
     "robandit,compare,--out,rec": "record.html",
+    "robandit,diagnose,rec": "record.html",
+    "robandit,replay,rec": "record.html",
+    "robandit,replay,--policy,UCB1,rec": "record.html",
+    "robandit,run,rec": "record.html",
+    "robandit,spec,check,rec": "record.html",
     "robandit,completion,NOTHING": "bash zsh fish",
     "robandit,nonsense,--rep": "",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["application", "main"]
 
 CODES = "0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted, 141 output was closed"
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no room for what is printed, or for a file
 
 
 def application() -> cyclopts.App:
@@ -78,6 +81,12 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         _unread()
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        print(f"robandit: {error.filename or 'output'} cannot be written: {error.strerror}", file=sys.stderr)
+        _drop_unwritten()
+        sys.exit(1)
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # Rich has met it, and ends with 1
             _unread()
@@ -92,5 +101,18 @@ def _unread() -> NoReturn:
 
     It is not 0, since what failed may not have been said yet.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain once more when it ends
+    _drop()
     sys.exit(128 + 13)  # 13 is SIGPIPE, which Windows does not name
+
+
+def _drop_unwritten() -> None:
+    """What standard output still holds, and cannot write, is lost."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop()
+
+
+def _drop() -> None:
+    """Send what is left of standard output nowhere: Python would complain once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

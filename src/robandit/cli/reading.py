@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from robandit.cli.whole import Flag
 
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["File", "Reading"]
 
 
-def _check(kind: Any, value: str | None) -> None:
-    """What looks like an option is one, but for the hyphen that stands for standard input."""
-    if value is not None and value.startswith("-") and value != "-":
+def _typed(kind: Any, tokens: Sequence[Token]) -> str:
+    """The name as it was typed. What looks like an option is one, but for the hyphen that stands for standard input."""
+    value = tokens[0].value
+    if value.startswith("-") and value != "-":
         raise ValueError(f"Unknown option: {value}. A file of this name is ./{value}")
+    return value
 
 
-File = Annotated[str | None, Parameter(allow_leading_hyphen=True, validator=_check)]
+# Shells complete files for a Path; but it stays text, since a Path takes ./- for -, and ./-x for the option.
+File = Annotated[Path | str | None, Parameter(allow_leading_hyphen=True, converter=_typed)]
 
 
 @Parameter(name="*")
@@ -51,7 +55,7 @@ class Reading:
     example: Literal["flights"] | None = None
     """Read a set that comes with Robandit, in place of a file."""
 
-    def records(self, file: str | None, propensity: str | None = None) -> Records:
+    def records(self, file: Path | str | None, propensity: str | None = None) -> Records:
         """Open what the options name."""
         from robandit.errors import InvalidInput
         from robandit.recorded import example, open_records
@@ -86,15 +90,15 @@ class Reading:
             delimiter=self.delimiter,
         )
 
-    def name(self, file: str | None) -> str:
+    def name(self, file: Path | str | None) -> str:
         """What the record is called."""
         if self.example is not None or file is None:
             return self.example or "recorded"
-        return "stdin" if file == "-" else Path(file).name.split(".")[0] or "recorded"
+        return "stdin" if str(file) == "-" else Path(file).name.split(".")[0] or "recorded"
 
-    def words(self, file: str | None) -> list[str]:
+    def words(self, file: Path | str | None) -> list[str]:
         """The options as they were typed."""
-        words = [] if file is None else [file]
+        words = [] if file is None else [str(file)]
         for field in fields(self):
             value = getattr(self, field.name)
             if value is True:
