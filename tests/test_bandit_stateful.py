@@ -368,14 +368,15 @@ class Life(RuleBasedStateMachine):
         futures = []
         for life in lives:
             arms = []
-            for j, value in enumerate(several):
-                if j % 2:
-                    decision = life.decide()
-                    life.reward(decision, value)
-                    arms.append(decision)
-                else:
-                    arms.append(life.select())
-                    life.update(arms[-1], value)
+            with warnings_aside():
+                for j, value in enumerate(several):
+                    if j % 2:
+                        decision = life.decide()
+                        life.reward(decision, value)
+                        arms.append(decision)
+                    else:
+                        arms.append(life.select())
+                        life.update(arms[-1], value)
             futures.append((arms, life.open, repr(life.estimates())))
         assert futures[0] == futures[1]
         assert pickle.dumps(lives[0]) == pickle.dumps(lives[1])

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzing import NASTY, as_json, damaged, more, read_or_refused, warped
+from robandit.experiments.ledger import FOLDERS
 from robandit.experiments.notation import policies_from, problem_from
+from robandit.experiments.results import Failure
 from robandit.experiments.spec import EXAMPLE, Spec, read_spec
 from robandit.experiments.store import Store
 
@@ -73,9 +75,15 @@ def test_specs_of_other_things(data):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run folder whose run.json is replaced."""
+    """A run folder, one of whose units has failed."""
     place = tmp_path_factory.mktemp("fuzz") / "run"
     shutil.copytree(GOLDEN / "run.format1", place)
+    for name in FOLDERS:  # an empty one is in no repository
+        (place / name).mkdir(exist_ok=True)
+    store = Store.open(place)
+    unit = store.plan.units[-1]
+    store.ledger.part(unit).unlink()
+    store.ledger.fail(Failure(unit, 3, "Traceback (most recent call last): ..."))
     return place
 
 
@@ -101,10 +109,8 @@ OTHERS = ("spec.toml", "parts", "times", "failures")
 @given(data=st.data(), name=st.sampled_from(OTHERS))
 def test_damaged_files_in_run_folders(folder, data, name):
     path = folder / name
-    path = path if path.is_file() else next(iter(sorted(path.iterdir())), None)
-    if path is None:
-        return
-    whole = (GOLDEN / "run.format1" / path.relative_to(folder)).read_bytes()
+    path = path if path.is_file() else min(path.iterdir())
+    whole = path.read_bytes()
     (folder / "run.json").write_bytes(RUN)
     try:
         path.write_bytes(data.draw(damaged(whole)))

@@ -22,6 +22,7 @@ from robandit.simulate import Result
 __all__ = ["Ledger", "locked", "write_json"]
 
 FOLDERS = ("parts", "times", "failures")
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)  # what damaged JSON comes to
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Ledger:
         """The processor time that a unit took; NaN if that is not known."""
         try:
             return float(json.loads(self._time(unit).read_bytes())["seconds"])
-        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):  # it is no part of the results
+        except UNREADABLE:  # it is no part of the results
             return float("nan")
 
     def failure(self, unit: Unit) -> Failure | None:
@@ -99,7 +100,7 @@ class Ledger:
             return Failure(unit, int(about["tries"]), str(about["traceback"]))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except UNREADABLE as error:
             raise CorruptFile(f"{path} is damaged ({error}): delete it") from error
 
     def sweep(self) -> None:

@@ -22,6 +22,7 @@ from robandit.simulate import Result, compiled_play, simulate
 __all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
 
 PULLS = 5_000_000  # in a unit: about half a second at 100 ns each
+MOST_REPLICATIONS = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import msgspec
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, shown
 from robandit.experiments import notation
-from robandit.experiments.plan import Plan, Played, planned
+from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.toml import Path, line_of, lines, toml_value
 from robandit.experiments.words import counted
 from robandit.policies import Policy
@@ -41,7 +41,6 @@ __all__ = [
 
 VERSION = 1
 LONGEST = 2**53
-MOST_REPLICATIONS = 1_000_000
 LARGEST_SEED = 2**1024 - 1  # Python prints no number of more than 4,300 digits, and a seed is written down
 MOST_IN_A_GRID = 10_000
 

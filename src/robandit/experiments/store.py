@@ -19,7 +19,7 @@ import numpy as np
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 from robandit.experiments.ledger import FOLDERS, Ledger, locked, write_json
-from robandit.experiments.plan import Cell, LeftOut, Plan, Played, Unit
+from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
 from robandit.experiments.results import Failure, Measured, Results
 from robandit.files import UNSEALED, sealed, write_atomically
 from robandit.kernel.cores import cores
@@ -280,7 +280,8 @@ def _read(folder: Path) -> dict[str, Any]:
 def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
     try:
         problems = [
-            Played(_text(p["name"]), Problem.from_dict(p["problem"]), int(p["horizon"])) for p in data["problems"]
+            Played(_text(p["name"]), Problem.from_dict(p["problem"]), _whole(p["horizon"], 2**53))
+            for p in data["problems"]
         ]
         plan = Plan(
             cells=tuple(
@@ -292,8 +293,8 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
                 for each in data["left_out"]
             ),
             seed=int(data["seed"]),
-            replications=int(data["replications"]),
-            unit_pulls=int(data["unit_pulls"]),
+            replications=_whole(data["replications"], MOST_REPLICATIONS),
+            unit_pulls=_whole(data["unit_pulls"], 2**53),
             notes=tuple(map(str, data.get("notes", ()))),
         )
         makers = tuple(dict(maker) for maker in data["runs"])
@@ -302,6 +303,12 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
         raise
     except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as error:
         raise CorruptFile(f"{folder / 'run.json'} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _whole(value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ValueError(f"{_short(value)} is no whole number from 1 to {most:,}")
+    return value
 
 
 def _text(value: Any) -> str:
