@@ -1,4 +1,4 @@
-"""Robandit against its peers, measured in one run: ``make bench-peers``. Prints tables and writes docs/results/peers.md.
+"""Robandit against its peers, measured in one run: ``make bench-peers``. Writes docs/results/peers.md and the README's table.
 
 Peers are installed from the package index into throw-away environments. All are asked in turns, one at a time, so that what else
 the machine does hits everyone alike; each figure is the best of several tries. Ends with 3 if a goal is missed.
@@ -6,6 +6,7 @@ the machine does hits everyone alike; each figure is the best of several tries. 
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -21,8 +22,8 @@ from environments import Worker, install, python
 
 TRIES = 3
 LEAST = 0.3  # processor seconds of one try
-LIBRARIES = ("pymab", "river", "smpybandits", "coba", "mabwiser")
-PAGE = Path(__file__).parents[2] / "docs" / "results" / "peers.md"
+ROOT = Path(__file__).parents[2]
+PAGE, README = ROOT / "docs" / "results" / "peers.md", ROOT / "README.md"
 
 
 def say(text: str) -> None:
@@ -47,7 +48,7 @@ def best(workers: dict[str, Worker], actions: Iterable[tuple[str, str]], tries: 
 def start(folder: Path) -> tuple[dict[str, Worker], dict[str, str]]:
     """Everyone's process, and what went wrong."""
     say("installing peers into throw-away environments")
-    needed = (*LIBRARIES, "statsmodels")
+    needed = (*page.LIBRARIES, "statsmodels")
     with ThreadPoolExecutor(2) as pool:
         failures = dict(zip(needed, pool.map(partial(install, folder=folder), needed), strict=True))
     makers: dict[str, Callable[[], Worker]] = {
@@ -69,7 +70,7 @@ def start(folder: Path) -> tuple[dict[str, Worker], dict[str, str]]:
 
 def measure(workers: dict[str, Worker]) -> tuple[page.Measured, bool]:
     """All figures, and whether both AdaR-UCBs chose the same arms."""
-    everyone = ["robandit", "python", *LIBRARIES]
+    everyone = ["robandit", "python", *page.LIBRARIES]
     there = [who for who in everyone if who in workers and not workers[who].failure]
     say("UCB1, live and simulated")
     found = best(workers, [(who, action) for action in ("live", "simulated") for who in there], TRIES, LEAST)
@@ -106,8 +107,11 @@ def main() -> int:
                 worker.close()
     report = page.Report(found, same, versions, facts, failures)
     PAGE.write_text(report.text())
+    README.write_text(
+        re.sub(r"^\| UCB1, .*?(?=\n\n)", report.short(), README.read_text(), flags=re.DOTALL | re.MULTILINE)
+    )
     print(report.terminal())
-    say(f"\nwritten: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
+    say(f"\nwritten: {PAGE.relative_to(ROOT)}, the table in {README.relative_to(ROOT)}")
     say(f"took {time.perf_counter() - begun:.0f} s")
     return 0 if all(goal.met for goal in report.goals()) else 3
 

@@ -1,4 +1,7 @@
-"""Robandit: multi-armed bandits with heavy-tailed rewards."""
+"""Robandit: multi-armed bandits with heavy-tailed rewards.
+
+Begin with `Bandit` (live), `simulate` (policies on a problem), `recommend` (which policy), or the command ``robandit --help``.
+"""
 
 from __future__ import annotations
 
@@ -49,3 +52,8 @@ def __getattr__(name: str) -> _Any:
     if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
         return _import_module(f"robandit.{name}")
     raise AttributeError(f"module 'robandit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is public, whether it has been imported or not."""
+    return [*__all__, "__version__"]

@@ -182,7 +182,10 @@ class Bandit:
             )
 
     def estimates(self) -> list[dict[str, Any]]:
-        """What is believed of each arm: its name, rewards received (``pulls``), and the policy's columns, one dict per arm."""
+        """What is believed of each arm: its name, rewards received (``pulls``), and the policy's columns, one dict per arm.
+
+        NaN where the policy has no estimate yet, and an infinite index where the arm is to be explored.
+        """
         columns = self._policy.columns
         out = np.full((len(self._arms), len(columns)), math.nan)
         if columns:

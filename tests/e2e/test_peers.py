@@ -50,7 +50,7 @@ def test_missing_peers_are_said_and_no_goal_is_met_without_them(peers):
     assert not any(goal.met for goal in report.goals())
     for text in (report.text(), report.terminal()):
         assert "river cannot be installed: no network" in text
-        assert "coba, live: ValueError: no" in text
+        assert "coba (UCB1-Tuned), live: ValueError: no" in text
 
 
 def test_a_goal_is_set_by_the_fastest_peer(peers):

@@ -373,8 +373,8 @@ def check_whole(owner: str, name: str, value: Any, least: int, most: int) -> Non
 def check_policy_given(policy: Any) -> None:
     """Raise `InvalidInput` unless this is a policy, and not its class."""
     if not isinstance(policy, Policy):
-        hint = f": did you mean {policy.__name__}()?" if isinstance(policy, type) else ""
-        raise InvalidInput(f"policy = {policy!r} is not a policy{hint}")
+        hint = f"did you mean {policy.__name__}()?" if isinstance(policy, type) else "give one, such as robandit.UCB1()"
+        raise InvalidInput(f"policy = {policy!r} is not a policy: {hint}")
 
 
 def also_called(tag: str, cls: type[Policy]) -> None:

@@ -188,6 +188,11 @@ class Records:
         self.time = roles.get("time")
         self.propensity = roles.get("propensity")
 
+    def __repr__(self) -> str:
+        """Where from, and which columns; `summary` reads the rows."""
+        sign = "minus " if self.negated else ""
+        return f"<Records: {self.source}, arm {self.arm!r}, reward {sign}{self.reward!r}>"
+
     def summary(self, progress: Progress | None = None) -> Recorded:
         """Read all rows once, in bounded memory, and keep per arm the counts, the mean, a sample and the extremes.
 
