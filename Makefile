@@ -62,16 +62,17 @@ package: $(READY)  ## build both files into dist/, install the wheel into an emp
 	@$(BIN)/python scripts/check_package.py
 
 # Twice: as it is, and with hooks and kernels as plain Python (tests/interpreted.py), because a tracer sees no compiled line.
+# A tracer slows things down, and a test that waits for a process may fail for that: `make test` is the judge, so it goes on (-).
 coverage: $(READY)  ## which lines of the core no test runs, compiled ones included; fails below 95 % (half an hour)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt coverage
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup
-	@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p interpreted $(INTERPRETED)
+	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup
+	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p interpreted $(INTERPRETED)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report --include='src/robandit/cli/*,src/robandit/report/*'
 	@$(BIN)/python -m coverage report --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
 
-INTERPRETED := tests/policies tests/estimators tests/laws tests/problems tests/diagnostics tests/test_simulate.py src
+INTERPRETED := tests/policies tests/estimators tests/laws tests/problems tests/test_simulate.py src/robandit/estimators src/robandit/laws
 
 $(DOCS): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
