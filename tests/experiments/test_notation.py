@@ -57,6 +57,26 @@ def test_what_texts_stand_for():
     assert repr(policies_from("UCB1(scale=2)")) == "[UCB1(scale=2.0)]"  # so that it is the same policy in a ledger
 
 
+@pytest.mark.parametrize("policy", all_policies(), ids=lambda policy: policy.name)
+def test_names_of_the_tables_stand_for_what_is_so_called(policy):
+    cls = type(policy)
+    assert policies_from(cls.label) == policies_from(f" {cls.__name__} ") == list(cls.variants())
+    title = policy.facts.title
+    if title != cls.label:
+        assert policies_from(title) == [policy]
+
+
+def test_no_name_of_the_tables_stands_for_two_policies():
+    meant = {}
+    for policy in all_policies():
+        for name in {type(policy).__name__, policy.label}:
+            meant.setdefault(name, set()).add(type(policy))
+        for name in {policy.name, policy.facts.title} - {policy.label}:
+            meant.setdefault(name, set()).add(policy.name)
+    assert "all" not in meant
+    assert [name for name, those in meant.items() if len(those) > 1] == []
+
+
 def test_every_builder_makes_what_python_makes():
     assert sorted(PROBLEMS) == sorted(BUILDERS)
     for name, parameters in PROBLEMS.items():
@@ -77,9 +97,11 @@ def test_problems_of_suites():
             r"policy 'AdaRUBC' is not known \(did you mean AdaRUCB\?\): there are APE2, .*UniINF, Uniform, all",
         ),
         ("adarucb", r"did you mean AdaRUCB\?"),
-        ("AdaR-UCB", r"policy 'AdaR-UCB' cannot be read \(did you mean AdaRUCB\?\): write it as 'AdaRUCB' or"),
+        ("AdaR UCB", r"policy 'AdaR UCB' cannot be read \(did you mean AdaRUCB\?\): write it as 'AdaRUCB' or"),
         ("epsilon-greedy(epsilon=0.1)", r"did you mean EpsilonGreedy\?"),
-        ("Robust UCB", r"did you mean RobustUCB\?"),
+        ("robust ucb", r"did you mean RobustUCB\?"),
+        ("Robust UCB(estimator='catoni')", r"did you mean RobustUCB\?"),  # tables round parameters: they are not read
+        ("AdaR-UCB()", r"did you mean AdaRUCB\?"),
         ("Policy", r"policy 'Policy' is not known"),
         ("annotations", r"policy 'annotations' is not known"),
         ("ALL", r"did you mean all\?"),

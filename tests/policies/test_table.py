@@ -141,6 +141,9 @@ def test_it_is_printed(capsys):
     assert "instance-dependent" in printed
     for title in ("AdaR", "HTINF", "KLinf"):
         assert title in printed
+    for policy in rb.policies.all_policies():  # the name that --policy takes stands beside the title
+        line = next(line for line in printed.splitlines() if line.startswith(policy.facts.title))
+        assert type(policy).__name__ in line.removeprefix(policy.facts.title).split(), policy
     rows, notes = compared(rb.policies.all_policies())
     assert [row["algorithm"].split(" [")[0] for row in rows[: len(PAPER)]] == [row[0] for row in PAPER]
     assert all(row["algorithm"].split(" [")[0].endswith("*") for row in rows[len(PAPER) :])

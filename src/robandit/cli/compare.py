@@ -38,8 +38,8 @@ def compare(
     suite
         All problems of a fixed set, at their own horizons.
     policy
-        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn;
-        `robandit policies` names them.
+        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. `robandit policies` shows the
+        names, and all is every policy that learns. By default all, and 'AdaRUCB(bonus="tight")'.
     horizon
         Pulls in each replication; by default 50,000, or each suite problem's own.
     replications

@@ -8,7 +8,7 @@ __all__ = ["policies"]
 
 
 def policies(*, markdown: Flag = False) -> None:
-    """Show every policy: its regret bounds, what it assumes and what it must be told.
+    """Show every policy: the name that `--policy` takes, its regret bounds, what it assumes and what it must be told.
 
     Parameters
     ----------

@@ -48,8 +48,8 @@ def replay(
     mode
         How to replay: bootstrap, in-order or rejection; give the option once for each.
     policy
-        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. By default all that learn;
-        `robandit policies` names them.
+        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. `robandit policies` shows the
+        names, and all is every policy that learns. By default all, and 'AdaRUCB(bonus="tight")'.
     horizon
         Pulls in each replication; by default as many as there are rewards (times; rewards of the rarest arm), at most 50,000.
     replications

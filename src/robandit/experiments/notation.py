@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +56,8 @@ def policies_from(text: str) -> list[Policy]:
     """The policies that a text stands for.
 
     With parentheses it is one. A bare name is the algorithm with default parameters, or several if the class holds several;
-    ``all`` is every policy that learns.
+    ``all`` is every policy that learns. A name of the tables, such as AdaR-UCB, serves in place of the class's, but takes no
+    parameters: tables round them.
 
     >>> policies_from('AdaRUCB(bonus="tight")')[0].name
     "AdaR-UCB(bonus='tight')"
@@ -105,7 +107,16 @@ def suite_from(name: str) -> suites.Suite:
 
 
 def policy_call(text: str) -> tuple[str, dict[str, Any] | None]:
-    """The name and the parameters that a text says, not checked; None in place of parameters if there are no parentheses."""
+    """The name and the parameters that a text says, not checked; None in place of parameters if there are no parentheses.
+
+    A name of the tables stands for the class, or for the one of its policies that is so called.
+
+    >>> policy_call("AdaKL-UCB"), policy_call("Robust UCB - Catoni")
+    (('AdaKLUCB', None), ('RobustUCB', {'estimator': 'catoni'}))
+    """
+    if (found := _in_tables().get(text.strip())) is not None:
+        name, given = found
+        return name, None if given is None else dict(given)
     return _call(text, "policy", _POLICY, _policy_names(), _labels())
 
 
@@ -291,3 +302,21 @@ def _policy_names() -> list[str]:
 
 def _labels() -> dict[str, str]:
     return {getattr(policies, name).label: name for name in _policy_names()}
+
+
+@functools.cache
+def _in_tables() -> dict[str, tuple[str, dict[str, Any] | None]]:
+    """What the names that tables show stand for; those with parameters in parentheses are left out."""
+    found: dict[str, tuple[str, dict[str, Any] | None]] = {}
+    for policy in all_policies():
+        cls = type(policy)
+        chosen = {
+            field.name: value
+            for field in dataclasses.fields(cls)
+            if (value := getattr(policy, field.name)) != field.default
+        }
+        found[cls.label] = cls.__name__, None
+        for name in {policy.name, policy.facts.title} - {cls.label, ""}:
+            if "(" not in name:
+                found[name] = cls.__name__, chosen if len(cls.variants()) > 1 else None
+    return found

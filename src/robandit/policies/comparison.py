@@ -23,15 +23,20 @@ LEGEND = (
     "where eps and u are known, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / "
     "algorithm. * not in the paper's table."
 )
+NAMES = "Name: the class, and what --policy and specs take."
 
 
 def compared(policies: list[Policy]) -> tuple[list[dict[str, str]], list[str]]:
     """One row per algorithm, those of the paper's table first and in its order, and the footnotes that they refer to."""
-    ordered = sorted(policies, key=lambda policy: policy.facts.row or len(policies) + 99)
+    ordered = _ordered(policies)
     notes: list[str] = []
     for policy in ordered:
         notes += [note for note in policy.facts.notes if note not in notes]
     return [_row(policy, notes) for policy in ordered], notes
+
+
+def _ordered(policies: list[Policy]) -> list[Policy]:
+    return sorted(policies, key=lambda policy: policy.facts.row or len(policies) + 99)
 
 
 def _row(policy: Policy, notes: list[str]) -> dict[str, str]:
@@ -69,14 +74,16 @@ def _adaptive(facts: Facts) -> tuple[str, str]:
 def as_text(policies: list[Policy]) -> str:
     """The table for a terminal: three lines for each algorithm, since bounds are long."""
     rows, notes = compared(policies)
-    short = ("algorithm", "eps-adaptive", "u-adaptive", "must know", "assumption")
+    for row, policy in zip(rows, _ordered(policies), strict=True):
+        row["name"] = type(policy).__name__
+    short = ("algorithm", "name", "eps-adaptive", "u-adaptive", "must know", "assumption")
     width = [max(len(name), *(len(row[name]) for row in rows)) for name in short[:-1]] + [0]
     lines = ["  ".join(name.ljust(w) for name, w in zip(short, width, strict=True)), ""]
     for row in rows:
         lines.append("  ".join(row[name].ljust(w) for name, w in zip(short, width, strict=True)).rstrip())
         lines.append(f"    instance: {row['instance-dependent bound']}")
         lines.append(f"    worst:    {row['worst-case bound']}")
-    lines += ["", *textwrap.wrap(LEGEND, 100)]
+    lines += ["", *textwrap.wrap(f"{NAMES} {LEGEND}", 100)]
     for number, note in enumerate(notes, 1):
         lines += textwrap.wrap(f"[{number}] {note}", 100, subsequent_indent="    ")
     return "\n".join(lines)
