@@ -275,3 +275,14 @@ def test_values_whose_moment_is_beyond_a_double():
     value = klinf([1e300] * 3, 0.5, eps=0.5, u=1.0)
     left = 1.5 * math.log(1e75) - math.log(1.0 - 0.5**1.5)
     assert value == klinf([1e75] * 3, 0.5, eps=0.5, u=1.0) == pytest.approx(left, rel=1e-12)
+
+
+@pytest.mark.parametrize(("tail", "mean"), [(2.5, 0.5), (3.0, 1.0)])
+def test_a_law_that_is_known_by_its_cdf_alone(tail, mean, monkeypatch):
+    """Stable laws are: here others, whose density gives the same number another way."""
+    law = laws.StudentT(dof=tail)
+    by_density = klinf(law, mean, eps=0.5, u=4.0)
+    monkeypatch.setattr(law_nodes, "has_density", lambda leaf: False)
+    assert klinf(law, mean, eps=0.5, u=4.0) == pytest.approx(by_density, rel=1e-4)
+    monkeypatch.setattr(law_nodes, "TAIL", 1e-3)  # so much is cut off, and seen
+    assert klinf(law, mean, eps=0.5, u=4.0) != pytest.approx(by_density, rel=1e-4)
