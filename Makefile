@@ -72,7 +72,7 @@ coverage: $(READY)  ## which lines of the core no test runs, compiled ones inclu
 	@$(BIN)/python -m coverage report --include='src/robandit/cli/*,src/robandit/report/*'
 	@$(BIN)/python -m coverage report --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
 
-INTERPRETED := tests/policies tests/estimators tests/laws tests/problems tests/test_simulate.py src/robandit/estimators src/robandit/laws
+INTERPRETED := tests/kernel/test_random.py tests/policies tests/estimators tests/laws tests/problems tests/test_simulate.py src/robandit/estimators src/robandit/laws
 
 $(DOCS): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
