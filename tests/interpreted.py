@@ -36,13 +36,13 @@ def _taken(like, left):
     return type(like)(*[float(v) if isinstance(f, float) else int(v) for f, v in zip(like, pack, strict=True)])
 
 
-build._compiled = functools.wraps(build._compiled)(interpreted)
+def pytest_configure(config):
+    """Only as a plugin (``-p interpreted``): collecting doctests imports this file in every run."""
+    build._compiled = functools.wraps(build._compiled)(interpreted)
 
 
 def _stop(signum, frame):
-    if frame.f_code.co_filename.endswith(
-        "collector.py"
-    ):  # coverage: it holds a lock, which an error would leave locked
+    if frame.f_code.co_filename.endswith("collector.py"):  # coverage holds a lock, which an error would leave locked
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
         return
     pytest.skip(f"takes more than {LIMIT} s without compilation")
