@@ -74,12 +74,6 @@ class Deaf(Greedy):
         return int(total) % s.arms.shape[0]
 
 
-class Loaded(rb.Policy):
-    """Has a parameter that can be changed."""
-
-    weights: list[float]
-
-
 class Mute(Greedy):
     """Does not say what its parameters are."""
 
@@ -130,7 +124,6 @@ def message(policy, only=None):
         (Forgetful(), "never tried some arm"),
         (Curious(), "asked often"),
         (Deaf(), "ignores rewards or the seed"),
-        (Loaded(weights=[1.0]), "can be changed after it was made"),
         (Mute(eps=0.7), "does not survive JSON: it came back as Mute(eps=0.3)"),
         (Wordy(eps=0.7), "does not survive JSON: Object of type complex"),
         (Moody(), "not reproducible"),

@@ -73,7 +73,7 @@ def test_another_spec_is_refused_for_the_same_folder(ran, tmp_path):
     (tmp_path / "other.toml").write_text(SPEC.replace("seed = 3", "seed = 4"))
     done = robandit("run", "other.toml", "--out", str(folder / "small"), cwd=tmp_path, code=1)
     assert "seed" in done.stderr
-    assert "another folder" in done.stderr
+    assert "give another with --out FOLDER" in done.stderr
 
 
 def test_results_are_shown_and_exported(ran):

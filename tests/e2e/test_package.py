@@ -63,7 +63,8 @@ def built(tmp_path_factory):
         (copy / name).write_text("junk")
     (sdist,) = SdistBuilder(str(copy)).build(directory=str(folder / "dist"), versions=["standard"])
     with tarfile.open(sdist) as files:
-        files.extractall(folder / "unpacked", filter="data")
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and newer
+        files.extractall(folder / "unpacked", **safely)
     (unpacked,) = (folder / "unpacked").iterdir()
     (wheel,) = WheelBuilder(str(unpacked)).build(directory=str(folder / "dist"), versions=["standard"])
     return unpacked, zipfile.ZipFile(wheel)
