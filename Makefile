@@ -39,7 +39,7 @@ bench-peers: $(READY)  ## measure speed against peers, installed into throw-away
 	@$(BIN)/python benchmarks/peers/compare.py
 
 # A part of every layer, which takes minutes with nothing compiled: it shows what another version breaks.
-PART := tests/test_import.py tests/test_bandit.py tests/test_bandit_columns.py tests/test_files.py tests/test_simulate.py \
+PART := tests/test_import.py tests/live/test_bandit.py tests/test_inputs.py tests/test_files.py tests/simulate/test_simulate.py \
 	tests/cli/test_completion.py tests/e2e/test_package.py tests/estimators tests/experiments/test_golden_files.py \
 	tests/experiments/test_spec.py tests/experiments/test_toml.py tests/kernel tests/laws tests/problems tests/recorded \
 	tests/report/test_figures.py tests/report/test_page.py
@@ -61,18 +61,18 @@ mutate:  ## change estimators and AdaR-UCB in small ways and see which changes n
 package: $(READY)  ## build both files into dist/, install the wheel into an empty environment and use it there
 	@$(BIN)/python scripts/check_package.py
 
-# Twice: as it is, and with hooks and kernels as plain Python (tests/interpreted.py), because a tracer sees no compiled line.
+# Twice: as it is, and with hooks and kernels as plain Python (tests/helpers/interpreted.py), because a tracer sees no compiled line.
 # A tracer slows things down, and a test that waits for a process may fail for that: `make test` is the judge, so it goes on (-).
 coverage: $(READY)  ## which lines of the core no test runs, compiled ones included; fails below 95 % (half an hour)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt coverage
 	@$(BIN)/python -m coverage erase
 	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup
-	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p interpreted $(INTERPRETED)
+	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p helpers.interpreted $(INTERPRETED)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report --include='src/robandit/cli/*,src/robandit/report/*'
 	@$(BIN)/python -m coverage report --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
 
-INTERPRETED := tests/kernel/test_random.py tests/policies tests/estimators tests/laws tests/problems tests/test_simulate.py src/robandit/estimators src/robandit/laws
+INTERPRETED := tests/kernel/test_random.py tests/policies tests/estimators tests/laws tests/problems tests/simulate/test_simulate.py src/robandit/estimators src/robandit/laws
 
 $(DOCS): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

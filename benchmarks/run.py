@@ -27,7 +27,7 @@ from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws.table import draw
 from robandit.policies.base import Policy
-from robandit.policies.ucb1 import COUNT, SUM
+from robandit.policies.classic.ucb1 import COUNT, SUM
 
 TRIES = 5
 HERE = Path(__file__).parent

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import robandit as rb
-from fuzzing import as_json, damaged, more, read_or_refused, warped
-from robandit.bandit import MAGIC
+from helpers.fuzzing import as_json, damaged, more, read_or_refused, warped
 from robandit.estimators import streaming
 from robandit.files import SEAL, UNSEALED, sealed
+from robandit.live.bandit import MAGIC
 
 GOLDEN = Path(__file__).parent / "golden"
 BANDITS = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bandit"))]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from own_policies import Exp3, Greedy
+from helpers.own_policies import Exp3, Greedy
 from robandit.errors import DecisionError, HorizonReached, InvalidInput, InvalidReward, UnknownArm
 
 ARMS = ["eu", "us", "asia"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from robandit import diagnostics, errors, laws, policies, problems
-from robandit.bandit import Bandit, Decision
 from robandit.diagnostics import Recommendation, recommend
+from robandit.live.bandit import Bandit, Decision
 from robandit.policies import *  # noqa: F403  one list of policies, in policies/__init__.py
 from robandit.policies import __all__ as _policies
+from robandit.precompile import precompile
 from robandit.problems import Problem
-from robandit.simulate import Result, simulate
-from robandit.warm import precompile
+from robandit.simulate.simulation import Result, simulate
 
 if TYPE_CHECKING:
     from robandit import checks, estimators, experiments, recorded, suites, theory, verify

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from robandit.bandit import Bandit, check_seed
-from robandit.columns import checked_reward, listed, plain
 from robandit.errors import InvalidInput
+from robandit.inputs import checked_reward, listed, plain
+from robandit.live.bandit import Bandit, check_seed
 from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_horizon, check_policy_given
 

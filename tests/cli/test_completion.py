@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from helpers.typed import typed
 from robandit.cli.completion import completion
-from typed import typed
 
 ASK = """
 source ./robandit.bash

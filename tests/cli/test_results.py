@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
-from experiments import made_up
+from helpers import made_up
 from robandit.cli.results import export, show
 from robandit.errors import FileError, InvalidInput
 from robandit.experiments.plan import Played, planned

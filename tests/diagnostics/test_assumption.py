@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from diagnostics.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
+from helpers.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics import truncated_nonpositivity
 from robandit.diagnostics.assumption import judge
 from robandit.errors import InvalidInput

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
-from diagnostics.samples_of import LEFT, RIGHT, SYMMETRIC, drawn
+from helpers.samples_of import LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.errors import InvalidInput, MeanUndefined
 from robandit.laws.median import law_median
 

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from diagnostics.rates import coverage, false_rates
-from diagnostics.samples_of import part_of
+from helpers.rates import coverage, false_rates
+from helpers.samples_of import part_of
 from robandit.diagnostics import resolution as public
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.errors import InvalidInput

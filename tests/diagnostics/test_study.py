@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from diagnostics.samples_of import drawn
+from helpers.samples_of import drawn
 from robandit.diagnostics.study import study
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diagnostics.samples_of import part_of
+from helpers.samples_of import part_of
 from robandit.diagnostics import tail_index, tail_path
 from robandit.errors import InvalidInput
 

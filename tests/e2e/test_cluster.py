@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from dask_farm import dask_farm, kill, wait_for
+from helpers.dask_farm import dask_farm, kill, wait_for
+from helpers.small_plan import contents
 from robandit.experiments import parse_spec, run
-from small_plan import contents
 
 pytestmark = [
     pytest.mark.xdist_group("clusters"),

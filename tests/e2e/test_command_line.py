@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from typed import typed
+from helpers.typed import typed
 
 pytestmark = pytest.mark.xdist_group("command line")  # one process runs the comparison that several tests look at
 

@@ -10,7 +10,7 @@ import time
 import polars as pl
 import pytest
 
-from typed import typed
+from helpers.typed import typed
 
 pytestmark = pytest.mark.xdist_group("experiments")
 

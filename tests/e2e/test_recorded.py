@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from typed import typed
+from helpers.typed import typed
 
 pytestmark = pytest.mark.xdist_group("experiments")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from estimators import slow
+from references import slow_estimators as slow
 from robandit import estimators as est
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.p_robust import b_p

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 import robandit as rb
+from helpers.small_plan import HORIZON, small_plan
 from robandit.errors import InvalidInput
 from robandit.experiments import cost as module
 from robandit.experiments.cost import FIRST, REPLICATION, better_cut, cost, measure, recorded
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import run
 from robandit.experiments.store import Store
-from small_plan import HORIZON, small_plan
 
 PROBLEM = rb.problems.negated_pareto(means=[-1.0, -1.5], tail=1.8)
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from robandit.cli.terminal.coverage import tables, write_coverage
 from robandit.errors import InvalidInput
 from robandit.experiments.coverage import CONTENDERS, LAWS, Contender, coverage, facts
 from robandit.laws import Gaussian, LogNormal, Pareto, StudentT, ZeroInflated
-from robandit.report.coverage import tables, write_coverage
 
 TRIALS = 200
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from dask_farm import dask_farm, kill
-from deadly_policies import Deadly, Idle, Wrong
+from helpers.dask_farm import dask_farm, kill
+from helpers.deadly_policies import Deadly, Idle, Wrong
+from helpers.small_plan import contents, small_plan
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
 from robandit.experiments import dask_engine, engines, run
 from robandit.experiments.engines import Lapsed, Sent, play_unit
@@ -21,7 +22,6 @@ from robandit.experiments.ledger import Ledger
 from robandit.experiments.runner import Compiling, Playing
 from robandit.experiments.store import Store
 from robandit.files import UNSEALED, sealed
-from small_plan import contents, small_plan
 
 pytestmark = [
     pytest.mark.xdist_group("clusters"),  # one process has the farm

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.small_plan import contents, small_plan
 from robandit.experiments.runner import run
 from robandit.experiments.store import Store
-from small_plan import contents, small_plan
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked from a warm process")
 
@@ -24,7 +24,7 @@ RUNS = """
 import os, signal, sys, time
 sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from small_plan import small_plan
+from helpers.small_plan import small_plan
 from robandit.experiments.runner import run
 plan = small_plan(replications={replications})
 for cell in plan.cells:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.small_plan import contents
+from robandit.cli.terminal.leaderboard import remarks
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.experiments import plan as plan_module
 from robandit.experiments.plan import Played, Unit, planned
@@ -16,8 +18,6 @@ from robandit.experiments.results import Failure
 from robandit.experiments.runner import run
 from robandit.experiments.store import Store
 from robandit.problems import InOrder, Logged, recorded_problem
-from robandit.report.table import remarks
-from small_plan import contents
 
 ROWS = 6000
 

@@ -10,14 +10,14 @@ from typing import ClassVar
 import pytest
 
 import robandit as rb
-from own_policies import Greedy
+from helpers.own_policies import Greedy
+from helpers.small_plan import HORIZON, contents, small_plan
 from robandit.errors import EngineLost, FileError, InvalidInput
 from robandit.experiments import runner
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import Compiling, Playing, run
 from robandit.experiments.store import Store
-from small_plan import HORIZON, contents, small_plan
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzzing import NASTY, as_json, damaged, more, read_or_refused, warped
+from helpers.fuzzing import NASTY, as_json, damaged, more, read_or_refused, warped
 from robandit.experiments.ledger import FOLDERS
 from robandit.experiments.notation import policies_from, problem_from
 from robandit.experiments.results import Failure

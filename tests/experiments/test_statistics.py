@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import robandit as rb
-from experiments import made_up
-from experiments.made_up import problem
+from helpers import made_up
+from helpers.made_up import problem
 from robandit.errors import InvalidInput
 from robandit.experiments import statistics
 from robandit.experiments.plan import LeftOut, Plan, Played, Unit, planned

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
+from helpers.small_plan import HORIZON, contents, small_plan
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 from robandit.experiments import ledger
 from robandit.experiments import plan as plan_module
@@ -23,7 +24,6 @@ from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.store import Store
 from robandit.files import read_sealed
-from small_plan import HORIZON, contents, small_plan
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import pytest
 
-from kernel.running import finish, imported, plain, run, start
+from helpers.running import finish, imported, plain, run, start
 from robandit.errors import KernelError
 from robandit.kernel import build, cache, cache_directory, compiled
 from robandit.kernel.cache import say

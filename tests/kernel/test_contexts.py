@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.running import SOURCE, imported, run
+from helpers.running import SOURCE, imported, run
 from robandit.errors import KernelError
 from robandit.kernel import compiled
 

@@ -15,7 +15,7 @@ import numpy as xp
 import pytest
 import scipy.special
 
-from kernel.running import imported, plain
+from helpers.running import imported, plain
 from robandit.errors import KernelError
 from robandit.kernel import compiled
 from robandit.kernel.build import flat, numbers

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel.running import imported, run
+from helpers.running import imported, run
 from robandit.kernel import build, cache, compiled
 from robandit.kernel.build import flat
 from robandit.kernel.generate import out_of_line

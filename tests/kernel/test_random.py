@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from kernel.running import plain
+from helpers.running import plain
 from robandit.kernel import compiled
 from robandit.kernel.random import exponential, gamma, next_word, normal, streams, uniform
 

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from laws.examples import LAWS
+from helpers.law_examples import LAWS
 from robandit.errors import InvalidInput
 from robandit.laws import (
     Affine,

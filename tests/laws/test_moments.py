@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from laws.examples import LAWS
+from helpers.law_examples import LAWS
 from robandit.laws import (
     Bernoulli,
     Burr,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from laws.examples import LAWS
+from helpers.law_examples import LAWS
 from robandit.checks.laws import check_law, check_law_sampler
 from robandit.kernel import compiled
 from robandit.kernel.random import streams

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.driving import Live, Plain
-from policies.rewards import KINDS
-from policies.slow_adar_ucb import SlowAdaRUCB
+from helpers.driving import Live, Plain
+from helpers.rewards import KINDS
+from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.policies import AdaRUCB
-from robandit.policies import adar_ucb as module
+from robandit.policies.adar import adar_ucb as module
 
 IN_X, IN_TOP = module.IN_X, module.IN_TOP
 

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.driving import Live, Plain
+from helpers.driving import Live, Plain
 from robandit.kernel.lazy import best_arm, lazy_state, touched
-from robandit.policies import UCB1, AdaRUCB, adar_ucb, turns, ucb1
+from robandit.policies import UCB1, AdaRUCB
+from robandit.policies._parts import turns
+from robandit.policies.adar import adar_ucb
+from robandit.policies.classic import ucb1
 
 
 class Pieces:

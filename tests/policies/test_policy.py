@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from policies.driving import Live, Plain
-from policies.rewards import KINDS
+from helpers.driving import Live, Plain
+from helpers.rewards import KINDS
 from robandit.errors import InvalidInput, KernelError
 from robandit.kernel.random import streams, uniform
 from robandit.policies import APE2, MARS, RMMUCB, UCB1, AdaRUCB, AdaTINF, Policy

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from policies.driving import Live
+from helpers.driving import Live
 from robandit.kernel.random import streams
 
 # One process plays all policies once for all tests here.

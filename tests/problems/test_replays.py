@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from own_policies import STATES, Recorder
+from helpers.own_policies import STATES, Recorder
 from robandit.errors import InvalidInput
 from robandit.laws import Empirical, Weighted
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 
-module = sys.modules["robandit.simulate"]
+module = sys.modules["robandit.simulate.simulation"]
 MASK = 2**64 - 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzzing import NASTY, damaged, more
+from helpers.fuzzing import NASTY, damaged, more
 from robandit.errors import RobanditError
 from robandit.recorded.source import open_records
 

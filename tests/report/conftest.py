@@ -2,7 +2,7 @@
 
 import pytest
 
-from report.chromium import Chromium
+from helpers.chromium import Chromium
 
 
 @pytest.fixture(scope="session")

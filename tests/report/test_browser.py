@@ -2,8 +2,8 @@
 
 import pytest
 
-from report import examples
-from report.chromium import NAMES, found
+from helpers import report_examples as examples
+from helpers.chromium import NAMES, found
 from robandit.report.page import write_page
 
 pytestmark = [

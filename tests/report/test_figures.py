@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from experiments import made_up
-from experiments.made_up import problem
+from helpers import made_up
+from helpers.made_up import problem
 from robandit.errors import FileError
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.results import Results

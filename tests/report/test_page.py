@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from report import examples
+from helpers import report_examples as examples
 from robandit.experiments.plan import Played
 from robandit.experiments.statistics import summary, verdict
 from robandit.report.page import write_page

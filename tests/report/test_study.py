@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from report import studies
+from helpers import studies
 from robandit.diagnostics.study import study
 from robandit.recorded.summary import Recorded
 from robandit.report.study import study_table, write_study

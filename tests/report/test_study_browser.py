@@ -2,8 +2,8 @@
 
 import pytest
 
-from report import studies
-from report.chromium import NAMES, found
+from helpers import studies
+from helpers.chromium import NAMES, found
 from report.test_browser import CONTRAST, quiet
 from robandit.report.study import write_study
 

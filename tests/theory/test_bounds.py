@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from own_policies import Greedy  # any policy from outside of the package
+from helpers.own_policies import Greedy  # any policy from outside of the package
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Bernoulli, Gaussian, StudentT
 from robandit.policies import all_policies
-from robandit.policies.assumed import _DECIDED, assumption_met
+from robandit.policies.assumptions import _DECIDED, assumption_met
 from robandit.problems import InOrder, Logged, Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
 from robandit.theory import RegretBound, printed_instance, regret_bound, repaired_instance, repaired_worst_case
 from robandit.theory.bounds import FORMULAS

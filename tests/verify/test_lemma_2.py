@@ -10,8 +10,8 @@ import pytest
 from robandit.estimators.adaptive import lemma_2
 from robandit.estimators.threshold import C
 from robandit.laws import Law, Pareto, StudentT
+from robandit.verify.drawn_samples import roots
 from robandit.verify.lemma_2 import FITTING, RARE_GAIN, STATEMENT, Case, _limit, run
-from robandit.verify.samples import roots
 from robandit.verify.statement import Effort, Finding, checked
 from robandit.verify.theorem_5 import pareto_root
 

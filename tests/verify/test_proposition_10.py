@@ -10,8 +10,8 @@ import pytest
 
 import robandit as rb
 from robandit.estimators.threshold import C
+from robandit.verify.drawn_samples import roots
 from robandit.verify.proposition_10 import STATEMENT, clipped, doubling, run
-from robandit.verify.samples import roots
 from robandit.verify.statement import Effort, checked, found
 
 QUICK = Effort(quick=True)

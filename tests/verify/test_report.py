@@ -11,7 +11,7 @@ from rich.console import Console
 from robandit.cli.verify import verify as command
 from robandit.report.verify import block, summary
 from robandit.verify import Effort, Finding, Statement, checked
-from robandit.verify.figures import cases, curves
+from robandit.verify.drawing import cases, curves
 from robandit.verify.statement import Ran
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import bdtrc
 
-from robandit.verify.samples import roots
+from robandit.verify.drawn_samples import roots
 from robandit.verify.statement import Effort, checked
 from robandit.verify.theorem_5 import STATEMENT, pareto_root, run
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from robandit.estimators.adaptive import theorem_6
-from robandit.verify.samples import roots
+from robandit.verify.drawn_samples import roots
 from robandit.verify.statement import Effort, checked
 from robandit.verify.theorem_6 import STATEMENT, run
 

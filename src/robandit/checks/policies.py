@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from robandit.bandit import Bandit
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel import compiled
 from robandit.kernel.random import streams
 from robandit.laws.table import fill
+from robandit.live.bandit import Bandit
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate import Result, simulate
+from robandit.simulate.simulation import Result, simulate
 
 __all__ = ["check_policy"]
 

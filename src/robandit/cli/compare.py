@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from robandit.cli.whole import Flag, Number, Whole
+from robandit.cli.options import Flag, Number, Whole
 
 __all__ = ["compare"]
 
@@ -59,11 +59,11 @@ def compare(
     import sys
     import tempfile
 
+    from robandit.cli.terminal.conclusion import conclude
+    from robandit.cli.terminal.run_bar import runbar
     from robandit.experiments.runner import run
     from robandit.experiments.spec import compared
     from robandit.files import check_folder, check_writable
-    from robandit.report.conclusion import conclude
-    from robandit.report.runbar import runbar
 
     check_writable(out)
     check_folder(figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.reading import File, Reading
+from robandit.cli.table_options import File, Reading
 
 __all__ = ["diagnose"]
 
@@ -32,11 +32,11 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
 
     from rich.console import Console
 
+    from robandit.cli.terminal.progress import rows, steps
     from robandit.diagnostics.study import study
-    from robandit.experiments.replay import table_unasked
+    from robandit.experiments.replay_plan import table_unasked
     from robandit.files import check_writable
     from robandit.recorded import Table
-    from robandit.report.progress import rows, steps
     from robandit.report.study import study_table, write_study
 
     check_writable(out)

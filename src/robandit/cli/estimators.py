@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Number, Numbers
+from robandit.cli.options import Number, Numbers
 
 __all__ = ["coverage"]
 
@@ -34,11 +34,11 @@ def coverage(
     """
     from rich.console import Console
 
+    from robandit.cli.terminal.coverage import tables, write_coverage
+    from robandit.cli.terminal.progress import steps
     from robandit.errors import FileError
     from robandit.experiments.coverage import CONTENDERS, LAWS
     from robandit.experiments.coverage import coverage as measure
-    from robandit.report.coverage import tables, write_coverage
-    from robandit.report.progress import steps
 
     if out is not None and not out.is_dir():
         raise FileError(f"{out} is not a folder: make it first")

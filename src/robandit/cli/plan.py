@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Wholes
+from robandit.cli.options import Wholes
 
 __all__ = ["plan"]
 
@@ -29,14 +29,14 @@ def plan(spec: Path, *, workers: Wholes = None, out: Path | None = None) -> None
     """
     from rich.console import Console
 
-    from robandit.cli.folder import another_with_out, run_folder
+    from robandit.cli.run_folder import another_with_out, run_folder
+    from robandit.cli.terminal.cost import cost_board, cost_lines, duration, time_board
+    from robandit.cli.terminal.progress import tracked
     from robandit.errors import InvalidInput
     from robandit.experiments.cost import better_cut, cost, measure, recorded
     from robandit.experiments.spec import read_spec
     from robandit.experiments.store import Store
     from robandit.kernel.cores import cores
-    from robandit.report.cost import cost_board, cost_lines, duration, time_board
-    from robandit.report.progress import tracked
 
     for number in workers or ():
         if number < 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robandit.cli.whole import Flag
+from robandit.cli.options import Flag
 
 __all__ = ["policies"]
 

@@ -9,7 +9,7 @@ def precompile() -> None:
     """Compile all policies now, so that later runs start at once; it takes some minutes, once."""
     from robandit.kernel import cache_directory
     from robandit.kernel.cores import cores
-    from robandit.warm import precompile as compile_all
+    from robandit.precompile import precompile as compile_all
 
     compile_all(processes=cores())
     print(f"compiled code is in {cache_directory()}")

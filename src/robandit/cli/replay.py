@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.reading import File, Reading
-from robandit.cli.whole import Flag, Number, Whole
-from robandit.experiments.replay import Mode
+from robandit.cli.options import Flag, Number, Whole
+from robandit.cli.table_options import File, Reading
+from robandit.experiments.replay_plan import Mode
 
 __all__ = ["replay"]
 
@@ -67,10 +67,10 @@ def replay(
     """
     import shlex
 
-    from robandit.cli.folder import play_into
-    from robandit.experiments.replay import replayed
+    from robandit.cli.run_folder import play_into
+    from robandit.cli.terminal.progress import rows
+    from robandit.experiments.replay_plan import replayed
     from robandit.files import check_folder
-    from robandit.report.progress import rows
 
     check_folder(figures)
     words = reading.words(file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Flag
+from robandit.cli.options import Flag
 
 __all__ = ["export", "show"]
 
@@ -24,10 +24,10 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
     from robandit.errors import InvalidInput
     from robandit.experiments.statistics import verdict
     from robandit.experiments.store import Store
-    from robandit.report.table import leaderboard, leaderboards, remarks
 
     results = Store.open(folder).results()
     console = Console()

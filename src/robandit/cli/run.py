@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from robandit.cli.whole import Whole
+from robandit.cli.options import Whole
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
@@ -54,7 +54,7 @@ def run(
     """
     import shlex
 
-    from robandit.cli.folder import play_into, run_folder
+    from robandit.cli.run_folder import play_into, run_folder
     from robandit.experiments.spec import read_spec
     from robandit.files import check_folder
 

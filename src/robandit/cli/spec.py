@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Flag
+from robandit.cli.options import Flag
 
 __all__ = ["check", "init", "show"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.whole import Flag, Number, Whole
+from robandit.cli.options import Flag, Number, Whole
 
 __all__ = ["verify"]
 
@@ -42,9 +42,9 @@ def verify(
 
     from rich.console import Console
 
+    from robandit.cli.terminal.progress import tracked
     from robandit.errors import InvalidInput
     from robandit.files import check_writable
-    from robandit.report.progress import tracked
     from robandit.report.verify import block, recap, summary, write_findings
     from robandit.verify import Effort, checked, statements
 

@@ -21,7 +21,7 @@ from robandit.estimators.estimate import (
     shaped,
 )
 from robandit.estimators.likelihood import row_bounds
-from robandit.estimators.moments import row_means, row_medians, row_sds, trimmed
+from robandit.estimators.row_moments import row_means, row_medians, row_sds, trimmed
 from robandit.estimators.threshold import C, row_thresholds
 from robandit.kernel.types import Floats
 

@@ -19,7 +19,7 @@ from robandit.estimators.estimate import (
     rows,
     shaped,
 )
-from robandit.estimators.moments import row_means, row_medians
+from robandit.estimators.row_moments import row_means, row_medians
 
 __all__ = ["MANY", "lemma", "median_of_means", "median_of_means_blocks", "median_of_means_width"]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
 from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, log_over, rows, shaped
-from robandit.estimators.moments import row_means
+from robandit.estimators.row_moments import row_means
 
 __all__ = ["b_p", "p_robust_mean"]
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
 from robandit.estimators.estimate import Estimate, check_delta, check_positive, refuse_non_finite, rows, shaped
-from robandit.estimators.moments import row_means
+from robandit.estimators.row_moments import row_means
 
 __all__ = ["sample_mean"]
 

@@ -27,7 +27,7 @@ from robandit.estimators.estimate import (
     shaped,
     shown,
 )
-from robandit.estimators.moments import row_means, row_sds, trimmed
+from robandit.estimators.row_moments import row_means, row_sds, trimmed
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 

@@ -16,7 +16,7 @@ from robandit.estimators.estimate import (
     shaped,
     shown,
 )
-from robandit.estimators.moments import row_means
+from robandit.estimators.row_moments import row_means
 
 __all__ = ["truncated_mean"]
 

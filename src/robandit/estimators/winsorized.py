@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, shown
 from robandit.estimators.estimate import Estimate, rows, shaped
-from robandit.estimators.moments import row_means
+from robandit.estimators.row_moments import row_means
 
 __all__ = ["winsorized_mean"]
 

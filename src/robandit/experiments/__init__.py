@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from robandit.experiments.engines import dask_engine
 from robandit.experiments.plan import Plan, Played, planned
-from robandit.experiments.replay import replayed
+from robandit.experiments.replay_plan import replayed
 from robandit.experiments.results import Results
 from robandit.experiments.runner import run
 from robandit.experiments.spec import Spec, parse_spec, read_spec

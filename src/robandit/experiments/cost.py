@@ -23,7 +23,7 @@ from robandit.errors import InvalidInput
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Cell, Plan
 from robandit.problems import Problem
-from robandit.simulate import simulate
+from robandit.simulate.simulation import simulate
 
 __all__ = ["CellCost", "Cost", "better_cut", "cost", "measure", "recorded"]
 

@@ -17,7 +17,7 @@ from typing import Any
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate import Result, compiled_play, simulate
+from robandit.simulate.simulation import Result, compiled_play, simulate
 
 __all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
 

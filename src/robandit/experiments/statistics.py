@@ -24,7 +24,7 @@ from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.words import counted
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.assumed import assumption_met
+from robandit.policies.assumptions import assumption_met
 from robandit.policies.facts import Facts
 
 if TYPE_CHECKING:

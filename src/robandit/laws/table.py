@@ -24,7 +24,7 @@ code           Z                                                  a             
 
 A Lomax variable is a Pareto variable shifted by its scale, so it needs no code. ``DISCRETE`` keeps its cumulative
 probabilities and then its values in the pool; ``EMPIRICAL`` keeps its sample there. Two more codes hand out recorded
-rewards in their order: see :mod:`robandit.laws.replay`.
+rewards in their order: see :mod:`robandit.laws.in_order`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.laws.replay import replayed
+from robandit.laws.in_order import replayed
 from robandit.laws.validation import items_of
 
 if TYPE_CHECKING:

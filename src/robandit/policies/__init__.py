@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from robandit.policies.ada2_tinf import Ada2TINF
-from robandit.policies.ada_tinf import AdaTINF
-from robandit.policies.adakl_ucb import AdaKLUCB
-from robandit.policies.adar_ucb import AdaRUCB
-from robandit.policies.ape2 import APE2
+from robandit.policies.adar.adakl_ucb import AdaKLUCB
+from robandit.policies.adar.adar_ucb import AdaRUCB
 from robandit.policies.base import Policy
-from robandit.policies.catoni_lepskii_ucb import CatoniLepskiiUCB
-from robandit.policies.clipped_sgd_ucb import ClippedSGDUCB
-from robandit.policies.epsilon_greedy import EpsilonGreedy
-from robandit.policies.force_mom import ForceMoM
-from robandit.policies.htinf import HTINF
-from robandit.policies.klinf_ucb import KLinfUCB
-from robandit.policies.kurtosis_ucb import KurtosisUCB
-from robandit.policies.mars import MARS
-from robandit.policies.mr_ape import MRAPE
-from robandit.policies.mr_ucb import MRUCB
-from robandit.policies.normal_ucb import NormalUCB
-from robandit.policies.opt_tinf import OptHTINF, OptTINF
-from robandit.policies.oracle import Oracle
-from robandit.policies.r_ucb_lt import RUCBLT
-from robandit.policies.r_ucb_mom import RUCBMoM
-from robandit.policies.r_ucb_tea import RUCBTEA
-from robandit.policies.rmm_ucb import RMMUCB
-from robandit.policies.robust_moss import RobustMOSS
-from robandit.policies.robust_ucb import RobustUCB
-from robandit.policies.ucb1 import UCB1
-from robandit.policies.ucb_v import UCBV
-from robandit.policies.uniform import Uniform
-from robandit.policies.uniinf import UniINF
+from robandit.policies.classic.epsilon_greedy import EpsilonGreedy
+from robandit.policies.classic.normal_ucb import NormalUCB
+from robandit.policies.classic.oracle import Oracle
+from robandit.policies.classic.ucb1 import UCB1
+from robandit.policies.classic.ucb_v import UCBV
+from robandit.policies.classic.uniform import Uniform
+from robandit.policies.klinf.klinf_ucb import KLinfUCB
+from robandit.policies.p_robust.ape2 import APE2
+from robandit.policies.p_robust.mr_ape import MRAPE
+from robandit.policies.p_robust.mr_ucb import MRUCB
+from robandit.policies.r_ucb.lt import RUCBLT
+from robandit.policies.r_ucb.mom import RUCBMoM
+from robandit.policies.r_ucb.tea import RUCBTEA
+from robandit.policies.resampling.mars import MARS
+from robandit.policies.resampling.rmm_ucb import RMMUCB
+from robandit.policies.robust_ucb.catoni_lepskii_ucb import CatoniLepskiiUCB
+from robandit.policies.robust_ucb.clipped_sgd_ucb import ClippedSGDUCB
+from robandit.policies.robust_ucb.force_mom import ForceMoM
+from robandit.policies.robust_ucb.kurtosis_ucb import KurtosisUCB
+from robandit.policies.robust_ucb.robust_moss import RobustMOSS
+from robandit.policies.robust_ucb.robust_ucb import RobustUCB
+from robandit.policies.tinf.ada2_tinf import Ada2TINF
+from robandit.policies.tinf.ada_tinf import AdaTINF
+from robandit.policies.tinf.htinf import HTINF
+from robandit.policies.tinf.opt_tinf import OptHTINF, OptTINF
+from robandit.policies.tinf.uniinf import UniINF
 
 __all__ = [
     "APE2",

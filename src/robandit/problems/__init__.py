@@ -11,7 +11,7 @@ from robandit.problems.builders import (
     stable,
     student_t,
 )
-from robandit.problems.lower_bounds import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
+from robandit.problems.lower_bound_instances import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
 from robandit.problems.problem import Problem
 from robandit.problems.replays import InOrder, Logged, recorded_problem
 

@@ -23,7 +23,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws import Empirical, Law, LawTable, Weighted
-from robandit.laws import replay as columns
+from robandit.laws import in_order as columns
 from robandit.laws.packing import packed, unpacked
 from robandit.problems.problem import Problem
 

@@ -33,7 +33,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
-from robandit.policies.adar_ucb import C
+from robandit.policies.adar.adar_ucb import C
 from robandit.problems import Problem
 from robandit.theory.given import order, whole
 

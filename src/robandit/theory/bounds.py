@@ -32,13 +32,13 @@ from robandit.policies import (
     RUCBMoM,
     Uniform,
 )
-from robandit.policies.adar_ucb import C
-from robandit.policies.assumed import assumption_met
+from robandit.policies.adar.adar_ucb import C
+from robandit.policies.assumptions import assumption_met
 from robandit.policies.base import check_eps, check_policy_given
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
+from robandit.theory.bound import Bound, Case, Found, Kind, total
 from robandit.theory.divergence import is_resolved, klinf
-from robandit.theory.found import Bound, Case, Found, Kind, total
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
 

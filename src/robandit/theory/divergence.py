@@ -37,7 +37,7 @@ from robandit.kernel.types import Floats
 from robandit.laws import Empirical, Law
 from robandit.laws.combinators import Leaf, leaves
 from robandit.policies.base import check_eps, check_number
-from robandit.policies.klinf import FARTHEST, klinf_index
+from robandit.policies.klinf.upper_bound import FARTHEST, klinf_index
 from robandit.theory.given import plain
 from robandit.theory.law_nodes import has_density, nodes
 
@@ -46,7 +46,9 @@ __all__ = ["is_resolved", "klinf", "klinf_upper"]
 ROUNDS = 6  # of looking where the logarithm's argument is least
 SAME = 1e-6  # relative: two such places are one
 LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))
-LEAST_BUDGET = 1e-12  # the index is good to 1e-16 / budget units (see robandit.policies.klinf): to 1e-4 here
+LEAST_BUDGET = (
+    1e-12  # the index is good to 1e-16 / budget units (see robandit.policies.klinf.upper_bound): to 1e-4 here
+)
 CUT = 1e-3  # a value from a law whose tails are cut has two digits from here on
 NARROW = 1e-9  # units: so much must a mean lack
 FAINT = 1e-50  # tails are integrated to probabilities of 1e-60

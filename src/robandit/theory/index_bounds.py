@@ -36,8 +36,8 @@ import numpy as np
 from scipy.stats import binom
 
 from robandit.errors import NotApplicable
-from robandit.policies.growth import decay, decay_number, growth, growth_kind
-from robandit.theory.found import Bound, Case, Found, power, sub_gaussian, total
+from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
+from robandit.theory.bound import Bound, Case, Found, power, sub_gaussian, total
 
 __all__ = ["few_rewards", "r_ucb_lt", "r_ucb_mom", "r_ucb_tea", "robust_ucb", "ucb1", "ucb_v"]
 

@@ -21,7 +21,7 @@ from robandit.laws.combinators import Leaf
 from robandit.laws.location_scale import LocationScale
 from robandit.laws.quadrature import NEGLIGIBLE, Density
 from robandit.laws.symmetric import SymmetricLaw
-from robandit.policies.klinf import FARTHEST
+from robandit.policies.klinf.upper_bound import FARTHEST
 
 __all__ = ["has_density", "nodes"]
 

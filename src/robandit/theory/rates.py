@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.types import Floats
 from robandit.policies.base import Policy, check_eps, check_number, check_policy_given
-from robandit.policies.growth import decay, decay_number, growth, growth_kind
+from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
 from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
 from robandit.theory.given import MOST, plain
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from robandit.errors import NotApplicable
-from robandit.theory.found import Bound, Case, Found, power, total
+from robandit.theory.bound import Bound, Case, Found, power, total
 
 __all__ = ["ada2_tinf", "ada_tinf", "htinf", "opt_tinf"]
 

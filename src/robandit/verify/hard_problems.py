@@ -10,7 +10,7 @@ from robandit.kernel.types import Floats
 from robandit.policies import Oracle
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate import simulate
+from robandit.simulate.simulation import simulate
 from robandit.verify.statement import Effort
 from robandit.verify.statistics import Interval, largest, mean_interval, slope_weights
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from robandit.estimators.adaptive import lemma_2
-from robandit.estimators.moments import row_means, row_sds, trimmed
+from robandit.estimators.row_moments import row_means, row_sds, trimmed
 from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Discrete, Gaussian, Law, Pareto, StudentT, two_point
-from robandit.verify import figures
-from robandit.verify.samples import (
+from robandit.verify import drawing
+from robandit.verify.drawn_samples import (
     LOST,
     NONPOSITIVE,
     blocks,
@@ -167,7 +167,7 @@ def run(
         f"{len(SKEWED) + len(MILD)} that do not, delta {listed(DELTAS)}, threshold from the second sample: {every} cases with "
         f"{100 * confidence:.3f}% intervals, so that all hold together with 99%.",
         findings=findings,
-        figure=figures.cases(_rows(cases, confidence), x_title="constant that is needed in place of 10", series=True),
+        figure=drawing.cases(_rows(cases, confidence), x_title="constant that is needed in place of 10", series=True),
         caption="The constant with which mean <= trimmed mean + sqrt(2 V L/N) + constant M L/N fails with probability 2 delta, in "
         "the size N where it is largest, with its interval. Lemma 2 has 10 (black). Above it are only laws that violate the "
         "assumption.",

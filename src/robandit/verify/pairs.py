@@ -25,7 +25,7 @@ from robandit.policies import (
     UniINF,
 )
 from robandit.theory.lower_bounds import PairBound
-from robandit.verify import figures
+from robandit.verify import drawing
 from robandit.verify.hard_problems import Tell, fit, larger, played, shown
 from robandit.verify.statement import Effort, Finding, Track
 from robandit.verify.statistics import Interval, slope, smallest, sure
@@ -162,7 +162,7 @@ def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: 
 def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str) -> dict[str, Any]:
     """Policies over x, with the bound and the optimum dashed."""
     bounds = {x(run.bound): run.bound for run in runs}
-    return figures.curves(
+    return drawing.curves(
         [
             {
                 "x": x(run.bound),

@@ -11,9 +11,9 @@ import numpy as np
 from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats, Ints
 from robandit.laws import Law, Pareto, two_point
-from robandit.policies.adar_ucb import doubled
-from robandit.verify import figures
-from robandit.verify.samples import (
+from robandit.policies.adar.adar_ucb import doubled
+from robandit.verify import drawing
+from robandit.verify.drawn_samples import (
     NONPOSITIVE,
     POSITIVE,
     always,
@@ -114,7 +114,7 @@ def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) 
         f"{100 * confidence:.3f}% intervals, so that all hold together with 99%. Then {SAMPLES} samples at each of "
         f"{len(scales) + 2} scales.",
         findings=findings,
-        figure=figures.curves(
+        figure=drawing.curves(
             _rows(list(scales), fixed, relative),
             [{"x": k, "y": y, "series": f"{y:.0f} M"} for y in (1.0, 2.0) for k in (scales[0], scales[-1])],
             x_title="scale of the data, as a power of ten",

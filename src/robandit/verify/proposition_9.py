@@ -16,9 +16,9 @@ from robandit.estimators import trimming_threshold
 from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Pareto, ZeroInflated
-from robandit.verify import figures
+from robandit.verify import drawing
+from robandit.verify.drawn_samples import always, clipped
 from robandit.verify.proposition_10 import ETA, doubling
-from robandit.verify.samples import always, clipped
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
 from robandit.verify.statistics import sure
 
@@ -111,7 +111,7 @@ def run(effort: Effort, track: Track = untracked, *, solve: Solver = trimming_th
         "non-zero values; "
         f"{runs} runs of Algorithm 1's forced exploration with 1 to 5 arms for each reading of its guard.",
         findings=findings,
-        figure=figures.curves(
+        figure=drawing.curves(
             list(_curves(effort, solve)),
             [{"x": x, "y": 1.0, "series": "c L"} for x in (0.03, 30.0)],
             x_title="M, in units of the root (in units of the smallest value, where there is no root)",

@@ -12,7 +12,7 @@ from robandit.kernel.types import Floats
 from robandit.laws import Bernoulli, Gaussian, ZeroInflated
 from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, negated_lomax, negated_pareto, student_t
-from robandit.simulate import simulate
+from robandit.simulate.simulation import simulate
 from robandit.verify.statement import Effort
 from robandit.verify.statistics import Interval, largest, mean_interval, slope_weights
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from robandit.kernel.types import Floats
 from robandit.policies import all_policies
-from robandit.policies.ada_tinf import AdaTINF
 from robandit.policies.base import Policy
-from robandit.policies.opt_tinf import OptTINF
-from robandit.policies.uniform import Uniform
+from robandit.policies.classic.uniform import Uniform
+from robandit.policies.tinf.ada_tinf import AdaTINF
+from robandit.policies.tinf.opt_tinf import OptTINF
 from robandit.problems import Problem, student_t
-from robandit.simulate import simulate
+from robandit.simulate.simulation import simulate
 from robandit.theory.divergence import klinf
 from robandit.theory.formula import parsed
 from robandit.theory.rates import rate
-from robandit.verify import figures
+from robandit.verify import drawing
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
 from robandit.verify.statistics import Interval, largest, slope, slope_weights
 
@@ -126,7 +126,7 @@ def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | No
             *limits,
             *_missing(rows, regret, marks, confidence),
         ),
-        figure=figures.cases(_drawn(measured), x_title="exponent of regret (tick: of the rate)", series=True),
+        figure=drawing.cases(_drawn(measured), x_title="exponent of regret (tick: of the rate)", series=True),
         caption=(
             "Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to the "
             "rate of the table over the same values (tick). A row without a point was still close to uniform play; one without a "
@@ -324,7 +324,7 @@ def _title(policy: Policy) -> str:
     return policy.facts.title or policy.name
 
 
-def _drawn(measured: Measured) -> list[figures.Row]:
+def _drawn(measured: Measured) -> list[drawing.Row]:
     return [
         {"case": f"{_title(policy)}: {e.of}", "series": e.of}
         | ({"limit": e.printed} if exponents[0].printed < VACUOUS else {})

@@ -27,7 +27,7 @@ from robandit.policies import (
 )
 from robandit.problems import hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import minimax_constant, minimax_lower_bound
-from robandit.verify import figures
+from robandit.verify import drawing
 from robandit.verify.hard_problems import Tell, fit, larger, played, shown, told_alike
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
 from robandit.verify.statistics import Interval, slope, smallest, sure
@@ -252,7 +252,7 @@ def _figure(runs: Sequence[OnFamily]) -> dict[str, object]:
         near = min((r for r in runs if r.policy == policy), key=lambda r: r.seen.measured / r.case.bound)
         x, low, high = (end / near.case.bound for end in near.seen)
         rows.append({"case": shown(policy), "x": x, "low": low, "high": high, "limit": 1.0})
-    return figures.cases(rows, x_title="largest regret over the bound")
+    return drawing.cases(rows, x_title="largest regret over the bound")
 
 
 STATEMENT = Statement(

@@ -12,8 +12,8 @@ import numpy as np
 from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Law
-from robandit.verify import figures
-from robandit.verify.samples import LOST, NONPOSITIVE, POSITIVE, blocks, enough, listed, orders, roots, usable
+from robandit.verify import drawing
+from robandit.verify.drawn_samples import LOST, NONPOSITIVE, POSITIVE, blocks, enough, listed, orders, roots, usable
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
 from robandit.verify.statistics import Interval, largest, share, sure
 
@@ -133,7 +133,7 @@ def run(
         ran=f"{trials:,} samples of {listed(sizes)} values from {len(laws)} laws, delta {listed(DELTAS)}, c = {listed(CONSTANTS)}: "
         f"{len(cases)} cases with {100 * confidence:.3f}% intervals, so that all hold together with 99%.",
         findings=findings,
-        figure=figures.cases(_rows(cases), x_title="over its bound", series=True),
+        figure=drawing.cases(_rows(cases), x_title="over its bound", series=True),
         caption=f"M and P(|X| > M) over their bounds: median, and from 1% to 99% of the trials; s = {sizes[-1]:,}, delta = 0.1, "
         "c = 5.83. Both must be below 1 (black) but for 2 delta.",
     )

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from robandit.estimators.adaptive import theorem_6
-from robandit.estimators.moments import row_means, trimmed
+from robandit.estimators.row_moments import row_means, trimmed
 from robandit.kernel.types import Floats
 from robandit.laws import Discrete, Law
-from robandit.verify import figures
-from robandit.verify.samples import (
+from robandit.verify import drawing
+from robandit.verify.drawn_samples import (
     LOST,
     NONPOSITIVE,
     POSITIVE,
@@ -120,7 +120,7 @@ def run(
         ran=f"{trials:,} pairs of samples of N = {listed(sizes)} values from {len(laws)} laws, delta {listed(DELTAS)}: "
         f"{len(errors)} cases with {100 * confidence:.3f}% intervals, so that all hold together with 99%.",
         findings=findings,
-        figure=figures.cases(_rows(reached), x_title="error over its bound", log_x=True, series=True),
+        figure=drawing.cases(_rows(reached), x_title="error over its bound", log_x=True, series=True),
         caption="The error of the trimmed mean that is exceeded with probability 4 delta, over 5.6 u^(1/(1+eps)) "
         "(L/N)^(eps/(1+eps)), in the size N where it is largest, with its interval. It must be below 1 (black).",
     )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robandit.policies.adar_ucb import AdaRUCB, C
+from robandit.policies.adar.adar_ucb import AdaRUCB, C
 from robandit.policies.base import Policy
 from robandit.theory.adar_bounds import printed_instance, repaired_instance
-from robandit.verify import figures
+from robandit.verify import drawing
 from robandit.verify.regret import Bound, Case, Measured, growth, highest, over, play, standard_cases, telling, worst_of
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
 from robandit.verify.statistics import Interval, largest, mean_interval, slope, sure
@@ -59,7 +59,7 @@ def run(
             f"Growth is measured on the {len(grown)} problems on which it had half the regret of uniform play at T = {decade[0]:,}."
         ),
         findings=(*_regret_findings(repaired, printed), *_growth_findings(grown), *_arithmetic()),
-        figure=figures.cases(
+        figure=drawing.cases(
             _rows(repaired, printed, last), x_title="mean regret / bound at the last T", log_x=True, series=True
         ),
         caption=(
@@ -165,7 +165,7 @@ def _claimed_over_gap(eps: float) -> float:
     return float(20.0 * u ** (1.0 / (1.0 + eps)) * (level / pulls) ** (eps / (1.0 + eps)) / gap)
 
 
-def _rows(repaired: Sequence[Measured], printed: Sequence[Measured], last: int) -> list[figures.Row]:
+def _rows(repaired: Sequence[Measured], printed: Sequence[Measured], last: int) -> list[drawing.Row]:
     return [
         {
             "case": f"{m.case.name}; eps {m.case.eps:g}",

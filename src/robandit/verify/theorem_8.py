@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robandit.bandit import Bandit
 from robandit.kernel.types import Floats
 from robandit.laws import Constant, Gaussian
-from robandit.policies.adar_ucb import AdaRUCB, C
+from robandit.live.bandit import Bandit
+from robandit.policies.adar.adar_ucb import AdaRUCB, C
 from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, student_t
 from robandit.theory.adar_bounds import printed_worst_case, repaired_worst_case
-from robandit.verify import figures
+from robandit.verify import drawing
+from robandit.verify.drawn_samples import always
 from robandit.verify.regret import Bound, Case, Measured, highest, over, play, telling, worst_of
-from robandit.verify.samples import always
 from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
 from robandit.verify.statistics import Interval, largest, mean_interval, slope, sure
 
@@ -246,8 +246,8 @@ def _arithmetic() -> tuple[Finding, ...]:
 
 
 def _figure(series: Sequence[_Series], horizons: Sequence[int]) -> dict[str, object]:
-    rows: list[figures.Row] = []
-    limits: list[figures.Row] = []
+    rows: list[drawing.Row] = []
+    limits: list[drawing.Row] = []
     for one in series:
         if one.family.arms != 2:
             continue
@@ -257,7 +257,7 @@ def _figure(series: Sequence[_Series], horizons: Sequence[int]) -> dict[str, obj
             base = {"x": horizon, "series": f"{one.family.kind}, eps {one.family.eps:g}"}
             rows.append({**base, "y": mean.measured / size, "low": mean.low / size, "high": mean.high / size})
             limits.append({**base, "y": one.limit[j] / size})
-    return figures.curves(rows, limits, x_title="T", y_title="regret / u^(1/(1+eps))")
+    return drawing.curves(rows, limits, x_title="T", y_title="regret / u^(1/(1+eps))")
 
 
 def _size(family: Family) -> float:

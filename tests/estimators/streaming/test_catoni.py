@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from estimators.streaming.plain import catoni_total
-from estimators.streaming.samples import KINDS, sample
+from helpers.stream_samples import KINDS, sample
+from references.plain_streams import catoni_total
 from robandit.errors import InvalidInput
 from robandit.estimators import Catoni, catoni_mean
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimators.streaming.samples import KINDS, sample
+from helpers.stream_samples import KINDS, sample
 from robandit.errors import InvalidInput
 from robandit.estimators import Catoni, MedianOfMeans, TrimmedMean
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from mpmath import mpf
 
-from estimators.streaming.plain import PlainTrimmedMean
+from references.plain_streams import PlainTrimmedMean
 from robandit.errors import InvalidInput, NoThresholdError
 from robandit.estimators import Catoni, MedianOfMeans, TrimmedMean, catoni_mean, median_of_means
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from estimators.streaming.plain import PlainTrimmedMean
-from estimators.streaming.samples import KINDS, sample
+from helpers.stream_samples import KINDS, sample
+from references.plain_streams import PlainTrimmedMean
 from robandit.errors import InvalidInput, NoThresholdError
 from robandit.estimators import TrimmedMean, adaptive_trimmed_mean, trimming_threshold
 

@@ -3,7 +3,7 @@
 With ``k = floor(min(1 + 16 log t, n / 2))`` blocks of ``N = floor(n / k)`` rewards the estimate changes only when k or N does. N
 grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. Between those events the index
 is a straight line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). The sums of blocks
-lose no digits: :mod:`robandit.policies.blocks`. Memory: two numbers for every reward.
+lose no digits: :mod:`robandit.policies._parts.blocks`. Memory: two numbers for every reward.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.blocks import add_reward, block_median, empty_sums, enlarged_sums
-from robandit.policies.store import store_full
-from robandit.policies.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
+from robandit.policies._parts.reward_store import store_full
+from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["MedianOfMeans"]
 

@@ -1,0 +1,31 @@
+"""How a comparison ends: what is written, what is printed, and whether something failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robandit.cli.terminal.leaderboard import leaderboards, remarks
+from robandit.experiments.results import Results
+from robandit.experiments.statistics import verdict
+from robandit.report.figures import write_figures
+from robandit.report.page import write_page
+
+__all__ = ["conclude"]
+
+
+def conclude(results: Results, page: Path, *, command: str, figures: Path | None = None) -> int:
+    """Write the page and the figures, then print tables, remarks and the verdict. Returns the exit code: 3 if a unit failed."""
+    from rich.console import Console
+
+    write_page(results, page, command=command)
+    drawn = [] if figures is None else write_figures(results, figures)
+    console = Console()
+    for table in leaderboards(results):
+        console.print(table)
+    for line in remarks(results):
+        print(line)
+    print(verdict(results))
+    if figures is not None:
+        print(f"figures: {len(drawn)} files in {figures}")
+    print(f"report: {page}")
+    return 3 if results.failures else 0

@@ -1,0 +1,88 @@
+"""What an experiment costs, in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robandit.cli.terminal.leaderboard import Board
+from robandit.experiments.cost import Cost
+from robandit.experiments.plan import Plan
+
+__all__ = ["cost_board", "cost_lines", "duration", "time_board"]
+
+
+def cost_board(cost: Cost) -> Board:
+    """Processor time of each policy on the workers, the one that takes most of it first."""
+    seconds: dict[str, float] = {}
+    pulls: dict[str, int] = {}
+    loops: dict[str, float] = {}
+    for each in cost.cells:
+        label = each.cell.label
+        seconds[label] = seconds.get(label, 0.0) + each.seconds + each.units * cost.overhead
+        pulls[label] = pulls.get(label, 0) + each.pulls
+        loops[label] = loops.get(label, 0.0) + each.pulls * each.ns_per_pull
+    total = max(sum(seconds.values()), 1e-300)
+    labels = sorted((label for label in seconds if pulls[label]), key=lambda label: -seconds[label])
+    return Board(
+        title="processor time of what is left",
+        note="ns/pull: processor time of a pull, rewards included, over all problems.",
+        columns={
+            "policy": labels,
+            "ns/pull": [f"{loops[label] / pulls[label]:,.0f}" for label in labels],
+            "CPU time": [duration(seconds[label]) for label in labels],
+            "share": [f"{100.0 * seconds[label] / total:.0f} %" for label in labels],
+        },
+    )
+
+
+def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
+    """The time on so many workers, and what keeps more of them from helping; ``here`` is this machine's number of cores."""
+    one = cost.time_on(1)
+    times = {n: cost.time_on(n) for n in workers}
+    return Board(
+        title="time from start to end, on workers like this machine's cores",
+        note="Busy: the workers' share of that time at work. Starting them, and other load on "
+        "their machines, is not counted.",
+        columns={
+            "workers": [f"{n:,}{' (here)' if n == here else ''}" for n in workers],
+            "time": [duration(times[n]) for n in workers],
+            "against one": [f"{one / times[n]:,.3g} x" if times[n] else "–" for n in workers],
+            "busy": [f"{100.0 * cost.work / (n * times[n]):.0f} %" if times[n] else "–" for n in workers],
+            "limited by": [cost.limit(n) or "–" for n in workers],
+        },
+        words=(),
+    )
+
+
+def cost_lines(cost: Cost, plan: Plan) -> list[str]:
+    """How much is left, in words."""
+    left = f"{cost.units:,} {'unit' if cost.units == 1 else 'units'} of work left, {cost.done:,} done"
+    if not cost.units:
+        return [left]
+    lines = [
+        f"{left}; {cost.pulls:,} pulls",
+        f"processor time: {duration(cost.cpu_hours * 3600.0)} ({cost.cpu_hours:.3g} CPU-hours)",
+        f"parts: about {_size(cost.bytes)} (within a factor of 3)",
+    ]
+    seconds, cell = cost.longest
+    if cell is not None:
+        lines.append(f"longest unit: {duration(seconds)}, {cell.label} on {plan.called(cell.played)}")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 120.0:
+        return f"{seconds:.2g} s" if seconds < 10.0 else f"{seconds:.0f} s"
+    if seconds < 7200.0:
+        return f"{seconds / 60:,.0f} min"
+    return f"{seconds / 3600:,.1f} h" if seconds < 172_800.0 else f"{seconds / 86_400:,.1f} days"
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000.0:
+            return f"{size:.3g} {unit}"
+        size /= 1000.0
+    return f"{size:.3g} TB"

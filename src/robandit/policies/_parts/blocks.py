@@ -1,0 +1,142 @@
+"""Medians of block means, for the policies that use them: exact and cheap.
+
+A state that uses it has the fields ``pool`` and ``slots`` from `empty_sums`: a store (:mod:`robandit.policies._parts.reward_store`)
+in which every reward has a row of the pool, so that its numbers lie side by side. The first two, HIGH and LOW, are the sum of the arm's
+rewards up to it and what rounding took from that. So the sum of any block of consecutive rewards is a difference of two rows,
+and an outlier in one block leaves no trace in the others: what it would cancel in HIGH is in LOW. A field ``scratch`` has room
+for twice as many means as there can be blocks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged
+
+__all__ = ["HIGH", "LOW", "add_reward", "block_median", "empty_sums", "enlarged_sums", "median", "middle", "two_sum"]
+
+HIGH, LOW = 0, 1  # columns of the pool
+
+
+def empty_sums(arms: int, horizon: int | None, columns: int = 2) -> tuple[Floats, Ints]:
+    """``pool`` and ``slots`` of a new run, with that many numbers for each reward.
+
+    If the horizon is known, arms that are pulled alike have enough room from the start. What is not used is not touched.
+    """
+    room = 32 if horizon is None else max(32, min(2 * horizon // arms, horizon, 2**16))
+    _, slots = empty_store(arms, 0, room)
+    return np.zeros((arms * room, columns)), slots
+
+
+def enlarged_sums(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
+    """The same numbers, with more room where there is none left."""
+    columns = pool.shape[1]
+    rows, slots = enlarged(pool.view(f"V{8 * columns}").reshape(1, -1), slots)
+    return rows.view(np.float64).reshape(-1, columns), slots
+
+
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b as a rounded sum and the exact error of its rounding (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:
+    """Store the arm's sum with this reward; returns the number of its rewards."""
+    row = append(slots, arm)
+    if slots[arm, USED] == 1:
+        pool[row, HIGH] = reward
+        pool[row, LOW] = 0.0
+    else:
+        total, lost = two_sum(pool[row - 1, HIGH], reward)
+        pool[row, HIGH] = total
+        pool[row, LOW] = pool[row - 1, LOW] + lost
+    return slots[arm, USED]
+
+
+@out_of_line
+def block_median(
+    pool: Floats, slots: Ints, arm: int, blocks: int, size: int, scratch: Floats, guess: float, reach: float
+) -> tuple[float, float]:
+    """Median of the means of the arm's first ``blocks`` blocks of ``size`` consecutive rewards.
+
+    ``guess`` is the arm's last estimate. The means within ``reach`` of it are collected on the way, and if the median is among
+    them, as it is nearly always, only those few are looked at again. Returns the median and the next reach. ``scratch`` has
+    room for twice the blocks.
+    """
+    row = slots[arm, START] - 1
+    low_end = guess - reach
+    high_end = guess + reach
+    high = 0.0
+    low = 0.0
+    below = 0
+    near = blocks
+    for block in range(blocks):
+        row += size
+        mean = ((pool[row, HIGH] - high) + (pool[row, LOW] - low)) / size
+        high = pool[row, HIGH]
+        low = pool[row, LOW]
+        scratch[block] = mean
+        scratch[near] = mean  # overwritten unless it is near
+        near += 1 if low_end <= mean <= high_end else 0
+        below += 1 if mean < low_end else 0
+    upper = blocks // 2
+    lower = (blocks - 1) // 2
+    if below <= lower and upper < below + near - blocks:
+        result = middle(scratch, blocks, near, blocks + lower - below, blocks + upper - below)
+        return result, 0.75 * reach if 5 * (near - blocks) > blocks else reach
+    result = middle(scratch, 0, blocks, lower, upper)
+    beyond = upper + blocks // 10
+    place(scratch, upper, blocks - 1, beyond)
+    return result, scratch[beyond] - result
+
+
+@out_of_line
+def median(values: Floats, count: int) -> float:
+    """Median of the first ``count`` values, which are reordered; the mean of the two middle ones for an even count."""
+    return middle(values, 0, count, (count - 1) // 2, count // 2)
+
+
+@out_of_line
+def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> float:
+    """Mean of the values that would be at ``lower`` and ``upper`` (the same or the next) if those from first to end were sorted."""
+    place(values, first, end - 1, upper)
+    above = values[upper]
+    if lower == upper:
+        return above
+    below = values[first]
+    for k in range(first + 1, upper):
+        below = max(below, values[k])
+    return 0.5 * below + 0.5 * above
+
+
+@out_of_line
+def place(values: Floats, left: int, right: int, rank: int) -> None:
+    """Reorder the values from left to right (included) so that the one at ``rank`` is where sorting would put it (Hoare)."""
+    while left < right:
+        pivot = median_of_three(values[left], values[(left + right) // 2], values[right])
+        i = left
+        j = right
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            right = j
+        elif rank >= i:
+            left = i
+        else:
+            return
+
+
+def median_of_three(a: float, b: float, c: float) -> float:
+    """The middle one."""
+    return max(min(a, b), min(max(a, b), c))

@@ -1,0 +1,1 @@
+"""The classical policies and the baselines."""

@@ -1,0 +1,1 @@
+"""KLinf-UCB and its index."""

@@ -1,0 +1,1 @@
+"""R-UCB: statistically robust policies whose bonus grows by a given function."""

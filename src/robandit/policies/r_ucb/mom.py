@@ -1,0 +1,325 @@
+"""R-UCB-MoM (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(1) amortised time per pull.
+
+The estimate is a median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them. Block
+means come from sums that lose no digits (:mod:`robandit.policies._parts.blocks`) and are asked for only when q or the blocks' size
+changes. The first rewards of an arm, as many as can ever be all, are also kept in order of size, so that their median is at hand.
+
+The arg-max is lazy (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in
+``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0,
+log(n / (32 log t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
+from robandit.policies._parts.reward_store import store_full
+from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.base import Policy
+from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.r_ucb.growth import (
+    FIRST,
+    INPUTS,
+    Growth,
+    check_decay,
+    check_growth,
+    decay,
+    decay_number,
+    growth,
+    growth_kind,
+)
+
+__all__ = ["RUCBMoM"]
+
+FIXED = (
+    "Here by default with a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
+    "g='corollary' is the paper's kind."
+)
+
+# Numbers of an arm.
+COUNT = 0
+MEAN = 1
+SHRINK = 2  # n^-g for a fixed g, log n otherwise
+EVENT = 3  # the time, as `clock` shows it, from which q may differ
+NEXT = 4  # the number of rewards from which the estimate differs
+BLOCKS = 5  # q; 0: the median of all rewards
+SIZE = 6
+REACH = 7  # how far from MEAN to look for the next
+ARM_FLOATS = 8
+
+# What is common to all arms at a level.
+AT = 0  # the level
+SCALE = 1  # f (32 level)^g
+POWER = 2  # g
+BASE = 3  # a level not far back, and its (32 level)^g: with a fixed g the next ones follow from it
+BASE_SCALE = 4
+NOW = 5
+
+PER_LEVEL = 32.0
+FOR_EVER = 2**53
+SPAN = 0.1  # how much a width may grow, by its logarithm, before its line is drawn anew
+STEEPER = math.expm1(SPAN) / SPAN  # slope of the chord of exp over that span
+NEAR = 1.0 / 64.0
+SLACK = 1e-12  # far above the rounding of an index
+
+
+class Params(NamedTuple):
+    """The functions as numbers."""
+
+    f: int
+    g: float  # 0: the corollary's
+
+
+class State(NamedTuple):
+    """See the names above."""
+
+    arms: Floats  # (arms, ARM_FLOATS)
+    now: Floats
+    ordered: Floats  # (arms, as many rewards as can be all): the first rewards in ascending order
+    scratch: Floats
+    pool: Floats
+    slots: Ints
+    pulls: Ints
+    lines: Floats
+    lead: Ints
+
+
+class RUCBMoM(Policy):
+    """Optimism on a median of means, with a width that in time exceeds that of any heavy-tailed law: nothing is known.
+
+    Statistically robust: whatever eps and u are, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. The
+    price is regret that grows faster than log T, and no guarantee before that time, which is out of reach for the functions of
+    the paper: with ``"corollary"`` g(1e5) = 0.64, and it must be below eps/(1+eps) <= 1/2. Use it to compare with, or with rewards
+    whose scale is near 1 (the width does not follow the unit of the rewards).
+
+    Parameters
+    ----------
+    f
+        Slow-growing function: ``"log"``, ``"log_squared"``, ``"log_log"``, or ``"corollary"``, the paper's construction
+        ``exp(sqrt(log log t) / 2) / 2``. At t < 3 (16 for ``"log_log"``) it has its value there.
+    g
+        Slow-decaying function: ``"corollary"``, the paper's ``(log log t)^(-1/2)``, at most 1; or a number in (0, 1), a fixed g,
+        which is not slow-decaying. The paper has no experiment with this policy; the default f = log t, g = 0.45 is ours, to
+        have a usable baseline.
+
+    Guarantee
+    ---------
+    For T with ``g(T) < eps/(1+eps)`` and ``f(T) > (12 u)^(1/(1+eps))``, regret grows as ``sum_i gap_i (2 f(T) / gap_i)^(1/g(T))
+    log T``. Must know: nothing. Anytime, not random. With a fixed g nothing is guaranteed for eps <= g / (1 - g) (0.82 by default),
+    at any T.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> problem = rb.problems.negated_pareto(means=[-1.0, -20.0], tail=1.9)
+    >>> result = rb.simulate(rb.RUCBMoM(), problem, horizon=4000, replications=5, seed=0)
+    >>> bool(result.regret[0, :, -1].mean() < 0.2 * 38000)  # uniform play: 38000
+    True
+
+    References
+    ----------
+    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for statistical
+    robustness. AISTATS 2021, PMLR 130.
+    """
+
+    f: Growth = "log"
+    g: float | Literal["corollary"] = 0.45
+
+    label = "R-UCB-MoM"
+    columns = ("mean", "index")
+    about = Facts(
+        assumption="T such that g(T) < eps/(1+eps) and f(T) > (12 u)^(1/(1+eps))",
+        bound="Ashutosh et al., median of means",
+        instance="sum gap (2 f(T)/gap)^(1/g(T)) log T",
+        matches=(False, None),
+        adaptive=Adaptive(True, True, True, True),
+        citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
+        row=12,
+        title="R-UCB-MoM",
+        notes=(INPUTS, FIXED),
+    )
+
+    @property
+    def facts(self) -> Facts:
+        """The footnote about a fixed g where it is fixed."""
+        return self.about if not isinstance(self.g, str) else dataclasses.replace(self.about, notes=(INPUTS,))
+
+    def validate(self) -> None:
+        """Known functions."""
+        check_growth("RUCBMoM", self.f)
+        check_decay("RUCBMoM", self.g)
+
+    def params(self) -> Params:
+        """Words become numbers."""
+        return Params(growth_kind(self.f), decay_number(self.g))
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Nothing is known."""
+        most = math.ceil(PER_LEVEL * math.log((FOR_EVER if horizon is None else horizon) + 2.0)) + 1
+        store = empty_sums(arms, horizon)
+        now = np.zeros(NOW)
+        now[AT] = now[BASE] = -1.0
+        ordered = np.zeros((arms, most))
+        numbers = np.zeros((arms, ARM_FLOATS))
+        return State(numbers, now, ordered, np.zeros(2 * most), *store, no_pulls(arms), *lazy_state(arms))
+
+    def grow(self, state: State) -> State:
+        """More room for sums."""
+        pool, slots = enlarged_sums(state.pool, state.slots)
+        return state._replace(pool=pool, slots=slots)
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+
+    @staticmethod
+    def select(p: Params, s: State) -> int:
+        """Every arm once, then the largest index."""
+        arms = s.arms.shape[0]
+        if s.pulls[arms + TRIED] < arms:
+            return untried(rewards, s, 1.0)
+        prepare(p.f, p.g, s.now, log_time(s))
+        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, clock(p, s))
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Store the arm's new sum, and the reward among the first."""
+        n = add_reward(s.pool, s.slots, arm, reward)
+        if n == 1:
+            s.pulls[s.arms.shape[0] + TRIED] += 1
+        if n <= s.ordered.shape[1]:
+            insert(s.ordered[arm], n - 1, reward)
+        s.arms[arm, COUNT] = n
+        if p.g == 0.0:
+            s.arms[arm, SHRINK] = math.log(s.arms[arm, COUNT])
+        elif n > 64 and n % 64 != 0:
+            s.arms[arm, SHRINK] *= power_near_one(-1.0 / s.arms[arm, COUNT], p.g)
+        else:
+            s.arms[arm, SHRINK] = s.arms[arm, COUNT] ** -p.g
+        touched(s.lines, s.lead, arm)
+
+    full = staticmethod(store_full)
+
+    @staticmethod
+    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+        """Median of means and index."""
+        out[0] = math.nan
+        out[1] = math.inf
+        if s.arms[arm, COUNT] > 0.0:
+            prepare(p.f, p.g, s.now, log_time(s))
+            out[1] = index(p, s, arm, clock(p, s))
+            out[0] = s.arms[arm, MEAN]
+
+
+def rewards(s: State, arm: int) -> float:
+    """Rewards of an arm."""
+    return s.arms[arm, COUNT]
+
+
+@out_of_line
+def prepare(f: int, g: float, now: Floats, level: float) -> None:
+    """Find what is common to the widths of all arms."""
+    if now[AT] != level:
+        now[AT] = level
+        now[POWER] = decay(g, level)
+        step = level / now[BASE] - 1.0
+        if g == 0.0 or not 0.0 <= step <= NEAR:
+            now[BASE] = level
+            now[BASE_SCALE] = (PER_LEVEL * level) ** now[POWER]
+            step = 0.0
+        now[SCALE] = growth(f, level) * now[BASE_SCALE] * power_near_one(step, g)
+
+
+def power_near_one(x: float, power: float) -> float:
+    """(1 + x)^power for a power in (0, 1) and x up to 1/64 in size, to a few roundings: its series, at a third of the time."""
+    tail = 1.0 + (power - 6.0) / 7.0 * x
+    tail = 1.0 + (power - 5.0) / 6.0 * x * tail
+    tail = 1.0 + (power - 4.0) / 5.0 * x * tail
+    tail = 1.0 + (power - 3.0) / 4.0 * x * tail
+    tail = 1.0 + (power - 2.0) / 3.0 * x * tail
+    tail = 1.0 + (power - 1.0) / 2.0 * x * tail
+    return 1.0 + power * x * tail
+
+
+def clock(p: Params, s: State) -> float:
+    """What shows the time to the lazy arg-max: f (32 log t)^g if g is fixed, else log t."""
+    return s.now[SCALE] if p.g > 0.0 else s.now[AT]
+
+
+@out_of_line
+def largest_rate(power: float, log_n: float, level: float) -> float:
+    """An upper bound of the logarithmic derivative of a width from this level on, with the corollary's g.
+
+    That of f is at most 2 / log t for every f, and that of log_squared is this.
+    """
+    late = max(level, math.e)
+    falls = 0.5 / (late * math.log(late) ** 1.5)
+    return 2.0 / max(level, FIRST) + power / level + falls * max(0.0, log_n - math.log(PER_LEVEL * level))
+
+
+@out_of_line
+def insert(ordered: Floats, count: int, reward: float) -> None:
+    """Put a reward in its place among ``count`` others in ascending order."""
+    place = count
+    while place > 0 and ordered[place - 1] > reward:
+        ordered[place] = ordered[place - 1]
+        place -= 1
+    ordered[place] = reward
+
+
+@out_of_line
+def refresh(p: Params, s: State, arm: int) -> None:
+    """Bring the estimate up to date, and find when it next differs."""
+    numbers = s.arms[arm]
+    n = int(numbers[COUNT])
+    wanted = PER_LEVEL * s.now[AT]
+    if n <= wanted:
+        numbers[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
+        numbers[BLOCKS] = 0.0
+        numbers[EVENT] = math.inf
+        numbers[NEXT] = n + 1
+        return
+    blocks = math.ceil(wanted)
+    size = n // blocks
+    if blocks != numbers[BLOCKS] or size != numbers[SIZE]:
+        numbers[MEAN], numbers[REACH] = block_median(
+            s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
+        )
+        numbers[BLOCKS] = blocks
+        numbers[SIZE] = size
+    event = (1.0 - SLACK) * blocks / PER_LEVEL  # also where all n = q rewards are wanted
+    numbers[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
+    numbers[NEXT] = (size + 1) * blocks
+
+
+def width(p: Params, s: State, arm: int) -> float:
+    """f (32 log t / n)^g at the level that was prepared."""
+    if p.g > 0.0:
+        return s.now[SCALE] * s.arms[arm, SHRINK]
+    return s.now[SCALE] * math.exp(-s.now[POWER] * s.arms[arm, SHRINK])
+
+
+def index(p: Params, s: State, arm: int, time: float) -> float:
+    """Median + f (32 log t / n)^g, at the level that was prepared; ``time`` is what `clock` shows."""
+    numbers = s.arms[arm]
+    if numbers[COUNT] >= numbers[NEXT] or time >= numbers[EVENT]:
+        refresh(p, s, arm)
+    return numbers[MEAN] + width(p, s, arm)
+
+
+def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, float]:
+    """A line above the index until the estimate changes, or until a width that is not straight has grown by a tenth."""
+    numbers = s.arms[arm]
+    wide = width(p, s, arm)
+    value = numbers[MEAN] + wide + SLACK * (abs(numbers[MEAN]) + wide)
+    if p.g > 0.0:
+        return value, numbers[SHRINK], numbers[EVENT]
+    rate = largest_rate(s.now[POWER], numbers[SHRINK], time)
+    return value, STEEPER * rate * wide, min(numbers[EVENT], time + SPAN / rate)

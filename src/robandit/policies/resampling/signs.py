@@ -1,0 +1,444 @@
+"""Upper confidence bounds from random signs: what RMM-UCB and MARS share.
+
+For an arm whose rewards are symmetric about their mean, turning the sign of X_i - mean changes nothing in law. So the rewards, in
+k blocks (the i-th is in block i mod k), are compared with m - 1 copies of them in which random signs a_ij are turned, and the
+index is the largest mean that is not rejected at level 1/m: the maximum over j of the median over blocks l of
+
+    U_lj = (center - mean_l(a_ij X_i)) / (1 - mean_l(a_ij)),  center = the median of the blocks' means.
+
+At time t, m = ceil(1 + t (log t)^2). With a block's length n, and the sum N and the number M of its rewards whose sign is minus,
+
+    U_lj = (n (center - mean_l) / 2 + N) / M,
+
+the same number, but nothing large cancels: in a single block it is N / M. Where M is 0, U_lj is +inf or -inf as center is above or
+below the block's mean; where they are the same, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
+
+Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value; center is that of the means, and the test of theta
+compares center - theta with that of mean_l(a_ij (X_i - theta)) over l. The second is not larger if it is not larger in half of the
+blocks, that is if theta is at most U_lj in half of them: the largest such theta is the UPPER middle value of the U_lj. The paper's
+Lemma 2.5 and Algorithm 2 print the median again, which agrees with its definition of the index (equation 18) for odd k only. With
+the lower middle value the level is not kept, the index of an arm with 4 rewards stays bounded however large m is, and runs lock in
+on a bad arm: 13 in 100 for two Gaussian arms with a gap of half a standard deviation, T = 800. The definition is the default here;
+``median="printed"`` is the formula.
+
+Nothing random is stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), two rounds of SplitMix64's, keyed
+by the run's ``rng`` words, which therefore never change; so any sign can be had at any time. pi orders hashes of (run, arm, j): the
+order of those in use stays a uniform permutation when m grows. A sign is the same in every round: it is drawn once, independent of
+the rewards. So each bound is exact for a number of rewards that is fixed in advance, as in the paper; those of different rounds
+depend on each other.
+
+What is stored is N and M for each arm, block and j, 64 j side by side (a sheet), so that
+
+- a reward is added to its own block, in O(m);
+- new j, about (log t)^2 in each round, are summed up from the arm's rewards;
+- when the number of blocks changes, all are.
+
+Sheets are brought up to date when an index is asked for, so late rewards come in any number at once. While there is no room for a
+sheet (it is given after the next reward), it is worked out anew in ``spare``. N is always added up in order of arrival, and the
+filter that passes over most j keeps all that could be the maximum, so an index does not depend on when it was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robandit.errors import NotApplicable
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.random import GOLDEN, mixed
+from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies._parts.blocks import place
+from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
+from robandit.policies._parts.turns import TAKEN, TRIED, expire_pull, no_pulls, take_pull, untried
+
+__all__ = ["LARGEST_LIMIT", "Params", "Resampled", "refuse_beyond", "resamples"]
+
+WIDTH = 64  # bits of a hash, so j in a sheet
+LARGEST_LIMIT = 1_000_000
+FIRST_ROOM = 16
+
+# Columns of ``spans``, a row per arm; the last row holds in column ROW whether some arm lacks room.
+ROW = 0  # its first row in ``sums`` and ``tallies``
+ROOM = 1  # its rows there; a sheet has one for each block
+SHEETS = 2  # sheets that are stored
+DONE = 3  # rewards in them, and in ``blocks``
+BLOCKS = 4
+SEEN = 5  # j that are in ``best``
+
+# Odd steps of counters, as GOLDEN is.
+ONE = np.uint64(1)
+BY_ARM = np.uint64(0xD1342543DE82EF95)
+BY_REWARD = np.uint64(0xDA942042E4DD58B5)
+
+
+class Params(NamedTuple):
+    """The largest number of blocks (0: the paper's), and whether medians of even counts of U_lj are the upper middle value."""
+
+    blocks: int
+    upper: int
+
+
+class State(NamedTuple):
+    """Rewards, pulls, sums over turned signs, and the index of each arm as far as it is known."""
+
+    pool: Floats  # (1, rewards)
+    slots: Ints
+    pulls: Ints
+    spans: Ints
+    sums: Floats  # (rows, WIDTH): N
+    tallies: Any  # (rows, WIDTH): M
+    best: Floats
+    blocks: Floats  # (arms, blocks): sums of the rewards
+    spare: Floats  # (blocks, WIDTH)
+    spare_tallies: Any
+    shifts: Floats  # n (center - mean) / 2 of each block of the arm at work
+    values: Floats
+    votes: Ints
+    rng: UInts
+
+
+def refuse_beyond(owner: str, limit: int, horizon: int | None, seconds: float) -> None:
+    """Raise `NotApplicable` if more pulls are asked for than were allowed; a run would take that many seconds."""
+    if horizon is not None and horizon > limit:
+        raise NotApplicable(
+            f"{owner} draws t (log t)^2 resamples for each index: {horizon} pulls end with {resamples(horizon):,} of them, "
+            f"and a run takes about {spelled(seconds)}. It plays at most limit = {limit} pulls: give it limit={horizon} if that "
+            "is what you want, or take another policy"
+        )
+
+
+def new_state(p: Params, arms: int, limit: int) -> State:
+    """Nothing is known."""
+    pool, slots = empty_store(arms, 1)
+    spans = np.zeros((arms + 1, 6), dtype=np.int64)
+    spans[:arms, ROW] = FIRST_ROOM * np.arange(arms)
+    spans[:arms, ROOM] = FIRST_ROOM
+    most = block_count(p, limit, limit)
+    return State(
+        pool,
+        slots,
+        no_pulls(arms),
+        spans,
+        np.zeros((arms * FIRST_ROOM, WIDTH)),
+        np.zeros((arms * FIRST_ROOM, WIDTH), dtype=np.int32),
+        np.full(arms, -math.inf),
+        np.zeros((arms, most)),
+        np.zeros((most, WIDTH)),
+        np.zeros((most, WIDTH), dtype=np.int32),
+        np.zeros(most),
+        np.zeros(most),
+        np.zeros(WIDTH, dtype=np.int64),
+        np.zeros(4, dtype=np.uint64),
+    )
+
+
+def roomier(p: Params, state: State) -> State:
+    """Room for more rewards, and for twice the sheets of the arms that need more than they have."""
+    if store_full(p, state):
+        pool, slots = enlarged(state.pool, state.slots)
+        state = state._replace(pool=pool, slots=slots)
+    if not sheets_full(state):
+        return state
+    arms = len(state.best)
+    old, spans = state.spans, state.spans.copy()
+    t = int(state.pulls[arms + TAKEN]) + 1
+    for arm in range(arms):
+        needed = block_count(p, int(state.slots[arm, USED]), t) * -(-resamples(t) // WIDTH)
+        if 4 * needed > 3 * spans[arm, ROOM]:
+            spans[arm, ROOM] = 2 * needed
+    spans[:arms, ROW] = np.cumsum(spans[:arms, ROOM]) - spans[:arms, ROOM]
+    spans[arms, ROW] = 0
+    rows = int(spans[:arms, ROOM].sum())
+    sums, tallies = np.zeros((rows, WIDTH)), np.zeros((rows, WIDTH), dtype=np.int32)
+    for arm in range(arms):
+        used = old[arm, SHEETS] * old[arm, BLOCKS]
+        here, there = spans[arm, ROW], old[arm, ROW]
+        sums[here : here + used] = state.sums[there : there + used]
+        tallies[here : here + used] = state.tallies[there : there + used]
+    return state._replace(spans=spans, sums=sums, tallies=tallies)
+
+
+def full(p: Params, s: State) -> bool:
+    """Some arm has no room for another reward, or not for all its sheets."""
+    return store_full(p, s) or sheets_full(s)
+
+
+def select(p: Params, s: State) -> int:
+    """Every arm once, then the largest index; ties go to the fewest pulls, then to the lowest arm."""
+    arms = s.best.shape[0]
+    if s.pulls[arms + TRIED] < arms:
+        return untried(rewards, s, 1.0)
+    chosen = 0
+    highest = -math.inf
+    for arm in range(arms):
+        value = index(p, s, arm)
+        if arm == 0 or value > highest or (value == highest and s.pulls[arm] < s.pulls[chosen]):
+            highest = value
+            chosen = arm
+    return chosen
+
+
+def update(p: Params, s: State, arm: int, reward: float) -> None:
+    """Store the reward."""
+    s.pool[0, append(s.slots, arm)] = reward
+    if s.slots[arm, USED] == 1:
+        s.pulls[s.best.shape[0] + TRIED] += 1
+
+
+def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+    """The median of the blocks' means, and the index."""
+    out[0] = math.nan
+    out[1] = math.inf
+    if s.slots[arm, USED] > 0:
+        out[1] = index(p, s, arm)
+        out[0] = center(s, arm)
+
+
+def sheets_full(s: State) -> bool:
+    """Some arm has no room for all its sheets."""
+    return s.spans[s.spans.shape[0] - 1, ROW] != 0
+
+
+def rewards(s: State, arm: int) -> float:
+    """Rewards of an arm."""
+    return float(s.slots[arm, USED])
+
+
+def resamples(t: int) -> int:
+    """m - 1 with m = ceil(1 + t (log t)^2): how often signs are drawn at time t.
+
+    >>> resamples(2), resamples(2000)
+    (1, 115548)
+    """
+    level = math.log(float(t))
+    return math.ceil(1.0 + t * level * level) - 1
+
+
+def block_count(p: Params, n: int, t: int) -> int:
+    """Into how many blocks n rewards go at time t: floor(min(17 log t, sqrt n)), at least 1."""
+    if p.blocks == 1:
+        return 1
+    return max(1, math.floor(min(17.0 * math.log(float(t)), math.sqrt(float(n)))))
+
+
+def middle_rank(p: Params, k: int) -> int:
+    """Where the median of k sorted U_lj stands, from 0."""
+    return k // 2 if p.upper == 1 else (k - 1) // 2
+
+
+def spelled(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> spelled(90.0), spelled(1e6)
+    ('2 minutes', '12 days')
+    """
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{math.ceil(seconds)} seconds"
+
+
+@out_of_line
+def index(p: Params, s: State, arm: int) -> float:
+    """The arm's upper confidence bound at the pull that is about to be made; brings its sheets up to date."""
+    t = s.pulls[s.best.shape[0] + TAKEN] + 1
+    last = resamples(t)
+    n = s.slots[arm, USED]
+    k = block_count(p, n, t)
+    if s.spans[arm, BLOCKS] != k:
+        s.spans[arm, BLOCKS] = k
+        s.spans[arm, SHEETS] = 0
+        s.spans[arm, DONE] = 0
+        for block in range(k):
+            s.blocks[arm, block] = 0.0
+    done = s.spans[arm, DONE]
+    if done < n:
+        for i in range(done, n):
+            s.blocks[arm, i % k] += s.pool[0, s.slots[arm, START] + i]
+        s.spans[arm, SEEN] = 0
+        s.best[arm] = -math.inf
+    best = s.best[arm]
+    if s.spans[arm, SEEN] >= last or best == math.inf:
+        return best
+    shift(s, arm, n, k)
+    rank = middle_rank(p, k)
+    stored = s.spans[arm, SHEETS]
+    for sheet in range(s.spans[arm, SEEN] // WIDTH, (last + WIDTH - 1) // WIDTH):
+        if best == math.inf and (done == n or sheet >= stored):
+            break  # no more is needed, and all that are stored have all rewards
+        if (sheet + 1) * k > s.spans[arm, ROOM]:
+            s.spans[s.spans.shape[0] - 1, ROW] = 1
+        sums = s.spare
+        tallies = s.spare_tallies
+        row = 0
+        first = 0
+        if (sheet + 1) * k <= s.spans[arm, ROOM] and sheet <= stored:
+            sums = s.sums
+            tallies = s.tallies
+            row = s.spans[arm, ROW] + sheet * k
+            if sheet < stored:
+                first = done
+            else:
+                stored += 1
+        turn(s.rng, s.pool, s.slots[arm, START], arm, sheet, first, n, k, sums, tallies, row)
+        best = raised(s.rng, s.shifts, s.values, s.votes, arm, sheet, last, k, rank, sums, tallies, row, best)
+    s.spans[arm, SHEETS] = stored
+    s.spans[arm, DONE] = n
+    s.spans[arm, SEEN] = last
+    s.best[arm] = best
+    return best
+
+
+def length(n: int, k: int, block: int) -> int:
+    """How many of n rewards are in a block."""
+    return (n - block + k - 1) // k
+
+
+def center(s: State, arm: int) -> float:
+    """The lower median of the means of the arm's blocks."""
+    k = s.spans[arm, BLOCKS]
+    for block in range(k):
+        s.values[block] = s.blocks[arm, block] / length(s.spans[arm, DONE], k, block)
+    place(s.values, 0, k - 1, (k - 1) // 2)
+    return s.values[(k - 1) // 2]
+
+
+def shift(s: State, arm: int, n: int, k: int) -> None:
+    """What a block's sums are shifted by: n (center - mean) / 2; exactly 0 where the two are the same."""
+    s.spans[arm, DONE] = n
+    middle = center(s, arm)
+    for block in range(k):
+        size = length(n, k, block)
+        s.shifts[block] = 0.5 * size * (middle - s.blocks[arm, block] / size)
+
+
+def signs(rng: UInts, arm: int, i: int, sheet: int) -> np.uint64:
+    """The signs of reward i of an arm for j = 64 sheet, ..., 64 sheet + 63: a set bit is a minus."""
+    counter = rng[0] + np.uint64(arm) * BY_ARM + np.uint64(i) * BY_REWARD + np.uint64(sheet) * GOLDEN
+    return mixed(mixed(counter) ^ rng[1])
+
+
+def place_of(rng: UInts, arm: int, j: int) -> np.uint64:
+    """The order of these over j = 0, ..., m - 1 is the random permutation pi of an arm."""
+    return mixed(mixed(rng[2] + np.uint64(arm) * BY_ARM + np.uint64(j) * GOLDEN) ^ rng[3])
+
+
+@out_of_line
+def turn(
+    rng: UInts,
+    pool: Floats,
+    start: int,
+    arm: int,
+    sheet: int,
+    first: int,
+    n: int,
+    k: int,
+    sums: Floats,
+    tallies: Any,
+    row: int,
+) -> None:
+    """Add the rewards from first to n to the sheet at ``row``; from 0: begin it."""
+    if first == 0:
+        for r in range(row, row + k):
+            for b in range(WIDTH):
+                sums[r, b] = 0.0
+                tallies[r, b] = 0
+    for i in range(first, n):
+        bits = signs(rng, arm, i, sheet)
+        reward = pool[0, start + i]
+        r = row + i % k
+        for b in range(WIDTH):
+            minus = (bits >> np.uint64(b)) & ONE != 0
+            sums[r, b] += reward if minus else 0.0
+            tallies[r, b] += 1 if minus else 0
+
+
+@out_of_line
+def raised(
+    rng: UInts,
+    shifts: Floats,
+    values: Floats,
+    votes: Ints,
+    arm: int,
+    sheet: int,
+    last: int,
+    k: int,
+    rank: int,
+    sums: Floats,
+    tallies: Any,
+    row: int,
+    best: float,
+) -> float:
+    """The larger of ``best`` and the U_j of the sheet at ``row``."""
+    if best == math.inf:
+        return best
+    majority = k - rank  # values above best that put the median above it
+    for b in range(WIDTH):
+        votes[b] = 0 if best > -math.inf else majority
+    if best > -math.inf:
+        floor = best - 1e-15 * abs(best)  # a product is compared, not a quotient: none may be lost by rounding
+        for block in range(k):
+            r = row + block
+            by = shifts[block]
+            for b in range(WIDTH):
+                votes[b] += 1 if by + sums[r, b] > floor * tallies[r, b] else 0
+            if by == 0.0:
+                for b in range(WIDTH):
+                    votes[b] += 1 if tallies[r, b] == 0 else 0
+    for b in range(min(WIDTH, last - WIDTH * sheet)):
+        if votes[b] >= majority:
+            best = max(best, resampled(rng, shifts, values, arm, WIDTH * sheet + b, k, rank, sums, tallies, row, b))
+    return best
+
+
+@out_of_line
+def resampled(
+    rng: UInts,
+    shifts: Floats,
+    values: Floats,
+    arm: int,
+    j: int,
+    k: int,
+    rank: int,
+    sums: Floats,
+    tallies: Any,
+    row: int,
+    b: int,
+) -> float:
+    """U_j, in column b of the sheet at ``row``; here j counts from 0."""
+    for block in range(k):
+        above = shifts[block] + sums[row + block, b]
+        if tallies[row + block, b] > 0:
+            values[block] = above / tallies[row + block, b]
+        elif above > 0.0 or (above == 0.0 and place_of(rng, arm, j + 1) >= place_of(rng, arm, 0)):
+            values[block] = math.inf
+        else:
+            values[block] = -math.inf
+    place(values, 0, k - 1, rank)
+    return values[rank]
+
+
+class Resampled:
+    """What `RMMUCB` and `MARS` share besides the functions above; they have a ``limit`` and `Params`."""
+
+    @property
+    def longest(self: Any) -> int:
+        """The limit."""
+        return int(self.limit)
+
+    def init(self: Any, arms: int, horizon: int | None) -> State:
+        """Nothing is known."""
+        return new_state(self.params(), arms, self.limit)
+
+    def grow(self: Any, state: State) -> State:
+        """Room for more rewards and sums."""
+        return roomier(self.params(), state)
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+    full = staticmethod(full)
+    select = staticmethod(select)
+    update = staticmethod(update)
+    estimate = staticmethod(estimate)

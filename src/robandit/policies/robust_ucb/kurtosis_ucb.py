@@ -1,0 +1,392 @@
+"""UCB for bounded kurtosis (Lattimore 2017): scale-free, with medians of means for the mean and for the variance about any point.
+
+The index of an arm is the largest theta with ``theta <= m + C1 sqrt(S(theta) L / (n D))``, where m is the median of k block
+means, S(theta) the median of the blocks' means of ``(X - theta)^2``, ``L = log(C2 / delta)`` and ``D = 1 - C1 sqrt((kappa - 1)
+L / n)``. With y = theta - m, d the mean of X - m in a block and a that of (X - m)^2, the condition is that the median of ``a -
+2 y d - c y^2`` is not negative, ``c = n D / (C1^2 L) - 1``. That is finite if c > 0; while it is not, the arm is explored.
+
+**Closed form.** Each of those parabolas is >= 0 at 0 and opens downwards, so it is >= 0 up to its positive root. For an odd k the
+largest y is the median of the roots. For an even k it lies between the two middle roots, where the sum of the smallest parabola
+that is still >= 0 and the largest that is not changes its sign, once: the sum of two such parabolas is another one, so the
+condition is y <= min over the former of the max over the latter of the roots of sums.
+
+**Laziness.** k = floor(8 L), and d and a change only when k or the blocks' size does. In between only c changes. As a >= d^2, the
+logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does y; c falls in L at a rate of at
+most ``n / (C1 L)^2``. That is the line which the lazy arg-max needs (:mod:`robandit.kernel.lazy`). An index costs O(k).
+
+**Digits.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are brought to m in such pairs. So the
+variance of a block has an absolute error of about 1e-31 of the largest X^2 so far and 1e-16 of itself: neither a mean that is
+far from zero nor an outlier in another block is felt. Squares of rewards above 1e150 overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.blocks import (
+    HIGH,
+    LOW,
+    add_reward,
+    block_median,
+    empty_sums,
+    enlarged_sums,
+    middle,
+    two_sum,
+)
+from robandit.policies._parts.reward_store import START, USED, store_full
+from robandit.policies._parts.turns import TAKEN, expire_pull, no_pulls, pulls_made, take_pull
+from robandit.policies.base import Policy, check_number
+from robandit.policies.facts import Facts
+
+__all__ = ["KurtosisUCB"]
+
+SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of X
+
+# Numbers of an arm.
+COUNT = 0
+MEAN = 1  # m
+REACH = 2  # how far from MEAN to look for the next
+EVENT = 3  # the level L from which k differs
+NEXT = 4  # the number of rewards from which the blocks differ
+BLOCKS = 5  # k
+SIZE = 6
+ABOVE = 7  # y at the last evaluation
+ARM_FLOATS = 8
+
+# Rows of an arm's blocks.
+OFF, SPREAD = 0, 1  # d and a
+
+C1_SQUARED = 12.0 * 16.0
+FOR_EVER = 2**53
+SHRINK = 0.1  # by how much c may fall before the line is drawn anew
+SLACK = 1e-11  # far above the rounding of an index
+SPLITTER = 2.0**27 + 1.0
+
+
+class Params(NamedTuple):
+    """sqrt(kappa - 1), and how many rewards an arm needs for each unit of L."""
+
+    root: float
+    needed: float
+
+
+class State(NamedTuple):
+    """See the names above."""
+
+    arms: Floats  # (arms, ARM_FLOATS)
+    blocks: Floats  # (arms, 2, most blocks)
+    scratch: Floats
+    least: Ints  # [a lower bound of the fewest rewards of an arm]
+    pool: Floats
+    slots: Ints
+    pulls: Ints
+    lines: Floats
+    lead: Ints
+
+
+class KurtosisUCB(Policy):
+    """Optimism for arms of unknown and different variances: only a bound on the kurtosis is known.
+
+    Multiplying the rewards by a number or adding one changes no decision. Use it when the shape of the laws is known (kurtosis 3
+    for normal, 1.8 for uniform, 9 for Laplace ones) and their scales are not. Not for heavy tails without a fourth moment. Its
+    constants are large: every arm is explored until it has ``192 L / x^2`` rewards, x = (sqrt(kappa + 3) - sqrt(kappa - 1)) / 2
+    and L about 2 log t, which for kappa = 3 is 18,000 rewards at t = 1e5.
+
+    Parameters
+    ----------
+    kappa
+        Bound on E(X - mean)^4 / Var(X)^2 of all arms, at least 1.
+
+    Guarantee
+    ---------
+    Regret grows as ``sum_i (kappa - 1 + Var_i / gap_i^2) gap_i log T``. Must know: kappa. Anytime, not random. The rule and its
+    constants are from memory, not checked against the text (confidence 0.70).
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> problem = rb.problems.bernoulli(means=[0.4, 0.6])
+    >>> policy = rb.KurtosisUCB().informed_by(problem)
+    >>> round(policy.kappa, 6)
+    1.166667
+    >>> bandit = rb.Bandit(["a", "b"], policy, seed=0)
+    >>> bandit.update("a", 1.0)
+    >>> bandit.select()
+    'b'
+
+    References
+    ----------
+    T. Lattimore. A scale free algorithm for stochastic bandits with bounded kurtosis. NeurIPS 2017.
+    """
+
+    kappa: float | None = None
+
+    label = "Kurtosis UCB"
+    columns = ("mean", "index")
+    about = Facts(
+        knows=("kappa",),
+        assumption="kurtosis at most kappa",
+        bound="Lattimore 2017",
+        instance="sum (kappa - 1 + Var/gap^2) gap log T",
+        citation="Lattimore 2017",
+        title="Kurtosis UCB",
+        notes=("The rule is from memory, not checked against the text.",),
+    )
+
+    def validate(self) -> None:
+        """No law has a kurtosis below 1."""
+        if self.kappa is not None:
+            check_number("KurtosisUCB", "kappa", self.kappa, least=1.0, below=1e300)
+
+    def learned(self, name: str, problem: Any, eps: float) -> Any:
+        """The largest kurtosis of the arms; a constant counts as 1."""
+        if name != "kappa":
+            return super().learned(name, problem, eps)
+        kurtosis = 1.0
+        for law in problem.laws:
+            variance = float(law.variance)
+            if variance > 0.0:
+                kurtosis = max(
+                    kurtosis, float(law.central_moment(4.0)) / variance**2 if variance < math.inf else math.inf
+                )
+        return kurtosis
+
+    def params(self) -> Params:
+        """Numbers that the formulas use."""
+        assert self.kappa is not None
+        root = math.sqrt(self.kappa - 1.0)
+        least = 2.0 / (math.sqrt(self.kappa + 3.0) + root)  # c > 0 if C1 sqrt(L/n) is below this
+        return Params(root, C1_SQUARED / least**2)
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Nothing is known."""
+        most = int(8.0 * level_at((FOR_EVER if horizon is None else horizon) + 2.0)) + 2
+        store = empty_sums(arms, horizon, 4)
+        numbers, blocks = np.zeros((arms, ARM_FLOATS)), np.zeros((arms, 2, most))
+        least = np.zeros(1, dtype=np.int64)
+        return State(numbers, blocks, np.zeros(2 * most), least, *store, no_pulls(arms), *lazy_state(arms))
+
+    def grow(self, state: State) -> State:
+        """More room for sums."""
+        pool, slots = enlarged_sums(state.pool, state.slots)
+        return state._replace(pool=pool, slots=slots)
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+
+    @staticmethod
+    def select(p: Params, s: State) -> int:
+        """Arms with too few rewards first, then the largest index."""
+        level = level_now(s)
+        needed = max(p.needed * level, 0.0)
+        if needed >= s.least[0]:
+            arm = forced(s, needed)
+            if arm >= 0:
+                return arm
+        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level)
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Store the arm's new sums."""
+        s.arms[arm, COUNT] = add_reward(s.pool, s.slots, arm, reward)
+        add_square(s.pool, s.slots[arm, START] + s.slots[arm, USED] - 1, s.slots[arm, USED] == 1, reward)
+        touched(s.lines, s.lead, arm)
+
+    full = staticmethod(store_full)
+
+    @staticmethod
+    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+        """Median of means and index."""
+        out[0] = math.nan
+        out[1] = math.inf
+        level = level_now(s)
+        if s.arms[arm, COUNT] > 0.0:
+            refresh(s, arm, level)
+            out[0] = s.arms[arm, MEAN]
+            if s.arms[arm, COUNT] > p.needed * level:
+                out[1] = index(p, s, arm, level)
+
+
+def level_at(t: float) -> float:
+    """L = log(C2 / delta) = 1/8 + 2 log t + log log(1 + t)."""
+    return 0.125 + 2.0 * math.log(t) + math.log(math.log(1.0 + t))
+
+
+def level_now(s: State) -> float:
+    """L at the pull that is about to be made."""
+    return level_at(s.pulls[s.pulls.shape[0] - 2 + TAKEN] + 1.0)
+
+
+@out_of_line
+def forced(s: State, needed: float) -> int:
+    """Of the arms with at most ``needed`` rewards, the one pulled least, then the lowest; or -1. Brings ``least`` up to date."""
+    chosen = -1
+    least = s.arms[0, COUNT]
+    for arm in range(s.arms.shape[0]):
+        least = min(least, s.arms[arm, COUNT])
+        if s.arms[arm, COUNT] <= needed and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
+            chosen = arm
+    s.least[0] = int(least)
+    return chosen
+
+
+def two_product(a: float, b: float) -> tuple[float, float]:
+    """a b as a rounded product and the exact error of its rounding (Dekker)."""
+    product = a * b
+    scaled = SPLITTER * a
+    a_high = scaled - (scaled - a)
+    a_low = a - a_high
+    scaled = SPLITTER * b
+    b_high = scaled - (scaled - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@out_of_line
+def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
+    """The sum of the squares up to this reward."""
+    square, rest = two_product(reward, reward)
+    if not first:
+        square, lost = two_sum(pool[row - 1, SQUARE_HIGH], square)
+        rest += lost + pool[row - 1, SQUARE_LOW]
+    pool[row, SQUARE_HIGH] = square
+    pool[row, SQUARE_LOW] = rest
+
+
+@out_of_line
+def refresh(s: State, arm: int, level: float) -> None:
+    """Bring the blocks up to date, and find when they next differ."""
+    numbers = s.arms[arm]
+    n = int(numbers[COUNT])
+    half = max(n // 2, 1)
+    blocks = max(min(int(8.0 * level), half), 1)
+    size = n // blocks
+    numbers[NEXT] = (size + 1) * blocks
+    numbers[EVENT] = (1.0 - SLACK) * (blocks + 1) / 8.0
+    if blocks == numbers[BLOCKS] and size == numbers[SIZE]:
+        return
+    numbers[MEAN], numbers[REACH] = block_median(
+        s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
+    )
+    numbers[BLOCKS] = blocks
+    numbers[SIZE] = size
+    center = numbers[MEAN]
+    square, square_rest = two_product(center, center)
+    before = s.slots[arm, START] - 1
+    for block in range(blocks):
+        after = before + size
+        total, total_rest = s.pool[after, HIGH], s.pool[after, LOW]
+        squares, squares_rest = s.pool[after, SQUARE_HIGH], s.pool[after, SQUARE_LOW]
+        if block > 0:
+            total, lost = two_sum(total, -s.pool[before, HIGH])
+            total_rest += lost - s.pool[before, LOW]
+            squares, lost = two_sum(squares, -s.pool[before, SQUARE_HIGH])
+            squares_rest += lost - s.pool[before, SQUARE_LOW]
+        before = after
+        # Sum of (X - m)^2 = squares - 2 m total + size m^2, and of X - m, in pairs.
+        product, rest = two_product(-2.0 * center, total)
+        squares_rest += rest - 2.0 * center * total_rest
+        squares, lost = two_sum(squares, product)
+        squares_rest += lost
+        product, rest = two_product(float(size), square)
+        squares_rest += rest + size * square_rest
+        squares, lost = two_sum(squares, product)
+        spread = (squares + (squares_rest + lost)) / size
+        product, rest = two_product(-float(size), center)
+        total, lost = two_sum(total, product)
+        off = (total + (total_rest + lost + rest)) / size
+        s.blocks[arm, OFF, block] = off
+        s.blocks[arm, SPREAD, block] = max(spread, off * off)
+
+
+def excess(p: Params, s: State, arm: int, level: float) -> float:
+    """c = n D / (C1^2 L) - 1: positive if the index is finite."""
+    w = math.sqrt(C1_SQUARED * level / s.arms[arm, COUNT])
+    return (1.0 - w * (p.root + w)) / (w * w)
+
+
+def root_of(off: float, spread: float, c: float) -> float:
+    """The positive root of spread - 2 off y - c y^2."""
+    rest = math.sqrt(off * off + c * spread)
+    if off > 0.0:
+        return spread / (off + rest)
+    return (rest - off) / c
+
+
+@out_of_line
+def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float) -> float:
+    """The largest y at which the median of the parabolas is not negative."""
+    for block in range(blocks):
+        scratch[block] = root_of(off[block], spread[block], c)
+        scratch[blocks + block] = scratch[block]
+    upper = blocks // 2
+    if blocks % 2 == 1:
+        return middle(scratch, 0, blocks, upper, upper)
+    middle(scratch, 0, blocks, upper, upper)
+    high = scratch[upper]
+    low = scratch[0]
+    for block in range(1, upper):
+        low = max(low, scratch[block])
+    end = high
+    y = 0.5 * (low + high)
+    turn = 0
+    while low < y < high and turn < 200:
+        # The parabolas with roots up to the lower middle one are negative here, the others are not.
+        least = math.inf
+        most = -math.inf
+        one = other = 0
+        for block in range(blocks):
+            value = spread[block] - y * (2.0 * off[block] + c * y)
+            if scratch[blocks + block] >= end:
+                if value < least:
+                    least = value
+                    one = block
+            elif value > most:
+                most = value
+                other = block
+        if least + most >= 0.0:
+            low = y
+        else:
+            high = y
+        # On this piece the answer is the root of the two together; halves in turn, should the pieces be many.
+        guess = root_of(0.5 * (off[one] + off[other]), 0.5 * (spread[one] + spread[other]), c)
+        if abs(guess - y) <= 1e-15 * y:
+            return guess
+        y = guess
+        turn += 1
+        if turn % 4 == 0 or not low < y < high:
+            y = 0.5 * (low + high)
+    return low
+
+
+def index(p: Params, s: State, arm: int, level: float) -> float:
+    """m + y, with level = L."""
+    numbers = s.arms[arm]
+    if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
+        refresh(s, arm, level)
+    c = excess(p, s, arm, level)
+    if c <= 0.0:
+        numbers[ABOVE] = math.inf
+    else:
+        numbers[ABOVE] = largest(s.blocks[arm, OFF], s.blocks[arm, SPREAD], s.scratch, int(numbers[BLOCKS]), c)
+    return numbers[MEAN] + numbers[ABOVE]
+
+
+def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    """A line above the index until the blocks change or c has fallen by a tenth."""
+    numbers = s.arms[arm]
+    y = numbers[ABOVE]
+    c = excess(p, s, arm, level)
+    if c <= 0.0:
+        return math.inf, 0.0, level
+    span = SHRINK * c * C1_SQUARED * level * level / numbers[COUNT]
+    last = (1.0 - SHRINK) * c
+    growth = SHRINK * c * (1.0 + 1.0 / math.sqrt(1.0 + last)) / (2.0 * last)
+    height = numbers[MEAN] + y + SLACK * (abs(numbers[MEAN]) + y)
+    return height, y * math.expm1(growth) / span, min(numbers[EVENT], level + span)

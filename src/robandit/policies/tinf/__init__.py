@@ -1,0 +1,1 @@
+"""Follow the regularised leader with a Tsallis regulariser: HTINF, OptTINF, AdaTINF, Ada2TINF and uniINF."""

@@ -1,0 +1,83 @@
+"""OptTINF (Huang, Dai, Huang 2022)."""
+
+from __future__ import annotations
+
+from robandit.policies.base import Policy, also_called
+from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
+from robandit.policies.tinf.ftrl import SKIPPED, State, new_state
+from robandit.policies.tinf.htinf import HTINF, Params, tsallis_params
+
+__all__ = ["OptHTINF", "OptTINF"]
+
+
+class OptTINF(Policy):
+    """HTINF with eps = 1 and u = 1 whatever the rewards are ("optimistic"): it need not be told anything.
+
+    The price is a worse rate in both worlds when tails are heavy, and that it depends on the unit of the rewards: it plays at
+    random until the threshold, about 0.2 sqrt(t), reaches their size. Use it for rewards of the size of 1; `Ada2TINF` finds
+    the size by itself, and has the better worst case. The AdaR-UCB paper calls this policy OptHTINF.
+
+    Guarantee
+    ---------
+    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
+    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/2) u T^((2-eps)/2) + sqrt(K T)``, and grows as
+    ``sum (u^2/gap^(2-eps))^(1/eps) log T`` with a unique best arm (Theorem 4.2). Must know: nothing. Anytime, random.
+
+    Notes
+    -----
+    Losses and late rewards: as `HTINF`.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> bandit = rb.Bandit(["a", "b", "c"], rb.OptTINF(), seed=0)
+    >>> bandit.update(bandit.select(), -0.05)
+    >>> [round(row["probability"], 6) for row in bandit.estimates()]
+    [0.34651, 0.34651, 0.30698]
+
+    References
+    ----------
+    J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
+    """
+
+    weighted = True
+    columns = HTINF.columns
+    about = Facts(
+        random=True,
+        assumption=NONPOSITIVE,
+        bound="Theorem 4.2 of Huang et al.",
+        instance="sum (u^2/gap^(2-eps))^(1/eps) log T",
+        worst="K^(eps/2) u T^((2-eps)/2) + sqrt(K T)",
+        matches=(False, False),
+        adaptive=Adaptive(True, True, True, True),
+        citation="Huang, Dai, Huang 2022",
+        row=9,
+        title="OptTINF",
+        notes=(
+            "The AdaR-UCB paper calls it OptHTINF; its source calls it OptTINF.",
+            "The AdaR-UCB paper prints u^(1/(1+eps)) in the worst case and leaves out sqrt(K T): Theorem 4.2 of Huang et al. "
+            "has u, and the sum.",
+            "The instance-dependent bound assumes that the best arm is unique.",
+        ),
+    )
+
+    def params(self) -> Params:
+        """Always eps = 1 and sigma = 1."""
+        return tsallis_params(1.0, 1.0)
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Nothing is known."""
+        return new_state(arms, 2.0)
+
+    def counters(self, state: State) -> dict[str, int]:
+        """Rewards that were skipped."""
+        return {"skipped": int(state.clock[SKIPPED])}
+
+    select = staticmethod(HTINF.select)
+    take = staticmethod(HTINF.take)
+    update = staticmethod(HTINF.update)
+    estimate = staticmethod(HTINF.estimate)
+
+
+OptHTINF = OptTINF  # the name in the AdaR-UCB paper
+also_called("OptHTINF", OptTINF)

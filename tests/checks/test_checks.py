@@ -1,0 +1,150 @@
+"""`check_policy` passes every policy of the package, and fails policies that are wrong in one way each."""
+
+import json
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import robandit as rb
+from helpers.own_policies import Exp3, Greedy
+from robandit.checks import check_policy
+from robandit.checks import policies as checks
+
+OWN = rb.policies.all_policies()
+
+
+@pytest.mark.parametrize("policy", [*OWN, Greedy(), Exp3()], ids=lambda policy: policy.name)
+def test_every_policy_passes(policy):
+    check_policy(policy)
+
+
+def test_the_list_of_policies_is_not_empty():
+    listed = {getattr(rb.policies, name).__name__ for name in rb.policies.__all__} - {"Policy"}
+    assert rb.OptHTINF is rb.OptTINF
+    assert rb.Policy.from_dict({"policy": "OptHTINF"}) == rb.OptTINF()
+    assert {type(policy).__name__ for policy in OWN} == listed >= {"AdaRUCB", "UCB1"}
+    assert all(isinstance(policy, rb.Policy) for policy in OWN)
+
+
+# --- negative controls ----------------------------------------------------------------------------------------------
+
+
+def mean_of(s, arm):
+    return s.arms[arm, 0] / max(s.arms[arm, 1], 1.0)
+
+
+class Forgetful(Greedy):
+    """An arm without rewards has the mean 0: with positive rewards it is never tried."""
+
+    @staticmethod
+    def select(p, s):
+        best = 0
+        for arm in range(1, s.arms.shape[0]):
+            if mean_of(s, arm) > mean_of(s, best):
+                best = arm
+        return best
+
+
+class Curious(Greedy):
+    """Counts a pull when it is asked."""
+
+    @staticmethod
+    def select(p, s):
+        best = 0
+        for arm in range(1, s.arms.shape[0]):
+            if s.arms[arm, 1] - 0.01 * s.arms[arm, 0] < s.arms[best, 1] - 0.01 * s.arms[best, 0]:
+                best = arm
+        s.arms[best, 1] += 1.0
+        return best
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.arms[arm, 0] += reward
+
+
+class Deaf(Greedy):
+    """Takes turns."""
+
+    @staticmethod
+    def select(p, s):
+        total = 0.0
+        for arm in range(s.arms.shape[0]):
+            total += s.arms[arm, 1]
+        return int(total) % s.arms.shape[0]
+
+
+class Mute(Greedy):
+    """Does not say what its parameters are."""
+
+    def to_dict(self):
+        return {"policy": self.tag()}
+
+
+class Wordy(Greedy):
+    """Says it with something that JSON does not have."""
+
+    def to_dict(self):
+        return {"policy": self.tag(), "eps": complex(self.eps)}
+
+
+class Moody(Greedy):
+    """Starts from what the day brings."""
+
+    def init(self, arms, horizon):
+        state = Greedy.init(self, arms, horizon)
+        state.arms[:] = np.random.default_rng().normal(size=(arms, 2))
+        state.arms[:, 1] = 1.0
+        return state
+
+
+class Drifting(Greedy):
+    """Begins with another opinion after its first two runs: a simulation and a live bandit differ."""
+
+    made: ClassVar = []
+
+    def init(self, arms, horizon):
+        state = Greedy.init(self, arms, horizon)
+        self.made.append(0)
+        state.arms[0, 0] = len(self.made) > 2
+        state.arms[:, 1] = 1.0
+        return state
+
+
+def message(policy, only=None):
+    """What the check says; with ``only``, that check by itself."""
+    with pytest.raises(AssertionError) as failure:
+        (only or check_policy)(policy)
+    return str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (Forgetful(), "never tried some arm"),
+        (Curious(), "asked often"),
+        (Deaf(), "ignores rewards or the seed"),
+        (Mute(eps=0.7), "does not survive JSON: it came back as Mute(eps=0.3)"),
+        (Wordy(eps=0.7), "does not survive JSON: Object of type complex"),
+        (Moody(), "not reproducible"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, rb.Policy) else "",
+)
+def test_a_wrong_policy_fails_by_name(policy, words):
+    said = message(policy)
+    assert words in said
+    assert type(policy).__name__ in said
+
+
+def test_a_live_bandit_that_differs_from_the_simulation_is_noticed():
+    assert "in the simulation another" in message(Drifting(eps=0.001), checks.check_live_agrees)
+
+
+def test_the_checks_find_the_defects_of_others_one_by_one():
+    """The control of the controls: the policies above are sound where they are not wrong."""
+    checks.check_value(Forgetful())
+    checks.check_value(Curious())
+    checks.check_reproducible(Curious())
+    checks.check_pulls_add_up(Deaf())
+    checks.check_asking_never_learns(Deaf())
+    assert json.dumps(Greedy(eps=0.5).to_dict())

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+import robandit as rb
+from helpers import made_up
+from helpers.made_up import problem
+from robandit.cli.terminal.leaderboard import folded, leaderboard, leaderboards, ranks, remarks
+from robandit.experiments.plan import LeftOut, Plan, Unit
+from robandit.experiments.results import Failure, Results
+from robandit.experiments.spec import compared
+
+P, Q = problem(), problem("q")
+POLICIES = {"AdaR-UCB": rb.AdaRUCB(), "UCB1": rb.UCB1(), "Robust MOSS": rb.RobustMOSS().informed_by(made_up.PROBLEM)}
+
+
+def printed(board: object, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=False).print(board)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def found() -> Results:
+    finals = {"AdaR-UCB": [12_345.0 + j for j in range(8)], "UCB1": [20_000.0] * 8, "Robust MOSS": [1.25, 3.5] * 4}
+    return made_up.results({P: finals, Q: finals}, policies=POLICIES, seconds=8e-5)
+
+
+def test_everything_fits_in_100_columns(found: Results) -> None:
+    text = printed(leaderboard(found, P), 100)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "for want of room" not in text
+    lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
+    assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps,u,T 100"
+    assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
+    order = [
+        line.split()[0]
+        for line in text.splitlines()
+        if line.split() and line.split()[0] in ("Robust", "UCB1", "AdaR-UCB")
+    ]
+    assert order == ["Robust", "AdaR-UCB", "UCB1"]
+    assert "p: regret after 100 pulls, 8 replications, seed 1" in text
+    assert "Of random: in per cent of the regret of choosing arms at random, 50." in text
+    assert "* What its bound assumes fails here." in " ".join(text.split())
+    assert "T: the horizon." in text
+
+
+def test_the_default_policies_fit_in_80_columns() -> None:
+    cells = compared([], None, [], horizon=None, replications=None, seed=1, quick=False).cells
+    finals = {cell.label: [41_234.5, 99_876.0] for cell in cells}
+    long = problem("p", 100_000)
+    made = made_up.results({long: finals}, policies={cell.label: cell.policy for cell in cells}, seconds=0.2)
+    text = printed(leaderboard(made, long), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    heads = " ".join(text.splitlines()[3].split())
+    assert heads == "policy mean median quantile worst random know ns/pull"
+    assert "Left out, for want of room: 95 % interval." in " ".join(text.split())
+    names = [line[1:19].strip() for line in text.splitlines()]
+    at = names.index("(estimator=")
+    assert names[at - 1 : at + 2] == ["Robust UCB", "(estimator=", "'median_of_means')"]
+    assert names[names.index("(bonus='tight')") - 1] == "AdaR-UCB"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "lines"),
+    [
+        ("AdaR-UCB(bonus='tight')", 20, ["AdaR-UCB", "(bonus='tight')"]),
+        ("UCB-V, observed range", 14, ["UCB-V,", "observed range"]),
+        ("P(a=1,b=2) *", 8, ["P(a=1,", "b=2) *"]),
+        ("short (3) *", 14, ["short (3) *"]),
+        ("Clipped-SGD-UCB *", 14, ["Clipped-SGD-", "UCB *"]),
+        ("x" * 20, 14, ["x" * 20]),
+    ],
+)
+def test_names_are_folded_where_they_have_parts(name: str, width: int, lines: list[str]) -> None:
+    assert folded(name, width).split("\n") == lines
+
+
+@pytest.mark.parametrize("width", [80, 60, 50])
+def test_narrow_terminals_lose_columns_and_are_told(found: Results, width: int) -> None:
+    for board in leaderboards(found):
+        text = printed(board, width)
+        assert max(map(len, text.splitlines())) <= width
+        for word in ("AdaR-UCB", "UCB1"):
+            assert word in text
+    text = " ".join(printed(leaderboard(found, P), width).split())
+    assert "Left out, for want of room: 95 % interval" in text
+    assert "interval median" not in text
+    assert "worst" in text
+
+
+def test_a_board_for_each_problem_and_the_ranking(found: Results) -> None:
+    boards = leaderboards(found)
+    assert [board.title.split(":")[0] for board in boards[:2]] == ["p", "q"]
+    assert boards[2].title == "mean rank over 2 problems, 8 replications each"
+    assert boards[2].columns["policy"] == ["Robust MOSS", "AdaR-UCB", "UCB1"]
+    assert boards[2].columns["mean rank"] == ["1.00", "2.00", "3.00"]
+    assert boards[2].columns["against first"] == ["–", "worse", "worse"]
+    assert len(leaderboards(made_up.results({P: {"a": [1.0]}}))) == 1
+    assert boards[0] == leaderboard(found, P)
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    board = leaderboard(made_up.results({P: {"a": [1.0]}}, seconds=math.nan), P)
+    assert board.columns["95 % interval"] == ["–"]
+    assert board.columns["ns/pull"] == ["–"]
+
+
+def test_brackets_are_no_markup() -> None:
+    made = made_up.results({problem("[red]p"): {"[bold]a": [1.0]}})
+    text = printed(leaderboards(made)[0], 100)
+    assert "[bold]a" in text
+    assert "[red]p" in text
+
+
+def test_missing_replications_are_marked() -> None:
+    board = leaderboard(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}), P)
+    assert board.columns["policy"] == ["a (3)", "b"]
+    assert "(n): so many replications only." in board.note
+
+
+def test_remarks() -> None:
+    made = made_up.results(
+        {
+            P: {"a": [1.0] * 4, "u": [2.0] * 6, "b": [1.0] * 6},
+            Q: {"a": [1.0] * 5, "u": [2.0] * 6, "b": [1.0] * 6},
+        },
+        policies={"u": rb.Uniform()},
+    )
+    left_out = tuple(LeftOut(played, "out", "no variance") for played in (P, Q))
+    plan = Plan(made.plan.cells, left_out, seed=1, replications=6)
+    failure = Failure(Unit(made.measured[0].cell, 1, 4, 2), 3, "Traceback\n  somewhere\nValueError: boom\n")
+    lines = remarks(Results(plan, made.measured, (failure,)))
+    assert lines == [
+        "out is left out of p, q: no variance",
+        "a is not ranked: 2 of 6 replications on p failed; and on 1 more",
+        "u is not ranked: does not learn from rewards: a yardstick",
+        "a failed on p, replications 4 to 5, 3 times: ValueError: boom",
+    ]
+    assert remarks(made_up.results({P: {"a": [1.0]}})) == []
+    two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
+    assert remarks(made_up.results({P: {"a": [1.0]}}, left_out=two)) == [
+        "out is left out of p, q; of the first because no variance"
+    ]
+    assert "Not ranked: a, u, out." in ranks(Results(plan, made.measured, (failure,))).note
+
+
+def test_a_problem_at_two_horizons_is_named_with_them() -> None:
+    longer = problem("p", 2000)
+    made = made_up.results({P: {"a": [1.0]}, longer: {"a": [2.0]}}, left_out=[LeftOut(longer, "out", "no variance")])
+    failure = Failure(Unit(made.measured[1].cell, 1, 0, 1), 1, "boom")
+    assert remarks(Results(made.plan, made.measured, (failure,))) == [
+        "out is left out of p (T = 2,000): no variance",
+        "a failed on p (T = 2,000), replication 0, 1 time: boom",
+    ]
+
+
+def test_where_nobody_is_ranked_there_is_no_ranking() -> None:
+    made = made_up.results({P: {"a": [1.0] * 6, "b": [1.0] * 6}}, missing=[(Q, "a"), (Q, "b")])
+    assert [board.title for board in leaderboards(made)] == ["p: regret after 100 pulls, 6 replications, seed 1"]
+    assert remarks(made) == []  # what is to come is in the verdict

@@ -1,0 +1,85 @@
+"""Progress of a run: lines where there is no terminal, a bar on one."""
+
+import io
+import sys
+from dataclasses import replace
+
+import pytest
+
+from helpers.small_plan import small_plan
+from robandit.cli.terminal import run_bar as runbar
+from robandit.experiments.runner import Compiling, Playing
+
+HALF = Playing(units=10, units_done=5, pulls=4_000_000, pulls_done=2_000_000, rate=20_000.0, failures=1)
+WORDS = "5 of 10 units, 50 %, 0.0 M pulls/s, 1 failed, 1 min 40 s left"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(runbar.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(capsys, clock):
+    with runbar.runbar(small_plan()) as tell:
+        for second in range(25):
+            clock[0] = float(second)
+            tell(Compiling(second + 1, 30, "HTINF"))
+        clock[0] = 40.0
+        tell(HALF)
+        tell(HALF)
+        done = Playing(units=10, units_done=9, pulls=4_000_000, pulls_done=3_600_000, rate=2e6, failures=1)
+        tell(done)
+        tell(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "compiling 12 of 30: HTINF",
+        "compiling 23 of 30: HTINF",
+        f"playing: {WORDS}",
+        "playing: 9 of 10 units, 90 %, 2.0 M pulls/s, 1 failed",
+    ]
+
+
+def test_a_terminal_shows_both_phases(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with runbar.runbar(small_plan()) as tell:
+        tell(Compiling(3, 22, "HTINF"))
+        tell(HALF)
+    assert WORDS in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("workers", "retries", "words"),
+    [
+        (None, 0, ["1 failed"]),
+        (0, 0, ["1 failed", "waiting for workers"]),
+        (1, 1, ["1 worker", "1 retry", "1 failed"]),
+        (12, 3, ["12 workers", "3 retries", "1 failed"]),
+    ],
+)
+def test_of_an_engine_workers_and_retries_are_shown(workers, retries, words):
+    said = runbar._playing(replace(HALF, workers=workers, retries=retries)).split(", ")
+    assert said[3:-1] == words
+
+
+@pytest.mark.parametrize(
+    ("held", "words"), [(1, "1 unit is held by another run"), (2, "2 units are held by another run")]
+)
+def test_it_says_that_it_waits_for_another_run(held, words):
+    assert words in runbar._playing(replace(HALF, held=held)).split(", ")
+    assert "held" not in runbar._playing(HALF)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 00 s"), (3599.0, "59 min 59 s"), (7260.0, "2 h 01 min")]
+)
+def test_times_are_read_at_a_glance(seconds, text):
+    assert runbar._time(seconds) == text

@@ -1,0 +1,152 @@
+"""Plans of replays: which ways are taken, how long, what is said, and that they play what `simulate` plays."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import robandit as rb
+from robandit.errors import InvalidInput
+from robandit.experiments import replayed, run
+from robandit.recorded import open_records
+
+ROWS = 40
+
+
+def records(**columns):
+    """Two arms, a reward each at every time; more columns or others in place of these."""
+    draws = np.random.default_rng(3).normal(size=2 * ROWS).round(3)
+    frame = {"arm": ["a", "b"] * ROWS, "reward": draws, "time": np.repeat(np.arange(ROWS), 2)} | columns
+    return open_records(pl.DataFrame({name: values for name, values in frame.items() if values is not None}))
+
+
+def said(plan):
+    return " ".join(plan.notes)
+
+
+def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path):
+    given = records()
+    plan = replayed(given, ["UCB1"], name="x", replications=3, seed=9)
+    results = run(plan, tmp_path).store.results()
+    rewards = given.samples()
+    table = np.column_stack([rewards["a"], rewards["b"]])
+    laws = rb.Problem([rb.laws.Empirical(rewards["a"]), rb.laws.Empirical(rewards["b"])], ["a", "b"])
+    for measured, problem, horizon in zip(
+        results.measured, (laws, rb.problems.InOrder(table, ["a", "b"])), (2 * ROWS, ROWS), strict=True
+    ):
+        alone = rb.simulate(measured.cell.policy, problem, horizon, replications=3, seed=9)
+        assert np.array_equal(measured.regret, alone.regret[0])
+        assert np.array_equal(measured.pulls, alone.pulls[0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "words"),
+    [
+        ({}, ["x, bootstrap", "x, in-order"], "since every arm has a reward at every time"),
+        ({"time": None}, ["x, bootstrap"], "Not in order, since no column says when."),
+        ({"time": [0, *range(2 * ROWS - 1)]}, ["x, bootstrap"], "Not in order, since arm"),
+        ({"time": ["1/2/2013"] * 2 * ROWS}, ["x, bootstrap"], "the time '1/2/2013' is neither a number nor a date"),
+        (
+            {"propensity": [0.5] * 2 * ROWS},
+            ["x, bootstrap", "x, in-order", "x, rejection"],
+            "thinned by their propensities",
+        ),
+        (
+            {"time": None, "propensity": [0.5] * 2 * ROWS},
+            ["x, bootstrap", "x, rejection"],
+            "thinned by their propensities",
+        ),
+    ],
+)
+def test_without_a_mode_every_way_that_the_record_allows_is_taken(columns, names, words):
+    plan = replayed(records(**columns), ["UCB1"], name="x", replications=1)
+    assert [played.name for played in plan.problems] == names
+    assert words in said(plan)
+
+
+def test_a_table_too_long_to_hold_is_not_read_in_order(monkeypatch):
+    given = records()
+    monkeypatch.setattr("robandit.experiments.replay_plan.UNASKED", ROWS)
+    plan = replayed(given, ["UCB1"], replications=1)
+    assert [played.name for played in plan.problems] == ["recorded, bootstrap"]
+    assert f"more than {ROWS} rows are put in order only if asked" in said(plan)
+    asked = replayed(given, ["UCB1"], modes=["in-order"], replications=1)
+    assert [played.name for played in asked.problems] == ["recorded, in-order"]
+
+
+def test_horizons_are_as_long_as_the_record():
+    def horizons(**options):
+        plan = replayed(records(**options.pop("columns", {})), ["UCB1"], replications=1, **options)
+        return [played.horizon for played in plan.problems]
+
+    assert horizons() == [2 * ROWS, ROWS]
+    assert horizons(quick=True) == [2 * ROWS // 10, ROWS // 10]
+    assert horizons(horizon=7) == [7, 7]
+    assert horizons(horizon=1_000) == [1_000, ROWS]  # the table ends
+    assert f"{ROWS} pulls, since the record ends there (not 1,000)" in said(
+        replayed(records(), ["UCB1"], replications=1, horizon=1_000)
+    )
+    rarest = ["a"] * 5 + ["b"] * (2 * ROWS - 5)
+    assert horizons(columns={"time": None, "arm": rarest}, modes=["rejection"]) == [5]
+
+
+def test_a_log_that_must_be_read_again_says_so():
+    plan = replayed(records(), ["UCB1"], modes=["rejection"], horizon=ROWS + 1, replications=1)
+    assert f"The rarest arm has only {ROWS} rewards, so that rows may be used again" in said(plan)
+    assert "used again" not in said(replayed(records(), ["UCB1"], modes=["rejection"], horizon=ROWS, replications=1))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({"arm": ["a"] * 2 * ROWS}, {}, "one arm only, 'a'"),
+        ({}, {"modes": ["backwards"]}, "each is one of bootstrap, in-order, rejection"),
+        ({}, {"modes": ["bootstrap", "bootstrap"]}, "none is given twice"),
+        ({"time": None}, {"modes": ["in-order"]}, "cannot be replayed in order"),
+        ({}, {"modes": ["in-order"], "horizon": ROWS + 1}, f"horizon = {ROWS + 1} is beyond the {ROWS} times"),
+        ({}, {"horizon": 0}, "horizon: 0"),
+        ({}, {"replications": 0}, "replications: 0"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(columns, options, words):
+    with pytest.raises(InvalidInput, match=words):
+        replayed(records(**columns), ["UCB1"], **options)
+
+
+def confounded(rows=4_000):
+    """A log whose better arm, a, was chosen where rewards are low, with known probabilities."""
+    rng = np.random.default_rng(4)
+    hard = rng.random(rows) < 0.5
+    chance = np.where(hard, 0.9, 0.1)
+    a = rng.random(rows) < chance
+    rewards = rng.normal(size=rows) + np.where(hard, -4.0, 0.0) + np.where(a, 0.5, 0.0)
+    columns = {"arm": np.where(a, "a", "b"), "reward": rewards, "propensity": np.where(a, chance, 1.0 - chance)}
+    return pl.DataFrame(columns)
+
+
+def test_propensities_count_in_every_way_and_in_what_is_said_of_the_best_arm():
+    plan = replayed(open_records(confounded()), ["UCB1"], replications=1)
+    assert [played.problem.best_arm for played in plan.problems] == [0, 0]
+    assert np.array_equal(plan.problems[0].problem.means, plan.problems[1].problem.means)
+    assert "'b' has the highest mean" not in said(plan)
+    misled = replayed(open_records(confounded().drop("propensity")), ["UCB1"], replications=1)  # the control
+    assert misled.problems[0].problem.best_arm == 1
+    assert "'b' has the highest mean" in said(misled)
+
+
+def test_a_log_that_thinning_leaves_nothing_of_says_so():
+    log = confounded()
+    assert "THAT KEEPS ONLY" not in said(replayed(open_records(log), ["UCB1"], replications=1))
+    rare = pl.when(pl.int_range(pl.len()) == 7).then(1e-9).otherwise(pl.col("propensity"))
+    plan = replayed(open_records(log.with_columns(propensity=rare)), ["UCB1"], replications=1)
+    assert "BUT THAT KEEPS ONLY 1 OF" in said(plan)
+    assert "one has the propensity 1e-09" in said(plan)
+
+
+def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
+    rewards = [float("nan"), *range(1, 2 * ROWS)]
+    given = open_records(pl.DataFrame({"arm": ["a", "b"] * ROWS, "reward": rewards}), skip_bad=True)
+    assert "LEFT OUT: 1 bad row" in said(replayed(given, ["UCB1"], replications=1))
+    assert "LEFT OUT" not in said(replayed(records(), ["UCB1"], replications=1))
+    whole = given.samples
+    monkeypatch.setattr(given, "samples", lambda progress=None: whole(10, progress))
+    assert "Here from a random sample of 20 of them" in said(replayed(given, ["UCB1"], replications=1))

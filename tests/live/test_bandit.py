@@ -1,0 +1,674 @@
+"""The live bandit: lockstep, late rewards, saved files, and everything that it refuses."""
+
+import enum
+import errno
+import itertools
+import json
+import math
+import os
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import robandit as rb
+from helpers.own_policies import Exp3, Greedy, chance
+from references.slow_adar_ucb import SlowAdaRUCB
+from robandit.errors import (
+    CorruptFile,
+    DecisionError,
+    FileError,
+    InvalidInput,
+    InvalidReward,
+    KernelError,
+    NewerFile,
+    UnknownArm,
+)
+from robandit.live import bandit as module
+from robandit.policies.adar import adar_ucb
+
+QUICK = rb.AdaRUCB(c=0.4, delta_exp=0.5, bonus=0.2)  # looks at rewards after a few rounds
+GOLDEN = Path(__file__).parents[1] / "golden"
+ARMS = ["eu", "us", "asia"]
+
+
+def loss(rng, arm=0):
+    return -float(rng.pareto(1.6)) - 0.3 * arm - 0.01
+
+
+def lived(policy, pulls=60, arms=ARMS, seed=3):
+    """A bandit with some experience."""
+    rng = np.random.default_rng(seed)
+    bandit = rb.Bandit(arms, policy, seed=seed)
+    for _ in range(pulls):
+        arm = bandit.select()
+        bandit.update(arm, loss(rng, bandit.arms.index(arm)))
+    return bandit
+
+
+def saved(bandit, folder):
+    path = folder / "state of a test"
+    bandit.save(path)
+    return path.read_bytes()
+
+
+def next_decisions(bandit, count=50, seed=9):
+    rng = np.random.default_rng(seed)
+    chosen = []
+    for _ in range(count):
+        chosen.append(bandit.select())
+        bandit.update(chosen[-1], loss(rng, bandit.arms.index(chosen[-1])))
+    return chosen
+
+
+# --- lockstep -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"c": 1.0, "bonus": "tight"}, {"c": 0.4, "delta_exp": 0.5, "bonus": 0.2}], ids=str
+)
+def test_lockstep_is_algorithm_1(given):
+    """Each arm comes twice; the first reward goes to X, the second to X'."""
+    rng = np.random.default_rng(12)
+    bandit = rb.Bandit(ARMS, rb.AdaRUCB(**given))
+    reference = SlowAdaRUCB(3, **given)
+    for tau in range(1, 331):
+        expected, indices = reference.choose(tau)
+        arm = bandit.select()
+        assert arm == ARMS[expected], f"round {tau}: {indices}"
+        first, second = loss(rng, expected), loss(rng, expected)
+        bandit.update(arm, first)
+        assert bandit.select() == arm
+        bandit.update(arm, second)
+        reference.learn(expected, first, second)
+        if tau % 66 == 0:
+            for i, row in enumerate(bandit.estimates()):
+                terms = reference.terms(i, tau + 1)
+                assert row["arm"] == ARMS[i]
+                assert row["pulls"] == 2 * len(reference.x[i])
+                if terms is None:
+                    assert row["index"] == math.inf
+                    assert math.isnan(row["mean"])
+                    continue
+                assert row["mean"] == pytest.approx(terms.mean, rel=1e-10)
+                assert row["index"] == pytest.approx(terms.index, rel=1e-10)
+                assert row["threshold"] == pytest.approx(terms.threshold, rel=1e-10)
+                assert row["share_trimmed"] == pytest.approx(terms.share_trimmed)
+    assert bandit.counters() == {"rewards": 660, "open": 0, "fallbacks": 0}
+
+
+@pytest.mark.parametrize("policy", [QUICK, rb.UCB1(), Greedy(), Exp3()], ids=repr)
+def test_asking_never_learns(policy, tmp_path):
+    bandit, quiet = lived(policy), lived(policy)
+    before = saved(bandit, tmp_path)
+    arm = bandit.select()
+    told = saved(bandit, tmp_path)
+    for _ in range(5):
+        assert bandit.select() == arm
+        assert repr(bandit.estimates()) == repr(quiet.estimates())
+        bandit.counters(), bandit.open, bandit.arms, bandit.policy, repr(bandit)
+    assert rb.Bandit.load(tmp_path / "state of a test").select() == arm
+    if policy.weighted or isinstance(policy, Greedy):
+        assert told != before, "the random stream moved once"
+    assert next_decisions(bandit) == next_decisions(quiet)
+
+
+def test_seeds_are_reproducible():
+    runs = [next_decisions(rb.Bandit(ARMS, Greedy(), seed=seed), 60) for seed in (1, 1, 2, np.int64(1))]
+    assert runs[0] == runs[1] == runs[3]
+    assert runs[0] != runs[2]
+    free = [tuple(next_decisions(rb.Bandit(ARMS, Greedy(eps=0.9)), 60)) for _ in range(2)]
+    assert free[0] != free[1]
+
+
+def test_repr_counters_estimates_and_defaults():
+    bandit = rb.Bandit(iter(ARMS))
+    assert bandit.policy == rb.AdaKLUCB()
+    assert bandit.arms == ("eu", "us", "asia")
+    assert repr(bandit) == "<Bandit: AdaKL-UCB, arms=3, rewards=0, open=0>"
+    bandit.update("us", -1)
+    bandit.decide()
+    assert repr(bandit) == "<Bandit: AdaKL-UCB, arms=3, rewards=1, open=1>"
+    assert bandit.counters() == {"rewards": 1, "open": 1, "fallbacks": 0}
+    rows = bandit.estimates()
+    assert [list(row) for row in rows] == [["arm", "pulls", "mean", "index", "threshold", "share_trimmed"]] * 3
+    assert [(row["arm"], row["pulls"]) for row in rows] == [("eu", 0), ("us", 1), ("asia", 0)]
+    assert rb.Bandit(["a", "", "c"], rb.UCB1()).counters() == {"rewards": 0, "open": 0}
+    ucb = lived(rb.UCB1(scale=2.0), 10)
+    total = sum(row["pulls"] for row in ucb.estimates())
+    for row in ucb.estimates():
+        assert row["index"] == pytest.approx(row["mean"] + 2 * math.sqrt(2 * math.log(total + 1) / row["pulls"]))
+
+
+# --- many at once ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [QUICK, rb.UCB1()], ids=repr)
+def test_a_log_replayed_is_a_life_lived(policy, tmp_path):
+    rng = np.random.default_rng(5)
+    bandit = rb.Bandit(ARMS, policy)
+    arms, rewards = [], []
+    for step in range(301):
+        arms.append(bandit.select() if step % 7 else ARMS[rng.integers(3)])
+        rewards.append(loss(rng, ARMS.index(arms[-1])))
+        bandit.update(arms[-1], rewards[-1])
+    forms = [
+        (arms, rewards),
+        (np.array(arms), np.array(rewards)),
+        (pl.Series(arms), pl.Series(rewards)),
+        (iter(arms), (r for r in rewards)),
+        (tuple(arms), np.array(rewards, dtype=object)),
+    ]
+    expected = None
+    for names, values in forms:
+        replayed = rb.Bandit(ARMS, policy)
+        replayed.update_many(names, values)
+        for mine, its in zip(replayed.estimates(), bandit.estimates(), strict=True):
+            assert mine["arm"] == its["arm"]
+            assert mine["pulls"] == its["pulls"]
+            for column in policy.columns:  # AdaR-UCB chooses the origin of its sums when it is first asked: rounding
+                assert mine[column] == pytest.approx(its[column], rel=1e-12)
+        if expected is None:
+            expected = next_decisions(rb.Bandit.load(_write(bandit, tmp_path)))
+        assert next_decisions(replayed) == expected
+    halves = rb.Bandit(ARMS, policy)
+    halves.update_many(arms[:100], rewards[:100])
+    halves.update_many([], [])
+    halves.update_many(arms[100:], rewards[100:])
+    assert next_decisions(halves) == expected
+
+
+def _write(bandit, folder):
+    bandit.save(folder / "copy")
+    return folder / "copy"
+
+
+@pytest.mark.parametrize(
+    ("arms", "rewards", "error"),
+    [
+        (["eu", "us"], [1.0, math.nan], InvalidReward),
+        (["eu", "us"], [1.0, None], InvalidReward),
+        (["eu", "mars"], [1.0, 2.0], UnknownArm),
+        (["eu", "us"], [1.0], InvalidInput),
+        (["eu"], [1.0, 2.0], InvalidInput),
+        (["eu", "us"], pl.Series([1.0, None]), InvalidReward),
+    ],
+    ids=repr,
+)
+def test_many_are_learned_all_or_none(arms, rewards, error, tmp_path):
+    bandit = lived(QUICK)
+    before = saved(bandit, tmp_path)
+    with pytest.raises(error):
+        bandit.update_many(arms, rewards)
+    assert saved(bandit, tmp_path) == before
+    decisions = [bandit.decide() for _ in arms]
+    before = saved(bandit, tmp_path)
+    if error is not UnknownArm:
+        with pytest.raises(error):
+            bandit.reward_many(decisions, rewards)
+        assert saved(bandit, tmp_path) == before
+
+
+# --- late rewards ---------------------------------------------------------------------------------------------------
+
+
+def test_late_rewards_reach_the_stream_they_were_pulled_for():
+    """Rewards in a random order, against a reference that is told by the order of the decisions."""
+    rng = np.random.default_rng(8)
+    bandit = rb.Bandit(ARMS, QUICK)
+    issued = {arm: [] for arm in ARMS}
+    for _ in range(30):
+        batch = [bandit.decide() for _ in range(10)]
+        values = [loss(rng, ARMS.index(d.arm)) for d in batch]
+        for decision, value in zip(batch, values, strict=True):
+            assert decision.propensity is None
+            issued[decision.arm].append(value)
+        order = rng.permutation(10)
+        bandit.reward_many([batch[j] if j % 2 else batch[j].id for j in order], [values[j] for j in order])
+    reference = SlowAdaRUCB(3, c=0.4, delta_exp=0.5, bonus=0.2)
+    for i, arm in enumerate(ARMS):
+        reference.x[i] = np.array(issued[arm][0::2])
+        reference.y[i] = np.array(issued[arm][1::2])
+    tau = sum(len(x) for x in reference.x) + 1
+    for i, row in enumerate(bandit.estimates()):
+        assert row["pulls"] == len(issued[row["arm"]])
+        assert row["index"] == pytest.approx(reference.terms(i, tau).index, rel=1e-10)
+        assert row["threshold"] == pytest.approx(reference.terms(i, tau).threshold, rel=1e-10)
+    assert bandit.counters() == {"rewards": 300, "open": 0, "fallbacks": 0}
+
+
+def test_a_decision_counts_exactly_once():
+    bandit = rb.Bandit(ARMS, QUICK)
+    first, second, third = (bandit.decide() for _ in range(3))
+    assert [d.id for d in (first, second, third)] == [0, 1, 2]
+    assert bandit.open == (first, second, third)
+    bandit.reward(second.id, -1.0)
+    bandit.reward(np.int64(2), -2.0)
+    assert bandit.open == (first,)
+    bandit.expire(first, first.id)
+    assert bandit.open == ()
+    for decision in (first, second, third.id):
+        for act in (lambda d: bandit.reward(d, -1.0), bandit.expire, lambda d: bandit.reward_many([d], [-1.0])):
+            with pytest.raises(DecisionError, match=r"is closed: it was already rewarded or expired"):
+                act(decision)
+    for unknown in (3, -1, 10**30, True, "0", None, 1.0, (0, "eu", None)):
+        with pytest.raises(DecisionError, match="was never made"):
+            bandit.reward(unknown, -1.0)
+    assert bandit.counters() == {"rewards": 2, "open": 0, "fallbacks": 0}
+    assert bandit.decide().id == 3
+
+
+def test_a_batch_of_decisions_is_refused_as_a_whole(tmp_path):
+    bandit = lived(QUICK)
+    a, b = bandit.decide(), bandit.decide()
+    before = saved(bandit, tmp_path)
+    for decisions, match in [([a, b.id, a.id], "decision 0 is given twice"), ([a, 99], "99 was never made")]:
+        with pytest.raises(DecisionError, match=match):
+            bandit.reward_many(decisions, [-1.0] * len(decisions))
+    with pytest.raises(DecisionError, match="99"):
+        bandit.expire(a, 99)
+    with pytest.raises(InvalidReward):
+        bandit.reward(a, math.nan)
+    assert saved(bandit, tmp_path) == before
+    assert bandit.open == (a, b)
+
+
+def test_large_batches_are_fast():
+    """Quadratic work in the size of a batch would take minutes here."""
+    bandit = rb.Bandit(ARMS, rb.UCB1())
+    decisions = [bandit.decide() for _ in range(30_000)]
+    bandit.reward_many(reversed(decisions), itertools.repeat(-1.0, 30_000))
+    assert bandit.counters() == {"rewards": 30_000, "open": 0}
+
+
+def test_streams_stay_balanced_whatever_happens():
+    rng = np.random.default_rng(4)
+    bandit = rb.Bandit(ARMS, QUICK)
+    for _ in range(1500):
+        what = rng.integers(5)
+        opened = bandit.open
+        if what == 0:
+            bandit.update(ARMS[rng.integers(3)], loss(rng))
+        elif what <= 2 or not opened:
+            bandit.decide()
+        elif what == 3:
+            bandit.reward(opened[rng.integers(len(opened))], loss(rng))
+        else:
+            bandit.expire(opened[rng.integers(len(opened))])
+    for decision in bandit.open:
+        bandit.reward(decision, loss(rng))
+    for _ in range(200):  # what was lost by expired decisions is made up for
+        arm = bandit.select()
+        bandit.update(arm, loss(rng))
+    for arm in ARMS:
+        bandit.update_many([arm] * 600, [loss(rng) for _ in range(600)])
+    counts = bandit._state.counts
+    assert np.abs(counts[:, adar_ucb.N_X] - counts[:, adar_ucb.N_NONZERO]).max() <= 1
+    assert counts[:, [adar_ucb.N_X, adar_ucb.N_NONZERO]].sum(axis=1).tolist() == [
+        r["pulls"] for r in bandit.estimates()
+    ]
+
+
+# --- weighted policies ----------------------------------------------------------------------------------------------
+
+
+def test_a_late_reward_is_weighted_by_the_chance_of_its_decision():
+    policy = Exp3()
+    bandit = rb.Bandit(ARMS, policy, seed=2)
+    rng = np.random.default_rng(0)
+    logs, pending = np.zeros(3), []
+    for step in range(200):
+        weights = np.exp(logs - logs.max())
+        chances = 0.8 * weights / weights.sum() + 0.2 / 3
+        decision = bandit.decide()
+        assert decision.propensity == pytest.approx(chances[ARMS.index(decision.arm)], rel=1e-12)
+        pending.append((decision, chances[ARMS.index(decision.arm)]))
+        if step % 3 == 2:  # an old decision, when the chances have long changed
+            decision, then = pending.pop(int(rng.integers(len(pending))))
+            value = float(rng.uniform(0, 1))
+            bandit.reward(decision.id, value)
+            logs[ARMS.index(decision.arm)] += 0.05 * value / then
+            np.testing.assert_allclose([row["log_weight"] for row in bandit.estimates()], logs, rtol=1e-10)
+    assert np.ptp(logs) > 0.3, "the chances did change"
+    assert [d.propensity for d in bandit.open] == pytest.approx([then for _, then in pending])
+
+
+def test_rewards_without_a_choice_are_refused_for_weighted_policies(tmp_path):
+    bandit = rb.Bandit(ARMS, Exp3(), seed=1)
+    before = saved(bandit, tmp_path)
+    with pytest.raises(DecisionError, match=r"Exp3 weights .*'us' is not what select\(\) named last.*decide\(\)"):
+        bandit.update("us", 1.0)
+    with pytest.raises(DecisionError, match=r"in bulk: use decide\(\)"):
+        bandit.update_many(["us"], [1.0])
+    assert saved(bandit, tmp_path) == before
+    arm = bandit.select()
+    other = next(a for a in ARMS if a != arm)
+    with pytest.raises(DecisionError, match=repr(other)):
+        bandit.update(other, 1.0)
+    bandit.update(arm, 0.5)
+    weight = chance(Exp3().params(), Exp3().init(3, None), 0)
+    assert bandit.estimates()[ARMS.index(arm)]["log_weight"] == pytest.approx(0.05 * 0.5 / weight)
+    with pytest.raises(DecisionError):
+        bandit.update(arm, 0.5)  # once per choice
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(), QUICK, rb.UCB1(scale=0.5), Greedy(), Exp3()], ids=repr)
+@pytest.mark.parametrize("pulls", [0, 1, 400])
+def test_a_loaded_bandit_goes_on(policy, pulls, tmp_path):
+    bandit = lived(policy, pulls)
+    decisions = [bandit.decide() for _ in range(4)]
+    bandit.expire(decisions[1])
+    bandit.select()
+    bandit.save(tmp_path / "b")
+    copy = rb.Bandit.load(str(tmp_path / "b"))
+    assert (copy.policy, copy.arms, copy.open, copy.counters()) == (policy, bandit.arms, bandit.open, bandit.counters())
+    assert repr(copy.estimates()) == repr(bandit.estimates())
+    assert copy.select() == bandit.select()
+    for each in (bandit, copy):
+        each.reward(decisions[2], -3.0)
+        with pytest.raises(DecisionError, match="decision 1 is closed"):
+            each.reward(decisions[1].id, -3.0)
+        with pytest.raises(DecisionError, match="decision 2 is closed"):
+            each.reward(decisions[2].id, -3.0)
+    assert copy.decide() == bandit.decide()
+    assert next_decisions(copy, 150) == next_decisions(bandit, 150)
+    assert saved(copy, tmp_path) == saved(bandit, tmp_path)
+
+
+class Place(enum.StrEnum):
+    HERE = "here"
+
+
+def test_arms_of_every_kind_survive(tmp_path):
+    arms = [
+        "text",
+        "",
+        "Ünïcode ✓",
+        3,
+        -(2**63),
+        2**64 - 1,
+        2.5,
+        -1e300,
+        None,
+        True,
+        ("nested", (1, None, ("deep", 0.5)), ()),
+        np.int32(7),
+        np.float64(0.25),
+        np.str_("numpy"),
+        (np.int64(1), np.float32(0.5)),
+        ["a", "list"],
+        Place.HERE,
+    ]
+    bandit = rb.Bandit(arms, rb.UCB1())
+    plain = [*arms[:11], 7, 0.25, "numpy", (1, 0.5), ("a", "list"), "here"]
+    assert list(bandit.arms) == plain
+    assert all(not isinstance(arm, np.generic) for arm in bandit.arms)
+    for i, arm in enumerate(plain):
+        bandit.update(arm, float(i))
+    bandit.update(np.int64(3), 1.0)
+    bandit.update(np.str_("text"), 1.0)
+    bandit.save(tmp_path / "b")
+    copy = rb.Bandit.load(tmp_path / "b")
+    assert list(copy.arms) == plain
+    assert [type(arm) for arm in copy.arms[:-1]] == [type(arm) for arm in bandit.arms[:-1]]
+    assert next_decisions(copy) == next_decisions(bandit)
+
+
+@pytest.mark.parametrize("name", sorted(json.loads((GOLDEN / "expected.json").read_text())))
+def test_files_of_every_format_still_load(name):
+    expected = json.loads((GOLDEN / "expected.json").read_text())[name]
+    bandit = rb.Bandit.load(GOLDEN / name)
+    assert bandit.policy == rb.Policy.from_dict(expected["policy"])
+    assert bandit.arms == ("eu", 7, ("us", None, 0.5))
+    assert [[d.id, bandit.arms.index(d.arm)] for d in bandit.open] == [expected["open"]]
+    for reward, arm in zip(expected["told"], expected["chosen"], strict=True):
+        assert bandit.arms.index(bandit.select()) == arm
+        bandit.update(bandit.select(), reward - arm)
+    rows = bandit.estimates()
+    assert [row["pulls"] for row in rows] == expected["pulls"]
+    for row, numbers in zip(rows, expected["estimates"], strict=True):
+        said = [row[column] for column in bandit.policy.columns]
+        np.testing.assert_allclose(said, [float(number) for number in numbers], rtol=1e-12)
+
+
+def test_there_is_a_golden_file_of_todays_format():
+    names = os.listdir(GOLDEN)
+    for kind in ("ucb1", "adar_ucb", "adakl_ucb"):
+        assert f"{kind}.format{module.FORMAT_VERSION}.bandit" in names
+    assert set(json.loads((GOLDEN / "expected.json").read_text())) == {n for n in names if n.endswith(".bandit")}
+
+
+def test_damaged_files_are_refused_by_name(tmp_path):
+    good = saved(lived(rb.UCB1()), tmp_path)
+    path = tmp_path / "bad"
+    for length in range(len(good)):
+        path.write_bytes(good[:length])
+        with pytest.raises(CorruptFile, match="bad"):
+            rb.Bandit.load(path)
+    for place in range(len(good)):
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        in_version = 8 <= place < 12
+        with pytest.raises((CorruptFile, NewerFile) if in_version else CorruptFile, match="bad"):
+            rb.Bandit.load(path)
+    for other in (b"PK\x03\x04" * 50, good + b"\0", good[:8] + bytes(4) + good[12:]):
+        path.write_bytes(other)
+        with pytest.raises(CorruptFile):
+            rb.Bandit.load(path)
+
+
+def test_a_newer_file_is_refused_by_name(tmp_path, monkeypatch):
+    bandit = lived(rb.UCB1())
+    monkeypatch.setattr(module, "FORMAT_VERSION", 7)
+    bandit.save(tmp_path / "b")
+    monkeypatch.setattr(module, "FORMAT_VERSION", 1)
+    with pytest.raises(NewerFile, match=r"b has format 7; this Robandit reads up to 1: upgrade"):
+        rb.Bandit.load(tmp_path / "b")
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path):
+    bandit = lived(rb.UCB1())
+    with pytest.raises(FileError, match="No such file"):
+        rb.Bandit.load(tmp_path / "none")
+    with pytest.raises(FileError, match="cannot be read"):
+        rb.Bandit.load(tmp_path)
+    with pytest.raises(FileError, match="No such file"):
+        bandit.save(tmp_path / "no folder" / "b")
+    with pytest.raises(FileError, match="not a file"):
+        bandit.save(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_leaves_the_old_file_and_the_bandit(tmp_path, monkeypatch):
+    bandit = lived(QUICK)
+    bandit.save(tmp_path / "b")
+    before = (tmp_path / "b").read_bytes()
+    bandit.update("us", -1.0)
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(FileError, match=r"b cannot be written: No space left.*unchanged"):
+            bandit.save(tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == before
+    assert os.listdir(tmp_path) == ["b"]
+    bandit.save(tmp_path / "b")
+    assert next_decisions(rb.Bandit.load(tmp_path / "b")) == next_decisions(bandit)
+
+
+def test_a_policy_that_is_not_imported(tmp_path, monkeypatch):
+    lived(Greedy()).save(tmp_path / "b")
+    monkeypatch.delitem(sys.modules["robandit.policies.base"]._registry, Greedy.tag())
+    with pytest.raises(InvalidInput, match=r"own_policies:Greedy.*must be imported before"):
+        rb.Bandit.load(tmp_path / "b")
+
+
+def test_a_state_of_another_version_of_a_policy(tmp_path, monkeypatch):
+    lived(Greedy()).save(tmp_path / "b")
+
+    def other(self, arms, horizon):
+        return rb.AdaRUCB().init(arms, horizon)
+
+    monkeypatch.setattr(Greedy, "init", other)
+    with pytest.raises(CorruptFile, match="another version of the policy"):
+        rb.Bandit.load(tmp_path / "b")
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arm", "reward", "error", "match"),
+    [
+        ("us", math.nan, InvalidReward, "reward nan"),
+        ("us", math.inf, InvalidReward, "reward inf.*finite cost"),
+        ("us", -math.inf, InvalidReward, "reward -inf"),
+        ("us", np.float32("nan"), InvalidReward, "reward nan"),
+        ("us", "3", InvalidReward, "reward '3' is not a number"),
+        ("us", None, InvalidReward, "reward None"),
+        ("us", 1j, InvalidReward, "reward 1j"),
+        ("us", [1.0], InvalidReward, r"reward \[1.0\]"),
+        ("us", 1e200, InvalidReward, r"1e\+200 is beyond \+-1e\+150"),
+        ("us", -2e150, InvalidReward, r"-2e\+150 is beyond"),
+        ("us", 10**400, InvalidReward, r"beyond \+-1e\+150"),
+        ("us", Fraction(-(10**400)), InvalidReward, r"beyond \+-1e\+150"),
+        ("mars", -1.0, UnknownArm, "arm 'mars' is unknown: this bandit has 'eu', 'us', 'asia'"),
+        (0, -1.0, UnknownArm, "arm 0 is unknown"),
+        (None, -1.0, UnknownArm, "arm None"),
+        (["us"], -1.0, UnknownArm, r"arm \['us'\] is unknown"),
+        (math.nan, -1.0, UnknownArm, "arm nan"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("policy", [QUICK, rb.UCB1()], ids=lambda p: p.label)
+def test_what_is_refused_changes_nothing(policy, arm, reward, error, match, tmp_path):
+    bandit = lived(policy)
+    decision = bandit.decide()
+    bandit.select()
+    estimates, before = repr(bandit.estimates()), saved(bandit, tmp_path)
+    with pytest.raises(error, match=match):
+        bandit.update(arm, reward)
+    if error is InvalidReward:
+        with pytest.raises(error, match=match):
+            bandit.reward(decision, reward)
+    assert repr(bandit.estimates()) == estimates
+    assert saved(bandit, tmp_path) == before
+    assert str(error("text")) == "text"
+
+
+def test_every_kind_of_real_number_is_a_reward():
+    kinds = [1, True, 2.5, Fraction(5, 2), np.float64(2.5), np.float32(2.5), np.int8(1), np.uint64(1), np.bool_(True)]
+    kinds += [1e150, -1e150, 5e-324, 0, -0.0]
+    bandit, twin = rb.Bandit(ARMS, QUICK), rb.Bandit(ARMS, QUICK)
+    for value in kinds:
+        bandit.update("eu", value)
+        twin.update_many(["eu"], [float(value)])
+    assert bandit.estimates()[0]["pulls"] == len(kinds)
+    assert repr(bandit.estimates()) == repr(twin.estimates())
+
+
+@pytest.mark.parametrize(
+    ("arms", "match"),
+    [
+        ([], "at least two arms"),
+        (["a"], r"\['a'\]: there must be at least two arms"),
+        (["a", "b", "a"], "arm 'a' is given twice"),
+        ([1, True], "given twice"),
+        ([1, np.float64(1.0)], "given twice"),
+        ("ab", "arms = 'ab' must be a list of names"),
+        (b"ab", "must be a list of names"),
+        (3, "arms = 3 must be a list"),
+        (None, "arms = None must be a list"),
+        ([math.nan, "a"], "arm nan cannot be saved"),
+        ([math.inf, "a"], "arm inf"),
+        ([("x", math.nan), "a"], "arm nan"),
+        ([{"x": 1}, "a"], "arm {'x': 1} cannot be saved"),
+        ([{1, 2}, "a"], "cannot be saved"),
+        ([NotImplemented, "a"], "cannot be saved"),
+        ([b"x", "a"], "arm b'x'"),
+        ([1j, "a"], "arm 1j"),
+        ([2**64, "a"], "up to 64 bits"),
+        (["\ud800", "a"], "cannot be saved"),
+        ([np.zeros(2), "a"], "cannot be saved"),
+    ],
+    ids=repr,
+)
+def test_bad_arms(arms, match):
+    with pytest.raises(InvalidInput, match=match):
+        rb.Bandit(arms)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"policy": rb.UCB1}, r"did you mean UCB1\(\)"),
+        ({"policy": "UCB1"}, "policy = 'UCB1' is not a policy"),
+        ({"seed": -1}, "seed = -1 must be a whole number >= 0"),
+        ({"seed": 1.5}, "seed = 1.5"),
+        ({"seed": True}, "seed = True"),
+        ({"seed": "x"}, "seed = 'x'"),
+    ],
+    ids=repr,
+)
+def test_bad_policies_and_seeds(given, match):
+    with pytest.raises(InvalidInput, match=match):
+        rb.Bandit(ARMS, **given)
+
+
+class Unfinished(Greedy):
+    """Its hooks for late rewards cannot be compiled."""
+
+    @staticmethod
+    def expire(p, s, arm, mark):
+        s.arms[arm, 0] = not_defined  # noqa: F821
+
+
+def test_a_hook_that_cannot_be_compiled_loses_no_decision():
+    bandit = lived(Unfinished(), 10)
+    decision = bandit.decide()
+    with pytest.raises(KernelError, match="not_defined"):
+        bandit.expire(decision)
+    assert bandit.open == (decision,)
+    bandit.reward(decision, -1.0)
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_bounded_and_a_fallback_is_counted():
+    """Data made against it: every X is above every threshold that X' can give, so that all would have to be kept."""
+    bandit = rb.Bandit(["a", "b"], rb.AdaRUCB())
+    size = []
+    for half in range(12_000):
+        bandit.update_many(["a", "a"], [-1e6 - half, -1.0])
+        if half % 1000 == 0:
+            size.append(sum(array.nbytes for array in bandit._state) / 2)
+    for _ in range(200):
+        bandit.update_many(["b", "b"], [-2.0, -1.0])
+    assert size[0] < 8192, "a new bandit is small"
+    assert max(size) <= 128 * 1024
+    assert size[-1] == size[-2], "and it stopped growing"
+    bandit.select()
+    assert bandit.counters()["fallbacks"] > 0
+    assert all(math.isfinite(row["index"]) for row in bandit.estimates())
+
+
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.AdaKLUCB()], ids=repr)
+def test_independent_data_need_no_fallback(policy):
+    rng = np.random.default_rng(1)
+    bandit = rb.Bandit(["a", "b"], policy)
+    for i, arm in enumerate(bandit.arms):
+        bandit.update_many([arm] * 20_000, -rng.pareto(1.1, 20_000) - i)
+    for _ in range(2000):
+        bandit.update(bandit.select(), -float(rng.pareto(1.1)))
+    assert bandit.counters() == {"rewards": 42_000, "open": 0, "fallbacks": 0}
+    assert sum(array.nbytes for array in bandit._state) / 2 <= 128 * 1024

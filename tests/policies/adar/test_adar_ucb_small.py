@@ -1,0 +1,197 @@
+"""AdaR-UCB in short runs of plain Python, every round against the slow reference: small changes of the code show here."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+from helpers.driving import Plain
+from helpers.rewards import KINDS
+from references.slow_adar_ucb import SlowAdaRUCB
+from references.slow_adar_ucb_centred import SlowCentred
+from robandit.policies import AdaRUCB
+from robandit.policies.adar import adar_ucb as module
+
+QUICK = {"c": 0.7, "delta_exp": 1.0}
+CASES = [  # reward kind, arms, rounds, horizon known?, parameters
+    ("losses, tail 1.5", 3, 110, True, QUICK | {"bonus": 1.0}),
+    ("student", 2, 110, False, QUICK | {"bonus": "tight", "var_factor": 0.5}),
+    ("cauchy", 4, 110, True, {"c": 2.0, "delta_exp": 0.5, "bonus": 0.3}),
+    ("gains", 2, 110, False, QUICK | {"solver": "doubling", "bonus": 0.2}),
+    ("narrow", 3, 60, True, QUICK | {"bonus": 0.01, "var_factor": 7.0}),
+    ("half zeros", 3, 110, True, QUICK | {"guard": 1.5, "tie": "lowest"}),
+    ("integers", 3, 80, False, QUICK | {"bonus": 0.05, "tie": "lowest"}),
+    ("coins", 4, 80, True, QUICK | {"solver": "doubling", "bonus": 0.1}),
+    ("constants", 5, 60, False, QUICK | {"bonus": 0.1}),
+    ("losses, tail 1.1", 1, 60, True, QUICK),
+    ("constants", 1, 60, True, QUICK),  # all are below the threshold: nothing stays stored
+    ("student", 2, 70, False, QUICK | {"bonus": 0.3, "guard": 2.0, "center": "median"}),
+    ("narrow gains", 2, 70, True, QUICK | {"bonus": 0.1, "guard": 2.0, "center": "median", "solver": "doubling"}),
+]
+
+
+def same(said, reference, tau):
+    """Each number that the policy says of each arm, against the reference's."""
+    for arm in range(len(reference.x)):
+        want = reference.terms(arm, tau)
+        if want is None:
+            assert math.isnan(said["mean"][arm])
+            assert said["index"][arm] == math.inf
+            continue
+        assert said["threshold"][arm] == pytest.approx(want.threshold, rel=1e-11)
+        mean = want.mean + getattr(want, "centre", 0.0)
+        assert abs(said["mean"][arm] - mean) <= 1e-11 * max(want.threshold, abs(mean))
+        assert abs(said["index"][arm] - want.index) <= 1e-10 * want.size
+        assert said["share_trimmed"][arm] == want.share_trimmed
+
+
+@pytest.mark.parametrize(
+    ("kind", "arms", "rounds", "known", "given"), CASES, ids=[" ".join(map(str, case[:3])) for case in CASES]
+)
+def test_every_round_is_the_references(kind, arms, rounds, known, given):
+    rng = np.random.default_rng(8)
+    without = {name: value for name, value in given.items() if name != "center"}
+    rewards = [KINDS[kind](rng, arm, 2 * rounds) for arm in range(arms)]
+    live = Plain(AdaRUCB(**given), arms, 2 * rounds if known else None)
+    reference = SlowCentred(arms, **without) if "center" in given else SlowAdaRUCB(arms, **given)
+    compared = 0
+    for tau in range(1, rounds + 1):
+        expected, values = reference.choose(tau)
+        arm = live.ask()
+        if arm != expected:  # only where rounding decides
+            size = max(reference.terms(i, tau).size for i in (arm, expected))
+            assert abs(values[arm] - values[expected]) <= 1e-12 * size, tau
+        first, second = rewards[arm][2 * len(reference.x[arm]) :][:2]
+        live.tell(arm, first)
+        assert live.ask() == arm
+        live.tell(arm, second)
+        reference.learn(arm, first, second)
+        if tau % 9 == 0:
+            # On a copy: a question brings cached numbers up to date, and decisions must do so themselves.
+            asked = Plain(live.policy, arms, None, state=copy.deepcopy(live.s))
+            same(asked.describe(), reference, tau + 1)
+            compared += all(math.isfinite(v) for v in reference.choose(tau + 1)[1])
+    assert compared > 0
+    assert live.policy.counters(live.s) == {"fallbacks": 0}
+    if rounds / arms > 50:
+        assert live.s.arms[:, module.MERGED].max() > 0.0  # something was let go of
+
+
+@pytest.mark.parametrize("solver", ["exact", "doubling"])
+def test_lines_are_above_and_events_in_time(solver):
+    """From any level up to the event the index stays below its line, and what is cached equals what is computed anew."""
+    rng = np.random.default_rng(4)
+    policy = AdaRUCB(solver=solver, bonus=0.5, c=0.8, delta_exp=1.0)
+    live = Plain(policy, 1, 400)
+    for x in rng.standard_t(1.5, 60):
+        live.tell(0, x)
+    p, s = live.p, live.s
+    events = 0
+    for level in np.linspace(1.0, 8.0, 25):
+        s.arms[0, module.EVENT] = -1.0
+        value = module.index(p, s, 0, level)
+        height, slope, until = module.outlook(p, s, 0, level)
+        assert value < height <= value + 1e-11 * abs(value)  # room for rounding
+        last = min(until, 9.0)
+        if last <= level:
+            continue
+        events += until < 9.0
+        for later in np.linspace(level, last, 8)[:-1]:
+            fresh = copy.deepcopy(s)
+            fresh.arms[0, module.EVENT] = -1.0
+            anew = module.index(p, fresh, 0, later)
+            assert module.index(p, s, 0, later) == pytest.approx(anew, rel=1e-13)
+            assert anew <= height + slope * (later - level)
+            assert height + slope * (later - level) <= anew + 0.2 * (later - level) * abs(anew) + 1e-9
+        if until < 9.0:  # and just behind it something is different
+            trimmed, clipped = s.counts[0, module.BIG_ABOVE], s.counts[0, module.TOP_ABOVE]
+            threshold = s.arms[0, module.THRESHOLD]
+            fresh = copy.deepcopy(s)
+            fresh.arms[0, module.EVENT] = -1.0
+            module.index(p, fresh, 0, until * (1 + 1e-9))
+            other = (fresh.counts[0, module.BIG_ABOVE], fresh.counts[0, module.TOP_ABOVE]) != (trimmed, clipped)
+            assert other or fresh.arms[0, module.THRESHOLD] == threshold / 2
+    assert events > 5
+
+
+def test_at_the_limit_the_smallest_eighth_is_let_go_of(monkeypatch):
+    monkeypatch.setattr(module, "LIVE_VALUES", 80)
+    rng = np.random.default_rng(2)
+    live = Plain(AdaRUCB(c=0.2, delta_exp=0.5, bonus=0.1), 1, None)
+    limit = int(live.s.clock[module.LIMIT])
+    assert limit == 80
+    assert live.s.buffer.shape[2] - 1 == 64
+    large = 1e3 * (1.0 + rng.pareto(1.5, 90))
+    small = 1e-3 * rng.standard_normal(90)
+    most = 0
+    for x, y in zip(large, small, strict=True):
+        live.tell(0, x)
+        live.tell(0, y)
+        most = max(most, int(live.s.counts[0, module.BIG]))
+    assert live.grown == 1
+    assert live.s.buffer.shape[2] - 1 == limit
+    assert most == limit - 1  # at the limit they are let go of at once
+    kept = np.sort(large[:80])[10:]
+    assert live.s.arms[0, module.MERGED] == np.sort(large[:80])[9]
+    stored = live.s.buffer[0, module.BIG_VALUE, : live.s.counts[0, module.BIG]]
+    later = large[80:][large[80:] > live.s.arms[0, module.MERGED]]
+    assert sorted(stored) == sorted([*kept, *later])
+    assert live.s.arms[0, module.BELOW_SUM] == pytest.approx(large[80:].sum() - later.sum())
+    before = live.policy.counters(live.s)["fallbacks"]
+    live.describe()
+    assert live.policy.counters(live.s)["fallbacks"] == before  # asking is not counted
+    module.refresh(live.p, live.s, 0, 2.0)
+    assert live.policy.counters(live.s)["fallbacks"] == before + 1
+
+
+def test_doubling_stops_at_the_first_that_is_not_below():
+    assert module.doubled(0.3, 1.0) == 1.2
+    assert module.doubled(0.25, 1.0) == 1.0
+    assert module.doubled(2.0, 1.0) == 2.0
+
+
+def test_of_arms_to_explore_the_one_with_the_fewest_rounds_is_first():
+    live = Plain(AdaRUCB(), 4, None)
+    live.s.counts[:, module.ISSUED_X] = [9, 5, 7, 5]
+    live.s.counts[:, module.N_X] = [9, 5, 7, 5]
+    live.s.counts[:, module.N_NONZERO] = [3, 3, 4, 2]
+    assert module.forced(live.p, live.s, 4.0) == 1
+    assert live.s.clock[module.LEAST] == 2
+    assert module.forced(live.p, live.s, 2.0) == 3
+    assert module.forced(live.p, live.s, 1.9) == -1
+    live.s.counts[0, module.N_X] = 1  # no variance yet
+    assert module.forced(live.p, live.s, 1.9) == 0
+    assert live.s.clock[module.LEAST] == -1
+
+
+def test_growth_doubles_the_room():
+    live = Plain(AdaRUCB(), 2, None)
+    assert live.policy.grow(live.s).buffer.shape == (2, module.ROWS, 2 * 64 + 1)
+
+
+def test_a_round_that_ends_elsewhere_leaves_the_current_one_open():
+    live = Plain(AdaRUCB(), 2, None)
+    for arm in (1, 0, 1):
+        live.issue(arm)
+    assert live.s.clock[module.CURRENT] == 0
+    live.issue(0)
+    assert live.s.clock[module.CURRENT] == -1
+
+
+@pytest.mark.parametrize("order", ["in turn", "first rewards first", "second rewards first"])
+def test_after_the_centre_is_final(order):
+    """More than 128 rewards of each kind, in any order."""
+    given = QUICK | {"bonus": 0.3, "guard": 2.0}
+    live, reference = Plain(AdaRUCB(center="median", **given), 1, None), SlowCentred(1, **given)
+    rng = np.random.default_rng(6)
+    turns = {"in turn": [0, 1] * 150, "first rewards first": [0] * 150 + [1] * 150}.get(order, [1] * 150 + [0] * 150)
+    for j, second in enumerate(turns):
+        reward = 5.0 + float(rng.standard_t(1.5))
+        live.late(0, reward, module.IN_TOP if second else module.IN_X)
+        reference.late(0, reward, second)
+        if j % 50 == 49:
+            live.s.clock[module.ROUNDS] = 6
+            asked = Plain(live.policy, 1, None, state=copy.deepcopy(live.s))
+            same(asked.describe(), reference, 7)
+    assert live.s.centres[0] == reference.centre(0)

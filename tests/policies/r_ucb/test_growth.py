@@ -1,0 +1,72 @@
+"""The slow functions f and g: values, monotony, and the slopes that lazy policies rely on."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from robandit.errors import InvalidInput
+from robandit.policies.r_ucb.growth import check_decay, check_growth, decay, decay_number, growth, growth_kind, steepest
+
+WORDS = ["log", "log_squared", "log_log", "corollary"]
+
+
+@pytest.mark.parametrize(
+    ("word", "late"),
+    [
+        ("log", lambda t: math.log(t)),
+        ("log_squared", lambda t: math.log(t) ** 2),
+        ("log_log", lambda t: math.log(math.log(t))),
+        ("corollary", lambda t: 0.5 * math.exp(0.5 * math.log(math.log(t)) ** 0.5)),
+    ],
+)
+def test_f_is_the_function_that_it_is_called_and_constant_before(word, late):
+    kind = growth_kind(word)
+    first = 16 if word == "log_log" else 3
+    for t in (first, 100, 10**6, 2**53):
+        assert growth(kind, math.log(t)) == pytest.approx(late(t), rel=1e-14)
+    for t in range(1, first):
+        assert growth(kind, math.log(t)) == growth(kind, math.log(first))
+    if word != "corollary":
+        assert growth(kind, 0.0) > 1.0
+    else:
+        assert growth(kind, math.log(928)) < 1.0 < growth(kind, math.log(929))
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_no_chord_is_steeper_than_the_steepest_slope(word):
+    kind = growth_kind(word)
+    levels = [0.01 * j for j in range(3700)]
+    for low, high in zip(levels[:-40:7], levels[40::7], strict=False):
+        slope = steepest(kind, low, high)
+        between = [low + (high - low) * j / 20 for j in range(21)]
+        for a, b in pairwise(between):
+            rise = growth(kind, b) - growth(kind, a)
+            assert 0.0 <= rise <= slope * (b - a) * (1 + 1e-9) + 1e-13
+
+
+def test_g():
+    assert decay(decay_number(0.45), 3.0) == decay(decay_number(0.45), 30.0) == 0.45
+    corollary = decay_number("corollary")
+    assert decay(corollary, math.log(1e5)) == pytest.approx(math.log(math.log(1e5)) ** -0.5)
+    assert decay(corollary, math.log(1e5)) == pytest.approx(0.64, abs=0.005)
+    assert [decay(corollary, math.log(t)) for t in (1, 2, 3, 15)] == [1.0] * 4
+    assert decay(corollary, math.log(16)) < 1.0
+
+
+def test_refusals():
+    for word in WORDS:
+        check_growth("X", word)
+    with pytest.raises(
+        InvalidInput, match=r"X: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"
+    ):
+        check_growth("X", "sqrt")
+    with pytest.raises(InvalidInput, match=r"X: f = 'corollary' must be one of 'log'$"):
+        check_growth("X", "corollary", words=("log",))
+    check_decay("X", 0.3)
+    check_decay("X", "corollary")
+    with pytest.raises(InvalidInput, match=r"g = 'slow' must be 'corollary' or a number > 0 and < 1"):
+        check_decay("X", "slow")
+    for wrong in (0.0, 1.0, -1.0, math.nan, None, True):
+        with pytest.raises(InvalidInput, match="g = "):
+            check_decay("X", wrong)

@@ -1,0 +1,529 @@
+"""Simulation: what the streams are, what is counted, what is saved, and what is refused."""
+
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+
+import numpy as np
+import polars as pl
+import pytest
+
+import robandit as rb
+from helpers.own_policies import STATES, Exp3, Greedy, Recorder, tape
+from robandit.errors import CorruptFile, FileError, InvalidInput, InvalidReward, NewerFile
+from robandit.laws import Constant, Gaussian, Pareto
+
+# `robandit.simulate` is the function; the module of that name is found here.
+module = sys.modules["robandit.simulate.simulation"]
+MASK = 2**64 - 1
+
+
+def losses(*means, tail=1.8):
+    return rb.problems.negated_pareto(means=list(means or (-1.0, -1.5, -2.25)), tail=tail)
+
+
+def same(a, b):
+    return a.regret.tobytes() == b.regret.tobytes() and a.pulls.tobytes() == b.pulls.tobytes()
+
+
+def record(policy, problem, horizon, replications, seed, company=()):
+    """The tapes of a recorder, one per replication."""
+    STATES.clear()
+    result = rb.simulate([*company, policy], problem, horizon, replications, seed, threads=1)
+    tapes = [tape(state) for state in STATES if state.count[0] > 0]
+    assert len(tapes) == replications
+    return tapes, result
+
+
+# --- random streams -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(bonus="tight"), Greedy()], ids=repr)
+def test_any_number_of_threads_gives_the_same_bytes(policy):
+    results = [rb.simulate(policy, losses(), 3001, 7, seed=4, threads=n) for n in (1, 2, 5)]
+    assert same(results[0], results[1])
+    assert same(results[0], results[2])
+    other = rb.simulate(policy, losses(), 3001, 7, seed=5, threads=2)
+    assert not np.array_equal(other.pulls, results[0].pulls)
+
+
+def xoshiro(words):
+    """xoshiro256++ from its authors' description, on Python's whole numbers."""
+    s = [int(word) for word in words]
+
+    def rotated(x, k):
+        return (x << k | x >> 64 - k) & MASK
+
+    while True:
+        yield (rotated(s[0] + s[3] & MASK, 23) + s[0]) & MASK
+        t = s[1] << 17 & MASK
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= t
+        s[3] = rotated(s[3], 45)
+
+
+def expected_losses(seed, replication, arm, arms, count, scale, tail):
+    """Rewards of -Pareto from the documented stream: words of the spawned seed, policy first, then arm by arm."""
+    spawned = np.random.SeedSequence(seed).spawn(replication + 1)[replication]
+    words = spawned.generate_state(4 * (arms + 1), np.uint64).reshape(arms + 1, 4)[arm + 1]
+    source = xoshiro(words)
+    return [-scale * math.exp(-math.log(((next(source) >> 11) + 1) * 2.0**-53) / tail) for _ in range(count)]
+
+
+def test_rewards_are_those_of_the_documented_streams():
+    tail, problem = 1.8, losses(tail=1.8)
+    tapes, _ = record(Recorder(), problem, 60, 3, seed=99)
+    for replication, seen in enumerate(tapes):
+        for arm, rewards in enumerate(seen):
+            scale = -problem.means[arm] * (tail - 1) / tail
+            assert len(rewards) == 20
+            np.testing.assert_allclose(
+                rewards, expected_losses(99, replication, arm, 3, 20, scale, tail), rtol=1e-13, atol=0
+            )
+
+
+def test_random_numbers_are_common_to_all_policies():
+    problem = losses(-1.0, -1.5, -2.25, -3.0)
+    plain, _ = record(Recorder(), problem, 80, 4, seed=7)
+    for other, company in [
+        (Recorder(stride=3), ()),
+        (Recorder(random=1), ()),
+        (Recorder(stride=2), (rb.UCB1(), Greedy())),
+        (Recorder(random=2), (Exp3(),)),
+    ]:
+        tapes, _ = record(other, problem, 70, 5, seed=7, company=company)
+        for a, b in zip(plain, tapes[:4], strict=True):
+            for mine, its in zip(a, b, strict=True):
+                both = min(len(mine), len(its))
+                assert mine[:both].tobytes() == its[:both].tobytes()
+    random_tapes, _ = record(Recorder(random=1), problem, 80, 4, seed=7)
+    orders = {tuple(len(arm) for arm in seen) for seen in random_tapes}
+    assert len(orders) > 1, "the recorder was to be random"
+    assert not np.array_equal(plain[0][0][:5], plain[1][0][:5]), "replications must differ"
+    assert not np.array_equal(plain[0][0][:5] / problem.means[0], plain[0][1][:5] / problem.means[1]), (
+        "arms must differ"
+    )
+
+
+def test_a_policys_own_stream_is_the_first_row():
+    words = np.random.SeedSequence(7, spawn_key=(1,)).generate_state(4, np.uint64)
+    source = xoshiro(words)
+    expected = [min(int(((next(source) >> 11) + 1) * 2.0**-53 * 3), 2) for _ in range(50)]
+    STATES.clear()
+    rb.simulate(Recorder(random=1), losses(), 50, 2, seed=7, threads=1)
+    assert STATES[-1].seen[:50, 0].tolist() == expected
+
+
+def test_company_and_more_replications_change_nothing():
+    problem = losses()
+    alone = rb.simulate(Greedy(), problem, 500, 3, seed=2)
+    together = rb.simulate([rb.UCB1(), Greedy(), Exp3()], problem, 500, 9, seed=2)
+    assert together.pulls[1, :3].tobytes() == alone.pulls[0].tobytes()
+    assert together.regret[1, :3].tobytes() == alone.regret[0].tobytes()
+
+
+def test_a_seed_is_drawn_and_kept():
+    first, second = (rb.simulate(Greedy(), losses(), 50, 2) for _ in range(2))
+    assert first.seed != second.seed
+    assert same(first, rb.simulate(Greedy(), losses(), 50, 2, seed=first.seed))
+
+
+# --- regret and checkpoints -----------------------------------------------------------------------------------------
+
+
+def test_regret_of_known_pulls_at_chosen_times():
+    problem = losses()
+    result = rb.simulate(Recorder(), problem, 101, 2, seed=0, checkpoints=[50, 1, 7, 7, 2])
+    assert result.checkpoints.tolist() == [1, 2, 7, 50, 101]
+    for j, t in enumerate(result.checkpoints):
+        pulls = [len(range(arm, t, 3)) for arm in range(3)]
+        np.testing.assert_allclose(result.regret[0, :, j], np.dot(pulls, [0.0, 0.5, 1.25]), rtol=1e-14)
+    assert result.pulls[0].tolist() == [[34, 34, 33]] * 2
+
+
+@pytest.mark.parametrize("policy", [rb.UCB1(), rb.AdaRUCB(bonus=0.5)], ids=repr)
+def test_regret_at_a_checkpoint_is_that_of_a_shorter_run(policy):
+    problem = losses()
+    marks = [1, 2, 3, 64, 333, 1500]
+    result = rb.simulate(policy, problem, 2001, 3, seed=6, checkpoints=marks)
+    for j, t in enumerate([*marks, 2001]):
+        short = rb.simulate(policy, problem, t, 3, seed=6)
+        assert (short.pulls.sum(axis=2) == t).all()
+        np.testing.assert_allclose(result.regret[0, :, j], short.pulls[0] @ problem.gaps, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 51, 997, 100_000])
+def test_default_checkpoints_are_spaced_evenly_in_the_logarithm(horizon):
+    result = rb.simulate(Recorder(), losses(), horizon, 1, seed=0)
+    marks = result.checkpoints
+    assert marks[0] == 1
+    assert marks[-1] == horizon
+    assert (np.diff(marks) > 0).all()
+    assert len(marks) <= 51
+    large = marks[marks > 200]
+    if len(large) > 2:
+        ratios = large[1:] / large[:-1]
+        assert ratios.max() / ratios.min() < 1.01
+    assert result.regret.shape == (1, 1, len(marks))
+
+
+# --- growing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 16, 1000])
+def test_a_growing_state_loses_nothing_wherever_it_fills(chunk, monkeypatch):
+    """With chunks of 1, 2 and 16 the state is full just when a chunk ends."""
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    tapes, result = record(Recorder(), losses(), 100, 2, seed=3)
+    assert [len(arm) for arm in tapes[0]] == [34, 33, 33]
+    assert result.pulls[0, 0].tolist() == [34, 33, 33]
+
+
+def test_ada_r_ucb_does_not_depend_on_chunks(monkeypatch):
+    problem = losses(-1.0, -1.1)
+    whole = rb.simulate(rb.AdaRUCB(bonus="tight"), problem, 4000, 2, seed=3)
+    monkeypatch.setattr(module, "CHUNK", 7)
+    assert same(whole, rb.simulate(rb.AdaRUCB(bonus="tight"), problem, 4000, 2, seed=3))
+
+
+# --- live and simulated ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(c=1.0, bonus=0.3), rb.AdaRUCB(), rb.UCB1(), Greedy(), Exp3()], ids=repr)
+def test_the_live_bandit_agrees_pull_by_pull(policy):
+    problem, horizon = losses(-1.0, -1.5, -2.25), 901
+    tapes, _ = record(Recorder(), problem, 3 * horizon, 2, seed=8)
+    result = rb.simulate(policy, problem, horizon, 2, seed=8, checkpoints=range(1, horizon + 1))
+    for replication, rewards in enumerate(tapes):
+        bandit = rb.Bandit(range(3), policy, seed=0)
+        if hasattr(bandit._state, "rng"):
+            words = np.random.SeedSequence(8, spawn_key=(replication,)).generate_state(4, np.uint64)
+            bandit._state.rng[:] = words
+        pulls, regret = [0, 0, 0], []
+        for _ in range(horizon):
+            arm = bandit.select()
+            bandit.update(arm, rewards[arm][pulls[arm]])
+            pulls[arm] += 1
+            regret.append(float(np.dot(pulls, problem.gaps)))
+        np.testing.assert_allclose(result.regret[0, replication], regret, rtol=1e-12, atol=1e-12)
+        assert result.pulls[0, replication].tolist() == pulls
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result():
+    return rb.simulate([rb.UCB1(), Greedy(eps=0.1)], losses(), 300, 12, seed=5)
+
+
+def test_summary_against_numpy(result):
+    summary = result.summary()
+    assert summary["policy"].to_list() == ["UCB1", "Greedy(eps=0.1)"]
+    for i, row in enumerate(summary.iter_rows(named=True)):
+        final = np.sort(result.regret[i, :, -1])
+        assert row["mean"] == pytest.approx(final.sum() / 12)
+        assert row["median"] == pytest.approx((final[5] + final[6]) / 2)
+        assert row["q05"] == pytest.approx(final[0] + 0.55 * (final[1] - final[0]))  # place 0.05 * 11
+        assert row["q95"] == pytest.approx(final[10] + 0.45 * (final[11] - final[10]))
+        assert row["worst"] == final[11]
+        assert final[0] <= row["mean_low"] <= row["mean"] <= row["mean_high"] <= final[11]
+        # Within half of the normal interval's width: the bootstrap is not something else.
+        width = 2 * 1.96 * final.std() / math.sqrt(12)
+        assert row["mean_high"] - row["mean_low"] == pytest.approx(width, rel=0.2)
+    assert result.summary().equals(summary), "the bootstrap is seeded"
+
+
+def test_the_interval_of_the_mean_covers_it():
+    """For n = 40 exponentials the percentile bootstrap covers in 92 to 93 %: 4.5 sigma below are 81 of 100."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(100):
+        low, high = module._bootstrap_mean(rng.exponential(size=40))
+        covered += low <= 1.0 <= high
+    assert 81 <= covered <= 99
+
+
+def test_one_replication_has_no_interval():
+    summary = rb.simulate(rb.UCB1(), losses(), 40, 1, seed=0).summary()
+    row = summary.row(0, named=True)
+    assert math.isnan(row["mean_low"])
+    assert math.isnan(row["mean_high"])
+    assert row["mean"] == row["median"] == row["q05"] == row["q95"] == row["worst"]
+
+
+def test_curves(result):
+    curves = result.curves()
+    assert curves.columns == ["policy", "t", "mean", "median", "q05", "q95", "worst"]
+    assert len(curves) == 2 * len(result.checkpoints)
+    second = curves.filter(pl.col("policy") == "Greedy(eps=0.1)")
+    assert second["t"].to_list() == result.checkpoints.tolist()
+    np.testing.assert_allclose(second["mean"], result.regret[1].sum(axis=0) / 12)
+    np.testing.assert_allclose(second["worst"], result.regret[1].max(axis=0))
+    np.testing.assert_allclose(second["median"], np.sort(result.regret[1], axis=0)[5:7].mean(axis=0))
+
+
+def test_repr_and_times(result):
+    assert repr(result) == "<Result: UCB1, Greedy(eps=0.1); horizon 300, 12 replications, seed 5>"
+    assert (result.seconds >= 0).all()
+
+
+def test_a_progress_bar_changes_nothing(result, capsys, monkeypatch):
+    rb.simulate(result.policies, result.problem, 300, 12, seed=5)
+    assert capsys.readouterr().err == "", "not on a terminal"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    again = rb.simulate(result.policies, result.problem, 300, 12, seed=5, progress=True)
+    assert same(result, again)
+    assert "simulating" in capsys.readouterr().err
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_parquet_round_trip(result, tmp_path):
+    huge = rb.simulate(rb.UCB1(scale=0.1), losses(), 9, 3, seed=2**127 + 1)
+    for number, before in enumerate([result, huge]):
+        path = tmp_path / f"{number}.parquet"
+        before.to_parquet(path)
+        after = rb.Result.from_parquet(str(path))
+        assert same(before, after)
+        assert after.regret.shape == before.regret.shape
+        assert (after.policies, after.problem, after.horizon, after.seed) == (
+            before.policies,
+            before.problem,
+            before.horizon,
+            before.seed,
+        )
+        assert after.checkpoints.tolist() == before.checkpoints.tolist()
+        assert after.summary().equals(before.summary())
+        assert np.isnan(after.seconds).all()
+        assert json.loads(pl.read_parquet_metadata(path)["robandit"])["version"] == 2
+        assert len(pl.read_parquet(path)) == before.regret.shape[0] * before.regret.shape[1]
+
+
+def test_later_replications_are_those_of_the_whole_run(tmp_path):
+    policies, problem = [rb.UCB1(), rb.EpsilonGreedy()], rb.problems.gaussian(means=[0.0, 0.5])
+    whole = rb.simulate(policies, problem, 200, 7, seed=3)
+    part = rb.simulate(policies, problem, 200, 3, seed=3, first=4)
+    assert part.first == 4
+    assert (part.regret == whole.regret[:, 4:]).all()
+    assert (part.pulls == whole.pulls[:, 4:]).all()
+    part.to_parquet(tmp_path / "part.parquet")
+    assert rb.Result.from_parquet(tmp_path / "part.parquet").first == 4
+    with pytest.raises(InvalidInput, match="first = -1 must be a whole number >= 0"):
+        rb.simulate(policies, problem, 200, 3, first=-1)
+
+
+def test_damaged_parquet_is_refused_by_name(result, tmp_path):
+    path, bad = tmp_path / "r.parquet", tmp_path / "bad.parquet"
+    result.to_parquet(path)
+    good = path.read_bytes()
+    for length in {0, 1, 4, 100, len(good) // 2, len(good) - 1}:
+        bad.write_bytes(good[:length])
+        with pytest.raises(CorruptFile, match=r"bad\.parquet"):
+            rb.Result.from_parquet(bad)
+    for place in range(0, len(good), max(1, len(good) // 400)):
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << place % 8
+        bad.write_bytes(flipped)
+        with pytest.raises(CorruptFile, match="checksum"):
+            rb.Result.from_parquet(bad)
+    bad.write_bytes(b"garbage" * 100)
+    with pytest.raises(CorruptFile, match="not a result"):
+        rb.Result.from_parquet(bad)
+    pl.DataFrame({"policy": [0], "replication": [0]}).write_parquet(bad)
+    with pytest.raises(CorruptFile, match="not a result"):
+        rb.Result.from_parquet(bad)
+
+
+def test_a_newer_parquet_is_refused_by_name(result, tmp_path, monkeypatch):
+    path = tmp_path / "r.parquet"
+    monkeypatch.setattr(module, "FORMAT_VERSION", 3)
+    result.to_parquet(path)
+    monkeypatch.setattr(module, "FORMAT_VERSION", 2)
+    with pytest.raises(NewerFile, match=r"format 3.*up to 2.*upgrade"):
+        rb.Result.from_parquet(path)
+
+
+def test_a_parquet_with_a_policy_that_is_not_imported(result, tmp_path, monkeypatch):
+    path = tmp_path / "r.parquet"
+    result.to_parquet(path)
+    registry = sys.modules["robandit.policies.base"]._registry
+    monkeypatch.delitem(registry, Greedy.tag())
+    with pytest.raises(InvalidInput, match=r"Greedy.*imported"):
+        rb.Result.from_parquet(path)
+
+
+def test_a_parquet_that_is_not_there(result, tmp_path):
+    with pytest.raises(FileError, match="No such file"):
+        rb.Result.from_parquet(tmp_path / "none.parquet")
+    with pytest.raises(FileError, match="cannot be read"):
+        rb.Result.from_parquet(tmp_path)
+    with pytest.raises(FileError, match="No such file"):
+        result.to_parquet(tmp_path / "no folder" / "r.parquet")
+
+
+def test_a_full_disk_leaves_the_old_parquet(result, tmp_path, monkeypatch):
+    path = tmp_path / "r.parquet"
+    result.to_parquet(path)
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match="No space left"):
+        rb.simulate(rb.UCB1(), losses(), 30, 2, seed=1).to_parquet(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["r.parquet"]
+
+
+# --- interruption and refusals --------------------------------------------------------------------------------------
+
+LONG_RUN = """
+import signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import robandit as rb
+problem = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.25], tail=1.8)
+rb.simulate(rb.UCB1(), problem, 10, 1, seed=0)
+print("go", flush=True)
+try:
+    rb.simulate(rb.UCB1(), problem, 10**10, 50, seed=0, threads=3)
+except KeyboardInterrupt:
+    print([t.name for t in threading.enumerate()], flush=True)
+    raise
+"""
+
+
+def test_ctrl_c_ends_at_once_and_leaves_no_threads():
+    command = [sys.executable, "-W", "error", "-c", LONG_RUN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "go\n"
+            time.sleep(0.7)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert out == "['MainThread']\n"
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert process.returncode != 0
+
+
+def test_an_interruption_while_jobs_are_handed_out_stops_them(monkeypatch):
+    class Interrupted(module.ThreadPoolExecutor):
+        def submit(self, job):
+            if self._work_queue.qsize() >= 1:
+                raise KeyboardInterrupt
+            return super().submit(job)
+
+    monkeypatch.setattr(module, "ThreadPoolExecutor", Interrupted)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        rb.simulate(rb.UCB1(), losses(), 10**9, 4, seed=0, threads=1)  # half a minute, were it to run
+    assert time.monotonic() - start < 10
+    assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+def test_another_thread_can_end_it():
+    stop = threading.Event()
+    threading.Timer(0.05, stop.set).start()
+    with pytest.raises(CancelledError, match="stopped before the end"):
+        rb.simulate(rb.UCB1(), losses(), 10**10, 2, seed=0, threads=2, stop=stop)
+    assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+def test_simulations_may_share_threads():
+    alone = [rb.simulate(rb.UCB1(), losses(), 500, 6, seed=seed) for seed in range(3)]
+    with ThreadPoolExecutor(2, "shared") as pool, ThreadPoolExecutor(3) as callers:
+        both = list(callers.map(lambda seed: rb.simulate(rb.UCB1(), losses(), 500, 6, seed=seed, pool=pool), range(3)))
+        with pytest.raises(InvalidReward):
+            rb.simulate(rb.UCB1(), rb.Problem([Gaussian(0.0, 1.0), Constant(-1e200)]), 10, 9, seed=0, pool=pool)
+        again = rb.simulate(rb.UCB1(), losses(), 500, 6, seed=0, pool=pool)  # a failure leaves the pool as it was
+    assert all(same(a, b) for a, b in zip([*alone, alone[0]], [*both, again], strict=True))
+
+
+def test_a_reward_that_cannot_be_squared_names_law_and_arm():
+    with pytest.raises(InvalidReward, match=r"Constant.*1e\+200.*arm 1.*drew -?1e\+200.*1e\+150"):
+        rb.simulate(rb.UCB1(), rb.Problem([Gaussian(0.0, 1.0), Constant(-1e200)]), 10, 2, seed=0)
+    with pytest.raises(InvalidReward, match=r"Pareto.*arm 0"):
+        rb.simulate(rb.UCB1(), rb.Problem([Pareto(1.01, 1e148), Gaussian(0.0, 1.0)]), 100_000, 2, seed=0)
+    fits = rb.simulate(rb.UCB1(), rb.Problem([Constant(-1e150), Constant(1e150)]), 10, 2, seed=0)
+    assert (fits.pulls.sum(axis=2) == 10).all()
+    assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"horizon": 0}, "horizon = 0 must be a whole number >= 1"),
+        ({"horizon": -1}, "horizon = -1"),
+        ({"horizon": 1.5}, "horizon = 1.5"),
+        ({"horizon": True}, "horizon = True"),
+        ({"horizon": "x"}, "horizon = 'x'"),
+        ({"horizon": None}, "horizon = None"),
+        ({"horizon": 10**30}, "at most"),
+        ({"replications": 0}, "replications = 0 must be"),
+        ({"replications": 2.0}, "replications = 2.0"),
+        ({"seed": -1}, "seed = -1 must be a whole number >= 0"),
+        ({"seed": 1.0}, "seed = 1.0"),
+        ({"seed": "1"}, "seed = '1'"),
+        ({"threads": 0}, "threads = 0 must be"),
+        ({"threads": 1.5}, "threads = 1.5"),
+        ({"checkpoints": [0]}, "checkpoint = 0 must be"),
+        ({"checkpoints": [5, 51]}, "checkpoint 51 lies beyond the horizon 50"),
+        ({"checkpoints": [2.5]}, "checkpoint = 2.5"),
+        ({"checkpoints": 7}, "checkpoints = 7"),
+        ({"checkpoints": ""}, "checkpoints = '' must be a list of times"),
+        ({"checkpoints": {}}, "checkpoints = {} must be a list of times"),
+        ({"replications": 10**400}, "must be at most 2\\^53"),
+        ({"policies": []}, "policies is empty"),
+        ({"policies": rb.UCB1}, r"did you mean UCB1\(\)"),
+        ({"policies": [rb.UCB1(), rb.AdaRUCB]}, r"did you mean AdaRUCB\(\)"),
+        ({"policies": ["UCB1"]}, "'UCB1' is not a policy"),
+        ({"policies": "UCB1"}, "is not a policy"),
+        ({"policies": None}, "None is not a policy"),
+        ({"policies": [rb.UCB1(), Greedy(), rb.UCB1(scale=1)]}, "given twice"),
+        ({"problem": [Gaussian(0.0, 1.0)] * 2}, "must be a Problem"),
+        ({"problem": None}, "must be a Problem"),
+    ],
+    ids=repr,
+)
+def test_bad_input_is_refused_by_name(changed, message):
+    given = {"policies": rb.UCB1(), "problem": losses(), "horizon": 50, "replications": 2, "seed": 1} | changed
+    with pytest.raises(InvalidInput, match=message):
+        rb.simulate(**given)
+
+
+def test_numpy_numbers_are_numbers(capsys):
+    given = [np.int64(50), np.int32(2), np.uint8(1)]
+    result = rb.simulate(rb.UCB1(), losses(), *given, threads=np.int64(2), checkpoints=np.array([3, 9]))
+    assert same(result, rb.simulate([rb.UCB1()], losses(), 50, 2, 1, checkpoints=[3, 9]))
+    assert "compiling" not in capsys.readouterr().err, "the same kernel serves both"
+
+
+def test_a_failing_policy_stops_the_simulation():
+    class Stuck(Recorder):
+        def grow(self, state):
+            raise RuntimeError("no more room")
+
+    with pytest.raises(RuntimeError, match="no more room"):
+        rb.simulate(Stuck(), losses(), 50, 20, seed=0, threads=2)
+    assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
+
+
+def test_checkpoints_may_come_from_a_generator():
+    problem = rb.problems.gaussian(means=[0.0, 1.0])
+    result = rb.simulate(rb.UCB1(), problem, 1000, 1, seed=0, checkpoints=(t for t in (10, 100)))
+    assert result.checkpoints.tolist() == [10, 100, 1000]
