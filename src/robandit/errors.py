@@ -4,25 +4,26 @@
 
     RobanditError
     ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
-    │   ├── InvalidReward            NaN, infinite, not a number, or too large to square
-    │   ├── MeanUndefined            a law without a finite mean was offered as an arm
+    │   ├── InvalidReward            a reward that is NaN, infinite, not a number, or too large to square
+    │   ├── MeanUndefined            an arm whose law has no finite mean
     │   ├── NoThresholdError         a sample with too few non-zero values for a trimming threshold
-    │   └── NotApplicable            a policy cannot be told what it must know here, or cannot play that long
-    ├── UnknownArm (KeyError)        an arm that the bandit does not have
-    ├── HorizonReached               a policy that was made for a number of pulls is asked for another
-    ├── DecisionError                a decision that is unknown, or was already rewarded or expired
+    │   └── NotApplicable            a parameter that the policy needs is infinite or unknown here, or the run is too long
+    ├── UnknownArm (KeyError)        the bandit has no such arm
+    ├── HorizonReached               more pulls than the policy was made for
+    ├── DecisionError                a decision that is unknown, already rewarded or expired
     ├── KernelError                  a hook that cannot be compiled
-    ├── EngineLost                   the workers of a run cannot be reached, or went away
-    ├── VersionSkew                  workers have other versions of packages than the client
-    └── FileError                    a saved file that cannot be written or read
-        ├── CorruptFile              damaged, or not one of ours
+    ├── EngineLost                   the workers of a run cannot be reached, or disappeared
+    ├── VersionSkew                  workers and client have different versions of packages
+    └── FileError                    a file that cannot be written or read
+        ├── CorruptFile              damaged, or not written by Robandit
         └── NewerFile                written by a newer Robandit
 
-All of them leave the object they were raised from as it was before the call. And one warning:
+Every error leaves the object that raised it unchanged. An error about one value has it in its attributes: ``parameter`` (the
+name), ``value`` and ``rule`` (what the value must be); otherwise they are None. There is one warning:
 
 ::
 
-    AssumptionWarning (UserWarning)  a live bandit's rewards contradict what its policy assumes; said once in its life
+    AssumptionWarning (UserWarning)  the rewards of a live bandit contradict its policy's assumption; issued once per bandit
 """
 
 from __future__ import annotations
@@ -50,7 +51,16 @@ __all__ = [
 
 
 class RobanditError(Exception):
-    """The root: catch this to catch everything that Robandit raises on purpose."""
+    """The root of the tree: catches everything that Robandit raises on purpose."""
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, value: Any = None, rule: str | None = None
+    ) -> None:
+        """Store the message, and what it is about."""
+        super().__init__(message)
+        self.parameter = parameter
+        self.value = value
+        self.rule = rule
 
 
 class InvalidInput(RobanditError, ValueError):
@@ -58,11 +68,11 @@ class InvalidInput(RobanditError, ValueError):
 
 
 class InvalidReward(InvalidInput):
-    """A reward that cannot be learned from."""
+    """A reward that no policy can learn from: NaN, infinite, not a number, or too large to square."""
 
 
 class MeanUndefined(InvalidInput):
-    """A law whose mean does not exist or is infinite, so that regret has no meaning."""
+    """A law whose mean does not exist or is infinite, so that regret is undefined."""
 
 
 class NoThresholdError(InvalidInput):
@@ -70,35 +80,35 @@ class NoThresholdError(InvalidInput):
 
 
 class NotApplicable(InvalidInput):
-    """A policy must be told a number that is infinite or unknown on this problem, or is asked for more pulls than it can make."""
+    """A policy needs a parameter that is infinite or unknown on this problem, or cannot make that many pulls."""
 
 
 class HorizonReached(RobanditError):
-    """A policy that must know the number of pulls in advance is asked for one more."""
+    """A policy that must know the number of pulls in advance has made all of them."""
 
 
 class UnknownArm(RobanditError, KeyError):
     """An arm that the bandit does not have."""
 
     def __str__(self) -> str:
-        """The message; KeyError would print its repr."""
+        """Return the message; KeyError would return its repr."""
         return str(self.args[0]) if self.args else ""
 
 
 class DecisionError(RobanditError):
-    """A decision that is unknown, or was already rewarded or expired."""
+    """A decision that is unknown, already rewarded or expired."""
 
 
 class KernelError(RobanditError):
-    """A hook that cannot be turned into compiled code."""
+    """A hook that cannot be compiled."""
 
 
 class EngineLost(RobanditError):
-    """Where units are to be played cannot be reached, or went away. What was finished is kept."""
+    """The workers of a run cannot be reached, or disappeared. Finished units are kept."""
 
 
 class VersionSkew(RobanditError):
-    """Workers have other versions of packages than the client: their numbers might differ."""
+    """Workers and client have different versions of packages, so their numbers might differ."""
 
 
 class FileError(RobanditError):
@@ -106,7 +116,7 @@ class FileError(RobanditError):
 
 
 class CorruptFile(FileError):
-    """A file that is damaged, or is not one of Robandit's."""
+    """A file that is damaged, or was not written by Robandit."""
 
 
 class NewerFile(FileError):
@@ -114,17 +124,16 @@ class NewerFile(FileError):
 
 
 class AssumptionWarning(UserWarning):
-    """The rewards of a live bandit contradict what its policy assumes.
+    """The rewards of a live bandit contradict its policy's assumption.
 
-    Said once in the bandit's life, saved copies included. If it is turned into an error, what led to it is learned all the
-    same.
+    Issued once per bandit, saved copies included. The rewards are learned even if the warning is turned into an error.
     """
 
 
-def shown(value: Any) -> str:
-    """A value as messages show it: on one line, and not long."""
+def formatted(value: Any) -> str:
+    """Return the repr of a value for a message: on one line, at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
-    except (ValueError, RecursionError):  # a whole number of thousands of digits, or lists inside lists without end
-        return "a value that is too large to be shown"
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or a list that contains itself
+        return "a value that is too large to print"
     return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"

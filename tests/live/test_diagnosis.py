@@ -8,10 +8,10 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from live.test_bandit_copies import forged
 
 import robandit as rb
 from helpers.samples_of import drawn
+from live.test_bandit_copies import forged
 from robandit.diagnostics.record import CHUNK, FIRST, POINTS, RISK, SIZE, Record
 from robandit.errors import AssumptionWarning, CorruptFile
 from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC

@@ -15,7 +15,7 @@ from robandit.diagnostics.assumption import judge
 from robandit.diagnostics.part import Part, at_hand
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
-from robandit.errors import InvalidInput, shown
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.laws import Law
@@ -186,7 +186,7 @@ def leading(samples: Mapping[Any, Floats]) -> Any:
 
 
 def _of(arm: Any) -> str:
-    return "" if arm is None else f" of {shown(arm)}"
+    return "" if arm is None else f" of {formatted(arm)}"
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------

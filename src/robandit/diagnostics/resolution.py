@@ -48,7 +48,7 @@ import numpy as np
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
-from robandit.errors import InvalidInput, shown
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
 
 __all__ = ["Resolution", "Rival", "limits", "resolution"]
@@ -117,14 +117,14 @@ class Resolution:
     def __str__(self) -> str:
         """In words."""
         if not self.others:
-            return f"There is one arm only, {shown(self.best)}: nothing has to be told apart."
+            return f"There is one arm only, {formatted(self.best)}: nothing has to be told apart."
         often = f"it is best in {_percent(self.share)} of {self.resamples:,} resamples"
-        head = f"{shown(self.best)} has the highest mean, {self.mean:.4g}; {often}"
+        head = f"{formatted(self.best)} has the highest mean, {self.mean:.4g}; {often}"
         sure = f"{100.0 * self.confidence:g} % confidence over all arms"
         if self.resolved:
             least = min(self.others, key=lambda each: each.low)
             rest = "the other arm" if len(self.others) == 1 else f"each of the {len(self.others)} others"
-            told = f"Resolved: {head}, and with {sure} it is better than {rest}, by at least {least.low:.3g} ({shown(least.arm)})."
+            told = f"Resolved: {head}, and with {sure} it is better than {rest}, by at least {least.low:.3g} ({formatted(least.arm)})."
             return f"{told} {self.caution} An allowance for that is in the number." if self.caution else told
         open_ = [each for each in self.others if not each.excluded]
         why = {each.why for each in open_ if math.isnan(each.low)}
@@ -289,7 +289,7 @@ class _Weighted(_Whole):
     def few(self, arm: Any = None) -> str:
         count = 1.0 / float(np.mean(self.weights**2)) * self.n
         if self.n >= LEAST > count:
-            who = "" if arm is None else f"{shown(arm)} has "
+            who = "" if arm is None else f"{formatted(arm)} has "
             return f"{who}{self.n} values, but weights so unlike that they count for {count:.3g}, {LEAST} are needed"
         return _few(self.rewards, arm)
 
@@ -381,8 +381,8 @@ class _Apart:
         ):  # these cannot turn the order round, but must have a mean
             said_none = _meanless(self.known[i].tail(side))
             if said_none:
-                return math.inf, f"{shown(arms[i])} {said_none}"
-        why = [f"{shown(arms[i])} {words}" for i, words in ((self.best, said), (rival, too)) if words]
+                return math.inf, f"{formatted(arms[i])} {said_none}"
+        why = [f"{formatted(arms[i])} {words}" for i, words in ((self.best, said), (rival, too)) if words]
         return mine + other, " and ".join(why)
 
 
@@ -418,7 +418,7 @@ class _Paired:
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
         spare, said = _allowance(_Whole(self.differences[:, rival]), "left", level)
-        return spare, f"the difference to {shown(arms[rival])} {said}" if said else ""
+        return spare, f"the difference to {formatted(arms[rival])} {said}" if said else ""
 
 
 def _units(values: Floats, most: int) -> Floats:
@@ -496,7 +496,7 @@ def _meanless(found: TailIndex) -> str:
 
 def _few(values: Floats, arm: Any = None, count: int | None = None) -> str:
     """Why nothing can be said of an arm, which may have more values than these; empty: it can."""
-    who, n = "" if arm is None else f"{shown(arm)} has ", len(values) if count is None else count
+    who, n = "" if arm is None else f"{formatted(arm)} has ", len(values) if count is None else count
     if n < LEAST:
         return f"{who}{n} value{'s' * (n != 1)}, {LEAST} are needed"
     differ = int(np.count_nonzero(values != np.median(values)))
@@ -556,8 +556,8 @@ def _count(arms: int) -> str:
 
 def _open(each: Rival) -> str:
     if not math.isfinite(each.low):
-        return f"{shown(each.arm)} ({each.why})"
+        return f"{formatted(each.arm)} ({each.why})"
     if each.difference == each.low == 0.0:
-        return f"{shown(each.arm)} (not lower at all)"
+        return f"{formatted(each.arm)} (not lower at all)"
     spare = f", {each.allowance:.3g} of it for values beyond those seen" if each.allowance > 0.0 else ""
-    return f"{shown(each.arm)} (lower by {each.difference:.3g}, but perhaps higher by {-each.low:.3g}{spare})"
+    return f"{formatted(each.arm)} (lower by {each.difference:.3g}, but perhaps higher by {-each.low:.3g}{spare})"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, shown
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
 
 __all__ = [
@@ -21,11 +21,11 @@ __all__ = [
     "check_positive",
     "check_whole",
     "check_within",
+    "formatted",
     "log_over",
     "refuse_non_finite",
     "rows",
     "shaped",
-    "shown",
 ]
 
 Number = Any
@@ -121,7 +121,7 @@ def check_order(name: str, value: Any, low: float, high: float) -> float:
     """A number in (low, high]; an eps must also be more than nothing beside 1, as it only ever occurs in 1 + eps."""
     order = check_within(name, value, low, math.nextafter(high, math.inf), f"a number > {low:g} and <= {high:g}")
     if 1.0 + order == 1.0:
-        raise InvalidInput(f"{name} = {shown(value)} is too small: 1 + {name} is 1 in doubles; pass at least 1e-15")
+        raise InvalidInput(f"{name} = {formatted(value)} is too small: 1 + {name} is 1 in doubles; pass at least 1e-15")
     return order
 
 
@@ -139,7 +139,7 @@ def check_within(name: str, value: Any, low: float, high: float, rule: str) -> f
         except OverflowError:
             number = math.copysign(math.inf, 1 if value > 0 else -1)
     if not low < number < high:
-        raise InvalidInput(f"{name} = {shown(value)} must be {rule}")
+        raise InvalidInput(f"{name} = {formatted(value)} must be {rule}")
     return number
 
 
@@ -147,14 +147,14 @@ def check_whole(name: str, value: Any) -> int:
     """A whole number from 1 to 2^63 - 1, as sizes of samples are."""
     good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not good or not 1 <= value < 2**63:
-        raise InvalidInput(f"{name} = {shown(value)} must be a whole number from 1 to 2^63 - 1")
+        raise InvalidInput(f"{name} = {formatted(value)} must be a whole number from 1 to 2^63 - 1")
     return int(value)
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str | None, ...], more: str = "") -> None:
     """One of a few names, or None where that is allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise InvalidInput(f"{name} = {shown(value)} must be one of {', '.join(repr(a) for a in allowed)}{more}")
+        raise InvalidInput(f"{name} = {formatted(value)} must be one of {', '.join(repr(a) for a in allowed)}{more}")
 
 
 def log_over(parts: float, delta: float) -> float:

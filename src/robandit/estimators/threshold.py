@@ -21,11 +21,11 @@ from robandit.estimators.estimate import (
     Number,
     check_delta,
     check_positive,
+    formatted,
     log_over,
     refuse_non_finite,
     rows,
     shaped,
-    shown,
 )
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
 from robandit.kernel.generate import out_of_line
@@ -167,20 +167,20 @@ def _thresholds(threshold: ArrayLike, shape: tuple[int, ...]) -> Floats:
     try:
         given = np.asarray(threshold)
         if given.dtype.kind == "b":
-            raise InvalidInput(f"threshold = {shown(threshold)} must be a number >= 0, or infinity to trim nothing")
+            raise InvalidInput(f"threshold = {formatted(threshold)} must be a number >= 0, or infinity to trim nothing")
         if given.dtype.kind not in "iufO":
             raise TypeError
         values = given.astype(np.float64)
         every: Floats = np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1)
     except OverflowError:
         raise InvalidInput(
-            f"threshold = {shown(threshold)} must be a number >= 0 up to 1.8e308, or infinity to trim nothing"
+            f"threshold = {formatted(threshold)} must be a number >= 0 up to 1.8e308, or infinity to trim nothing"
         ) from None
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            f"threshold = {shown(threshold)} does not fit a batch of shape {shape}: pass one number, or one per sample"
+            f"threshold = {formatted(threshold)} does not fit a batch of shape {shape}: pass one number, or one per sample"
         ) from None
     if not (every >= 0.0).all():
         raise InvalidInput(

@@ -11,10 +11,10 @@ from robandit.estimators.estimate import (
     check_delta,
     check_order,
     check_positive,
+    formatted,
     log_over,
     rows,
     shaped,
-    shown,
 )
 from robandit.estimators.row_moments import row_means
 
@@ -66,7 +66,7 @@ def truncated_mean(
     """
     eps, u, delta = check_order("eps", eps, 0.0, 1.0), check_positive("u", u), check_delta(delta)
     if not isinstance(common_threshold, (bool, np.bool_)):
-        raise InvalidInput(f"common_threshold = {shown(common_threshold)} must be True or False")
+        raise InvalidInput(f"common_threshold = {formatted(common_threshold)} must be True or False")
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     level = log_over(2.0, delta)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, shown
+from robandit.errors import InvalidInput, formatted
 from robandit.estimators.estimate import Estimate, rows, shaped
 from robandit.estimators.row_moments import row_means
 
@@ -45,7 +45,7 @@ def winsorized_mean(x: ArrayLike, *, share: float = 0.05, axis: int = -1) -> Est
     """
     good = isinstance(share, (int, float, np.integer, np.floating)) and not isinstance(share, bool)
     if not good or not 0.0 <= share < 0.5:
-        raise InvalidInput(f"share = {shown(share)} must be a number >= 0 and < 1/2, such as 0.05")
+        raise InvalidInput(f"share = {formatted(share)} must be a number >= 0 and < 1/2, such as 0.05")
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     cut = math.floor(share * n)

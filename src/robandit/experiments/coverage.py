@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robandit import estimators
-from robandit.errors import InvalidInput, NoThresholdError, shown
+from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
@@ -221,7 +221,7 @@ def coverage(
 
     for name, value, least in (("trials", trials, 2), *(("a size", size, 2) for size in sizes), ("seed", seed, 0)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-            raise InvalidInput(f"{name} = {shown(value)} must be a whole number >= {least}")
+            raise InvalidInput(f"{name} = {formatted(value)} must be a whole number >= {least}")
     estimators.estimate.check_delta(delta)
     cells = [(name, n, contender) for name in (laws or LAWS) for n in sizes for contender in contenders]
     known = {name: facts(law) for name, law in (laws or LAWS).items()}

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, shown
+from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, formatted
 from robandit.experiments import notation
 from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.toml import Path, line_of, lines, toml_value
@@ -144,7 +144,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for key in ("horizons", "suites", "problems", "policies"):
             values = getattr(self, key)
             if isinstance(values, str) or not isinstance(values, Iterable):
-                raise Misplaced((key,), f"{shown(values)} must be {_RULES[key]}")
+                raise Misplaced((key,), f"{formatted(values)} must be {_RULES[key]}")
             msgspec.structs.force_setattr(self, key, tuple(values))
         for i, horizon in enumerate(self.horizons):
             _check_whole(("horizons", i), horizon, 1, LONGEST)
@@ -153,7 +153,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         try:
             check_eps("", self.eps)
         except InvalidInput as error:
-            raise Misplaced(("eps",), f"{shown(self.eps)} must be {_RULES['eps']}") from error
+            raise Misplaced(("eps",), f"{formatted(self.eps)} must be {_RULES['eps']}") from error
         self._check_policies(max((each.horizon for each in self.played()), default=0))
 
     def played(self) -> list[Played]:
@@ -303,7 +303,7 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
         version = data.get("version", VERSION)
         if type(version) is int and version > VERSION:
             raise NewerFile(
-                f"{where}:{line_of(lines(text), ('version',))}: version = {shown(version)} is of a newer Robandit: this one reads "
+                f"{where}:{line_of(lines(text), ('version',))}: version = {formatted(version)} is of a newer Robandit: this one reads "
                 f"version {VERSION}; update Robandit, or write the spec for version {VERSION}"
             )
         for key in ("suites", "problems", "policies"):
@@ -461,7 +461,7 @@ def _problems_in(suites: Iterable[str], problems: Iterable[str | ProblemEntry]) 
     found: list[_Found] = []
     for i, suite in enumerate(suites):
         if not isinstance(suite, str):
-            raise Misplaced(("suites", i), f"{shown(suite)} must be {_ELEMENTS['suites']}")
+            raise Misplaced(("suites", i), f"{formatted(suite)} must be {_ELEMENTS['suites']}")
         with _placed(("suites", i)):
             tasks = notation.suite_from(suite).tasks
         found += [_Found(("suites", i), f"{suite}/{task.name}", task.problem, task.horizon) for task in tasks]
@@ -476,7 +476,7 @@ def _problems_of(entry: str | ProblemEntry, path: Path) -> Iterator[_Found]:
     if isinstance(entry, ProblemEntry):
         text, title, grid, place = entry.problem, entry.name, entry.grid, (*path, "problem")
     if not isinstance(text, str):
-        raise Misplaced(place, f"{shown(text)} must be {_RULES['problem']}")
+        raise Misplaced(place, f"{formatted(text)} must be {_RULES['problem']}")
     if title is not None:
         _check_name((*path, "name"), title)
     with _placed(place):
@@ -514,7 +514,7 @@ def _policies_of(entry: str | PolicyEntry, path: Path) -> Iterator[Policy]:
     if isinstance(entry, PolicyEntry):
         text, grid, place = entry.policy, entry.grid, (*path, "policy")
     if not isinstance(text, str):
-        raise Misplaced(place, f"{shown(text)} must be {_RULES['policy']}")
+        raise Misplaced(place, f"{formatted(text)} must be {_RULES['policy']}")
     with _placed(place):
         if not grid:
             yield from notation.policies_from(text)
@@ -547,23 +547,23 @@ def _points(
 ) -> Iterator[tuple[dict[str, Any], Path]]:
     """Each combination of a grid's values, and the place to blame if it cannot be made."""
     if not isinstance(grid, Mapping):
-        raise Misplaced(path, f"{shown(grid)} must be {_GRID}")
+        raise Misplaced(path, f"{formatted(grid)} must be {_GRID}")
     for key, values in grid.items():
         with _placed((*path, key)):
             notation.check_parameters(name, [key])
             if key in given:
                 raise InvalidInput(f"{name} has {key} = {given[key]!r} already: leave it out there, or here")
             if isinstance(values, str) or not isinstance(values, Sequence):
-                raise InvalidInput(f"{shown(values)} must be a list of values")
+                raise InvalidInput(f"{formatted(values)} must be a list of values")
             if not values:
                 raise InvalidInput("the list is empty: give at least one value")
         for i, value in enumerate(values):
             if not notation.is_plain(value):
                 raise Misplaced(
-                    (*path, key, i), f"{shown(value)} must be a number, a text, true, false or a list of these"
+                    (*path, key, i), f"{formatted(value)} must be a number, a text, true, false or a list of these"
                 )
             if value in values[:i]:
-                raise Misplaced((*path, key, i), f"the value {shown(value)} is given twice: leave one of them out")
+                raise Misplaced((*path, key, i), f"the value {formatted(value)} is given twice: leave one of them out")
     size = math.prod(map(len, grid.values()))
     if size > MOST_IN_A_GRID:
         raise Misplaced(path, f"it has {size:,} combinations: at most {MOST_IN_A_GRID:,} are allowed")
@@ -574,12 +574,12 @@ def _points(
 
 def _check_whole(path: Path, value: Any, least: int, most: float) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise Misplaced(path, f"{shown(value)} must be {_rule(path)}")
+        raise Misplaced(path, f"{formatted(value)} must be {_rule(path)}")
 
 
 def _check_name(path: Path, value: Any) -> None:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise Misplaced(path, f"{shown(value)} must be {_TEXT}")
+        raise Misplaced(path, f"{formatted(value)} must be {_TEXT}")
 
 
 def _check_once(key: str, what: str, values: Sequence[Any]) -> None:
@@ -626,8 +626,8 @@ def _mistyped(data: dict[str, Any], message: str) -> Misplaced:
         return Misplaced(path, f"{missing} is missing: it must be {_RULES[missing]}")
     if path[-1] == "grid" and isinstance(value, dict):  # msgspec does not say which key it is
         key = next(key for key in value if not isinstance(value[key], list))
-        return Misplaced((*path, key), f"{shown(value[key])} must be a list of values")
-    return Misplaced(path, f"{shown(value)} must be {_rule(path)}")
+        return Misplaced((*path, key), f"{formatted(value[key])} must be a list of values")
+    return Misplaced(path, f"{formatted(value)} must be {_rule(path)}")
 
 
 def _fields(path: Path) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, shown
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
 from robandit.laws.packing import is_packed, packed, unpacked
 from robandit.laws.validation import finite
@@ -174,11 +174,11 @@ class Law(ABC):
         from robandit.laws.table import fill, tabulate
 
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 2**60:
-            raise InvalidInput(f"size is {shown(size)}: it must be a whole number from 0 on, and below 2^60")
+            raise InvalidInput(f"size is {formatted(size)}: it must be a whole number from 0 on, and below 2^60")
         if not isinstance(seed, np.random.SeedSequence):
             if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
                 raise InvalidInput(
-                    f"seed is {shown(seed)}: it must be a whole number of at least 0, or a numpy SeedSequence"
+                    f"seed is {formatted(seed)}: it must be a whole number of at least 0, or a numpy SeedSequence"
                 )
             seed = np.random.SeedSequence(int(seed))
         table = tabulate([self])

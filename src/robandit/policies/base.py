@@ -37,7 +37,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable, shown
+from robandit.errors import InvalidInput, NotApplicable, formatted
 from robandit.kernel import loops
 from robandit.kernel.types import UInts
 from robandit.policies.facts import Facts
@@ -395,4 +395,4 @@ def check_horizon(owner: str, horizon: Any) -> None:
     if horizon is None:
         return
     if not isinstance(horizon, int) or isinstance(horizon, bool) or not 1 <= horizon <= 2**53:
-        raise InvalidInput(f"{owner}: horizon = {shown(horizon)} must be a whole number from 1 to 2^53")
+        raise InvalidInput(f"{owner}: horizon = {formatted(horizon)} must be a whole number from 1 to 2^53")

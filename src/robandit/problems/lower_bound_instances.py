@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from robandit.errors import InvalidInput, shown
+from robandit.errors import InvalidInput, formatted
 from robandit.laws import Bernoulli, Constant, Law
 from robandit.laws.validation import positive, within
 from robandit.problems.problem import Problem
@@ -156,5 +156,5 @@ def lower_bound_family(
 
 def _whole(value: object, name: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MOST:
-        raise InvalidInput(f"{name} is {shown(value)}: it must be a whole number from {least} to 2^53")
+        raise InvalidInput(f"{name} is {formatted(value)}: it must be a whole number from {least} to 2^53")
     return int(value)

@@ -12,7 +12,7 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Mean, Study, Tail
 from robandit.diagnostics.tails import METHODS, TailIndex
-from robandit.errors import shown
+from robandit.errors import formatted
 from robandit.experiments.words import counted
 from robandit.files import write_atomically
 from robandit.kernel.types import Floats
@@ -176,7 +176,7 @@ def _skew_table(arms: Sequence[ArmStudy]) -> Any:
 def _also(study: Study) -> list[str]:
     """What suits other arms that may be the best, a line each."""
     lines = [
-        f"For {shown(each.arm)}, which may be the best, too: {each.policy.name} ({each.case})."
+        f"For {formatted(each.arm)}, which may be the best, too: {each.policy.name} ({each.case})."
         for each in study.also[:ALSO]
     ]
     more = len(study.also) - len(lines)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit.errors import CorruptFile, InvalidInput, InvalidReward, KernelError, NewerFile, shown
+from robandit.errors import CorruptFile, InvalidInput, InvalidReward, KernelError, NewerFile, formatted
 from robandit.files import UNSEALED, named, read_sealed, sealed, write_atomically
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
@@ -332,10 +332,10 @@ def _check_problem(problem: Any) -> None:
 
 def _check_whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise InvalidInput(f"{name} = {shown(value)} must be a whole number >= {least}")
+        raise InvalidInput(f"{name} = {formatted(value)} must be a whole number >= {least}")
     if value > most:
         raise InvalidInput(
-            f"{name} = {shown(value)} must be at most 2^53: a pull takes nanoseconds, and that many take years"
+            f"{name} = {formatted(value)} must be at most 2^53: a pull takes nanoseconds, and that many take years"
         )
 
 

@@ -1,0 +1,234 @@
+"""What an integer, a positive number or a probability is: one rule for every room.
+
+Each function takes a value and the name of its parameter, and returns the value as a plain Python number, or raises
+`InvalidInput` in one style: ``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, booleans are
+rejected, and nothing is clamped or rounded.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robandit.errors import InvalidInput, formatted
+
+__all__ = [
+    "LARGEST_INTEGER",
+    "LEAST_EPS",
+    "choice",
+    "finite",
+    "integer",
+    "invalid",
+    "items_of",
+    "numbers",
+    "order",
+    "plain",
+    "points",
+    "positive",
+    "probabilities",
+    "probability",
+    "seed",
+    "within",
+]
+
+LARGEST_INTEGER = 2**53
+"""Up to here a double holds every integer: the bound of horizons and other counts of pulls."""
+
+LEAST_EPS = 1e-9
+"""Formulas have powers of 1/eps, and 1 + eps must differ from 1."""
+
+
+def invalid(name: str, value: Any, rule: str, *, owner: str = "", hint: str = "") -> InvalidInput:
+    """Return the error for a value that breaks a rule; ``owner`` is whose parameter it is, ``hint`` the way out.
+
+    >>> error = invalid("scale", -1, "a finite number > 0", owner="UCB1")
+    >>> str(error), error.parameter, error.value, error.rule
+    ('UCB1: scale = -1 must be a finite number > 0', 'scale', -1, 'a finite number > 0')
+    """
+    message = f"{owner}: " if owner else ""
+    message += f"{name} = {formatted(value)} must be {rule}"
+    return InvalidInput(f"{message}; {hint}" if hint else message, parameter=name, value=value, rule=rule)
+
+
+def plain(value: Any) -> Any:
+    """Return NumPy scalars and arrays without dimensions as Python values, fractions as floats, others as they are."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
+        return value.item()
+    return float(value) if isinstance(value, Fraction) and abs(value) <= sys.float_info.max else value
+
+
+def integer(
+    value: Any, name: str, least: int = 0, most: int | None = LARGEST_INTEGER, *, owner: str = "", hint: str = ""
+) -> int:
+    """Return an integer from ``least`` to ``most`` (None: no upper bound). 1.5 and 1.0 are rejected.
+
+    >>> integer(np.int64(3), "horizon", 1)
+    3
+    """
+    given = plain(value)
+    if isinstance(given, bool) or not isinstance(given, int) or given < least or (most is not None and given > most):
+        largest = "2^53" if most == LARGEST_INTEGER else "2^63 - 1" if most == 2**63 - 1 else most
+        rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {largest}"
+        raise invalid(name, value, rule, owner=owner, hint=hint)
+    return given
+
+
+def _number(value: Any, accepts: Callable[[float], bool], name: str, rule: str, owner: str, hint: str) -> float:
+    """Return the value as a float if it is a real number that fits a double and is accepted."""
+    given = plain(value)
+    number = math.nan
+    if isinstance(given, Real) and not isinstance(given, bool):
+        try:
+            number = float(given)
+        except OverflowError:
+            number = math.inf
+    if not (math.isfinite(number) and accepts(number)):
+        raise invalid(name, value, rule, owner=owner, hint=hint)
+    return number
+
+
+def finite(value: Any, name: str, *, owner: str = "", hint: str = "") -> float:
+    """Return a finite number as a float."""
+    return _number(value, lambda number: True, name, "a finite number", owner, hint)
+
+
+def positive(value: Any, name: str, *, owner: str = "", hint: str = "") -> float:
+    """Return a finite number > 0 as a float.
+
+    >>> positive(np.float32(0.5), "scale")
+    0.5
+    """
+    return _number(value, lambda number: number > 0.0, name, "a finite number > 0", owner, hint)
+
+
+def within(
+    value: Any,
+    name: str,
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    owner: str = "",
+    hint: str = "",
+) -> float:
+    """Return a number in [low, high], open at the ends that are named; an infinite end is always open.
+
+    >>> within(0.5, "share", 0.0, 1.0, open_low=True)
+    0.5
+    """
+    low_rule = "" if low == -math.inf else f" > {low:g}" if open_low else f" >= {low:g}"
+    high_rule = "" if high == math.inf else f" < {high:g}" if open_high else f" <= {high:g}"
+    rule = "a finite number" + " and".join(part for part in (low_rule, high_rule) if part)
+    return _number(
+        value,
+        lambda number: (
+            low <= number <= high and not (open_low and number == low) and not (open_high and number == high)
+        ),
+        name,
+        rule,
+        owner,
+        hint,
+    )
+
+
+def probability(value: Any, name: str, *, owner: str = "", hint: str = "such as 0.05") -> float:
+    """Return a probability strictly between 0 and 1."""
+    return _number(
+        value, lambda number: 0.0 < number < 1.0, name, "a probability strictly between 0 and 1", owner, hint
+    )
+
+
+def order(value: Any, name: str = "eps", *, owner: str = "", hint: str = "") -> float:
+    """Return eps, the order of the moments minus 1: a number in (0, 1], at least `LEAST_EPS`.
+
+    >>> order(1, "eps")
+    1.0
+    """
+    rule = f"a number with 0 < {name} <= 1 (and at least {LEAST_EPS:g})"
+    return _number(value, lambda number: LEAST_EPS <= number <= 1.0, name, rule, owner, hint)
+
+
+def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hint: str = "") -> Any:
+    """Return one of a few allowed values.
+
+    >>> choice("log", "f", ["log", "log_log"])
+    'log'
+    """
+    options = tuple(allowed)
+    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
+        raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
+    return value
+
+
+def seed(value: Any, name: str = "seed") -> int | None:
+    """Return a seed: an integer >= 0, or None for one from the system."""
+    if value is None:
+        return None
+    try:
+        return integer(value, name, 0, None)
+    except InvalidInput:
+        raise invalid(name, value, "an integer >= 0, or None") from None
+
+
+def items_of(values: Any, name: str, what: str, *, owner: str = "") -> tuple[Any, ...]:
+    """Return the items of an ordered collection; strings, sets and mappings are rejected."""
+    unordered = isinstance(values, (str, bytes, set, frozenset, Mapping))
+    if unordered or not isinstance(values, Iterable) or getattr(values, "shape", None) == ():
+        raise invalid(name, values, f"a sequence of {what}", owner=owner, hint="pass a list or a tuple")
+    return tuple(values)
+
+
+def numbers(values: Any, name: str, *, owner: str = "") -> tuple[float, ...]:
+    """Return one or more finite numbers as floats."""
+    items = tuple(
+        finite(value, f"{name}[{i}]", owner=owner)
+        for i, value in enumerate(items_of(values, name, "numbers", owner=owner))
+    )
+    if not items:
+        raise invalid(name, values, "at least one number", owner=owner)
+    return items
+
+
+def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tuple[float, ...]:
+    """Return ``count`` numbers >= 0 that add up to 1 (to within 1e-9, for rounding)."""
+    items = numbers(values, name, owner=owner)
+    if len(items) != count:
+        raise invalid(name, values, f"{count} probabilities, one for each item", owner=owner)
+    for i, item in enumerate(items):
+        if item < 0.0:
+            raise invalid(f"{name}[{i}]", item, "a probability, which is not negative", owner=owner)
+    total = math.fsum(items)
+    if abs(total - 1.0) > 1e-9:
+        raise invalid(
+            name,
+            values,
+            f"probabilities that add up to 1, not to {total!r}",
+            owner=owner,
+            hint="divide each by the total",
+        )
+    return items
+
+
+def points(x: Any) -> NDArray[np.float64]:
+    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+    try:
+        given = np.asarray(x)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {given.dtype}")
+        if given.dtype.kind == "O":  # astype would turn None into NaN
+            return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
+        return given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise invalid(
+            "x", x, f"a number, or a list or array of numbers ({error})", hint="pass an int, a float or an array"
+        ) from None
