@@ -14,7 +14,8 @@ from hypothesis import given, settings
 import robandit as rb
 from robandit.diagnostics.record import CHUNK
 from robandit.errors import AssumptionWarning, DecisionError, InvalidInput, InvalidReward, UnknownArm
-from robandit.policies.facts import NONPOSITIVE, Facts
+from robandit.policies.assumptions import NONPOSITIVE
+from robandit.policies.facts import Facts
 
 ARMS = ["eu", "us", "asia"]
 NAMES = ["us", "eu", "us", "asia", "us"]

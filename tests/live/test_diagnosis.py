@@ -14,7 +14,7 @@ from helpers.samples_of import drawn
 from live.test_bandit_copies import forged
 from robandit.diagnostics.record import CHUNK, FIRST, POINTS, RISK, SIZE, Record
 from robandit.errors import AssumptionWarning, CorruptFile
-from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
+from robandit.policies.assumptions import CENTRED, NONPOSITIVE, SYMMETRIC
 
 ARMS = ["a", "b"]
 
@@ -160,7 +160,7 @@ def test_skewness_to_either_side_contradicts_symmetry(name, advised):
     seen = caught(bandit, "a", drawn(name, 2048).tolist())
     assert len(seen) == 1
     side = "less" if advised == "AdaKL-UCB" else "more"
-    for part in (SYMMETRIC, "contradict that about the median", f"add up to {side} than 0", f"Take {advised}"):
+    for part in (SYMMETRIC.text, "contradict that about the median", f"add up to {side} than 0", f"Take {advised}"):
         assert part in str(seen[0].message)
     found = bandit.diagnose()
     assert found.contradicted
@@ -273,7 +273,7 @@ def _alarm_level(record, monkeypatch=pytest.MonkeyPatch):
     asked = []
     with monkeypatch.context() as patched:
         patched.setattr(module, "judge", lambda values, about, level: asked.append(level) or True)
-        record.alarm(0, record.rewards, NONPOSITIVE)
+        record.alarm(0, record.rewards, NONPOSITIVE.text)
     return asked[0] if asked else None
 
 
@@ -286,7 +286,7 @@ def test_symmetric_rewards_raise_no_alarm_in_many_lives():
             record = Record(2)
             record.fresh[0] = (rng.standard_t(1.5, 256) + shift).tolist()
             record.fold(0)
-            alarms[shift] += record.alarm(0, record.rewards, NONPOSITIVE) is not None
+            alarms[shift] += record.alarm(0, record.rewards, NONPOSITIVE.text) is not None
     assert alarms[0.0] <= 2
     assert alarms[3.0] >= 200
 

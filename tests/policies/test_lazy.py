@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helpers.driving import Live, Plain
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.policies import UCB1, AdaRUCB
-from robandit.policies._parts import turns
+from robandit.policies import index as turns
 from robandit.policies.adar import adar_ucb
 from robandit.policies.classic import ucb1
 

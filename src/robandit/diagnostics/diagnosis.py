@@ -123,7 +123,7 @@ def diagnosed(policy: Policy, arms: Sequence[Any], received: Sequence[int], reco
     seen = record.settled()
     rows = tuple(_row(arm, received[i], seen, i) for i, arm in enumerate(arms))
     lead = leading_arm(received)
-    assumption = policy.facts.assumption
+    assumption = policy.facts.assumption.text
     contradicted = None
     if assumption in POINTS:
         row = rows[lead]

@@ -29,7 +29,7 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity, Point, judge
 from robandit.diagnostics.samples import hashed
 from robandit.kernel.types import Floats
-from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
+from robandit.policies.assumptions import CENTRED, NONPOSITIVE, SYMMETRIC
 
 __all__ = ["CHUNK", "POINTS", "Record", "Saved", "leading_arm"]
 
@@ -38,7 +38,7 @@ WINDOW = 4096  # rewards whose places are looked up together
 CHUNK = 256
 FIRST = 256
 RISK = 1e-3
-POINTS: dict[str, Point] = {NONPOSITIVE: 0.0, CENTRED: "median", SYMMETRIC: "symmetric"}
+POINTS: dict[str, Point] = {a.text: a.point for a in (NONPOSITIVE, CENTRED, SYMMETRIC) if a.point is not None}
 """The assumptions that rewards can contradict, and where `judge` has to look."""
 
 

@@ -76,7 +76,7 @@ def summary(results: Results) -> pl.DataFrame:
             "ns_per_pull": measured.ns_per_pull,
             "told": repr(policy.prepared(played.horizon)),
             "knows": ", ".join(policy.facts.knows) or "nothing",
-            "assumption": policy.facts.assumption,
+            "assumption": policy.facts.assumption.text,
             "assumption_met": assumption_met(policy, played.problem),
             "bound_name": policy.facts.bound,
         }

@@ -282,7 +282,7 @@ class Bandit:
     def _fold(self, i: int) -> str:
         """Put an arm's new rewards on record; what to warn of, or nothing."""
         self._record.fold(i)
-        found = self._record.alarm(i, self._received, self._policy.facts.assumption)
+        found = self._record.alarm(i, self._received, self._policy.facts.assumption.text)
         return advised(self._policy, self._arms, i, found, self._record) if found is not None else ""
 
     # --- late rewards -----------------------------------------------------------------------------------------------

@@ -1,62 +1,118 @@
-"""Does a problem satisfy what a policy assumes?"""
+"""What regret bounds assume of a problem beyond the policy's parameters, as values that can be checked."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from robandit.laws.median import law_median
 from robandit.laws.normal import normal_variance
-from robandit.policies.base import Policy
-from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 
-__all__ = ["assumption_met"]
+__all__ = [
+    "BOUNDED",
+    "CENTRED",
+    "FINITE_VARIANCE",
+    "NONPOSITIVE",
+    "NORMAL",
+    "NOTHING",
+    "SYMMETRIC",
+    "Assumption",
+    "assumption_met",
+]
 
-LEAST = 1e-12  # relative: far above the rounding of a length
+Point = float | Literal["median", "symmetric"]
+RELATIVE_SLACK = 1e-12  # far above the rounding of an interval's length
 
 
-def assumption_met(policy: Policy, problem: Any) -> bool | None:
-    """Whether the problem satisfies what the policy's bound assumes beyond what it is told; None: cannot say.
+def _unknown(policy: Any, problem: Any) -> None:
+    return None
 
-    Of recorded rewards that are replayed in their order nobody can say that it is satisfied: they may depend on each other.
+
+@dataclass(frozen=True)
+class Assumption:
+    """An assumption about the rewards. It is true in a condition unless it assumes nothing.
+
+    ``holds_for(policy, problem)`` returns True, False, or None if that cannot be decided from the laws. ``point`` is where a live
+    bandit tests it on its rewards: truncated non-positivity about a number or the median, or symmetry; None: no test exists.
+
+    >>> str(NONPOSITIVE), NONPOSITIVE.point, bool(NOTHING)
+    ('truncated non-positivity of the best arm', 0.0, False)
+    """
+
+    name: str
+    text: str
+    holds_for: Callable[[Any, Any], bool | None] = field(default=_unknown, compare=False, repr=False)
+    point: Point | None = None
+
+    def __str__(self) -> str:
+        """Return the text, as tables and sentences show it."""
+        return self.text
+
+    def __bool__(self) -> bool:
+        """Return whether anything is assumed."""
+        return bool(self.text)
+
+
+def assumption_met(policy: Any, problem: Any) -> bool | None:
+    """Return whether the problem satisfies the policy's assumption; None: that cannot be decided.
+
+    For recorded rewards replayed in order the answer is never True, because they may depend on each other.
 
     >>> from robandit import AdaRUCB, UCB1, problems
     >>> costs = problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     >>> assumption_met(AdaRUCB(), costs), assumption_met(UCB1(), costs)
     (True, False)
     """
-    decide = _DECIDED.get(policy.facts.assumption)
-    met = None if decide is None else decide(policy, problem)
-    return None if met and policy.facts.assumption and not problem.independent else met
+    assumption = policy.facts.assumption
+    met: bool | None = assumption.holds_for(policy, problem)
+    return None if met and assumption and not problem.independent else met
 
 
-# A suite asks the same of a problem for many policies, and the integrals take time.
+# Cached: a suite asks the same of a problem for many policies, and the integrals take time.
 @lru_cache(maxsize=256)
-def _about_zero(problem: Any) -> bool:
+def _nonpositive(problem: Any) -> bool:
     holds: bool = problem.assumption().holds
     return holds
 
 
 @lru_cache(maxsize=256)
-def _about_median(problem: Any) -> bool:
+def _nonpositive_about_median(problem: Any) -> bool:
     laws = [problem.laws[arm] for arm in problem.best_arms]
     return any(law.truncated_nonpositivity(about=law_median(law)).holds for law in laws)
 
 
-def _interval(policy: Any, problem: Any) -> bool:
+def _bounded(policy: Any, problem: Any) -> bool:
     ends = [end for law in problem.laws for end in law.support]
     length = policy.scale if hasattr(policy, "scale") else policy.range
-    return max(ends) - min(ends) <= float(length) * (1.0 + LEAST)
+    return max(ends) - min(ends) <= float(length) * (1.0 + RELATIVE_SLACK)
 
 
-_DECIDED: dict[str, Callable[[Any, Any], bool]] = {
-    "": lambda policy, problem: True,
-    NONPOSITIVE: lambda policy, problem: _about_zero(problem),
-    CENTRED: lambda policy, problem: _about_median(problem),
-    SYMMETRIC: lambda policy, problem: all(law.symmetric_about is not None for law in problem.laws),
-    "rewards in an interval of known length": _interval,
-    "eps = 1 only: a finite variance": lambda policy, problem: math.isfinite(problem.v(1.0)),
-    "normal rewards": lambda policy, problem: all(normal_variance(law) is not None for law in problem.laws),
-}
+NOTHING = Assumption("nothing", "", lambda policy, problem: True)
+NONPOSITIVE = Assumption(
+    "nonpositive",
+    "truncated non-positivity of the best arm",
+    lambda policy, problem: _nonpositive(problem),
+    point=0.0,
+)
+CENTRED = Assumption(
+    "centred",
+    "truncated non-positivity of the best arm about its median",
+    lambda policy, problem: _nonpositive_about_median(problem),
+    point="median",
+)
+SYMMETRIC = Assumption(
+    "symmetric",
+    "every arm is symmetric about its mean",
+    lambda policy, problem: all(law.symmetric_about is not None for law in problem.laws),
+    point="symmetric",
+)
+BOUNDED = Assumption("bounded", "rewards in an interval of known length", _bounded)
+FINITE_VARIANCE = Assumption(
+    "finite variance", "eps = 1 only: a finite variance", lambda policy, problem: math.isfinite(problem.v(1.0))
+)
+NORMAL = Assumption(
+    "normal", "normal rewards", lambda policy, problem: all(normal_variance(law) is not None for law in problem.laws)
+)

@@ -219,9 +219,14 @@ class Policy:
         return {}
 
     def params(self) -> Any:
-        """The numbers that hooks get as ``p``: the numeric fields, by name. Override it to translate words into numbers."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        numeric = {name: value for name, value in fields.items() if isinstance(value, (int, float))}
+        """Return the numbers that hooks get as ``p``: the numeric fields, by name. Override it to turn words into numbers.
+
+        A field annotated as a float is handed over as a float, so that ``scale=2`` needs no kernel of its own.
+        """
+        numeric = {}
+        for f in dataclasses.fields(self):
+            if isinstance(value := getattr(self, f.name), (int, float)):
+                numeric[f.name] = float(value) if f.type in ("float", float) else value
         return _record(tuple(numeric) or ("nothing",))(*(numeric.values() or (0.0,)))
 
     @property

@@ -52,7 +52,7 @@ def _row(policy: Policy, notes: list[str]) -> dict[str, str]:
                 _bound(facts.instance, matches[0]),
                 _bound(facts.worst, matches[1]),
                 *_adaptive(facts),
-                facts.assumption or "-",
+                str(facts.assumption) or "-",
                 ", ".join(facts.knows) or "nothing",
             ),
             strict=True,

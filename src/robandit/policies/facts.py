@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["CENTRED", "NONPOSITIVE", "SYMMETRIC", "Adaptive", "Facts"]
+from robandit.policies.assumptions import NOTHING, Assumption
 
-NONPOSITIVE = "truncated non-positivity of the best arm"
-CENTRED = "truncated non-positivity of the best arm about its median"
-SYMMETRIC = "every arm is symmetric about its mean"
+__all__ = ["Adaptive", "Facts"]
 
 
 class Adaptive(NamedTuple):
@@ -31,8 +29,8 @@ class Facts:
     """Whether it does without the horizon."""
     random: bool = False
     """Whether it draws random numbers."""
-    assumption: str = ""
-    """What its bound assumes beyond what it is told; empty: nothing."""
+    assumption: Assumption = NOTHING
+    """What its bound assumes beyond its parameters. A string is accepted: an assumption that nothing checks."""
     bound: str = ""
     """Name of its regret bound; empty: none is proved."""
     instance: str = ""
@@ -49,3 +47,8 @@ class Facts:
     """Its name there, or here."""
     notes: tuple[str, ...] = ()
     """Footnotes: where this differs from what the AdaR-UCB paper prints, and why."""
+
+    def __post_init__(self) -> None:
+        """Turn a string into an assumption."""
+        if isinstance(self.assumption, str):
+            object.__setattr__(self, "assumption", Assumption(self.assumption, self.assumption))

@@ -175,7 +175,7 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
         horizon=int(horizon),
         eps=found.eps,
         moment=found.moment,
-        assumption=told.facts.assumption,
+        assumption=told.facts.assumption.text,
         met=met if found.told_right else False,
         bounds=found.bounds,
     )

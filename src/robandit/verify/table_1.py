@@ -286,7 +286,7 @@ def _remarks(policy: Policy, vacuous: bool) -> list[str]:
     remarks = []
     if vacuous:
         remarks.append("with two arms the rate grows faster than T, and says nothing")
-    if facts.assumption.startswith("T such that"):
+    if facts.assumption.name == "long horizon":
         remarks.append(f"proved for {facts.assumption}")
     if "u" in facts.knows and not {"u", "KLinf(arm, best mean)"} & parsed(facts.instance or facts.worst).names:
         remarks.append(

@@ -19,7 +19,7 @@ from robandit.kernel import loops
 from robandit.policies import AdaKLUCB
 from robandit.policies.adar import adakl_ucb as module
 from robandit.policies.adar.adar_ucb import IN_TOP, IN_X, C
-from robandit.policies.facts import CENTRED, NONPOSITIVE
+from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 
 # One process compiles once for all tests here.
 pytestmark = pytest.mark.xdist_group("adakl")

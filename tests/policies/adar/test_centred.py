@@ -16,7 +16,7 @@ from robandit.errors import InvalidInput
 from robandit.policies import AdaRUCB
 from robandit.policies.adar import adar_ucb as module
 from robandit.policies.adar.centre import due, median_in_place
-from robandit.policies.facts import CENTRED
+from robandit.policies.assumptions import CENTRED
 
 # One process compiles the hooks.
 pytestmark = pytest.mark.xdist_group("centred")

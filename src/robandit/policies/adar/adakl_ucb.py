@@ -77,8 +77,9 @@ from robandit.policies.adar.curve import (
     remake,
     value_at,
 )
+from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import CENTRED, NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 
 __all__ = ["AdaKLUCB"]
 

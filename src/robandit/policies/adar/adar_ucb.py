@@ -37,8 +37,9 @@ from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
+from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 from robandit.policies.base import Policy, check_number, hooks_of
-from robandit.policies.facts import CENTRED, NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 
 __all__ = ["AdaRUCB"]
 

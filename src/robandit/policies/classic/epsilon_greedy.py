@@ -11,10 +11,10 @@ from robandit.errors import InvalidInput
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.turns import TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.base import Policy, check_number
 from robandit.policies.classic.uniform import any_arm
 from robandit.policies.facts import Facts
+from robandit.policies.index import TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["EpsilonGreedy"]
 

@@ -10,9 +10,10 @@ import numpy as np
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.running_moments import COUNT, MOMENTS, add_reward, mean_of, variance_of
-from robandit.policies._parts.turns import TAKEN, TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.assumptions import NORMAL
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
+from robandit.policies.index import TAKEN, TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["NormalUCB"]
 
@@ -66,7 +67,7 @@ class NormalUCB(Policy):
     label = "Normal UCB"
     columns = ("mean", "index", "variance")
     about = Facts(
-        assumption="normal rewards",
+        assumption=NORMAL,
         bound="Cowan et al., 2018",
         instance="sum gap / log(1 + gap^2/variance) log T",
         title="Normal UCB",

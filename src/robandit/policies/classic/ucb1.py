@@ -3,49 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
-import numpy as np
-
-from robandit.kernel.lazy import best_arm, lazy_state, touched
-from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
-from robandit.policies.base import Policy, check_number
+from robandit.policies.assumptions import BOUNDED
 from robandit.policies.facts import Facts
+from robandit.policies.index import SLACK, IndexPolicy, IndexState
+from robandit.validation import positive
 
 __all__ = ["UCB1"]
 
-SUM = 0
-COUNT = 1
-SLACK = 1e-12  # far above the rounding of an index
+SUM, COUNT = 0, 1  # an arm's row
 
 
-class Params(NamedTuple):
-    """``scale`` as a number."""
-
-    scale: float
-
-
-class State(NamedTuple):
-    """Sums and counts of rewards; pulls made; and the lazy arg-max."""
-
-    arms: Floats  # (arms, 2): SUM, COUNT
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
-class UCB1(Policy):
+class UCB1(IndexPolicy):
     """Optimism on the sample mean: the classical policy for rewards in an interval of known length.
 
-    The baseline that heavy tails break: one large sample moves the mean by any amount, and the policy believes it. Use it when
-    rewards are bounded (clicks, capped scores); with unbounded rewards it has no guarantee, and its worst runs are
-    as bad as never learning.
+    Use it when rewards are bounded (clicks, capped scores). Heavy tails break it: one large sample moves the mean by any amount.
+    With unbounded rewards it has no guarantee, and its worst runs never find the best arm.
 
     Parameters
     ----------
     scale
-        Length of the interval that holds the rewards; 1 for rewards in [0, 1].
+        Length of the interval that contains the rewards; 1 for rewards in [0, 1].
 
     Guarantee
     ---------
@@ -67,80 +46,50 @@ class UCB1(Policy):
 
     scale: float = 1.0
 
-    columns = ("mean", "index")
+    row_length = 2
     about = Facts(
         knows=("scale",),
-        assumption="rewards in an interval of known length",
+        assumption=BOUNDED,
         bound="Theorem 1 of Auer et al.",
         instance="sum scale^2 / gap log T",
         worst="scale sqrt(K T log T)",
         title="UCB1",
-        notes=(
-            "Scale 1 unless told otherwise; where rewards are unbounded no scale is right, and it plays as a control.",
-        ),
+        notes=("Scale 1 by default; if rewards are unbounded, no scale is valid, and it serves as a control.",),
         citation="Auer, Cesa-Bianchi, Fischer 2002",
     )
 
     def validate(self) -> None:
-        """The scale is a positive number."""
-        check_number("UCB1", "scale", self.scale, above=0.0)
-
-    def params(self) -> Params:
-        """The scale."""
-        return Params(float(self.scale))
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        return State(np.zeros((arms, 2)), no_pulls(arms), *lazy_state(arms))
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
+        """Check that the scale is positive."""
+        positive(self.scale, "scale", owner="UCB1")
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest index; t counts the pull that is about to be made."""
-        arms = s.arms.shape[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
+    def add(p: Any, s: IndexState, arm: int, reward: float) -> None:
         """Add the reward to the arm's sum."""
         s.arms[arm, SUM] += reward
         s.arms[arm, COUNT] += 1.0
-        if s.arms[arm, COUNT] == 1.0:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        touched(s.lines, s.lead, arm)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Sample mean and index."""
-        if s.arms[arm, COUNT] == 0.0:
-            out[0] = math.nan
-            out[1] = math.inf
-        else:
-            out[0] = s.arms[arm, SUM] / s.arms[arm, COUNT]
-            out[1] = index(p, s, arm, log_time(s))
+    def rewards(s: IndexState, arm: int) -> float:
+        """Return the number of rewards of an arm."""
+        return s.arms[arm, COUNT]
 
+    @staticmethod
+    def mean(p: Any, s: IndexState, arm: int) -> float:
+        """Return the sample mean."""
+        return s.arms[arm, SUM] / s.arms[arm, COUNT]
 
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
+    @staticmethod
+    def index(p: Any, s: IndexState, arm: int, level: float) -> float:
+        """Mean + scale sqrt(2 log t / n), with level = log t."""
+        n = s.arms[arm, COUNT]
+        return s.arms[arm, SUM] / n + p.scale * math.sqrt(2.0 * level / n)
 
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Mean + scale sqrt(2 log t / n), with level = log t."""
-    n = s.arms[arm, COUNT]
-    return s.arms[arm, SUM] / n + p.scale * math.sqrt(2.0 * level / n)
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """The index is concave in the level, so its tangent stays above it for ever."""
-    value = index(p, s, arm, level)
-    n = s.arms[arm, COUNT]
-    if level <= 0.0:
-        return value, 0.0, 0.0
-    width = p.scale * math.sqrt(2.0 * level / n)
-    slack = SLACK * (abs(value - width) + width)
-    return value + slack, 0.5 * width / level, math.inf
+    @staticmethod
+    def outlook(p: Any, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
+        """The index is concave in the level, so it stays below its tangent."""
+        n = s.arms[arm, COUNT]
+        width = p.scale * math.sqrt(2.0 * level / n)
+        value = s.arms[arm, SUM] / n + width
+        if level <= 0.0:
+            return value, 0.0, 0.0
+        return value + SLACK * (abs(value - width) + width), 0.5 * width / level, math.inf

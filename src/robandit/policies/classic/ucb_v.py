@@ -13,9 +13,10 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.running_moments import COUNT, MOMENTS, add_reward, mean_of, variance_of
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.assumptions import BOUNDED, NOTHING
 from robandit.policies.base import Policy, check_number
 from robandit.policies.facts import Facts
+from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["UCBV"]
 
@@ -88,7 +89,7 @@ class UCBV(Policy):
     columns = ("mean", "index", "variance")
     about = Facts(
         knows=("range",),
-        assumption="rewards in an interval of known length",
+        assumption=BOUNDED,
         bound="Audibert et al., 2009",
         instance="sum (variance/gap + range) log T",
         title="UCB-V",
@@ -103,7 +104,7 @@ class UCBV(Policy):
         return dataclasses.replace(
             self.about,
             knows=(),
-            assumption="",
+            assumption=NOTHING,
             bound="",
             instance="",
             title="UCB-V, observed range",

@@ -18,9 +18,9 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.base import Policy, check_eps, check_number
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.klinf.upper_bound import FARTHEST, FOUND, GEOMETRIC, TOP, VALUE, solve, start_at
 
 __all__ = ["KLinfUCB"]

@@ -11,9 +11,9 @@ from robandit.errors import InvalidInput
 from robandit.kernel.random import exponential
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.reward_store import enlarged, store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, no_pulls, take_pull, untried
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, no_pulls, take_pull, untried
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,
     COUNT,

@@ -10,9 +10,9 @@ import numpy as np
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.reward_store import enlarged, store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, no_pulls, take_pull, untried
 from robandit.policies.base import Policy, check_horizon
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, no_pulls, take_pull, untried
 from robandit.policies.p_robust.mr_ucb import log_left
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,

@@ -10,9 +10,9 @@ import numpy as np
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import enlarged, store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.base import Policy, check_horizon
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,
     COUNT,

@@ -9,10 +9,11 @@ import numpy as np
 
 from robandit.kernel.lazy import best_arm, lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
-from robandit.policies.classic.ucb1 import COUNT, SUM, UCB1, rewards
+from robandit.policies.classic.ucb1 import COUNT, SUM, UCB1
 from robandit.policies.facts import Facts
+from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.r_ucb.growth import (
     FIRST_LOG_LOG,
     INPUTS,
@@ -26,6 +27,8 @@ from robandit.policies.r_ucb.growth import (
 )
 
 __all__ = ["RUCBLT"]
+
+rewards = UCB1.rewards
 
 SLACK = 1e-12  # far above the rounding of an index
 
@@ -82,7 +85,7 @@ class RUCBLT(Policy):
     label = "R-UCB-LT"
     columns = ("mean", "index")
     about = Facts(
-        assumption="sub-Gaussian rewards, and T such that f(T) exceeds their scale",
+        assumption=Assumption("sub-Gaussian", "sub-Gaussian rewards, and T such that f(T) exceeds their scale"),
         bound="Ashutosh et al., 2021",
         instance="sum f(T)/gap log T",
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",

@@ -22,9 +22,10 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
 from robandit.policies._parts.reward_store import store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.r_ucb.growth import (
     FIRST,
     INPUTS,
@@ -136,7 +137,7 @@ class RUCBMoM(Policy):
     label = "R-UCB-MoM"
     columns = ("mean", "index")
     about = Facts(
-        assumption="T such that g(T) < eps/(1+eps) and f(T) > (12 u)^(1/(1+eps))",
+        assumption=Assumption("long horizon", "T such that g(T) < eps/(1+eps) and f(T) > (12 u)^(1/(1+eps))"),
         bound="Ashutosh et al., median of means",
         instance="sum gap (2 f(T)/gap)^(1/g(T)) log T",
         matches=(False, None),

@@ -19,9 +19,10 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.reward_store import START, USED, empty_store, enlarged, store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growth, check_growth, growth, growth_kind
 
 __all__ = ["RUCBTEA"]
@@ -96,7 +97,7 @@ class RUCBTEA(Policy):
     label = "R-UCB-TEA"
     columns = ("mean", "index", "threshold", "share_trimmed")
     about = Facts(
-        assumption="T such that 3 u log f(T) < 2 f(T)^eps",
+        assumption=Assumption("long horizon", "T such that 3 u log f(T) < 2 f(T)^eps"),
         bound="Ashutosh et al., 2021, for gaps above 2 / log f(T)",
         instance="sum f(T) / (1 - 2/(gap log f(T))) log T",
         matches=(False, None),

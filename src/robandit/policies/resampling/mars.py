@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Self
 
+from robandit.policies.assumptions import SYMMETRIC
 from robandit.policies.base import Policy, check_whole
-from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.resampling.signs import LARGEST_LIMIT, Params, Resampled, refuse_beyond
 
 __all__ = ["MARS"]

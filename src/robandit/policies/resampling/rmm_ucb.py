@@ -6,8 +6,9 @@ import math
 from typing import Literal, Self
 
 from robandit.errors import InvalidInput
+from robandit.policies.assumptions import SYMMETRIC
 from robandit.policies.base import Policy, check_whole
-from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.resampling.signs import LARGEST_LIMIT, Params, Resampled, refuse_beyond
 
 __all__ = ["RMMUCB"]

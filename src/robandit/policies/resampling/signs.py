@@ -51,7 +51,7 @@ from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies._parts.turns import TAKEN, TRIED, expire_pull, no_pulls, take_pull, untried
+from robandit.policies.index import TAKEN, TRIED, expire_pull, no_pulls, take_pull, untried
 
 __all__ = ["LARGEST_LIMIT", "Params", "Resampled", "refuse_beyond", "resamples"]
 

@@ -39,7 +39,7 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.influence import solve
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies._parts.turns import expire_pull, log_time, no_pulls, pulls_made, take_pull
+from robandit.policies.index import expire_pull, log_time, no_pulls, pulls_made, take_pull
 
 __all__ = ["Catoni"]
 

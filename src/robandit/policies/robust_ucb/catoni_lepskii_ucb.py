@@ -13,9 +13,10 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.influence import solve
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies._parts.turns import expire_pull, log_time, no_pulls, pulls_made, take_pull
+from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy, check_eps, check_number
 from robandit.policies.facts import Facts
+from robandit.policies.index import expire_pull, log_time, no_pulls, pulls_made, take_pull
 
 __all__ = ["CatoniLepskiiUCB"]
 
@@ -121,7 +122,7 @@ class CatoniLepskiiUCB(Policy):
     columns = ("mean", "index", "scale")
     about = Facts(
         knows=("eps",),
-        assumption="the moment is within range_factor of its estimate, as scales",
+        assumption=Assumption("moment estimate", "the moment is within range_factor of its estimate, as scales"),
         citation="ours, with the estimator of Bhatt, Fang, Li, Samorodnitsky 2022",
         title="Catoni-Lepskii UCB",
         notes=("Ours: the estimator has a bound, the policy has none.",),

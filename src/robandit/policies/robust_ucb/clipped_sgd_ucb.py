@@ -13,9 +13,10 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.random import normal
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import median
-from robandit.policies._parts.turns import TRIED, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.assumptions import SYMMETRIC
 from robandit.policies.base import Policy, check_horizon, check_number, check_whole
-from robandit.policies.facts import SYMMETRIC, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["ClippedSGDUCB"]
 

@@ -20,9 +20,9 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
 from robandit.policies._parts.reward_store import USED, store_full
-from robandit.policies._parts.turns import TAKEN, TRIED, no_pulls, take_pull, untried
 from robandit.policies.base import Policy, check_number
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TAKEN, TRIED, no_pulls, take_pull, untried
 
 __all__ = ["ForceMoM"]
 

@@ -40,9 +40,10 @@ from robandit.policies._parts.blocks import (
     two_sum,
 )
 from robandit.policies._parts.reward_store import START, USED, store_full
-from robandit.policies._parts.turns import TAKEN, expire_pull, no_pulls, pulls_made, take_pull
+from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy, check_number
 from robandit.policies.facts import Facts
+from robandit.policies.index import TAKEN, expire_pull, no_pulls, pulls_made, take_pull
 
 __all__ = ["KurtosisUCB"]
 
@@ -131,7 +132,7 @@ class KurtosisUCB(Policy):
     columns = ("mean", "index")
     about = Facts(
         knows=("kappa",),
-        assumption="kurtosis at most kappa",
+        assumption=Assumption("bounded kurtosis", "kurtosis at most kappa"),
         bound="Lattimore 2017",
         instance="sum (kappa - 1 + Var/gap^2) gap log T",
         citation="Lattimore 2017",

@@ -18,7 +18,7 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
 from robandit.policies._parts.reward_store import store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["MedianOfMeans"]
 

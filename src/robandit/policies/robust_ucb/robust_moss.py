@@ -19,9 +19,9 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.reward_store import USED, empty_store, enlarged, store_full
-from robandit.policies._parts.turns import TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 from robandit.policies.base import Policy, check_eps, check_horizon, check_number
 from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.index import TRIED, expire_pull, no_pulls, pulls_made, take_pull, untried
 
 __all__ = ["RobustMOSS"]
 

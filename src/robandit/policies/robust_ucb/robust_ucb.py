@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from robandit.errors import InvalidInput
+from robandit.policies.assumptions import FINITE_VARIANCE
 from robandit.policies.base import Policy, check_eps, check_number, hooks_of
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.robust_ucb.catoni import Catoni
@@ -43,7 +44,7 @@ _FACTS = {
     ),
     "catoni": Facts(
         knows=("v",),
-        assumption="eps = 1 only: a finite variance",
+        assumption=FINITE_VARIANCE,
         bound="Bubeck et al., Catoni's estimator",
         instance="sum (v/gap + gap) log T",
         worst="sqrt(v K T log T) + sum gap log T",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ada_tinf import END, LEVEL, AdaTINF, Params, State, beginning
 from robandit.policies.tinf.ftrl import SKIPPED
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, check_horizon
-from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import (
     FRESH,
     HEARD,

@@ -6,8 +6,9 @@ import math
 from typing import NamedTuple
 
 from robandit.kernel.types import Floats
+from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, check_eps, check_number
-from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import (
     FRESH,
     HEARD,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, also_called
-from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import SKIPPED, State, new_state
 from robandit.policies.tinf.htinf import HTINF, Params, tsallis_params
 

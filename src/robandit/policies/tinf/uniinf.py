@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, check_horizon
-from robandit.policies.facts import NONPOSITIVE, Adaptive, Facts
+from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import FRESH, HEARD, SKIPPED, believe, decide, drawn, look, new_state, solve_barrier
 
 __all__ = ["UniINF"]

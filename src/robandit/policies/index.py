@@ -1,0 +1,198 @@
+"""The template of index policies: pull every arm a few times, then the arm with the largest index.
+
+A subclass writes hooks in the paper's notation, as static methods:
+
+- ``index(p, s, arm, level)``: the upper bound of the arm's mean;
+- ``outlook(p, s, arm, level)``: a line that the index stays below (see :mod:`robandit.kernel.lazy`). Leave it out if the index of
+  an arm changes with its own rewards only;
+- ``add(p, s, arm, reward)``: learn a reward;
+
+and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
+(what the index grows with: log t), ``first(p)`` (the rewards that each arm gets first: one), and `estimate`.
+
+The template writes `select`, `update`, `take` and `expire` from them. It counts pulls when they are made, not when rewards
+arrive, so late rewards do not stop the clock. The state must have the fields ``arms`` (a row per arm), ``pulls`` (from
+`no_pulls`), ``lines`` and ``lead`` (from `lazy_state`): `IndexState` has just these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.types import Floats, Ints
+from robandit.policies.base import Policy
+
+__all__ = [
+    "SLACK",
+    "TAKEN",
+    "TRIED",
+    "IndexHooks",
+    "IndexPolicy",
+    "IndexState",
+    "count_tried",
+    "expire_pull",
+    "log_time",
+    "no_pulls",
+    "pulls_made",
+    "take_pull",
+    "untried",
+]
+
+TAKEN = 0  # after the arms in ``pulls``: pulls made in total
+TRIED = 1  # arms that have their first rewards
+SLACK = 1e-12  # relative; far above the rounding of an index
+
+Rewards = Callable[[Any, int], float]
+
+
+def no_pulls(arms: int) -> Ints:
+    """Return the ``pulls`` of a new run: pulls of each arm, rewarded or not, their total, and the number of tried arms."""
+    return np.zeros(arms + 2, dtype=np.int64)
+
+
+def take_pull(p: Any, s: Any, arm: int) -> float:
+    """Count a pull whose reward is still to come."""
+    s.pulls[arm] += 1
+    s.pulls[s.pulls.shape[0] - 2 + TAKEN] += 1
+    return 1.0
+
+
+def expire_pull(p: Any, s: Any, arm: int, mark: float) -> None:
+    """Stop counting a pull without reward against its arm in a tie; the clock keeps it."""
+    s.pulls[arm] -= 1
+
+
+def pulls_made(p: Any, s: Any, arm: int) -> int:
+    """Return the pulls of an arm: the fewest win a tie."""
+    return s.pulls[arm]
+
+
+def log_time(s: Any) -> float:
+    """Return log t, where t is the number of the next pull."""
+    return math.log(s.pulls[s.pulls.shape[0] - 2 + TAKEN] + 1.0)
+
+
+def all_tried(s: Any) -> bool:
+    """Return whether every arm has its first rewards."""
+    arms = s.pulls.shape[0] - 2
+    return s.pulls[arms + TRIED] >= arms
+
+
+def count_tried(s: Any) -> None:
+    """Count one more arm that has its first rewards."""
+    s.pulls[s.pulls.shape[0] - 2 + TRIED] += 1
+
+
+@out_of_line
+def untried(rewards: Rewards, s: Any, least: float) -> int:
+    """Return the arm to try: among those with fewer than ``least`` rewards, the one with the fewest pulls, then the lowest.
+
+    Pulls, because rewards may be late.
+    """
+    chosen = -1
+    for arm in range(s.pulls.shape[0] - 2):
+        if rewards(s, arm) < least and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
+            chosen = arm
+    return chosen
+
+
+def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
+    """Return an arm that lacks its first rewards, or else the arm with the largest index."""
+    if not all_tried(s):
+        return untried(rewards, s, first(p))
+    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+
+
+def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, reward: float) -> None:
+    """Add a reward, count the arm when it has its first rewards, and void its line."""
+    add(p, s, arm, reward)
+    if rewards(s, arm) == first(p):
+        count_tried(s)
+    touched(s.lines, s.lead, arm)
+
+
+def flat_outlook(index: Any, p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
+    """Return the line of an index that changes with the arm's own rewards only: a constant."""
+    return index(p, s, arm, level), 0.0, math.inf
+
+
+def describe_arm(
+    mean: Any, index: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, out: Floats
+) -> None:
+    """Fill in the mean and the index; NaN and infinity before the first rewards."""
+    out[0] = mean(p, s, arm) if rewards(s, arm) > 0.0 else math.nan
+    out[1] = index(p, s, arm, level(p, s)) if rewards(s, arm) >= first(p) else math.inf
+
+
+class IndexState(NamedTuple):
+    """The state of an index policy that needs nothing else."""
+
+    arms: Floats
+    pulls: Ints
+    lines: Floats
+    lead: Ints
+
+
+class IndexHooks:
+    """The hooks of an index policy; see the module. A policy that holds several algorithms has a subclass for each."""
+
+    index: ClassVar[Any]
+    add: ClassVar[Any]
+    mean: ClassVar[Any]
+    outlook: ClassVar[Any] = staticmethod(partial(flat_outlook))
+    select: ClassVar[Any] = staticmethod(partial(select_largest))
+    update: ClassVar[Any] = staticmethod(partial(learn))
+    estimate: ClassVar[Any] = staticmethod(partial(describe_arm))
+    take: ClassVar[Any] = staticmethod(take_pull)
+    expire: ClassVar[Any] = staticmethod(expire_pull)
+
+    @staticmethod
+    def rewards(s: Any, arm: int) -> float:
+        """Return the number of rewards of an arm: by default the first number of its row."""
+        return s.arms[arm, 0]
+
+    @staticmethod
+    def level(p: Any, s: Any) -> float:
+        """Return what the index grows with: by default log t."""
+        return log_time(s)
+
+    @staticmethod
+    def first(p: Any) -> float:
+        """Return the rewards that each arm gets before the first index: by default one."""
+        return 1.0
+
+    def __init_subclass__(cls) -> None:
+        """Bind the subclass's hooks to the templates that it does not replace."""
+        super().__init_subclass__()
+        for name, hooks in _BOUND.items():
+            template = getattr(cls, name)
+            if isinstance(template, partial) and all(hasattr(cls, hook) for hook in hooks):
+                setattr(cls, name, staticmethod(partial(template.func, *(getattr(cls, hook) for hook in hooks))))
+
+
+# The hooks that each template takes, in order; `outlook` first, because `select` takes it.
+_BOUND = {
+    "outlook": ("index",),
+    "select": ("index", "outlook", "level", "rewards", "first"),
+    "update": ("add", "rewards", "first"),
+    "estimate": ("mean", "index", "level", "rewards", "first"),
+}
+
+
+class IndexPolicy(IndexHooks, Policy):
+    """A policy that pulls the arm with the largest index. See the module for how to write one."""
+
+    columns = ("mean", "index")
+    row_length: ClassVar[int]
+    """Numbers that the state keeps for each arm."""
+
+    def init(self, arms: int, horizon: int | None) -> Any:
+        """Return a state of zeros, with a row of `row_length` numbers per arm."""
+        return IndexState(np.zeros((arms, self.row_length)), no_pulls(arms), *lazy_state(arms))
