@@ -1,0 +1,131 @@
+"""The rooms of the package and the direction of their imports, read from the source.
+
+Writes architecture.svg (the picture) and architecture.txt (each room with its purpose and what it imports).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "robandit"
+
+
+def rooms() -> dict[str, list[Path]]:
+    """Return the files of each room: a folder or a file directly below the package."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(PACKAGE.iterdir()):
+        if path.is_dir() and (path / "__init__.py").exists():
+            found[path.name] = sorted(path.rglob("*.py"))
+        elif path.suffix == ".py" and not path.stem.startswith("__"):
+            found[path.stem] = [path]
+    return found
+
+
+def imports(known: dict[str, list[Path]]) -> dict[str, set[str]]:
+    """Return the rooms that each room imports, inside functions too; imports for type checkers do not count."""
+    return {room: set().union(*(_imported(path, known) for path in files)) - {room} for room, files in known.items()}
+
+
+def _imported(path: Path, known: dict[str, list[Path]]) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("robandit.") and name.split(".")[1] in known}
+
+
+def layers() -> list[list[str]]:
+    """Return the rooms from the top layer to the bottom one, from import-linter's contract."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    return [re.findall(r"robandit\.(\w+)", layer) for layer in contracts[0]["layers"]]
+
+
+def purpose(room: str) -> str:
+    """Return the first sentence of a room's docstring."""
+    path = PACKAGE / room / "__init__.py"
+    text = ast.get_docstring(ast.parse((path if path.exists() else PACKAGE / f"{room}.py").read_text(encoding="utf-8")))
+    return re.split(r"(?<=[.!?])\s", (text or "").replace("\n", " "), maxsplit=1)[0].rstrip(".")
+
+
+def direct(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the imports that no longer path implies: the arrows worth drawing."""
+    reach: dict[str, set[str]] = {}
+
+    def reached(room: str) -> set[str]:
+        if room not in reach:
+            reach[room] = graph[room].union(*(reached(other) for other in graph[room]))
+        return reach[room]
+
+    return {
+        room: {other for other in found if not any(other in reached(third) for third in found - {other})}
+        for room, found in graph.items()
+    }
+
+
+def as_text(graph: dict[str, set[str]], order: list[list[str]]) -> str:
+    """Return the map as text: a paragraph per layer."""
+    paragraphs = []
+    for layer in order:
+        lines = []
+        for room in layer:
+            below = [other for row in order for other in row if other in graph[room]]
+            lines += [f"{room:<12} {purpose(room)}", f"{'':<12} imports {', '.join(below) or 'nothing'}"]
+        paragraphs.append("\n".join(lines))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
+    """Draw a box per room, a row per layer, and the direct imports as arrows."""
+    import matplotlib.pyplot as plt
+    from drawing import BLUE, GREY, save
+    from matplotlib.patches import FancyBboxPatch
+
+    figure, axes = plt.subplots(figsize=(8.4, 0.78 * len(order)))
+    place = {
+        room: ((j + 0.5) / len(layer), len(order) - i) for i, layer in enumerate(order) for j, room in enumerate(layer)
+    }
+    width, height = 0.14, 0.46
+    for room, (x, y) in place.items():
+        box = FancyBboxPatch(
+            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.004", facecolor="white", edgecolor=BLUE
+        )
+        axes.add_patch(box)
+        axes.text(x, y, room, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
+    for room, targets in direct(graph).items():
+        for other in sorted(targets):
+            (x, y), (x2, y2) = place[room], place[other]
+            axes.annotate(
+                "",
+                (x2, y2 + height / 2),
+                (x, y - height / 2),
+                arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 1},
+                zorder=1,
+            )
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0.5, len(order) + 0.5)
+    axes.axis("off")
+    save(figure, __file__)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Write the text and the picture."""
+    graph, order = imports(rooms()), layers()
+    missing = set(graph) - {room for layer in order for room in layer}
+    assert not missing, f"rooms without a layer in pyproject.toml: {', '.join(sorted(missing))}"
+    Path(__file__).with_suffix(".txt").write_text(as_text(graph, order), encoding="utf-8")
+    draw(graph, order)
+
+
+if __name__ == "__main__":
+    main()
