@@ -22,6 +22,8 @@ from robandit.errors import InvalidInput, formatted
 __all__ = [
     "LARGEST_INTEGER",
     "LEAST_EPS",
+    "array",
+    "check_items",
     "choice",
     "finite",
     "integer",
@@ -219,16 +221,40 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
     return items
 
 
-def points(x: Any) -> NDArray[np.float64]:
-    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
+    """Return numbers of any shape as an array of doubles, infinities and NaN included; text and dates are rejected.
+
+    The array is not a copy if the values are one already.
+    """
     try:
-        given = np.asarray(x)
+        given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
-        if given.dtype.kind == "O":  # astype would turn None into NaN
-            return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
-        return given.astype(np.float64, copy=False)
+        if given.dtype.kind != "O":
+            return given.astype(np.float64, copy=False)
+        items = given.ravel().tolist()
+        if any(isinstance(item, (str, bytes)) for item in items):
+            raise TypeError("it contains text")
+        return np.array([float(item) for item in items]).reshape(given.shape)  # astype would turn None into NaN
     except (TypeError, ValueError, OverflowError) as error:
-        raise invalid(
-            "x", x, f"a number, or a list or array of numbers ({error})", hint="pass an int, a float or an array"
-        ) from None
+        raise invalid(name, values, f"an array of numbers ({error})", owner=owner, hint=hint) from None
+
+
+def check_items(
+    values: NDArray[Any], accepted: NDArray[np.bool_], name: str, rule: str, *, owner: str = "", hint: str = ""
+) -> None:
+    """Raise `InvalidInput` for the first item of an array that is not accepted.
+
+    >>> check_items(np.array([1.0, -2.0]), np.array([True, False]), "weights", "a number > 0")
+    Traceback (most recent call last):
+    robandit.errors.InvalidInput: weights[1] = -2.0 must be a number > 0
+    """
+    places = np.argwhere(~accepted)
+    if len(places):
+        index = tuple(places[0].tolist())
+        raise invalid(f"{name}[{', '.join(map(str, index))}]", values[index].item(), rule, owner=owner, hint=hint)
+
+
+def points(x: Any) -> NDArray[np.float64]:
+    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+    return array(x, "x", hint="pass an int, a float or an array")

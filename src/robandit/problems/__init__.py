@@ -1,4 +1,4 @@
-"""Problems to play against: one law per arm, builders for common families, the paper's lower-bound instances, recorded rewards."""
+"""Problems: one law per arm, builders for common families, the paper's lower-bound instances, and recorded rewards."""
 
 from __future__ import annotations
 
