@@ -1,6 +1,6 @@
-"""Fixed sets of problems, so that figures can be compared between policies, versions and people.
+"""Fixed sets of problems, so that results can be compared between policies, versions and people.
 
-A suite never changes under its name and version: a new problem makes a new version.
+A suite with a name and a version never changes: a new problem makes a new version.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from robandit.errors import InvalidInput
 from robandit.laws import Discrete, Frechet, Gaussian, LogNormal, Mixture, Pareto, StudentT, Weibull, ZeroInflated
 from robandit.problems import (
     Problem,
@@ -24,6 +23,7 @@ from robandit.problems import (
     student_t,
     u_adaptive_pair,
 )
+from robandit.validation import choice
 
 __all__ = ["NAMES", "Suite", "Task", "heavy", "light", "lower_bound", "named", "paper"]
 
@@ -42,17 +42,17 @@ class Task:
 
     @property
     def uniform(self) -> float:
-        """The mean regret of choosing arms at random: the yardstick."""
+        """The mean regret of choosing arms at random: the baseline."""
         return float(self.horizon * self.problem.gaps.mean())
 
     @property
     def centred_assumption(self) -> bool:
-        """Whether a best arm satisfies truncated non-positivity about its own median, which AdaKL-UCB asks for."""
+        """Whether the best arm satisfies truncated non-positivity about its median, which AdaKL-UCB requires."""
         return self.shape != "right-skewed"
 
     @property
     def infinite_variance(self) -> bool:
-        """Whether some arm has no variance."""
+        """Whether some arm has an infinite variance."""
         return self.problem.tail_index <= 2.0
 
 
@@ -70,9 +70,9 @@ def _steps(first: float, step: float, arms: int) -> list[float]:
 
 
 def heavy() -> Suite:
-    """Seventeen problems over tail indices 1.1 to 3 and K = 2 to 50, one of them light-tailed, three right-skewed controls.
+    """Seventeen problems with tail indices 1.1 to 3 and K = 2 to 50; one is light-tailed, three are right-skewed controls.
 
-    The best arm stands in all kinds of places, since ties often go to the first.
+    The position of the best arm varies, since ties often go to the first arm.
 
     >>> suite = heavy()
     >>> suite.name, suite.version, len(suite.tasks)
@@ -80,31 +80,31 @@ def heavy() -> Suite:
     >>> [task.name for task in suite.tasks if not task.centred_assumption]
     ['revenue-1.6', 'revenue-1.3', 'orders']
     """
-    return Suite("heavy", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_HEAVY)))
+    return _suite("heavy", _HEAVY)
 
 
 def light() -> Suite:
-    """Eight problems without heavy tails: what robustness costs where it is not needed.
+    """Eight problems without heavy tails: they show the cost of robustness where it is not needed.
 
     >>> [task.name for task in light().tasks if not task.centred_assumption]
     ['clicks', 'ratings']
     """
-    return Suite("light", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_LIGHT)))
+    return _suite("light", _LIGHT)
 
 
 def paper() -> Suite:
-    """The kinds of laws that the AdaR-UCB paper's assumption admits, and two that it does not: ten problems.
+    """Ten problems: kinds of laws that satisfy the assumption of the AdaR-UCB paper, and two that violate it.
 
     >>> [task.name for task in paper().tasks if not task.problem.assumption().holds]
     ['control-pareto', 'control-shifted']
     """
-    return Suite("paper", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_PAPER)))
+    return _suite("paper", _PAPER)
 
 
 def lower_bound() -> Suite:
     """The problems behind the paper's Theorems 2, 3 and 4, each at the gap that its proof chooses for T = 10,000.
 
-    Those of Theorems 2 and 3 come in pairs: a policy that does well on one does badly on the other.
+    Theorems 2 and 3 have pairs of problems: a policy that does well on one does badly on the other.
 
     >>> len(lower_bound().tasks)
     10
@@ -116,18 +116,21 @@ NAMES: dict[str, Callable[[], Suite]] = {"heavy": heavy, "light": light, "paper"
 
 
 def named(name: str) -> Suite:
-    """The suite of that name.
+    """Return the suite with that name.
 
     >>> named("light").version
     1
     """
-    if not isinstance(name, str) or name not in NAMES:
-        raise InvalidInput(f"suite {name!r} is not known: there are {', '.join(NAMES)}")
-    return NAMES[name]()
+    return NAMES[choice(name, "suite", NAMES)]()
 
 
-def _turned(task: Task, turn: int) -> Task:
-    """The same task with its arms moved on by at least one place, the last ones to the front."""
+def _suite(name: str, tasks: tuple[Task, ...]) -> Suite:
+    """Return version 1 of a suite, with the arms of each task rotated by a different number of places."""
+    return Suite(name, 1, tuple(_rotated(task, 3 * j) for j, task in enumerate(tasks)))
+
+
+def _rotated(task: Task, turn: int) -> Task:
+    """Return the same task with the last arms moved to the front: at least one of them, not all."""
     laws = task.problem.laws
     places = 1 + turn % (len(laws) - 1)
     return replace(task, problem=Problem([*laws[-places:], *laws[:-places]]))
@@ -163,11 +166,7 @@ _HEAVY = (
         "the heaviest tail: a mean that a thousand values hardly show",
     ),
     Task(
-        "pareto-1.8-many",
-        negated_pareto(means=_steps(-1.0, -0.1, 50), tail=1.8),
-        50_000,
-        "left-skewed",
-        "fifty costs",
+        "pareto-1.8-many", negated_pareto(means=_steps(-1.0, -0.1, 50), tail=1.8), 50_000, "left-skewed", "fifty costs"
     ),
     Task(
         "latency",
@@ -218,13 +217,7 @@ _HEAVY = (
         "symmetric",
         "means a hundred times their differences away from zero",
     ),
-    Task(
-        "gaussian",
-        gaussian(means=_steps(0.0, -0.2, 10)),
-        10_000,
-        "symmetric",
-        "the light-tailed one",
-    ),
+    Task("gaussian", gaussian(means=_steps(0.0, -0.2, 10)), 10_000, "symmetric", "the light-tailed one"),
     Task(
         "mixed",
         Problem([Gaussian(-2.5, 1.0), -Pareto(1.5, 1.0), -LogNormal(0.0, 1.5)]),
@@ -303,7 +296,7 @@ _PAPER = (
         negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.5),
         100_000,
         "left-skewed",
-        "the same with one",
+        "the same costs with a variance",
     ),
     Task("negated-lomax", negated_lomax(means=[-1.0, -2.0], tail=1.8), 100_000, "left-skewed", "two Lomax costs"),
     Task(
