@@ -81,14 +81,14 @@ def integer(
         largest = "2^53" if most == LARGEST_INTEGER else "2^63 - 1" if most == 2**63 - 1 else most
         rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {largest}"
         raise invalid(name, value, rule, owner=owner, hint=hint)
-    return given
+    return int(given)
 
 
 def _number(value: Any, accepts: Callable[[float], bool], name: str, rule: str, owner: str, hint: str) -> float:
     """Return the value as a float if it is a real number that fits a double and is accepted."""
     given = plain(value)
     number = math.nan
-    if isinstance(given, Real) and not isinstance(given, bool):
+    if isinstance(given, Real) and not isinstance(given, (bool, np.timedelta64)):  # NumPy counts durations as integers
         try:
             number = float(given)
         except OverflowError:
@@ -161,15 +161,17 @@ def order(value: Any, name: str = "eps", *, owner: str = "", hint: str = "") -> 
 
 
 def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hint: str = "") -> Any:
-    """Return one of a few allowed values.
+    """Return the allowed value that equals this one and has its type.
 
     >>> choice("log", "f", ["log", "log_log"])
     'log'
     """
     options = tuple(allowed)
-    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
-        raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
-    return value
+    given = plain(value)
+    for option in options:
+        if given is option or (type(given) is type(option) and given == option):
+            return option
+    raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
 
 
 def seed(value: Any, name: str = "seed") -> int | None:
@@ -184,7 +186,7 @@ def seed(value: Any, name: str = "seed") -> int | None:
 
 def items_of(values: Any, name: str, what: str, *, owner: str = "") -> tuple[Any, ...]:
     """Return the items of an ordered collection; strings, sets and mappings are rejected."""
-    unordered = isinstance(values, (str, bytes, set, frozenset, Mapping))
+    unordered = isinstance(values, (str, bytes, bytearray, set, frozenset, Mapping))
     if unordered or not isinstance(values, Iterable) or getattr(values, "shape", None) == ():
         raise invalid(name, values, f"a sequence of {what}", owner=owner, hint="pass a list or a tuple")
     return tuple(values)
@@ -209,7 +211,7 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
     for i, item in enumerate(items):
         if item < 0.0:
             raise invalid(f"{name}[{i}]", item, "a probability, which is not negative", owner=owner)
-    total = math.fsum(items)
+    total = math.fsum(items) if math.isfinite(sum(items)) else math.inf
     if abs(total - 1.0) > 1e-9:
         raise invalid(
             name,
