@@ -175,11 +175,14 @@ class Law(ABC):
 
         return Negated(self)
 
-    def __add__(self, shift: float) -> Law:
-        """The law of X + shift."""
+    def _affine(self, loc: float = 0.0, scale: float = 1.0) -> Law:
         from robandit.laws.combinators import Affine
 
-        return Affine(self, loc=shift)
+        return Affine(self, loc, scale)
+
+    def __add__(self, shift: float) -> Law:
+        """The law of X + shift."""
+        return self._affine(loc=shift)
 
     __radd__ = __add__
 
@@ -189,15 +192,11 @@ class Law(ABC):
 
     def __rsub__(self, minuend: float) -> Law:
         """The law of minuend - X."""
-        from robandit.laws.combinators import Affine
-
-        return Affine(self, loc=minuend, scale=-1.0)
+        return self._affine(minuend, -1.0)
 
     def __mul__(self, factor: float) -> Law:
         """The law of X * factor."""
-        from robandit.laws.combinators import Affine
-
-        return Affine(self, scale=factor)
+        return self._affine(scale=factor)
 
     __rmul__ = __mul__
 

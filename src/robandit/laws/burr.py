@@ -41,11 +41,6 @@ class Burr(LocationScale):
         return BURR, 1.0 / self.c, 1.0 / self.k
 
     @property
-    def standard_mean(self) -> float:
-        """k B(k - 1/c, 1 + 1/c)."""
-        return self.standard_moment(1.0) if self.right_tail > 1.0 else math.inf
-
-    @property
     def right_tail(self) -> float:
         """The product c k."""
         return self.c * self.k

@@ -32,11 +32,6 @@ class Frechet(PowerTail):
         """E^(-1/tail) with E exponential."""
         return POWER, -1.0 / self.tail, 0.0
 
-    @property
-    def standard_mean(self) -> float:
-        """Gamma(1 - 1/tail)."""
-        return math.gamma(1.0 - 1.0 / self.tail) if self.tail > 1.0 else math.inf
-
     def standard_cdf(self, z: Floats) -> Floats:
         """exp(-z^-tail)."""
         with np.errstate(divide="ignore", over="ignore"):
@@ -112,11 +107,6 @@ class Weibull(LocationScale):
     def standard_code(self) -> tuple[int, float, float]:
         """E^(1/shape) with E exponential."""
         return POWER, 1.0 / self.shape, 0.0
-
-    @property
-    def standard_mean(self) -> float:
-        """Gamma(1 + 1/shape)."""
-        return self.standard_moment(1.0)
 
     def standard_cdf(self, z: Floats) -> Floats:
         """1 - exp(-z^shape)."""

@@ -10,8 +10,8 @@ import numpy as np
 from robandit.kernel.types import Floats
 from robandit.laws.base import Law, store_checked
 from robandit.laws.combinators import leaves
+from robandit.laws.location_scale import SymmetricLaw
 from robandit.laws.quadrature import Density
-from robandit.laws.symmetric import SymmetricLaw
 from robandit.laws.table import GAUSSIAN
 from robandit.validation import finite, positive
 

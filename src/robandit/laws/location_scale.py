@@ -1,4 +1,4 @@
-"""The base class of laws ``loc + scale * Z`` with a standard variable Z."""
+"""The base classes of laws ``loc + scale * Z`` with a standard variable Z."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robandit.laws.quadrature import Density, moment
 from robandit.laws.table import Component
 from robandit.validation import points, positive
 
-__all__ = ["LocationScale", "PowerTail", "log_power"]
+__all__ = ["LocationScale", "PowerTail", "SymmetricLaw", "log_power"]
 
 
 class LocationScale(Law):
@@ -31,9 +31,9 @@ class LocationScale(Law):
         """The sampler's code for Z, with its two parameters."""
 
     @property
-    @abstractmethod
     def standard_mean(self) -> float:
-        """E Z."""
+        """E Z: for Z >= 0 the moment of order 1; override it if Z can be negative."""
+        return self.standard_moment(1.0) if self.right_tail > 1.0 else math.inf
 
     @property
     def standard_support(self) -> tuple[float, float]:
@@ -117,6 +117,46 @@ class LocationScale(Law):
         mass, part = self.standard_below(centre - level)
         lower = part - centre * mass
         return scale * upper, scale * lower
+
+
+class SymmetricLaw(LocationScale):
+    """A law ``loc + scale * Z`` where -Z has the law of Z; ``standard_density`` gives the density for Z > 0."""
+
+    @property
+    def placement(self) -> tuple[float, float]:
+        """The parameters ``loc`` and ``scale``."""
+        return self.loc, self.scale  # type: ignore[attr-defined]
+
+    @property
+    def standard_mean(self) -> float:
+        """0, or NaN if the tail index is at most 1."""
+        return 0.0 if self.right_tail > 1.0 else math.nan
+
+    @property
+    def standard_support(self) -> tuple[float, float]:
+        """The real line."""
+        return -math.inf, math.inf
+
+    @property
+    def left_tail(self) -> float:
+        """The right tail index."""
+        return self.right_tail
+
+    @property
+    def symmetric_about(self) -> float | None:
+        """The location."""
+        return self.placement[0]
+
+    def standard_moment_about(self, order: float, centre: float) -> float:
+        """The sum over both halves: the left one is the right one about -centre."""
+        density = self.standard_density(order)
+        what = f"the moment of order {order} of {self!r}"
+        return moment(density, order, centre, what) + moment(density, order, -centre, what)
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """The mirror image of ``standard_above(-t)``."""
+        mass, part = self.standard_above(-t)
+        return mass, -part
 
 
 @dataclass(frozen=True)

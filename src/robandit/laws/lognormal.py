@@ -51,11 +51,6 @@ class LogNormal(LocationScale):
         """One component; the sampler adds mu before it takes the exponential."""
         return (Component(1.0, 0.0, 1.0, *self.standard_code),)
 
-    @property
-    def standard_mean(self) -> float:
-        """exp(sigma^2/2)."""
-        return math.exp(0.5 * self.sigma**2)
-
     def standard_cdf(self, z: Floats) -> Floats:
         """The normal cdf at log(z) / sigma."""
         from scipy import special

@@ -31,11 +31,6 @@ class Pareto(PowerTail):
         return PARETO, 1.0 / self.tail, 0.0
 
     @property
-    def standard_mean(self) -> float:
-        """tail / (tail - 1)."""
-        return self.tail / (self.tail - 1.0) if self.tail > 1.0 else math.inf
-
-    @property
     def standard_support(self) -> tuple[float, float]:
         """From 1 on."""
         return 1.0, math.inf
@@ -98,7 +93,7 @@ class Lomax(PowerTail):
 
     @property
     def standard_mean(self) -> float:
-        """1 / (tail - 1)."""
+        """1 / (tail - 1), without the rounding of the beta function."""
         return 1.0 / (self.tail - 1.0) if self.tail > 1.0 else math.inf
 
     def standard_cdf(self, z: Floats) -> Floats:

@@ -252,18 +252,13 @@ class _Angles:
         log_offset = math.log(0.5 * length) - np.logaddexp(0.0, -logit)
         log_weight = log_offset - np.logaddexp(0.0, logit) + np.log(np.cosh(t)) + math.log(step / math.pi)
         stretch = 0.5 * math.log1p(skew * skew)
-        near_start = (
-            alpha * _log_sine(0.0, alpha, log_offset)
-            + stretch
-            - _log_sine(start, 1.0, log_offset)
-            + (1.0 - alpha) * _log_sine(start, 1.0 - alpha, log_offset)
-        ) / alpha
-        near_end = (
-            alpha * _log_sine(end, alpha, log_offset)
-            + stretch
-            - _log_sine(0.0, 1.0, log_offset)
-            + (1.0 - alpha) * _log_sine(end, alpha - 1.0, log_offset)
-        ) / alpha
+
+        def log_a(first: float, second: float, third: float, slope: float) -> Floats:
+            """Return log A from the bases of its three sines and the slope of the third."""
+            sines = alpha * _log_sine(first, alpha, log_offset) + stretch - _log_sine(second, 1.0, log_offset)
+            return np.asarray((sines + (1.0 - alpha) * _log_sine(third, slope, log_offset)) / alpha)
+
+        near_start, near_end = log_a(0.0, start, start, 1.0 - alpha), log_a(end, 0.0, end, alpha - 1.0)
         self.log_a = np.concatenate([near_start, near_end])
         self.weight = np.exp(np.concatenate([log_weight, log_weight]))
         self.log_part = np.concatenate([near_start + log_weight, near_end + log_weight])

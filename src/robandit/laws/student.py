@@ -9,8 +9,8 @@ import numpy as np
 
 from robandit.kernel.types import Floats
 from robandit.laws.base import store_checked
+from robandit.laws.location_scale import SymmetricLaw
 from robandit.laws.quadrature import Density
-from robandit.laws.symmetric import SymmetricLaw
 from robandit.laws.table import CAUCHY, STUDENT
 from robandit.validation import finite, positive
 
