@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from robandit.laws.median import law_median
 from robandit.laws.gaussian import normal_variance
+from robandit.laws.median import law_median
 from robandit.policies.base import Policy
 from robandit.policies.facts import CENTRED, NONPOSITIVE, SYMMETRIC
 
