@@ -235,11 +235,13 @@ def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray
         if given.dtype.kind != "O":
             return given.astype(np.float64, copy=False)
         items = given.ravel().tolist()
-        if any(isinstance(item, (str, bytes)) for item in items):
-            raise TypeError("it contains text")
-        return np.array([float(item) for item in items]).reshape(given.shape)  # astype would turn None into NaN
+        for item in items:  # astype would turn None into NaN, and "1" into 1
+            if not hasattr(item, "__float__"):
+                raise TypeError(f"it contains {formatted(item)}")
+        return np.array([float(item) for item in items]).reshape(given.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        raise invalid(name, values, f"an array of numbers ({error})", owner=owner, hint=hint) from None
+        reason = "its rows differ in length" if "inhomogeneous" in str(error) else error
+        raise invalid(name, values, f"an array of numbers ({reason})", owner=owner, hint=hint) from None
 
 
 def check_items(

@@ -126,7 +126,11 @@ def test_theorem_2_rejects_combinations(arguments: dict[str, float], message: st
         ({"eps_alternative": 1.0}, "eps_alternative", "below eps = 1.0"),
         ({"eps": 2.0}, "eps", EPS),
         ({"eps_alternative": 0.0}, "eps_alternative", "a number with 0 < eps_alternative <= 1"),
-        ({"eps_alternative": 0.001}, "eps_alternative", "larger: with delta = 0.1 mass lies beyond a double"),
+        (
+            {"eps_alternative": 0.001},
+            "eps_alternative",
+            "large enough that (2 delta)^(1/eps_alternative) >= 1e-300 (delta = 0.1)",
+        ),
     ],
 )
 def test_theorem_3_rejects_parameters(arguments: dict[str, float], parameter: str, rule: str) -> None:

@@ -330,7 +330,7 @@ AB = ["a", "b"]
         (lambda: InOrder([[1.0], [2.0]]), "laws", "at least 2 laws, one for each arm"),
         (lambda: InOrder([1.0, 2.0]), "rewards", f"{TABLE} (its shape is (2,))"),
         (lambda: InOrder(np.zeros((0, 2))), "rewards", f"{TABLE} (its shape is (0, 2))"),
-        (lambda: InOrder([[1.0, 2.0], [3.0]]), "rewards", NUMBERS),
+        (lambda: InOrder([[1.0, 2.0], [3.0]]), "rewards", f"{NUMBERS} (its rows differ in length)"),
         (lambda: InOrder([["a", "b"]]), "rewards", NUMBERS),
         (lambda: InOrder([[1.0, None]]), "rewards", NUMBERS),
         (lambda: InOrder([[1.0, 2.0]], names=["a"]), "names", "2 strings, one for each arm"),

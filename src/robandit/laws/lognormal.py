@@ -32,7 +32,9 @@ class LogNormal(LocationScale):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        object.__setattr__(self, "mu", within(self.mu, "mu", -600.0, 600.0, hint="values overflow for larger mu"))
+        object.__setattr__(
+            self, "mu", within(self.mu, "mu", -600.0, 600.0, hint="values overflow or underflow for other mu")
+        )
         store_checked(self, positive, "sigma")
         if self.mu + 0.5 * self.sigma * self.sigma > 700.0:
             raise invalid("sigma", self.sigma, f"small enough that mu + sigma^2/2 <= 700 (mu = {self.mu})")

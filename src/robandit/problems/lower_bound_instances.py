@@ -83,7 +83,7 @@ def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1
     >>> first.u(1.0), second.u(1 / 3)
     (0.5, 1.0)
     """
-    delta = within(delta, "delta", 0.0, 0.5, open_low=True, hint="a probability would be above 1 for larger ones")
+    delta = within(delta, "delta", 0.0, 0.5, open_low=True, hint="a larger delta needs a probability above 1")
     eps = order(eps)
     eps_alternative = order(eps_alternative, "eps_alternative")
     if eps_alternative >= eps:
@@ -91,7 +91,7 @@ def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1
     gamma = (2.0 * delta) ** (1.0 / eps)
     gamma_alternative = (2.0 * delta) ** (1.0 / eps_alternative)
     if gamma_alternative < 1e-300:
-        rule = f"larger: with delta = {delta} mass lies beyond a double"
+        rule = f"large enough that (2 delta)^(1/eps_alternative) >= 1e-300 (delta = {delta})"
         raise invalid("eps_alternative", eps_alternative, rule, hint="or take a larger delta")
     # gamma^(1+eps) - delta gamma = delta gamma, since gamma^eps = 2 delta
     common = _rare(delta * gamma, 1.0 / gamma, "arm 1")
