@@ -63,9 +63,8 @@ def replayed(kind: int, arm: int, par: Floats, pool: Floats, rng: UInts) -> floa
     if i > 0 and pool[offset + i - 1] >= place:  # the replay has started again from the first row since then
         i = 0
     while True:
-        if (
-            i < count and pool[offset + i] < place
-        ):  # other arms were played: find the first row from PLACE on, by bisection
+        if i < count and pool[offset + i] < place:
+            # Other arms were played since: find the first row from PLACE on, by bisection.
             high = count
             while i < high:
                 middle = (i + high) // 2
