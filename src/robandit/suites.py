@@ -1,15 +1,15 @@
-"""Fixed sets of problems, so that figures can be compared between policies, versions and people.
+"""Fixed sets of problems, so that results can be compared between policies, versions and people.
 
-A suite never changes under its name and version: a new problem makes a new version.
+A suite with a name and a version never changes: a new problem makes a new version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
-from robandit.errors import InvalidInput
 from robandit.laws import Discrete, Frechet, Gaussian, LogNormal, Mixture, Pareto, StudentT, Weibull, ZeroInflated
 from robandit.problems import (
     Problem,
@@ -24,6 +24,7 @@ from robandit.problems import (
     student_t,
     u_adaptive_pair,
 )
+from robandit.validation import choice
 
 __all__ = ["NAMES", "Suite", "Task", "heavy", "light", "lower_bound", "named", "paper"]
 
@@ -42,17 +43,17 @@ class Task:
 
     @property
     def uniform(self) -> float:
-        """The mean regret of choosing arms at random: the yardstick."""
+        """The mean regret of choosing arms at random: the baseline."""
         return float(self.horizon * self.problem.gaps.mean())
 
     @property
     def centred_assumption(self) -> bool:
-        """Whether a best arm satisfies truncated non-positivity about its own median, which AdaKL-UCB asks for."""
+        """Whether the best arm satisfies truncated non-positivity about its median, which AdaKL-UCB requires."""
         return self.shape != "right-skewed"
 
     @property
     def infinite_variance(self) -> bool:
-        """Whether some arm has no variance."""
+        """Whether some arm has an infinite variance."""
         return self.problem.tail_index <= 2.0
 
 
@@ -70,9 +71,9 @@ def _steps(first: float, step: float, arms: int) -> list[float]:
 
 
 def heavy() -> Suite:
-    """Seventeen problems over tail indices 1.1 to 3 and K = 2 to 50, one of them light-tailed, three right-skewed controls.
+    """Seventeen problems with tail indices 1.1 to 3 and K = 2 to 50; one is light-tailed, three are right-skewed controls.
 
-    The best arm stands in all kinds of places, since ties often go to the first.
+    The position of the best arm varies, since ties often go to the first arm.
 
     >>> suite = heavy()
     >>> suite.name, suite.version, len(suite.tasks)
@@ -80,31 +81,31 @@ def heavy() -> Suite:
     >>> [task.name for task in suite.tasks if not task.centred_assumption]
     ['revenue-1.6', 'revenue-1.3', 'orders']
     """
-    return Suite("heavy", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_HEAVY)))
+    return _suite("heavy", _HEAVY)
 
 
 def light() -> Suite:
-    """Eight problems without heavy tails: what robustness costs where it is not needed.
+    """Eight problems without heavy tails: they show the cost of robustness where it is not needed.
 
     >>> [task.name for task in light().tasks if not task.centred_assumption]
     ['clicks', 'ratings']
     """
-    return Suite("light", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_LIGHT)))
+    return _suite("light", _LIGHT)
 
 
 def paper() -> Suite:
-    """The kinds of laws that the AdaR-UCB paper's assumption admits, and two that it does not: ten problems.
+    """Ten problems: kinds of laws that satisfy the assumption of the AdaR-UCB paper, and two that violate it.
 
     >>> [task.name for task in paper().tasks if not task.problem.assumption().holds]
     ['control-pareto', 'control-shifted']
     """
-    return Suite("paper", 1, tuple(_turned(task, 3 * j) for j, task in enumerate(_PAPER)))
+    return _suite("paper", _PAPER)
 
 
 def lower_bound() -> Suite:
     """The problems behind the paper's Theorems 2, 3 and 4, each at the gap that its proof chooses for T = 10,000.
 
-    Those of Theorems 2 and 3 come in pairs: a policy that does well on one does badly on the other.
+    Theorems 2 and 3 have pairs of problems: a policy that does well on one does badly on the other.
 
     >>> len(lower_bound().tasks)
     10
@@ -116,166 +117,136 @@ NAMES: dict[str, Callable[[], Suite]] = {"heavy": heavy, "light": light, "paper"
 
 
 def named(name: str) -> Suite:
-    """The suite of that name.
+    """Return the suite with that name.
 
     >>> named("light").version
     1
     """
-    if not isinstance(name, str) or name not in NAMES:
-        raise InvalidInput(f"suite {name!r} is not known: there are {', '.join(NAMES)}")
-    return NAMES[name]()
+    return NAMES[choice(name, "suite", NAMES)]()
 
 
-def _turned(task: Task, turn: int) -> Task:
-    """The same task with its arms moved on by at least one place, the last ones to the front."""
+def _suite(name: str, tasks: tuple[Task, ...]) -> Suite:
+    """Return version 1 of a suite, with the arms of each task rotated by a different number of places."""
+    return Suite(name, 1, tuple(_rotated(task, 3 * j) for j, task in enumerate(tasks)))
+
+
+def _rotated(task: Task, turn: int) -> Task:
+    """Return the same task with the last arms moved to the front: at least one of them, not all."""
     laws = task.problem.laws
     places = 1 + turn % (len(laws) - 1)
     return replace(task, problem=Problem([*laws[-places:], *laws[:-places]]))
 
 
+_left = partial(Task, shape="left-skewed")
+_symmetric = partial(Task, shape="symmetric")
+_right = partial(Task, shape="right-skewed")
+
 _HEAVY = (
-    Task(
+    _left(
         "pareto-2.2",
         negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2),
         10_000,
-        "left-skewed",
-        "three costs with a variance, barely",
+        about="three costs with a variance, barely",
     ),
-    Task(
-        "pareto-1.6",
-        Problem([-Pareto(1.6, 1.0), -Pareto(1.6, 1.5)]),
-        10_000,
-        "left-skewed",
-        "two costs without a variance",
-    ),
-    Task(
+    _left("pareto-1.6", Problem([-Pareto(1.6, 1.0), -Pareto(1.6, 1.5)]), 10_000, about="two costs without a variance"),
+    _left(
         "pareto-1.2",
         negated_pareto(means=_steps(-1.0, -0.25, 5), tail=1.2),
         100_000,
-        "left-skewed",
-        "five costs, most of each mean in rare values",
+        about="five costs, most of each mean in rare values",
     ),
-    Task(
+    _left(
         "pareto-1.1",
         negated_pareto(means=[-1.0, -2.0], tail=1.1),
         100_000,
-        "left-skewed",
-        "the heaviest tail: a mean that a thousand values hardly show",
+        about="the heaviest tail: a mean that a thousand values hardly show",
     ),
-    Task(
-        "pareto-1.8-many",
-        negated_pareto(means=_steps(-1.0, -0.1, 50), tail=1.8),
-        50_000,
-        "left-skewed",
-        "fifty costs",
-    ),
-    Task(
+    _left("pareto-1.8-many", negated_pareto(means=_steps(-1.0, -0.1, 50), tail=1.8), 50_000, about="fifty costs"),
+    _left(
         "latency",
         negated_lomax(means=[-50.0, -55.0, -60.0, -70.0], tail=3.0),
         50_000,
-        "left-skewed",
-        "four latencies with tail index 3 and gaps of ten per cent",
+        about="four latencies with tail index 3 and gaps of ten per cent",
     ),
-    Task(
+    _left(
         "lognormal",
         Problem([-LogNormal(0.05 * i, 1.5) for i in range(20)]),
         50_000,
-        "left-skewed",
-        "twenty log-normal costs: all moments, yet far from Gaussian",
+        about="twenty log-normal costs: all moments, yet far from Gaussian",
     ),
-    Task(
+    _left(
         "stable-1.5",
         stable(means=_steps(0.0, -0.5, 5), alpha=1.5, beta=-1.0),
         20_000,
-        "left-skewed",
-        "five stable laws with all of the weight on the left",
+        about="five stable laws with all of the weight on the left",
     ),
-    Task(
+    _left(
         "zeros",
         Problem([ZeroInflated(-Pareto(1.5, 1.0 + 0.25 * i), 0.6) for i in range(5)]),
         20_000,
-        "left-skewed",
-        "rare losses: sixty per cent of all rewards are 0",
+        about="rare losses: sixty per cent of all rewards are 0",
     ),
-    Task(
+    _left(
         "lower-bound",
         lower_bound_family(arms=5, eps=0.5, u=1.0, horizon=20_000, best=2),
         20_000,
-        "left-skewed",
-        "the paper's instance on which no policy can do well",
+        about="the paper's instance on which no policy can do well",
     ),
-    Task(
+    _symmetric(
         "student-1.5",
         student_t(means=_steps(0.0, -0.5, 10), dof=1.5),
         10_000,
-        "symmetric",
-        "ten symmetric arms without a variance",
+        about="ten symmetric arms without a variance",
     ),
-    Task(
+    _symmetric(
         "far",
         student_t(means=_steps(100.0, -0.5, 5), dof=2.0),
         10_000,
-        "symmetric",
-        "means a hundred times their differences away from zero",
+        about="means a hundred times their differences away from zero",
     ),
-    Task(
-        "gaussian",
-        gaussian(means=_steps(0.0, -0.2, 10)),
-        10_000,
-        "symmetric",
-        "the light-tailed one",
-    ),
-    Task(
+    _symmetric("gaussian", gaussian(means=_steps(0.0, -0.2, 10)), 10_000, about="the light-tailed one"),
+    _symmetric(
         "mixed",
         Problem([Gaussian(-2.5, 1.0), -Pareto(1.5, 1.0), -LogNormal(0.0, 1.5)]),
         20_000,
-        "symmetric",
-        "a Gaussian arm against costs whose medians are better and whose means are worse",
+        about="a Gaussian arm against costs whose medians are better and whose means are worse",
     ),
-    Task(
+    _right(
         "revenue-1.6",
         pareto(means=[2.5, 2.0, 1.5], tail=1.6),
         10_000,
-        "right-skewed",
-        "control: rewards whose best arm breaks every assumption of AdaR-UCB",
+        about="control: rewards whose best arm breaks every assumption of AdaR-UCB",
     ),
-    Task(
-        "revenue-1.3",
-        pareto(means=[2.5, 2.0, 1.5], tail=1.3),
-        10_000,
-        "right-skewed",
-        "control: the same with heavier tails",
+    _right(
+        "revenue-1.3", pareto(means=[2.5, 2.0, 1.5], tail=1.3), 10_000, about="control: the same with heavier tails"
     ),
-    Task(
+    _right(
         "orders",
         Problem([ZeroInflated(LogNormal(2.0 - 0.1 * i, 1.5), 0.9) for i in range(5)]),
         50_000,
-        "right-skewed",
-        "control: one visitor in ten buys, for a log-normal amount",
+        about="control: one visitor in ten buys, for a log-normal amount",
     ),
 )
 
 
 _LIGHT = (
-    Task("bernoulli", bernoulli(means=_steps(0.5, -0.05, 5)), 10_000, "symmetric", "five coins"),
-    Task("clicks", bernoulli(means=_steps(0.05, -0.01, 4)), 50_000, "right-skewed", "four rare clicks"),
-    Task("gaussian-2", gaussian(means=[0.0, -0.2]), 10_000, "symmetric", "two Gaussian arms"),
-    Task("gaussian-20", gaussian(means=_steps(0.0, -0.1, 20)), 20_000, "symmetric", "twenty Gaussian arms"),
-    Task(
+    _symmetric("bernoulli", bernoulli(means=_steps(0.5, -0.05, 5)), 10_000, about="five coins"),
+    _right("clicks", bernoulli(means=_steps(0.05, -0.01, 4)), 50_000, about="four rare clicks"),
+    _symmetric("gaussian-2", gaussian(means=[0.0, -0.2]), 10_000, about="two Gaussian arms"),
+    _symmetric("gaussian-20", gaussian(means=_steps(0.0, -0.1, 20)), 20_000, about="twenty Gaussian arms"),
+    _symmetric(
         "unequal",
         Problem([Gaussian(0.0, 3.0), Gaussian(-0.5, 0.1), Gaussian(-1.0, 1.0)]),
         10_000,
-        "symmetric",
-        "the best arm is the noisiest",
+        about="the best arm is the noisiest",
     ),
-    Task(
+    _left(
         "exponential",
         Problem([-Weibull(shape=1.0, scale=1.0 + 0.1 * i) for i in range(5)]),
         20_000,
-        "left-skewed",
-        "five exponential waiting times",
+        about="five exponential waiting times",
     ),
-    Task(
+    _right(
         "ratings",
         Problem(
             [
@@ -284,95 +255,76 @@ _LIGHT = (
             ]
         ),
         10_000,
-        "right-skewed",
-        "one to five stars",
+        about="one to five stars",
     ),
-    Task("offset", gaussian(means=_steps(100.0, -0.2, 5)), 10_000, "symmetric", "Gaussian arms far from zero"),
+    _symmetric("offset", gaussian(means=_steps(100.0, -0.2, 5)), 10_000, about="Gaussian arms far from zero"),
 )
 
 _PAPER = (
-    Task(
-        "negated-pareto",
-        negated_pareto(means=[-1.0, -2.0, -3.0], tail=1.5),
-        100_000,
-        "left-skewed",
-        "costs without a variance",
+    _left(
+        "negated-pareto", negated_pareto(means=[-1.0, -2.0, -3.0], tail=1.5), 100_000, about="costs without a variance"
     ),
-    Task(
+    _left(
         "negated-pareto-light",
         negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.5),
         100_000,
-        "left-skewed",
-        "the same with one",
+        about="the same costs with a variance",
     ),
-    Task("negated-lomax", negated_lomax(means=[-1.0, -2.0], tail=1.8), 100_000, "left-skewed", "two Lomax costs"),
-    Task(
+    _left("negated-lomax", negated_lomax(means=[-1.0, -2.0], tail=1.8), 100_000, about="two Lomax costs"),
+    _left(
         "negated-frechet",
         Problem([-Frechet(tail=1.8, scale=1.0 + i) for i in range(3)]),
         100_000,
-        "left-skewed",
-        "three Frechet costs",
+        about="three Frechet costs",
     ),
-    Task(
+    _left(
         "negated-lognormal",
         Problem([-LogNormal(0.5 * i, 1.0) for i in range(4)]),
         50_000,
-        "left-skewed",
-        "four log-normal costs",
+        about="four log-normal costs",
     ),
-    Task("symmetric", student_t(means=_steps(0.0, -1.0, 3), dof=1.5), 50_000, "symmetric", "symmetric about 0"),
-    Task(
+    _symmetric("symmetric", student_t(means=_steps(0.0, -1.0, 3), dof=1.5), 50_000, about="symmetric about 0"),
+    _left(
         "mixture",
         Problem(
             [Mixture(laws=(Gaussian(0.0, 1.0), -Pareto(1.5, 2.0 + i)), weights=(0.9, 0.1)) for i in (0.0, 3.0, 6.0)]
         ),
         50_000,
-        "left-skewed",
-        "a Gaussian body with a heavier left tail",
+        about="a Gaussian body with a heavier left tail",
     ),
-    Task(
+    _left(
         "zeros",
         Problem([ZeroInflated(-Pareto(1.8, 1.0 + i), 0.8) for i in range(3)]),
         50_000,
-        "left-skewed",
-        "four rewards of five are 0: P(X != 0) enters the bound",
+        about="four rewards of five are 0: P(X != 0) enters the bound",
     ),
-    Task(
+    _right(
         "control-pareto",
         pareto(means=[3.0, 2.0, 1.0], tail=1.5),
         50_000,
-        "right-skewed",
-        "control: revenue, for which the assumption fails",
+        about="control: revenue, for which the assumption fails",
     ),
-    Task(
+    _symmetric(
         "control-shifted",
         Problem([StudentT(dof=1.5, loc=3.0 - i) for i in range(3)]),
         50_000,
-        "symmetric",
-        "control: symmetric about a positive mean, so the assumption about 0 fails",
+        about="control: symmetric about a positive mean, so the assumption about 0 fails",
     ),
 )
 
 _FIRST_U, _SECOND_U = u_adaptive_pair(u=1.0, u_alternative=20.0, delta=0.1873, eps=1.0)
 _FIRST_EPS, _SECOND_EPS = eps_adaptive_pair(delta=0.1378)
 _LOWER_BOUND = (
-    Task("theorem-2-first", _FIRST_U, 10_000, "right-skewed", "arm 1 pays now and then, arm 0 never"),
-    Task("theorem-2-second", _SECOND_U, 10_000, "right-skewed", "the same, but arm 0 pays twice as much, more seldom"),
-    Task("theorem-3-first", _FIRST_EPS, 10_000, "right-skewed", "arm 1 pays now and then, arm 0 never"),
-    Task(
-        "theorem-3-second",
-        _SECOND_EPS,
-        10_000,
-        "right-skewed",
-        "the same, but arm 0 pays twice as much, much more seldom",
-    ),
+    _right("theorem-2-first", _FIRST_U, 10_000, about="arm 1 pays now and then, arm 0 never"),
+    _right("theorem-2-second", _SECOND_U, 10_000, about="the same, but arm 0 pays twice as much, more seldom"),
+    _right("theorem-3-first", _FIRST_EPS, 10_000, about="arm 1 pays now and then, arm 0 never"),
+    _right("theorem-3-second", _SECOND_EPS, 10_000, about="the same, but arm 0 pays twice as much, much more seldom"),
     *(
-        Task(
+        _left(
             f"theorem-4-{arms}-arms-eps-{eps:g}{'' if best is None else '-moved'}",
             lower_bound_family(arms=arms, eps=eps, u=1.0, horizon=10_000, best=best),
             10_000,
-            "left-skewed",
-            "rare losses at the hardest gap" + ("" if best is None else ", another arm the best"),
+            about="rare losses at the hardest gap" + ("" if best is None else ", another arm the best"),
         )
         for arms, eps in ((2, 1.0), (5, 0.5), (10, 0.3))
         for best in (None, arms - 1)

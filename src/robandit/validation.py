@@ -22,6 +22,8 @@ from robandit.errors import InvalidInput, formatted
 __all__ = [
     "LARGEST_INTEGER",
     "LEAST_EPS",
+    "array",
+    "check_items",
     "choice",
     "finite",
     "integer",
@@ -79,14 +81,14 @@ def integer(
         largest = "2^53" if most == LARGEST_INTEGER else "2^63 - 1" if most == 2**63 - 1 else most
         rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {largest}"
         raise invalid(name, value, rule, owner=owner, hint=hint)
-    return given
+    return int(given)
 
 
 def _number(value: Any, accepts: Callable[[float], bool], name: str, rule: str, owner: str, hint: str) -> float:
     """Return the value as a float if it is a real number that fits a double and is accepted."""
     given = plain(value)
     number = math.nan
-    if isinstance(given, Real) and not isinstance(given, bool):
+    if isinstance(given, Real) and not isinstance(given, (bool, np.timedelta64)):  # NumPy counts durations as integers
         try:
             number = float(given)
         except OverflowError:
@@ -159,15 +161,17 @@ def order(value: Any, name: str = "eps", *, owner: str = "", hint: str = "") -> 
 
 
 def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hint: str = "") -> Any:
-    """Return one of a few allowed values.
+    """Return the allowed value that equals this one and has its type.
 
     >>> choice("log", "f", ["log", "log_log"])
     'log'
     """
     options = tuple(allowed)
-    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
-        raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
-    return value
+    given = plain(value)
+    for option in options:
+        if given is option or (type(given) is type(option) and given == option):
+            return option
+    raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
 
 
 def seed(value: Any, name: str = "seed") -> int | None:
@@ -182,7 +186,7 @@ def seed(value: Any, name: str = "seed") -> int | None:
 
 def items_of(values: Any, name: str, what: str, *, owner: str = "") -> tuple[Any, ...]:
     """Return the items of an ordered collection; strings, sets and mappings are rejected."""
-    unordered = isinstance(values, (str, bytes, set, frozenset, Mapping))
+    unordered = isinstance(values, (str, bytes, bytearray, set, frozenset, Mapping))
     if unordered or not isinstance(values, Iterable) or getattr(values, "shape", None) == ():
         raise invalid(name, values, f"a sequence of {what}", owner=owner, hint="pass a list or a tuple")
     return tuple(values)
@@ -207,7 +211,7 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
     for i, item in enumerate(items):
         if item < 0.0:
             raise invalid(f"{name}[{i}]", item, "a probability, which is not negative", owner=owner)
-    total = math.fsum(items)
+    total = math.fsum(items) if math.isfinite(sum(items)) else math.inf
     if abs(total - 1.0) > 1e-9:
         raise invalid(
             name,
@@ -219,16 +223,42 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
     return items
 
 
-def points(x: Any) -> NDArray[np.float64]:
-    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
+    """Return numbers of any shape as an array of doubles, infinities and NaN included; text and dates are rejected.
+
+    The array is not a copy if the values are one already.
+    """
     try:
-        given = np.asarray(x)
+        given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
-        if given.dtype.kind == "O":  # astype would turn None into NaN
-            return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
-        return given.astype(np.float64, copy=False)
+        if given.dtype.kind != "O":
+            return given.astype(np.float64, copy=False)
+        items = given.ravel().tolist()
+        for item in items:  # astype would turn None into NaN, and "1" into 1
+            if not hasattr(item, "__float__"):
+                raise TypeError(f"it contains {formatted(item)}")
+        return np.array([float(item) for item in items]).reshape(given.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        raise invalid(
-            "x", x, f"a number, or a list or array of numbers ({error})", hint="pass an int, a float or an array"
-        ) from None
+        reason = "its rows differ in length" if "inhomogeneous" in str(error) else error
+        raise invalid(name, values, f"an array of numbers ({reason})", owner=owner, hint=hint) from None
+
+
+def check_items(
+    values: NDArray[Any], accepted: NDArray[np.bool_], name: str, rule: str, *, owner: str = "", hint: str = ""
+) -> None:
+    """Raise `InvalidInput` for the first item of an array that is not accepted.
+
+    >>> check_items(np.array([1.0, -2.0]), np.array([True, False]), "weights", "a number > 0")
+    Traceback (most recent call last):
+    robandit.errors.InvalidInput: weights[1] = -2.0 must be a number > 0
+    """
+    places = np.argwhere(~accepted)
+    if len(places):
+        index = tuple(places[0].tolist())
+        raise invalid(f"{name}[{', '.join(map(str, index))}]", values[index].item(), rule, owner=owner, hint=hint)
+
+
+def points(x: Any) -> NDArray[np.float64]:
+    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+    return array(x, "x", hint="pass an int, a float or an array")

@@ -125,7 +125,7 @@ def test_keys_of_other_problems_are_hashes_of_all_of_them(made):
 
 
 def test_too_long_a_horizon_is_refused_when_the_plan_is_made():
-    with pytest.raises(InvalidInput, match=f"horizon = {ROWS + 1} is longer than the record"):
+    with pytest.raises(InvalidInput, match=f"horizon = {ROWS + 1} must be at most {ROWS}, the rows of the record"):
         planned([Played("p", PROBLEMS["in order"], ROWS + 1)], [rb.UCB1()], replications=1, seed=0)
 
 

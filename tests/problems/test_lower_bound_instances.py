@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.invalid import assert_invalid
 from robandit.errors import InvalidInput
 from robandit.problems import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
 
@@ -84,57 +87,90 @@ def test_theorem_3_moments(eps: float, share: float, delta: float) -> None:
     assert second.means == pytest.approx([2.0 * delta, delta])
 
 
+EPS = "a number with 0 < eps <= 1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter", "rule"),
+    [
+        ({"u_alternative": 0.5}, "u_alternative", "at least u = 1.0"),
+        ({"eps": 0.0}, "eps", EPS),
+        ({"eps": 1.5}, "eps", EPS),
+        ({"delta": 0.0}, "delta", "a finite number > 0"),
+        ({"u": -1.0}, "u", "a finite number > 0"),
+    ],
+)
+def test_theorem_2_rejects_parameters(arguments: dict[str, float], parameter: str, rule: str) -> None:
+    valid = {"u": 1.0, "u_alternative": 10.0, "delta": 0.1, "eps": 1.0}
+    assert_invalid(lambda: u_adaptive_pair(**valid | arguments), parameter, rule)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"delta": 1.5}, "arm 1 would need the mass .* take a smaller delta"),
+        ({"delta": 1.5}, "arm 1 would need the mass .*, above 1; take a smaller delta"),
         ({"delta": 0.9, "u_alternative": 2.0}, "arm 0 of the alternative would need the mass"),
-        ({"u_alternative": 0.5}, "u_alternative is 0.5: it must be at least u"),
-        ({"eps": 0.0}, "eps is 0.0"),
-        ({"eps": 1.5}, "eps is 1.5"),
-        ({"delta": 0.0}, "delta is 0.0"),
-        ({"u": -1.0}, "u is -1.0"),
         ({"u": 5e-324, "delta": 1e308}, "puts mass at 0.0, beyond a double"),
     ],
 )
-def test_theorem_2_refuses(arguments: dict[str, float], message: str) -> None:
+def test_theorem_2_rejects_combinations(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         u_adaptive_pair(**{"u": 1.0, "u_alternative": 10.0, "delta": 0.1, "eps": 1.0, **arguments})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "parameter", "rule"),
     [
-        ({"delta": 0.6}, "delta is 0.6: it must be at most 1/2"),
-        ({"eps_alternative": 1.0}, "eps_alternative is 1.0: it must be below eps"),
-        ({"eps": 2.0}, "eps is 2.0"),
-        ({"eps_alternative": 0.0}, "eps_alternative is 0.0"),
-        ({"eps_alternative": 0.001}, "beyond a double"),
+        ({"delta": 0.6}, "delta", "a finite number > 0 and <= 0.5"),
+        ({"delta": 0.0}, "delta", "a finite number > 0 and <= 0.5"),
+        ({"eps_alternative": 1.0}, "eps_alternative", "below eps = 1.0"),
+        ({"eps": 2.0}, "eps", EPS),
+        ({"eps_alternative": 0.0}, "eps_alternative", "a number with 0 < eps_alternative <= 1"),
+        (
+            {"eps_alternative": 0.001},
+            "eps_alternative",
+            "large enough that (2 delta)^(1/eps_alternative) >= 1e-300 (delta = 0.1)",
+        ),
     ],
 )
-def test_theorem_3_refuses(arguments: dict[str, float], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        eps_adaptive_pair(**{"delta": 0.1, "eps": 1.0, **arguments})
+def test_theorem_3_rejects_parameters(arguments: dict[str, float], parameter: str, rule: str) -> None:
+    assert_invalid(lambda: eps_adaptive_pair(**{"delta": 0.1, "eps": 1.0, **arguments}), parameter, rule)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter", "rule"),
+    [
+        ({"arms": 1}, "arms", "an integer from 2 to 2^53"),
+        ({"arms": 2.0}, "arms", "an integer from 2 to 2^53"),
+        ({"arms": 10**400}, "arms", "an integer from 2 to 2^53"),
+        ({"delta": None, "horizon": 0}, "horizon", "an integer from 1 to 2^53"),
+        ({"best": 3}, "best", "an integer from 0 to 2"),
+        ({"best": -1}, "best", "an integer from 0 to 2"),
+        ({"eps": 0.0}, "eps", EPS),
+        ({"u": 0.0}, "u", "a finite number > 0"),
+    ],
+)
+def test_theorem_4_rejects_parameters(arguments: dict[str, Any], parameter: str, rule: str) -> None:
+    valid: dict[str, Any] = {"arms": 3, "eps": 1.0, "u": 1.0, "delta": 0.1}
+    assert_invalid(lambda: lower_bound_family(**valid | arguments), parameter, rule)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"arms": 1}, "arms is 1"),
-        ({"arms": 2.0}, "arms is 2.0"),
-        ({"delta": None}, "give exactly one of the two"),
-        ({"horizon": 100}, "give exactly one of the two"),
-        ({"delta": None, "horizon": 0}, "horizon is 0"),
-        ({"best": 3}, "best is 3: the arms are 0 to 2"),
-        ({"best": -1}, "best is -1"),
+        ({"delta": None}, "horizon = None and delta = None: pass exactly one of the two"),
+        ({"horizon": 100}, "horizon = 100 and delta = 0.1: pass exactly one of the two"),
         ({"delta": 1.5}, "would need the mass"),
-        ({"eps": 0.0}, "eps is 0.0"),
-        ({"u": 0.0}, "u is 0.0"),
         ({"delta": 1e308, "eps": 0.5}, "puts mass at 0.0, beyond a double"),
         ({"delta": 1e-300, "eps": 0.5}, "puts mass at inf, beyond a double"),
-        ({"arms": 10**400}, "it must be a whole number from 2 to 2\\^53"),
     ],
 )
-def test_theorem_4_refuses(arguments: dict[str, float], message: str) -> None:
+def test_theorem_4_rejects_combinations(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        lower_bound_family(**{"arms": 3, "eps": 1.0, "u": 1.0, "delta": 0.1, **arguments})  # type: ignore[arg-type]
+        lower_bound_family(**{"arms": 3, "eps": 1.0, "u": 1.0, "delta": 0.1, **arguments})
+
+
+def test_numpy_integers_are_accepted() -> None:
+    assert lower_bound_family(np.int64(3), 1.0, 1.0, delta=0.1, best=np.uint8(2)) == lower_bound_family(
+        3, 1.0, 1.0, delta=0.1, best=2
+    )

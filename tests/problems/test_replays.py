@@ -1,4 +1,4 @@
-"""Replays of recorded rewards, against replays that are slow and obvious."""
+"""Replays of recorded rewards, compared with slow and obvious implementations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.invalid import assert_invalid
 from helpers.own_policies import STATES, Recorder
 from robandit.errors import InvalidInput
 from robandit.laws import Empirical, Weighted
@@ -32,13 +33,13 @@ def first_row(problem, seed, replication):
 
 
 def in_order(problem, seed, replication):
-    """A function from (arm, time) to a reward, and what the best arm gives at a time."""
+    """A function from (arm, time) to a reward."""
     first, table = first_row(problem, seed, replication), problem.rewards.tolist()
     return lambda arm, t: table[(first + t) % len(table)][arm]
 
 
 def hashed(row, seed):
-    """SplitMix64 on whole numbers."""
+    """SplitMix64 with Python integers."""
     z = (seed + 0x9E3779B97F4A7C15 * (row + 1)) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
@@ -55,7 +56,7 @@ def kept_rows(problem, seed, replication):
 
 
 def logged(problem, seed, replication):
-    """Row by row through the log, until the arm is met in a row that is kept."""
+    """Go through the log row by row, up to the next kept row with this arm."""
     kept = kept_rows(problem, seed, replication)
     actions, rewards = problem.actions.tolist(), problem.rewards.tolist()
     place = first_row(problem, seed, replication)
@@ -75,7 +76,7 @@ def slow(problem):
 
 
 def recorded(problem, horizon, replications, seed, **given):
-    """What a recorder was told, a list of (arm, reward) per replication."""
+    """The (arm, reward) pairs that a recorder received, one list per replication."""
     STATES.clear()
     result = rb.simulate(Recorder(**given), problem, horizon, replications, seed, threads=1)
     tapes = [state.seen[: state.count[0]].tolist() for state in STATES if state.count[0] > 0]
@@ -84,18 +85,18 @@ def recorded(problem, horizon, replications, seed, **given):
 
 
 def ucb1(reward, arms, horizon):
-    """UCB1 by its definition: the arms it pulls and what it gets."""
-    pulls, sums, told = [0] * arms, [0.0] * arms, []
+    """UCB1 by its definition: the (arm, reward) pairs of its pulls."""
+    pulls, sums, pairs = [0] * arms, [0.0] * arms, []
     for t in range(horizon):
         untried = [arm for arm in range(arms) if pulls[arm] == 0]
         indices = [
             s / n + math.sqrt(2.0 * math.log(t + 1) / n) if n else math.inf for s, n in zip(sums, pulls, strict=True)
         ]
         arm = untried[0] if untried else indices.index(max(indices))
-        told.append((arm, reward(arm, t)))
+        pairs.append((arm, reward(arm, t)))
         pulls[arm] += 1
-        sums[arm] += told[-1][1]
-    return told
+        sums[arm] += pairs[-1][1]
+    return pairs
 
 
 def a_table(rows=60, arms=3, seed=1):
@@ -141,12 +142,12 @@ def test_a_policy_that_learns_decides_as_in_the_slow_replay(problem):
     horizon = 60
     result = rb.simulate(rb.UCB1(), problem, horizon, 4, seed=3, checkpoints=range(1, horizon + 1))
     for replication in range(4):
-        told = ucb1(slow(problem)(problem, 3, replication), problem.arms, horizon)
+        pairs = ucb1(slow(problem)(problem, 3, replication), problem.arms, horizon)
         best, missed, regret, gaps = slow(problem)(problem, 3, replication), 0.0, [], problem.gaps.tolist()
-        for t, (arm, reward) in enumerate(told):
+        for t, (arm, reward) in enumerate(pairs):
             missed += best(problem.best_arm, t) - reward if isinstance(problem, InOrder) else gaps[arm]
             regret.append(missed)
-        pulls = np.bincount([arm for arm, _ in told], minlength=problem.arms)
+        pulls = np.bincount([arm for arm, _ in pairs], minlength=problem.arms)
         assert result.pulls[0, replication].tolist() == pulls.tolist()
         if isinstance(problem, InOrder):
             assert result.regret[0, replication].tolist() == regret
@@ -175,7 +176,7 @@ def test_recorded_rewards_are_drawn_as_from_their_law():
 # --- regret ----------------------------------------------------------------------------------------------------------
 
 
-def test_whoever_plays_the_best_arm_has_missed_exactly_nothing():
+def test_the_regret_of_the_best_arm_is_exactly_zero():
     rng = np.random.default_rng(4)
     problem = InOrder(rng.standard_cauchy((500, 3)) * 1e5)
     result = rb.simulate(rb.Oracle(arm=problem.best_arm), problem, 500, 3, seed=1)
@@ -190,7 +191,7 @@ def test_realised_regret_can_be_negative():
     assert result.regret[0, 0].tolist() == [3.0, 1.0, -1.0]
 
 
-def test_threads_and_company_do_not_matter():
+def test_threads_and_other_policies_do_not_matter():
     for problem in REPLAYS[:3]:
         alone = rb.simulate(rb.UCB1(), problem, 50, 6, seed=2, threads=1)
         together = rb.simulate([rb.Uniform(), rb.UCB1()], problem, 50, 6, seed=2, threads=2)
@@ -201,8 +202,7 @@ def test_threads_and_company_do_not_matter():
 
 
 def test_no_horizon_is_longer_than_a_table():
-    with pytest.raises(InvalidInput, match=r"horizon = 61 is longer than the record, which has 60 rows"):
-        rb.simulate(rb.UCB1(), a_table(), 61, 1)
+    assert_invalid(lambda: rb.simulate(rb.UCB1(), a_table(), 61, 1), "horizon", "at most 60, the rows of the record")
     assert rb.simulate(rb.UCB1(), a_log(), 500, 1, seed=0).pulls.sum() == 500
 
 
@@ -210,7 +210,7 @@ def test_no_horizon_is_longer_than_a_table():
 
 
 def confounded(rows, seed):
-    """A log where the arm depends on the hour, which changes its rewards: the better hour is the rarer one for arm 1."""
+    """A log where the arm depends on the hour, which changes rewards: arm 1 is rarer in the better hours."""
     rng = np.random.default_rng(seed)
     good = rng.random(rows) < 0.5
     chance = np.where(good, 0.1, 0.6)  # of arm 1
@@ -228,7 +228,7 @@ def test_thinning_undoes_the_choice_of_good_hours():
     for problem, fair in ((thinned, True), (plain, False)):
         tapes, _ = recorded(problem, 1000, 6, seed=1, stride=1)
         got = np.mean([[np.mean([r for a, r in seen if a == arm]) for arm in (0, 1)] for seen in tapes], axis=0)
-        # Replications share rows, so the error of their mean is only known to be at most that of one: of 500 rows of each arm.
+        # Replications share rows, so the error of their mean is at most that of one replication: of 500 rows of each arm.
         error = 4.0 * math.sqrt(2.0 / 500)
         assert (np.abs(got - [0.0, 0.2]) < error).all() == fair
         assert (np.abs(problem.means - [0.0, 0.2]) < error).all() == fair
@@ -243,7 +243,7 @@ def test_laws_weigh_by_propensity():
 
 
 def test_every_arm_keeps_a_row():
-    """All rows but one of an arm are nearly never kept, and it still is found, in every replication."""
+    """All rows but one of an arm are almost never kept; this one is found in every replication."""
     actions = [0] * 50 + [1] * 50
     propensities = [1e-9] + [1.0] * 49 + [1.0] * 50
     problem = Logged(actions, np.arange(100.0), ["a", "b"], propensities)
@@ -258,8 +258,8 @@ LARGE = [a_table(rows=900), a_log(rows=1500), a_log(rows=1500, propensities=True
 
 @pytest.mark.parametrize("problem", [*REPLAYS, *LARGE], ids=str)
 def test_copies_pickles_and_json_are_equal(problem):
-    told = json.loads(json.dumps(problem.to_dict(), allow_nan=False))
-    for other in (copy.deepcopy(problem), pickle.loads(pickle.dumps(problem)), Problem.from_dict(told)):
+    data = json.loads(json.dumps(problem.to_dict(), allow_nan=False))
+    for other in (copy.deepcopy(problem), pickle.loads(pickle.dumps(problem)), Problem.from_dict(data)):
         assert type(other) is type(problem)
         assert other == problem
         assert hash(other) == hash(problem)
@@ -305,60 +305,83 @@ def test_repr():
     assert repr(LARGE[2]) == "<Logged: 1500 rows of 3 arms with propensities>"
 
 
-def test_policies_are_told_what_they_must_know():
+def test_policies_are_informed_by_a_replay():
     problem = a_table()
     assert rb.Oracle().informed_by(problem).arm == problem.best_arm
-    told = rb.RobustUCB().informed_by(problem, eps=0.5)
-    assert told.u == pytest.approx(problem.u(0.5))
+    informed = rb.RobustUCB().informed_by(problem, eps=0.5)
+    assert informed.u == pytest.approx(problem.u(0.5))
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
+TABLE = "a table with one row per time and one column per arm"
+SIZE = "a finite number from -1e+150 to 1e+150"
+NUMBERS = "an array of numbers"
+AB = ["a", "b"]
+
+
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "parameter", "rule"),
     [
-        (lambda: InOrder([[1.0, 2.0], [3.0, math.nan]]), r"rewards\[1, 1\] is nan"),
-        (lambda: InOrder([[1.0, 2.0], [-math.inf, 1.0]]), r"rewards\[1, 0\] is -inf"),
-        (lambda: InOrder([[1.0, 2.0], [3.0, 1e151]]), r"rewards\[1, 1\] is 1e\+151.*at most 1e\+150"),
-        (lambda: InOrder([[1.0], [2.0]]), "at least 2 arms"),
-        (lambda: InOrder([1.0, 2.0]), r"rewards has shape \(2,\)"),
-        (lambda: InOrder(np.zeros((0, 2))), r"shape \(0, 2\)"),
-        (lambda: InOrder([[1.0, 2.0], [3.0]]), "cannot be read as numbers"),
-        (lambda: InOrder([["a", "b"]]), "cannot be read as numbers"),
-        (lambda: InOrder([[1.0, 2.0]], names=["a"]), "names has 1 entries"),
-        (lambda: InOrder([[1.0, 2.0]], names=["a", "a"]), "all different"),
-        (lambda: Logged([0, 1], [1.0, math.nan], ["a", "b"]), r"rewards\[1\] is nan"),
-        (lambda: Logged([0, 1], [1.0, -1e200], ["a", "b"]), r"rewards\[1\] is -1e\+200"),
-        (lambda: Logged([0, 2], [1.0, 2.0], ["a", "b"]), r"actions\[1\] is 2: it must be an arm.*0 to 1"),
-        (lambda: Logged([0, -1], [1.0, 2.0], ["a", "b"]), r"actions\[1\] is -1"),
-        (lambda: Logged([0, 0.5], [1.0, 2.0], ["a", "b"]), r"actions\[1\] is 0\.5"),
-        (lambda: Logged([0, math.nan], [1.0, 2.0], ["a", "b"]), r"actions\[1\] is nan"),
-        (lambda: Logged([0, 0], [1.0, 2.0], ["a", "b"]), "arm 'b' was never played"),
-        (lambda: Logged([0, 1, 1], [1.0, 2.0], ["a", "b"]), r"actions has shape \(3,\) for 2"),
-        (lambda: Logged([0, 0], [1.0, 2.0], ["a"]), "at least 2 arms"),
-        (lambda: Logged([0, 1], [1.0, 2.0], "ab"), "names is 'ab'"),
-        (lambda: Logged([0, 1], [1.0, 2.0], ["a", "b"], [0.5, 0.0]), r"propensities\[1\] is 0\.0"),
-        (lambda: Logged([0, 1], [1.0, 2.0], ["a", "b"], [0.5, 1.5]), r"propensities\[1\] is 1\.5"),
-        (lambda: Logged([0, 1], [1.0, 2.0], ["a", "b"], [0.5, math.nan]), r"propensities\[1\] is nan"),
-        (lambda: Logged([0, 1], [1.0, 2.0], ["a", "b"], [0.5]), r"propensities has shape \(1,\)"),
-        (lambda: recorded_problem([[1.0], [2.0]]), "samples is a list"),
-        (lambda: recorded_problem({"a": [1.0]}), "at least 2 arms"),
-        (lambda: recorded_problem({"a": [1.0], "b": []}), r"samples\['b'\] has shape \(0,\)"),
-        (lambda: recorded_problem({"a": [1.0], "b": [2.0, math.inf]}), r"samples\['b'\]\[1\] is inf"),
-        (lambda: recorded_problem({"a": [1.0], "b": [1e160]}), r"samples\['b'\]\[0\] is 1e\+160"),
-        (lambda: Problem.from_dict({"replay": "Backwards"}), "replay is 'Backwards'"),
-        (lambda: Problem.from_dict({"replay": ["InOrder"]}), "replay is"),
-        (lambda: Problem.from_dict({"replay": "InOrder", "names": ["a"]}), "here it has names"),
-        (lambda: Problem.from_dict({"replay": "InOrder", "names": ["a", "b"], "rewards": [1.0]}), "no table"),
-        (lambda: Problem.from_dict({"replay": "InOrder", "names": [], "rewards": [1.0]}), "no table"),
-        (lambda: Problem.from_dict({"replay": "InOrder", "names": ["a", "b"], "rewards": {"float64": "?"}}), "base64"),
+        (lambda: InOrder([[1.0, 2.0], [3.0, math.nan]]), "rewards[1, 1]", SIZE),
+        (lambda: InOrder([[1.0, 2.0], [-math.inf, 1.0]]), "rewards[1, 0]", SIZE),
+        (lambda: InOrder([[1.0, 2.0], [3.0, 1e151]]), "rewards[1, 1]", SIZE),
+        (lambda: InOrder([[1.0], [2.0]]), "laws", "at least 2 laws, one for each arm"),
+        (lambda: InOrder([1.0, 2.0]), "rewards", f"{TABLE} (its shape is (2,))"),
+        (lambda: InOrder(np.zeros((0, 2))), "rewards", f"{TABLE} (its shape is (0, 2))"),
+        (lambda: InOrder([[1.0, 2.0], [3.0]]), "rewards", f"{NUMBERS} (its rows differ in length)"),
+        (lambda: InOrder([["a", "b"]]), "rewards", NUMBERS),
+        (lambda: InOrder([[1.0, None]]), "rewards", NUMBERS),
+        (lambda: InOrder([[1.0, 2.0]], names=["a"]), "names", "2 strings, one for each arm"),
+        (lambda: InOrder([[1.0, 2.0]], names=["a", "a"]), "names[1]", "a string that differs"),
+        (lambda: Logged([0, 1], [1.0, math.nan], AB), "rewards[1]", SIZE),
+        (lambda: Logged([0, 1], [1.0, -1e200], AB), "rewards[1]", SIZE),
+        (lambda: Logged([0, 2], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),
+        (lambda: Logged([0, -1], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),
+        (lambda: Logged([0, 0.5], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),
+        (lambda: Logged([0, math.nan], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),
+        (lambda: Logged([0, 1, 1], [1.0, 2.0], AB), "actions", "2 numbers, one for each reward (its shape is (3,))"),
+        (lambda: Logged([0, 0], [1.0, 2.0], ["a"]), "laws", "at least 2 laws, one for each arm"),
+        (lambda: Logged([0, 1], [1.0, 2.0], "ab"), "names", "a sequence of strings"),
+        (lambda: Logged([0, 1], [1.0, 2.0], AB, [0.5, 0.0]), "propensities[1]", "a probability > 0 and <= 1"),
+        (lambda: Logged([0, 1], [1.0, 2.0], AB, [0.5, 1.5]), "propensities[1]", "a probability > 0 and <= 1"),
+        (lambda: Logged([0, 1], [1.0, 2.0], AB, [0.5, math.nan]), "propensities[1]", "a probability > 0 and <= 1"),
+        (lambda: Logged([0, 1], [1.0, 2.0], AB, [0.5]), "propensities", "2 numbers, one for each reward"),
+        (lambda: recorded_problem([[1.0], [2.0]]), "samples", "a mapping from each arm's name to its rewards"),
+        (lambda: recorded_problem({"a": [1.0]}), "laws", "at least 2 laws, one for each arm"),
+        (lambda: recorded_problem({"a": [1.0], "b": []}), "samples['b']", "not empty (its shape is (0,))"),
+        (lambda: recorded_problem({"a": [1.0], "b": [2.0, math.inf]}), "samples['b'][1]", SIZE),
+        (lambda: recorded_problem({"a": [1.0], "b": [1e160]}), "samples['b'][0]", SIZE),
+        (lambda: Problem.from_dict({"replay": "Backwards"}), "replay", "one of 'InOrder', 'Logged'"),
+        (lambda: Problem.from_dict({"replay": ["InOrder"]}), "replay", "one of 'InOrder', 'Logged'"),
+        (lambda: Problem.from_dict({"replay": "InOrder", "names": "ab", "rewards": [1.0]}), "names", "a sequence"),
         (
-            lambda: Problem.from_dict({"replay": "InOrder", "names": ["a", "b"], "rewards": {"float64": "AAAA"}}),
+            lambda: Problem.from_dict({"replay": "InOrder", "names": AB, "rewards": {"float64": "?"}}),
+            "rewards",
+            "base64",
+        ),
+        (
+            lambda: Problem.from_dict({"replay": "InOrder", "names": AB, "rewards": {"float64": "AAAA"}}),
+            "rewards",
             "base64",
         ),
     ],
 )
-def test_bad_input_is_refused(make, says):
-    with pytest.raises(InvalidInput, match=says):
+def test_invalid_records_are_rejected(make, parameter, rule):
+    assert_invalid(make, parameter, rule)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Logged([0, 0], [1.0, 2.0], AB), "arm 'b' was never played in the log"),
+        (lambda: InOrder([[1.0, math.nan], [math.inf, 1.0]]), "2 of 4 rewards break this rule: drop such rows"),
+        (lambda: Problem.from_dict({"replay": "InOrder", "names": ["a"]}), "has names, rewards; this one has names"),
+        (lambda: Problem.from_dict({"replay": "InOrder", "names": AB, "rewards": [1.0]}), "do not fill a table"),
+        (lambda: Problem.from_dict({"replay": "InOrder", "names": [], "rewards": [1.0]}), "do not fill a table"),
+    ],
+)
+def test_records_that_do_not_fit_together_are_rejected(make, message):
+    with pytest.raises(InvalidInput, match=message):
         make()

@@ -1,4 +1,4 @@
-"""What every law must satisfy; run it on a law of your own."""
+"""The checks that every law must pass; run them on your own laws."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from robandit.laws.base import known_laws
 
 __all__ = ["check_law", "check_law_facts", "check_law_sampler"]
 
-POINTS = 2000  # where the sampled and the stated cdf are compared; some cdfs are quadratures
-FAILURE = 1e-6  # the probability with which each statistical check may reject a correct law
+POINTS = 2000  # at most, for comparing the sample with the cdf: some cdfs are slow quadratures
+FAILURE = 1e-6  # the probability that a statistical check rejects a correct law
 
 
 def check_law(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
-    """Run every check that a law must pass; raises AssertionError with what failed.
+    """Run every check that a law must pass; raise AssertionError with the reason if one fails.
 
-    ``size`` and ``seed`` are those of the sample. Its two statistical checks each reject a correct law with a
-    probability of at most 1e-6 over the choice of the seed, by the inequalities of Dvoretzky-Kiefer-Wolfowitz-Massart
-    and Bernstein.
+    ``size`` and ``seed`` are those of the sample. Each of the two statistical checks rejects a correct law with
+    probability at most 1e-6 over the choice of the seed, by the inequalities of Dvoretzky-Kiefer-Wolfowitz-Massart and
+    Bernstein.
 
     >>> from robandit.laws import Pareto
     >>> check_law(-Pareto(tail=1.5))
@@ -34,7 +34,7 @@ def check_law(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
 
 
 def check_law_facts(law: Law) -> None:
-    """The checks that need no sample: moments, cdf, partial means, verdict, repr and JSON."""
+    """Run the checks that need no sample: moments, cdf, partial means, verdict, repr and JSON."""
     _check_value(law)
     _check_support(law)
     _check_moments(law)
@@ -44,10 +44,10 @@ def check_law_facts(law: Law) -> None:
 
 
 def check_law_sampler(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
-    """The checks of the compiled sampler: reproducible, inside the support, and distributed like the cdf."""
+    """Check the compiled sampler: reproducible, inside the support, and distributed like the cdf."""
     first = law.sample(size, seed)
     again = law.sample(size, seed)
-    assert first.tobytes() == again.tobytes(), f"{law!r}: the same seed gave other values"
+    assert first.tobytes() == again.tobytes(), f"{law!r}: the same seed gave different values"
     if not _is_constant(law):
         other = law.sample(size, seed + 1)
         assert first.tobytes() != other.tobytes(), f"{law!r}: another seed gave the same values"
@@ -72,15 +72,15 @@ def _close(value: float, expected: float, scale: float, tolerance: float = 1e-8)
 
 
 def _check_value(law: Law) -> None:
-    assert hash(law) == hash(law), f"{law!r}: its hash changes"
+    assert hash(law) == hash(law), f"{law!r}: the hash changes"
     text = json.dumps(law.to_dict(), allow_nan=False)
     back = Law.from_dict(json.loads(text))
     assert back == law, f"{law!r}: JSON gave {back!r}"
-    assert hash(back) == hash(law), f"{law!r}: an equal law has another hash"
-    if "<" not in repr(law):  # a long recorded sample has no repr that evaluates
+    assert hash(back) == hash(law), f"{law!r}: an equal law has a different hash"
+    if "<" not in repr(law):  # the repr of a long recorded sample does not evaluate
         names = {name: getattr(robandit.laws, name) for name in robandit.laws.__all__}
-        read = eval(repr(law), {**known_laws(), **names})
-        assert read == law, f"{law!r}: the repr evaluates to {read!r}"
+        evaluated = eval(repr(law), {**known_laws(), **names})
+        assert evaluated == law, f"{law!r}: the repr evaluates to {evaluated!r}"
     assert law != object(), f"{law!r}: equals everything"
 
 
@@ -89,16 +89,18 @@ def _check_support(law: Law) -> None:
     assert low <= high, f"{law!r}: the support {law.support} is empty"
     assert law.left_tail > 0.0, f"{law!r}: the left tail index {law.left_tail} is not positive"
     assert law.right_tail > 0.0, f"{law!r}: the right tail index {law.right_tail} is not positive"
-    assert math.isinf(low) or law.left_tail == math.inf, f"{law!r}: bounded below, yet left_tail is {law.left_tail}"
-    assert math.isinf(high) or law.right_tail == math.inf, f"{law!r}: bounded above, yet right_tail is {law.right_tail}"
+    assert math.isinf(low) or law.left_tail == math.inf, f"{law!r}: bounded below, but left_tail is {law.left_tail}"
+    assert math.isinf(high) or law.right_tail == math.inf, f"{law!r}: bounded above, but right_tail is {law.right_tail}"
     assert law.tail_index == min(law.left_tail, law.right_tail), f"{law!r}: tail_index is not the smaller of the two"
     mean = law.mean
     if math.isfinite(mean):
-        assert low <= mean <= high, f"{law!r}: the mean {mean} lies outside of the support {law.support}"
-        assert law.tail_index >= 1.0, f"{law!r}: the mean {mean} is finite with tail index {law.tail_index}"
+        assert low <= mean <= high, f"{law!r}: the mean {mean} lies outside the support {law.support}"
+        assert law.tail_index >= 1.0, f"{law!r}: the mean {mean} is finite, but the tail index is {law.tail_index}"
         centre = law.symmetric_about
         if centre is not None:
-            assert _close(mean, centre, 1.0 + abs(mean), 1e-12), f"{law!r}: symmetric about {centre}, with mean {mean}"
+            assert _close(mean, centre, 1.0 + abs(mean), 1e-12), (
+                f"{law!r}: symmetric about {centre}, but the mean is {mean}"
+            )
     share = law.nonzero_probability
     assert 0.0 <= share <= 1.0, f"{law!r}: P(X != 0) is {share}"
 
@@ -132,7 +134,7 @@ def _check_moments(law: Law) -> None:
     if math.isfinite(mean) and law.tail_index > 1.0:
         first = law.absolute_moment(1.0, mean)
         upper, lower = law.partial_means(0.0, mean)
-        scale = first + 1e-7 * abs(mean)  # about a far mean both sides are differences of large numbers
+        scale = first + 1e-7 * abs(mean)  # both sides are differences of large numbers if the mean is large
         assert _close(upper - lower, first, scale), f"{law!r}: E|X - mean| is {first} and {upper - lower}"
         assert _close(law.central_moment(1.0), first, scale), f"{law!r}: central_moment(1) is not {first}"
     if math.isfinite(mean):
@@ -144,7 +146,7 @@ def _check_moments(law: Law) -> None:
 
 
 def _grid(law: Law) -> Floats:
-    """Points over the bulk and the tails of the components, and over finite ends of the support."""
+    """Return points in the bulk and the tails of the components, and the finite ends of the support."""
     points = [0.0]
     for part in law.components():
         spread = abs(part.scale)
@@ -163,7 +165,7 @@ def _check_cdf(law: Law) -> None:
     assert drops.size == 0, f"{law!r}: cdf decreases near {grid[drops[:1]]}"
     low, high = law.support
     ends = law.cdf(np.array([np.nextafter(low, -math.inf) if math.isfinite(low) else -1e300, min(high, 1e300)]))
-    if law.tail_index > 0.05:  # else the tails reach beyond what a double holds
+    if law.tail_index > 0.05:  # otherwise the tails extend beyond the range of doubles
         assert ends[0] <= 1e-9, f"{law!r}: cdf starts at {ends[0]}"
         assert ends[1] >= 1.0 - 1e-9, f"{law!r}: cdf ends at {ends[1]}"
 
@@ -203,22 +205,20 @@ def _check_verdict(law: Law) -> None:
             for m in _levels(law):
                 upper, lower = law.partial_means(m, about)
                 fine = upper + lower <= 1e-8 * max(upper, -lower)
-                assert fine, f"{law!r}: {verdict}, yet the partial mean at {m} about {about} is {upper + lower}"
+                assert fine, f"{law!r}: {verdict}, but the partial mean at {m} about {about} is {upper + lower}"
         elif verdict.worst is not None:
             excess = law.partial_mean(verdict.worst, about)
-            assert excess > 0.0, f"{law!r}: {verdict}, yet the partial mean there is {excess}"
+            assert excess > 0.0, f"{law!r}: {verdict}, but the partial mean there is {excess}"
 
 
 def _check_distribution(law: Law, sample: Floats) -> None:
-    """The greatest distance between the sample's cdf and the law's, against the bound of Massart (1990)."""
+    """Compare the greatest distance between the sample's cdf and the law's with the bound of Massart (1990)."""
     values, counts = np.unique(sample, return_counts=True)
     upto = np.cumsum(counts) / sample.size
     before = upto - counts / sample.size
-    if (
-        values.size > POINTS
-    ):  # the supremum over some of the points is a little smaller, never larger: nothing correct fails
-        some = np.linspace(0, values.size - 1, POINTS).astype(np.int64)
-        values, upto, before = values[some], upto[some], before[some]
+    if values.size > POINTS:  # over fewer points the supremum is smaller, so that correct laws still pass
+        subset = np.linspace(0, values.size - 1, POINTS).astype(np.int64)
+        values, upto, before = values[subset], upto[subset], before[subset]
     at = law.cdf(values)
     just_below = law.cdf(np.nextafter(values, -math.inf))
     distance = float(max(np.max(np.abs(upto - at)), np.max(np.abs(before - just_below))))
@@ -227,12 +227,12 @@ def _check_distribution(law: Law, sample: Floats) -> None:
 
 
 def _check_zeros(law: Law, sample: Floats) -> None:
-    """The share of values other than 0, against Bernstein's bound."""
+    """Compare the share of values other than 0 with P(X != 0), by Bernstein's bound."""
     p = law.nonzero_probability
     share = float(np.mean(sample != 0.0))
     level = math.log(2.0 / FAILURE) / sample.size
     bound = math.sqrt(2.0 * p * (1.0 - p) * level) + 2.0 * level / 3.0
     assert abs(share - p) <= bound, f"{law!r}: the share of values other than 0 is {share}, P(X != 0) is {p}"
     if p in (0.0, 1.0):
-        # zeros by rounding: a continuous variable next to 0 has them with a probability far below one in a sample
+        # A continuous variable near 0 can round to 0, but the probability of one such value in a sample is negligible.
         assert share == p, f"{law!r}: the share of values other than 0 is {share}, P(X != 0) is exactly {p}"

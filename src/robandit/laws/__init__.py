@@ -1,7 +1,6 @@
-"""Reward laws: immutable values with exact moments, tail indices, a compiled sampler and the assumption's verdict.
+"""Reward laws: immutable values with exact moments, tail indices, a compiled sampler and a verdict on the assumption.
 
-Every law here can be an arm. Facts are formulas or quadratures to about 1e-9, never estimates; see `Law` for what
-each offers.
+Every law can be an arm. Its facts come from formulas or from quadratures to about 1e-9, never from samples; `Law` lists them.
 """
 
 from __future__ import annotations

@@ -1,47 +1,47 @@
-"""The contract of a reward law."""
+"""The base class of reward laws."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput, MeanUndefined, formatted
 from robandit.kernel.types import Floats
 from robandit.laws.packing import is_packed, packed, unpacked
-from robandit.laws.validation import finite
-from robandit.laws.verdict import Verdict
+from robandit.laws.verdict import Verdict, judge
+from robandit.validation import choice, finite, integer, invalid, within
 
 if TYPE_CHECKING:
     from robandit.laws.table import Component
 
-__all__ = ["Law", "known_laws"]
+__all__ = ["Law", "checked_law", "known_laws", "law_with_mean", "store_checked"]
 
 
 class Law(ABC):
     """The distribution of one arm's reward: an immutable value with exact facts and a compiled sampler.
 
-    A law of your own is a frozen dataclass that derives from this class and answers the abstract questions below; every
-    number in it comes from formulas, never from samples. ``robandit.checks.check_law`` tries it.
-    Laws are combined with ``-law``, ``law + c``, ``law * s``, ``c - law``, and the combinators of this package.
+    To write your own, derive a frozen dataclass from this class and implement its abstract members by formulas, not from
+    samples. ``robandit.checks.check_law`` checks the result.
+    Combine laws with ``-law``, ``law + c``, ``law * s``, ``c - law`` and the combinators of this package.
     """
 
-    # --- what a law has to say --------------------------------------------------------------------------------------
+    # --- abstract: each law implements these -----------------------------------------------------------------------
 
     @abstractmethod
     def components(self) -> tuple[Component, ...]:
-        """The law as a finite mixture of the base variables that the sampler knows (``robandit.laws.table``)."""
+        """The law as a finite mixture of base variables that the sampler can draw (``robandit.laws.table``)."""
 
     @property
     @abstractmethod
     def mean(self) -> float:
-        """E X: infinite where it is, and NaN where it is undefined."""
+        """E X; may be infinite, and is NaN where it is undefined."""
 
     @property
     @abstractmethod
@@ -64,13 +64,13 @@ class Law(ABC):
 
     @abstractmethod
     def finite_moment(self, order: float, about: float) -> float:
-        """E|X - about|^order for an order in (0, tail_index); ``absolute_moment`` deals with every other case."""
+        """E|X - about|^order for an order in (0, tail_index); ``absolute_moment`` handles all other orders."""
 
     @abstractmethod
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
         """The two sides of ``partial_mean``: E[(X - about) 1{X - about > m}] and E[(X - about) 1{X - about < -m}]."""
 
-    # --- what many laws need not say --------------------------------------------------------------------------------
+    # --- defaults: override them where they are wrong --------------------------------------------------------------
 
     @property
     def symmetric_about(self) -> float | None:
@@ -83,18 +83,18 @@ class Law(ABC):
         return 1.0
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """The values and probabilities of a law that is concentrated on finitely many points, else None."""
+        """The values and probabilities of a law on finitely many points, else None."""
         return None
 
-    # --- what follows -----------------------------------------------------------------------------------------------
+    # --- derived ---------------------------------------------------------------------------------------------------
 
     @property
     def tail_index(self) -> float:
-        """The sup of the orders p with E|X|^p finite: infinite for light tails. At p = tail_index it is infinite."""
+        """The sup of the orders p with E|X|^p finite: infinite for light tails. The moment of this order is infinite."""
         return min(self.left_tail, self.right_tail)
 
     def absolute_moment(self, order: float, about: float = 0.0) -> float:
-        """E|X - about|^order, infinite where it is (decided by the tail index, not by a quadrature).
+        """E|X - about|^order; the tail index decides whether it is infinite, not a quadrature.
 
         >>> from robandit.laws import Pareto
         >>> Pareto(tail=1.5).absolute_moment(1.25)
@@ -102,10 +102,8 @@ class Law(ABC):
         >>> Pareto(tail=1.5).absolute_moment(1.5)
         inf
         """
-        order = finite(order, "order")
+        order = within(order, "order", 0.0, math.inf)
         about = finite(about, "about")
-        if order < 0.0:
-            raise InvalidInput(f"order is {order}: an absolute moment needs an order of at least 0")
         if order == 0.0:
             return 1.0
         if order >= self.tail_index:
@@ -116,21 +114,14 @@ class Law(ABC):
         except OverflowError:
             value = math.inf
         if value == math.inf:
-            raise InvalidInput(
-                f"E|X - {about}|^{order} of {self!r} is finite but too large for a double; scale the law down"
-            )
+            raise InvalidInput(f"E|X - {about}|^{order} of {self!r} is finite but overflows; scale the law down")
         return value
 
     def central_moment(self, order: float) -> float:
         """E|X - mean|^order; NaN if the mean is undefined, infinite if the mean is."""
+        order = within(order, "order", 0.0, math.inf)
         mean = self.mean
-        if math.isnan(mean):
-            finite(order, "order")
-            return math.nan
-        if math.isinf(mean):
-            finite(order, "order")
-            return math.inf
-        return self.absolute_moment(order, mean)
+        return self.absolute_moment(order, mean) if math.isfinite(mean) else abs(mean)
 
     @property
     def variance(self) -> float:
@@ -139,16 +130,13 @@ class Law(ABC):
 
     def partial_mean(self, m: float, about: float = 0.0) -> float:
         """E[(X - about) 1{|X - about| > m}] for m >= 0."""
-        m = finite(m, "m")
-        if m < 0.0:
-            raise InvalidInput(f"m is {m}: a truncation level must be at least 0")
-        upper, lower = self.partial_means(m, finite(about, "about"))
+        upper, lower = self.partial_means(within(m, "m", 0.0, math.inf), finite(about, "about"))
         return upper + lower
 
     def truncated_nonpositivity(self, about: float = 0.0) -> Verdict:
         """Whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
 
-        With ``about=0`` this is what AdaR-UCB's analysis asks of the best arm.
+        With ``about=0`` this is what AdaR-UCB's analysis requires of the best arm.
 
         >>> from robandit.laws import Pareto, StudentT
         >>> (-Pareto(tail=1.5)).truncated_nonpositivity().reason
@@ -158,12 +146,10 @@ class Law(ABC):
         >>> StudentT(dof=2, loc=1).truncated_nonpositivity(about=1).holds
         True
         """
-        from robandit.laws.nonpositivity import judge
-
         return judge(self, finite(about, "about"))
 
     def sample(self, size: int, seed: int | np.random.SeedSequence) -> Floats:
-        """``size`` independent rewards from the compiled sampler: the same seed gives the same bytes.
+        """``size`` independent rewards from the compiled sampler; equal seeds give equal bytes.
 
         >>> from robandit.laws import Bernoulli
         >>> float(Bernoulli(p=0.25).sample(10_000, seed=0).mean())
@@ -173,21 +159,15 @@ class Law(ABC):
         from robandit.kernel.random import streams
         from robandit.laws.table import fill, tabulate
 
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 2**60:
-            raise InvalidInput(f"size is {formatted(size)}: it must be a whole number from 0 on, and below 2^60")
+        size = integer(size, "size")
         if not isinstance(seed, np.random.SeedSequence):
-            if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-                raise InvalidInput(
-                    f"seed is {formatted(seed)}: it must be a whole number of at least 0, or a numpy SeedSequence"
-                )
-            seed = np.random.SeedSequence(int(seed))
-        table = tabulate([self])
-        out = np.empty(int(size), dtype=np.float64)
-        args = (*table, 0, streams(seed, 1)[0], out)
+            seed = np.random.SeedSequence(integer(seed, "seed", 0, None, hint="or pass a numpy SeedSequence"))
+        out = np.empty(size, dtype=np.float64)
+        args = (*tabulate([self]), 0, streams(seed, 1)[0], out)
         compiled(fill, label="the law sampler", args=args)(*args)
         return out
 
-    # --- arithmetic -------------------------------------------------------------------------------------------------
+    # --- arithmetic ------------------------------------------------------------------------------------------------
 
     def __neg__(self) -> Law:
         """The law of -X."""
@@ -195,11 +175,14 @@ class Law(ABC):
 
         return Negated(self)
 
-    def __add__(self, shift: float) -> Law:
-        """The law of X + shift."""
+    def _affine(self, loc: float = 0.0, scale: float = 1.0) -> Law:
         from robandit.laws.combinators import Affine
 
-        return Affine(self, loc=shift)
+        return Affine(self, loc, scale)
+
+    def __add__(self, shift: float) -> Law:
+        """The law of X + shift."""
+        return self._affine(loc=shift)
 
     __radd__ = __add__
 
@@ -209,19 +192,15 @@ class Law(ABC):
 
     def __rsub__(self, minuend: float) -> Law:
         """The law of minuend - X."""
-        from robandit.laws.combinators import Affine
-
-        return Affine(self, loc=minuend, scale=-1.0)
+        return self._affine(minuend, -1.0)
 
     def __mul__(self, factor: float) -> Law:
         """The law of X * factor."""
-        from robandit.laws.combinators import Affine
-
-        return Affine(self, scale=factor)
+        return self._affine(scale=factor)
 
     __rmul__ = __mul__
 
-    # --- JSON -------------------------------------------------------------------------------------------------------
+    # --- JSON ------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """The law as plain JSON data: its class name under "kind", and its parameters.
@@ -232,36 +211,54 @@ class Law(ABC):
         """
         out: dict[str, Any] = {"kind": type(self).__name__}
         for field in fields(self):  # type: ignore[arg-type]
-            out[field.name] = _plain(getattr(self, field.name))
+            out[field.name] = _to_json(getattr(self, field.name))
         return out
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Law:
-        """The law that ``to_dict`` wrote; an unknown class or parameter is refused."""
+        """The law that ``to_dict`` wrote; unknown classes and parameters are rejected."""
         if not isinstance(data, Mapping) or "kind" not in data:
-            raise InvalidInput(f'{data!r} is not a law: it must be an object with the class name under "kind"')
-        known = known_laws()
-        name = data["kind"]
-        if not isinstance(name, str) or name not in known:
-            raise InvalidInput(f"{name!r} is not a known law; there are {', '.join(sorted(known))}")
-        kind = known[name]
-        names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-        given = {key: _parsed(value) for key, value in data.items() if key != "kind"}
-        unknown = sorted(map(str, set(given) - names))
+            raise invalid("law", data, 'an object with the class name under "kind"')
+        laws = known_laws()
+        name = choice(data["kind"], "kind", sorted(laws))
+        parameters = {key: _from_json(value) for key, value in data.items() if key != "kind"}
+        names = {field.name for field in fields(laws[name])}  # type: ignore[arg-type]
+        unknown = sorted(map(str, set(parameters) - names))
         if unknown:
             raise InvalidInput(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(sorted(names))}")
         try:
-            return kind(**given)
+            return laws[name](**parameters)
         except TypeError as error:
-            raise InvalidInput(f"{name} cannot be made of {dict(data)!r}: {error}") from error
+            raise InvalidInput(f"{name} cannot be made of {formatted(dict(data))}: {error}") from error
+
+
+def checked_law(value: Any, name: str) -> Law:
+    """Return the value if it is a law."""
+    if not isinstance(value, Law):
+        raise invalid(name, value, "a law", hint="wrap a plain number as Constant(number)")
+    return value
+
+
+def law_with_mean(value: Any, name: str) -> Law:
+    """Return the value if it is a law with a finite mean."""
+    law = checked_law(value, name)
+    if not math.isfinite(law.mean):
+        rule = "a law with a finite mean"
+        message = f"{name} = {formatted(law)} must be {rule}, not {law.mean}; use a law with a tail index above 1"
+        raise MeanUndefined(message, parameter=name, value=law, rule=rule)
+    return law
+
+
+def store_checked(law: Law, check: Callable[[Any, str], Any], *names: str) -> None:
+    """Replace each named parameter of a frozen law by what ``check(value, name)`` returns."""
+    for name in names:
+        object.__setattr__(law, name, check(getattr(law, name), name))
 
 
 def known_laws() -> dict[str, type[Law]]:
-    """Every law by its class name, with those of your own; Robandit's come first and cannot be replaced."""
-    known: dict[str, type[Law]] = {}
-    for law in _concrete(Law):  # type: ignore[type-abstract]
-        known.setdefault(law.__name__, law)
-    return known
+    """Return every law by its class name, including yours. Robandit's cannot be replaced."""
+    laws = sorted(_concrete(Law), key=lambda law: not law.__module__.startswith("robandit."))  # type: ignore[type-abstract]
+    return {law.__name__: law for law in reversed(laws)}
 
 
 def _concrete(kind: type[Law]) -> Iterator[type[Law]]:
@@ -271,21 +268,21 @@ def _concrete(kind: type[Law]) -> Iterator[type[Law]]:
         yield from _concrete(child)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, Law):
         return value.to_dict()
     if isinstance(value, np.ndarray):
         return packed(value)
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     return value
 
 
-def _parsed(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     if is_packed(value):
         return unpacked(value, "data")
     if isinstance(value, Mapping):
         return Law.from_dict(value)
     if isinstance(value, (list, tuple)):
-        return tuple(_parsed(item) for item in value)
+        return tuple(_from_json(item) for item in value)
     return value

@@ -1,4 +1,4 @@
-"""The Burr law: a heavy right tail whose bulk can be shaped apart from it."""
+"""The Burr law: the bulk and the heavy right tail have separate parameters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from robandit.kernel.types import Floats
-from robandit.laws.location_scale import LocationScale
+from robandit.laws.base import store_checked
+from robandit.laws.location_scale import LocationScale, log_power
 from robandit.laws.quadrature import Density
 from robandit.laws.table import BURR
-from robandit.laws.validation import positive
+from robandit.validation import positive
 
 __all__ = ["Burr"]
 
@@ -32,18 +33,12 @@ class Burr(LocationScale):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        for name in ("c", "k", "scale"):
-            object.__setattr__(self, name, positive(getattr(self, name), name))
+        store_checked(self, positive, "c", "k", "scale")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
         """(U^(-1/k) - 1)^(1/c)."""
         return BURR, 1.0 / self.c, 1.0 / self.k
-
-    @property
-    def standard_mean(self) -> float:
-        """k B(k - 1/c, 1 + 1/c)."""
-        return self.standard_moment(1.0) if self.right_tail > 1.0 else math.inf
 
     @property
     def right_tail(self) -> float:
@@ -57,7 +52,7 @@ class Burr(LocationScale):
 
     def standard_moment(self, order: float) -> float:
         """k B(k - order/c, 1 + order/c)."""
-        # k - order/c is formed from the tail index, which is what the order was compared with
+        # k - order/c, computed from the tail index: it is positive exactly if the order is below that index
         rest = (self.right_tail - order) / self.c
         return self.k * math.exp(math.lgamma(rest) + math.lgamma(1.0 + order / self.c) - math.lgamma(self.k + 1.0))
 
@@ -79,34 +74,29 @@ class Burr(LocationScale):
         """(1 + t^c)^-k, and an incomplete beta function of 1 / (1 + t^c)."""
         from scipy import special
 
-        log_power = _log_power(t, self.c)
-        share = math.exp(-_softplus(log_power))
-        mass = math.exp(-self.k * _softplus(log_power))
+        log_one_plus = _softplus(log_power(t, self.c))
+        share = math.exp(-log_one_plus)
+        mass = math.exp(-self.k * log_one_plus)
         if self.right_tail <= 1.0:
             return mass, math.inf
         inverse = 1.0 / self.c
         return mass, self.standard_mean * float(special.betainc(self.k - inverse, 1.0 + inverse, share))
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """1 - (1 + t^c)^-k, and the incomplete beta function of the rest."""
+        """1 - (1 + t^c)^-k, and an incomplete beta function of t^c / (1 + t^c)."""
         from scipy import special
 
-        log_power = _log_power(t, self.c)
-        mass = -math.expm1(-self.k * _softplus(log_power))
-        share = math.exp(-_softplus(-log_power))
+        log_t_power = log_power(t, self.c)
+        mass = -math.expm1(-self.k * _softplus(log_t_power))
+        share = math.exp(-_softplus(-log_t_power))
         inverse = 1.0 / self.c
         if self.right_tail > 1.0:
             return mass, self.standard_mean * float(special.betainc(1.0 + inverse, self.k - inverse, share))
-        # without a mean the beta function has a negative parameter: the same integral as a hypergeometric series
+        # Without a mean the beta function has a negative parameter; a hypergeometric series gives the same integral.
         series = float(special.hyp2f1(1.0 + inverse, 1.0 + inverse - self.k, 2.0 + inverse, share))
         return mass, self.k * share ** (1.0 + inverse) / (1.0 + inverse) * series
 
 
-def _log_power(t: float, exponent: float) -> float:
-    """log(t^exponent), with its limit at 0 and below, where the law has no mass."""
-    return exponent * math.log(t) if t > 0.0 else -math.inf
-
-
 def _softplus(y: float) -> float:
-    """log(1 + e^y) for any y: t^c itself may be beyond a double."""
+    """log(1 + e^y) for any y, even if e^y overflows."""
     return y if y > 700.0 else math.log1p(math.exp(y))

@@ -1,111 +1,31 @@
-"""Laws made of laws: moved and scaled, negated, mixed, with extra zeros."""
+"""Laws made of laws: shifted and scaled, negated, mixed, with extra zeros."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, MeanUndefined
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
-from robandit.laws.base import Law
-from robandit.laws.discrete import stepped
+from robandit.laws.base import Law, checked_law, law_with_mean, store_checked
+from robandit.laws.discrete import Constant, atoms_cdf, atoms_partial_means
 from robandit.laws.table import Component
-from robandit.laws.validation import finite, items_of, points, probabilities, within
+from robandit.validation import finite, invalid, items_of, points, probabilities, within
 
 __all__ = ["Affine", "Mixture", "Negated", "ZeroInflated", "scaled_to_mean"]
 
 
-def _law(value: Any, name: str) -> Law:
-    if not isinstance(value, Law):
-        raise InvalidInput(f"{name} is {value!r}: it must be a law; wrap a plain number as Constant(number)")
-    return value
-
-
-class AffineLaw(Law):
-    """The law of ``loc + scale * X`` with scale != 0: every fact is the inner law's, moved exactly."""
-
-    law: Law
-
-    @property
-    @abstractmethod
-    def map(self) -> tuple[float, float]:
-        """The location and the scale."""
-
-    def components(self) -> tuple[Component, ...]:
-        """The inner law's, each moved and scaled."""
-        loc, scale = self.map
-        return tuple(
-            part._replace(loc=loc + scale * part.loc, scale=scale * part.scale) for part in self.law.components()
-        )
-
-    @property
-    def mean(self) -> float:
-        """loc + scale E X."""
-        loc, scale = self.map
-        return loc + scale * self.law.mean
-
-    @property
-    def left_tail(self) -> float:
-        """The inner law's, on the side that the scale's sign points to."""
-        return self.law.left_tail if self.map[1] > 0.0 else self.law.right_tail
-
-    @property
-    def right_tail(self) -> float:
-        """The inner law's, on the side that the scale's sign points to."""
-        return self.law.right_tail if self.map[1] > 0.0 else self.law.left_tail
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The inner law's, moved."""
-        ends = [leaf.loc + leaf.scale * end for leaf in leaves(self) for end in leaf.law.support]
-        return min(ends), max(ends)
-
-    @property
-    def symmetric_about(self) -> float | None:
-        """The inner law's centre, moved."""
-        loc, scale = self.map
-        centre = self.law.symmetric_about
-        return None if centre is None else loc + scale * centre
-
-    @property
-    def nonzero_probability(self) -> float:
-        """The mass of what the map does not move onto 0."""
-        return min(math.fsum(leaf.weight * leaf.nonzero_probability() for leaf in leaves(self)), 1.0)
-
-    def atoms(self) -> tuple[Floats, Floats] | None:
-        """The inner law's, moved."""
-        return gathered((leaf.weight, leaf.atoms()) for leaf in leaves(self))
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """The inner law's at the point that the map takes to x; its complement for a negative scale."""
-        where = points(x)
-        total = np.zeros(where.shape)
-        for leaf in leaves(self):
-            total = total + leaf.weight * leaf.cdf(where)
-        return total
-
-    def finite_moment(self, order: float, about: float) -> float:
-        """|scale|^order E|X - (about - loc)/scale|^order."""
-        loc, scale = self.map
-        return float(abs(scale) ** order) * self.law.absolute_moment(order, (about - loc) / scale)
-
-    def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """The inner law's two sides, scaled, and exchanged for a negative scale."""
-        sides = [(leaf.weight, leaf.partial_means(m, about)) for leaf in leaves(self)]
-        return _sum([w * side[0] for w, side in sides]), _sum([w * side[1] for w, side in sides])
-
-
 class Leaf(NamedTuple):
-    """A law that is not a combination, as it occurs in one: with a probability, moved and scaled.
+    """A law that is not a combination, as it occurs inside one: with a probability, shifted and scaled.
 
-    Values with a positive probability are moved one by one, with the same rounding as in the sampler; moving the
-    question to the inner law instead would put the far side of a step on the near one.
+    Atoms are mapped one by one, with the same rounding as in the sampler. Mapping x back to the inner law instead could
+    put it on the wrong side of a step.
     """
 
     weight: float
@@ -114,10 +34,27 @@ class Leaf(NamedTuple):
     law: Law
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """The moved values and their probabilities."""
+        """The mapped values and their probabilities."""
         inner = self.law.atoms()
         return None if inner is None else (self.loc + self.scale * inner[0], inner[1])
 
+    @property
+    def left_tail(self) -> float:
+        """The law's left tail index, or its right one if the scale is negative."""
+        return self.law.left_tail if self.scale > 0.0 else self.law.right_tail
+
+    @property
+    def right_tail(self) -> float:
+        """The law's right tail index, or its left one if the scale is negative."""
+        return self.law.right_tail if self.scale > 0.0 else self.law.left_tail
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The law's support, mapped."""
+        first, second = (self.loc + self.scale * end for end in self.law.support)
+        return min(first, second), max(first, second)
+
+    @property
     def nonzero_probability(self) -> float:
         """P(loc + scale X != 0)."""
         atoms = self.atoms()
@@ -130,7 +67,7 @@ class Leaf(NamedTuple):
         atoms = self.atoms()
         if atoms is not None:
             order = np.argsort(atoms[0], kind="stable")
-            return stepped(atoms[0][order], atoms[1][order], x)
+            return atoms_cdf(atoms[0][order], atoms[1][order], x)
         inner = (x - self.loc) / self.scale
         return self.law.cdf(inner) if self.scale > 0.0 else np.asarray(1.0 - self.law.cdf(inner))
 
@@ -138,17 +75,15 @@ class Leaf(NamedTuple):
         """The two sides for loc + scale X."""
         atoms = self.atoms()
         if atoms is not None:
-            offset = atoms[0] - about
-            parts = offset * atoms[1]
-            return math.fsum(parts[offset > m]), math.fsum(parts[offset < -m])
+            return atoms_partial_means(*atoms, m, about)
         upper, lower = self.law.partial_means(m / abs(self.scale), (about - self.loc) / self.scale)
-        return (
-            (self.scale * upper, self.scale * lower) if self.scale > 0.0 else (self.scale * lower, self.scale * upper)
-        )
+        if self.scale < 0.0:
+            upper, lower = lower, upper
+        return self.scale * upper, self.scale * lower
 
 
 def leaves(law: Law, weight: float = 1.0, loc: float = 0.0, scale: float = 1.0) -> Iterator[Leaf]:
-    """The laws that a combination is made of; ``components`` composes the maps in the same order."""
+    """Yield the laws that a combination is made of; the maps are composed in the same order as in ``components``."""
     if isinstance(law, MixedLaw):
         for share, part in law.parts:
             yield from leaves(part, weight * share, loc, scale)
@@ -159,22 +94,110 @@ def leaves(law: Law, weight: float = 1.0, loc: float = 0.0, scale: float = 1.0) 
         yield Leaf(weight, loc, scale, law)
 
 
-def gathered(parts: Iterable[tuple[float, tuple[Floats, Floats] | None]]) -> tuple[Floats, Floats] | None:
-    """The atoms of a mixture in increasing order, equal values joined; None if a part has more than atoms."""
-    values: list[Floats] = []
-    masses: list[Floats] = []
-    for weight, atoms in parts:
-        if atoms is None:
-            return None
-        values.append(atoms[0])
-        masses.append(weight * atoms[1])
-    distinct, place = np.unique(np.concatenate(values), return_inverse=True)
-    return distinct, np.bincount(place, weights=np.concatenate(masses)).astype(np.float64)
+class CombinedLaw(Law):
+    """A law whose probabilities and partial means are weighted sums over simpler laws."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[tuple[float, Law | Leaf]]:
+        """The weights (above 0) and what they weigh."""
+
+    @property
+    def left_tail(self) -> float:
+        """The smallest index: the heaviest tail."""
+        return min(part.left_tail for _, part in self.parts)
+
+    @property
+    def right_tail(self) -> float:
+        """The smallest index: the heaviest tail."""
+        return min(part.right_tail for _, part in self.parts)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """From the least end to the greatest."""
+        return min(part.support[0] for _, part in self.parts), max(part.support[1] for _, part in self.parts)
+
+    @property
+    def nonzero_probability(self) -> float:
+        """The weighted sum."""
+        return min(math.fsum(weight * part.nonzero_probability for weight, part in self.parts), 1.0)
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """All points in increasing order, equal ones joined; None if a part is not concentrated on points."""
+        values: list[Floats] = []
+        masses: list[Floats] = []
+        for weight, part in self.parts:
+            atoms = part.atoms()
+            if atoms is None:
+                return None
+            values.append(atoms[0])
+            masses.append(weight * atoms[1])
+        distinct, place = np.unique(np.concatenate(values), return_inverse=True)
+        return distinct, np.bincount(place, weights=np.concatenate(masses)).astype(np.float64)
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """The weighted sum."""
+        x = points(x)
+        total = np.zeros(x.shape)
+        for weight, part in self.parts:
+            total = total + weight * part.cdf(x)
+        return total
+
+    def partial_means(self, m: float, about: float) -> tuple[float, float]:
+        """The weighted sums."""
+        sides = [(weight, part.partial_means(m, about)) for weight, part in self.parts]
+        return _sum([w * side[0] for w, side in sides]), _sum([w * side[1] for w, side in sides])
+
+
+def _sum(terms: list[float]) -> float:
+    """Return an accurate sum that follows the rules for infinities; fsum alone rejects inf - inf."""
+    return math.fsum(terms) if all(map(math.isfinite, terms)) else sum(terms)
+
+
+class AffineLaw(CombinedLaw):
+    """The law of ``loc + scale * X`` with scale != 0: each fact is that of the inner law, mapped exactly."""
+
+    law: Law
+
+    @property
+    @abstractmethod
+    def map(self) -> tuple[float, float]:
+        """The location and the scale."""
+
+    @property
+    def parts(self) -> Sequence[tuple[float, Leaf]]:
+        """The laws that it is made of, mapped."""
+        return [(leaf.weight, leaf) for leaf in leaves(self)]
+
+    def components(self) -> tuple[Component, ...]:
+        """The inner law's, each shifted and scaled."""
+        loc, scale = self.map
+        return tuple(
+            part._replace(loc=loc + scale * part.loc, scale=scale * part.scale) for part in self.law.components()
+        )
+
+    @property
+    def mean(self) -> float:
+        """loc + scale E X."""
+        loc, scale = self.map
+        return loc + scale * self.law.mean
+
+    @property
+    def symmetric_about(self) -> float | None:
+        """The inner law's centre, mapped."""
+        loc, scale = self.map
+        centre = self.law.symmetric_about
+        return None if centre is None else loc + scale * centre
+
+    def finite_moment(self, order: float, about: float) -> float:
+        """|scale|^order E|X - (about - loc)/scale|^order."""
+        loc, scale = self.map
+        return float(abs(scale) ** order) * self.law.absolute_moment(order, (about - loc) / scale)
 
 
 @dataclass(frozen=True)
 class Affine(AffineLaw):
-    """The law of ``loc + scale * X``; ``law + c``, ``law * s`` and ``c - law`` make it.
+    """The law of ``loc + scale * X``; ``law + c``, ``law * s`` and ``c - law`` return it.
 
     >>> from robandit.laws import Pareto
     >>> (3.0 - Pareto(tail=1.5)).mean
@@ -187,11 +210,10 @@ class Affine(AffineLaw):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        _law(self.law, "law")
-        object.__setattr__(self, "loc", finite(self.loc, "loc"))
-        object.__setattr__(self, "scale", finite(self.scale, "scale"))
+        checked_law(self.law, "law")
+        store_checked(self, finite, "loc", "scale")
         if self.scale == 0.0:
-            raise InvalidInput("scale is 0: an affine map must not lose the law; write Constant(loc) for a constant")
+            raise invalid("scale", self.scale, "a finite number other than 0", hint="for a constant use Constant(loc)")
 
     @property
     def map(self) -> tuple[float, float]:
@@ -201,7 +223,7 @@ class Affine(AffineLaw):
 
 @dataclass(frozen=True)
 class Negated(AffineLaw):
-    """The law of -X: a cost turned into a reward. ``-law`` makes it.
+    """The law of -X: a cost turned into a reward. ``-law`` returns it.
 
     >>> from robandit.laws import Pareto
     >>> (-Pareto(tail=1.5)).support
@@ -212,7 +234,7 @@ class Negated(AffineLaw):
 
     def __post_init__(self) -> None:
         """Check the law."""
-        _law(self.law, "law")
+        checked_law(self.law, "law")
 
     @property
     def map(self) -> tuple[float, float]:
@@ -224,7 +246,7 @@ class Negated(AffineLaw):
         return self.law
 
 
-class MixedLaw(Law):
+class MixedLaw(CombinedLaw):
     """A finite mixture: probabilities and moments are weighted sums."""
 
     @property
@@ -240,23 +262,8 @@ class MixedLaw(Law):
 
     @property
     def mean(self) -> float:
-        """The weighted sum; undefined if one is, or if two are infinite with different signs."""
+        """The weighted sum; NaN if one mean is undefined, or two are infinite with different signs."""
         return _sum([weight * law.mean for weight, law in self.parts])
-
-    @property
-    def left_tail(self) -> float:
-        """The heaviest."""
-        return min(law.left_tail for _, law in self.parts)
-
-    @property
-    def right_tail(self) -> float:
-        """The heaviest."""
-        return min(law.right_tail for _, law in self.parts)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """From the least end to the greatest."""
-        return min(law.support[0] for _, law in self.parts), max(law.support[1] for _, law in self.parts)
 
     @property
     def symmetric_about(self) -> float | None:
@@ -264,41 +271,14 @@ class MixedLaw(Law):
         centres = {law.symmetric_about for _, law in self.parts}
         return centres.pop() if len(centres) == 1 else None
 
-    @property
-    def nonzero_probability(self) -> float:
-        """The weighted sum."""
-        return min(math.fsum(weight * law.nonzero_probability for weight, law in self.parts), 1.0)
-
-    def atoms(self) -> tuple[Floats, Floats] | None:
-        """All points of all parts, if each is concentrated on points."""
-        return gathered((weight, law.atoms()) for weight, law in self.parts)
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """The weighted sum."""
-        where = points(x)
-        total = np.zeros(where.shape)
-        for weight, law in self.parts:
-            total = total + weight * law.cdf(where)
-        return total
-
     def finite_moment(self, order: float, about: float) -> float:
         """The weighted sum."""
         return math.fsum(weight * law.absolute_moment(order, about) for weight, law in self.parts)
 
-    def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """The weighted sums."""
-        sides = [(weight, law.partial_means(m, about)) for weight, law in self.parts]
-        return _sum([w * side[0] for w, side in sides]), _sum([w * side[1] for w, side in sides])
-
-
-def _sum(terms: list[float]) -> float:
-    """An accurate sum that follows the rules for infinities (fsum refuses inf - inf)."""
-    return math.fsum(terms) if all(map(math.isfinite, terms)) else sum(terms)
-
 
 @dataclass(frozen=True)
 class Mixture(MixedLaw):
-    """First choose a law by its weight, then draw from it.
+    """Draw a law by its weight, then a value from that law.
 
     >>> from robandit.laws import Gaussian, Pareto
     >>> Mixture((Gaussian(), -Pareto(tail=1.5)), (0.5, 0.5)).mean
@@ -310,9 +290,9 @@ class Mixture(MixedLaw):
 
     def __post_init__(self) -> None:
         """Check the laws and the weights."""
-        laws = tuple(_law(law, f"laws[{i}]") for i, law in enumerate(items_of(self.laws, "laws", "laws")))
+        laws = tuple(checked_law(law, f"laws[{i}]") for i, law in enumerate(items_of(self.laws, "laws", "laws")))
         if not laws:
-            raise InvalidInput("laws is empty: a mixture needs at least one law")
+            raise invalid("laws", self.laws, "at least one law")
         object.__setattr__(self, "laws", laws)
         object.__setattr__(self, "weights", probabilities(self.weights, "weights", len(laws)))
 
@@ -324,7 +304,7 @@ class Mixture(MixedLaw):
 
 @dataclass(frozen=True)
 class ZeroInflated(MixedLaw):
-    """Exactly 0 with the given probability, else a draw from the law: rewards that are mostly absent.
+    """Exactly 0 with the given probability, else a draw from the law: for rewards that are mostly absent.
 
     >>> from robandit.laws import Pareto
     >>> law = ZeroInflated(-Pareto(tail=1.5), zero_probability=0.75)
@@ -337,33 +317,25 @@ class ZeroInflated(MixedLaw):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        _law(self.law, "law")
+        checked_law(self.law, "law")
         object.__setattr__(self, "zero_probability", within(self.zero_probability, "zero_probability", 0.0, 1.0))
 
     @property
     def parts(self) -> tuple[tuple[float, Law], ...]:
-        """The zero first: it is the cheapest to draw."""
-        from robandit.laws.discrete import Constant
-
+        """The zero first, because it is the cheapest to draw; then the law."""
         both = ((self.zero_probability, Constant(0.0)), (1.0 - self.zero_probability, self.law))
         return tuple((weight, law) for weight, law in both if weight > 0.0)
 
 
 def scaled_to_mean(law: Law, mean: float) -> Law:
-    """The law times the factor that gives it this mean; shape and tails stay.
+    """Return the law times the factor that gives it this mean; shape and tails stay.
 
     >>> from robandit.laws import Pareto
     >>> scaled_to_mean(Pareto(tail=1.5), -1.0)
     Affine(law=Pareto(tail=1.5, scale=1.0), loc=0.0, scale=-0.3333333333333333)
     """
     mean = finite(mean, "mean")
-    old = _law(law, "law").mean
-    if not math.isfinite(old):
-        raise MeanUndefined(
-            f"{law!r} has mean {old}: it cannot be scaled to a mean; take a law with a tail index above 1"
-        )
+    old = law_with_mean(law, "law").mean
     if old == 0.0 or mean == 0.0:
-        raise InvalidInput(
-            f"a law with mean {old} cannot be scaled to mean {mean}: neither may be 0; shift it with law + c"
-        )
+        raise InvalidInput(f"a law with mean {old} cannot be scaled to mean {mean}; shift it with law + c instead")
     return Affine(law, scale=mean / old)

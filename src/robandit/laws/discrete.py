@@ -13,20 +13,29 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
-from robandit.laws.base import Law
+from robandit.laws.base import Law, store_checked
 from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
-from robandit.laws.validation import finite, numbers, points, probabilities, within
+from robandit.validation import array, check_items, finite, invalid, numbers, points, probabilities, within
 
 __all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "Weighted", "two_point"]
 
 
-def stepped(values: Floats, masses: Floats, x: Floats) -> Floats:
-    """P(X <= x) of a law on these values, which increase; NaN where x is."""
+# --- facts of atoms: increasing values with their probabilities --------------------------------------------------------
+
+
+def atoms_cdf(values: Floats, masses: Floats, x: Floats) -> Floats:
+    """Return P(X <= x); NaN where x is NaN."""
     steps = np.append(0.0, np.minimum(np.cumsum(masses), 1.0))
     steps[-1] = 1.0
     return np.where(np.isnan(x), np.nan, steps[np.searchsorted(values, x, side="right")])
+
+
+def atoms_partial_means(values: Floats, masses: Floats, m: float, about: float) -> tuple[float, float]:
+    """Return the two sides of the partial mean; the values may have any order."""
+    offset = values - about
+    parts = offset * masses
+    return math.fsum(parts[offset > m]), math.fsum(parts[offset < -m])
 
 
 class FiniteLaw(Law):
@@ -40,7 +49,19 @@ class FiniteLaw(Law):
     def _atoms(self) -> tuple[Floats, Floats]:
         return self.atoms()
 
-    @property
+    @cached_property
+    def _components(self) -> tuple[Component, ...]:
+        values, masses = self._atoms
+        cumulative = np.minimum(np.cumsum(masses), 1.0)
+        # Exactly 1 from the last possible value on: a uniform of 1 gives that value, not an impossible one after it.
+        cumulative[np.flatnonzero(masses)[-1] :] = 1.0
+        return (Component(1.0, 0.0, 1.0, DISCRETE, data=np.concatenate([cumulative, values])),)
+
+    def components(self) -> tuple[Component, ...]:
+        """One component, with the cumulative probabilities and then the values in the pool."""
+        return self._components
+
+    @cached_property
     def mean(self) -> float:
         """The sum, rounded once."""
         values, masses = self._atoms
@@ -48,17 +69,17 @@ class FiniteLaw(Law):
 
     @property
     def left_tail(self) -> float:
-        """Infinite: bounded."""
+        """Infinite: the law is bounded."""
         return math.inf
 
     @property
     def right_tail(self) -> float:
-        """Infinite: bounded."""
+        """Infinite: the law is bounded."""
         return math.inf
 
     @property
     def support(self) -> tuple[float, float]:
-        """The least and the greatest value that can occur."""
+        """The least and the greatest value with a positive probability."""
         values, masses = self._atoms
         possible = values[masses > 0.0]
         return float(possible[0]), float(possible[-1])
@@ -80,7 +101,7 @@ class FiniteLaw(Law):
 
     def cdf(self, x: ArrayLike) -> Floats:
         """A step function."""
-        return stepped(*self._atoms, points(x))
+        return atoms_cdf(*self._atoms, points(x))
 
     def finite_moment(self, order: float, about: float) -> float:
         """The sum."""
@@ -89,12 +110,7 @@ class FiniteLaw(Law):
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
         """The two sums."""
-        values, masses = self._atoms
-        offset = values - about
-        return (
-            math.fsum((offset * masses)[offset > m]),
-            math.fsum((offset * masses)[offset < -m]),
-        )
+        return atoms_partial_means(*self._atoms, m, about)
 
 
 @dataclass(frozen=True)
@@ -109,14 +125,14 @@ class Constant(FiniteLaw):
 
     def __post_init__(self) -> None:
         """Check the value."""
-        object.__setattr__(self, "value", finite(self.value, "value"))
+        store_checked(self, finite, "value")
 
     def components(self) -> tuple[Component, ...]:
         """A location without a random part."""
         return (Component(1.0, self.value, 0.0, CONSTANT),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """One."""
+        """The value."""
         return np.array([self.value]), np.ones(1)
 
 
@@ -150,7 +166,7 @@ class Bernoulli(FiniteLaw):
 
 @dataclass(frozen=True)
 class Discrete(FiniteLaw):
-    """The given values with the given probabilities, kept in increasing order of value; repeated values are refused.
+    """The given values with the given probabilities, sorted by value; repeated values are rejected.
 
     >>> Discrete(values=(-10.0, 0.0), probabilities=(0.1, 0.9)).mean
     -1.0
@@ -160,27 +176,17 @@ class Discrete(FiniteLaw):
     probabilities: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Check and order the values."""
+        """Check and sort the values."""
         values = numbers(self.values, "values")
         masses = probabilities(self.probabilities, "probabilities", len(values))
         order = sorted(range(len(values)), key=values.__getitem__)
         ordered = tuple(values[i] for i in order)
         for first, second in pairwise(ordered):
             if first == second:
-                raise InvalidInput(f"values contain {first} more than once: add up its probabilities")
+                rule = f"distinct values, but {first} occurs more than once"
+                raise invalid("values", self.values, rule, hint="add up its probabilities")
         object.__setattr__(self, "values", ordered)
         object.__setattr__(self, "probabilities", tuple(masses[i] for i in order))
-
-    @cached_property
-    def _data(self) -> Floats:
-        cumulative = np.cumsum(np.array(self.probabilities))
-        # exactly 1 from the last possible value on, so that a uniform of 1 finds it and not an impossible one behind it
-        cumulative[np.flatnonzero(self.probabilities)[-1] :] = 1.0
-        return np.concatenate([cumulative, np.array(self.values)])
-
-    def components(self) -> tuple[Component, ...]:
-        """One component with its cumulative probabilities and values in the pool."""
-        return (Component(1.0, 0.0, 1.0, DISCRETE, data=self._data),)
 
     def atoms(self) -> tuple[Floats, Floats]:
         """The parameters."""
@@ -197,8 +203,11 @@ def two_point(low: float, high: float, high_probability: float) -> Discrete:
     return Discrete(values=(low, high), probabilities=(1.0 - high_probability, high_probability))
 
 
+# --- recorded samples --------------------------------------------------------------------------------------------------
+
+
 class Sample(FiniteLaw):
-    """A recorded sample: its arrays are copied, kept read-only and compared by content."""
+    """A recorded sample: its arrays are copied, read-only and compared by content."""
 
     data: Floats
 
@@ -206,11 +215,11 @@ class Sample(FiniteLaw):
         """All values of a short sample, a summary of a long one."""
         name = type(self).__name__
         if self.data.size <= 32:
-            return f"{name}({', '.join(repr(array.tolist()) for array in self._arrays)})"
+            return f"{name}({', '.join(repr(each.tolist()) for each in self._arrays)})"
         return f"<{name}: {self.data.size} values from {self.data.min():g} to {self.data.max():g}>"
 
     def __eq__(self, other: object) -> bool:
-        """The same values in the same order."""
+        """Return whether the values are the same, in the same order."""
         if self is other:
             return True
         return (
@@ -220,7 +229,7 @@ class Sample(FiniteLaw):
         )
 
     def __hash__(self) -> int:
-        """By content."""
+        """Hash the content."""
         return self._hash
 
     @cached_property
@@ -229,27 +238,17 @@ class Sample(FiniteLaw):
         return hash((type(self).__name__, *(hashlib.sha256((a + 0.0).tobytes()).digest() for a in self._arrays)))
 
     def __reduce__(self) -> tuple[type[Sample], tuple[Floats, ...]]:
-        """Copies and pickles are made anew, so that their data are read-only too."""
+        """Copy and pickle through the constructor, so that the data stay read-only."""
         return type(self), self._arrays
 
     @property
     def _arrays(self) -> tuple[Floats, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
-    @property
-    def mean(self) -> float:
-        """The sample's mean, rounded once."""
-        return self._mean
-
-    @cached_property
-    @abstractmethod
-    def _mean(self) -> float:
-        """Kept: a long sample takes long to add up."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Empirical(Sample):
-    """A recorded sample, drawn from with replacement. The data are copied, kept read-only and compared by content.
+    """A recorded sample, drawn with replacement. The data are copied, read-only and compared by content.
 
     >>> Empirical([1.0, 2.0, 6.0]).mean
     3.0
@@ -271,7 +270,8 @@ class Empirical(Sample):
         return values, counts / self.data.size
 
     @cached_property
-    def _mean(self) -> float:
+    def mean(self) -> float:
+        """The sample's mean, rounded once."""
         return math.fsum(self.data) / self.data.size
 
 
@@ -291,56 +291,32 @@ class Weighted(Sample):
         object.__setattr__(self, "data", _sample(data, "data"))
         object.__setattr__(self, "weights", _sample(weights, "weights"))
         if self.weights.size != self.data.size:
-            raise InvalidInput(
-                f"weights has {self.weights.size} entries for {self.data.size} values: give one for each"
-            )
-        bad = np.flatnonzero(~(self.weights > 0.0))
-        if bad.size:
-            raise InvalidInput(
-                f"weights[{bad[0]}] is {self.weights[bad[0]]}: a weight must be above 0; leave such values out"
-            )
+            raise invalid("weights", weights, f"{self.data.size} numbers, one for each value")
+        check_items(self.weights, self.weights > 0.0, "weights", "a number > 0", hint="leave such values out")
         if not math.isfinite(self._total):
-            raise InvalidInput("weights add up to more than a double holds: divide them all by the largest")
+            raise invalid("weights", weights, "numbers with a finite sum", hint="divide them all by the largest")
 
     @cached_property
     def _total(self) -> float:
         with np.errstate(over="ignore"):
             return math.fsum(self.weights) if np.isfinite(self.weights.sum()) else math.inf
 
-    @cached_property
-    def _data(self) -> Floats:
-        values, masses = self._atoms
-        cumulative = np.cumsum(masses)
-        cumulative[-1] = 1.0  # so that a uniform of 1 finds a value whatever the rounding of the sum
-        return np.concatenate([np.minimum(cumulative, 1.0), values])
-
-    def components(self) -> tuple[Component, ...]:
-        """One component with its cumulative probabilities and values in the pool."""
-        return (Component(1.0, 0.0, 1.0, DISCRETE, data=self._data),)
-
     def atoms(self) -> tuple[Floats, Floats]:
         """The distinct values and their shares of the weight."""
-        values, which = np.unique(self.data, return_inverse=True)
-        return values, np.bincount(which, weights=self.weights) / self._total
+        values, place = np.unique(self.data, return_inverse=True)
+        return values, np.bincount(place, weights=self.weights) / self._total
 
     @cached_property
-    def _mean(self) -> float:
+    def mean(self) -> float:
+        """The weighted mean."""
         return math.fsum(self.data * (self.weights / self._total))
 
 
-def _sample(given: Sequence[float] | Floats, name: str) -> Floats:
-    """A copy of a sample, checked and read-only."""
-    try:
-        read = np.asarray(given)
-        if read.dtype.kind not in "biufO":
-            raise TypeError(f"its type is {read.dtype}")
-        sample = np.array(read, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is not an array of numbers ({error}): pass a list or array of floats") from None
+def _sample(values: Sequence[float] | Floats, name: str) -> Floats:
+    """Return a checked, read-only copy of a sample."""
+    sample = np.array(array(values, name, hint="pass a list or array of floats"))
     if sample.ndim != 1 or sample.size == 0:
-        raise InvalidInput(f"{name} has shape {sample.shape}: it must be one-dimensional and not empty")
-    bad = np.flatnonzero(~np.isfinite(sample))
-    if bad.size:
-        raise InvalidInput(f"{name}[{bad[0]}] is {sample[bad[0]]}: a sample must be finite; drop such records first")
+        raise invalid(name, values, f"one-dimensional and not empty (its shape is {sample.shape})")
+    check_items(sample, np.isfinite(sample), name, "a finite number", hint="drop such records first")
     sample.setflags(write=False)
     return sample

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
-from robandit.laws.location_scale import LocationScale
+from robandit.laws.base import store_checked
+from robandit.laws.location_scale import LocationScale, PowerTail, log_power
 from robandit.laws.quadrature import Density
 from robandit.laws.table import POWER
-from robandit.laws.validation import positive
+from robandit.validation import positive, within
 
 __all__ = ["Frechet", "Weibull"]
 
 
 @dataclass(frozen=True)
-class Frechet(LocationScale):
+class Frechet(PowerTail):
     """P(X <= x) = exp(-(x / scale)^-tail) for x > 0: the limit law of maxima of heavy-tailed variables.
 
     Mean ``scale Gamma(1 - 1/tail)`` for tail > 1, raw moments ``scale^p Gamma(1 - p/tail)`` for p < tail.
@@ -27,28 +27,10 @@ class Frechet(LocationScale):
     1.7724538509
     """
 
-    tail: float
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        object.__setattr__(self, "tail", positive(self.tail, "tail"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-
     @property
     def standard_code(self) -> tuple[int, float, float]:
         """E^(-1/tail) with E exponential."""
         return POWER, -1.0 / self.tail, 0.0
-
-    @property
-    def standard_mean(self) -> float:
-        """Gamma(1 - 1/tail)."""
-        return math.gamma(1.0 - 1.0 / self.tail) if self.tail > 1.0 else math.inf
-
-    @property
-    def right_tail(self) -> float:
-        """The parameter ``tail``."""
-        return self.tail
 
     def standard_cdf(self, z: Floats) -> Floats:
         """exp(-z^-tail)."""
@@ -80,19 +62,17 @@ class Frechet(LocationScale):
     def standard_below(self, t: float) -> tuple[float, float]:
         """exp(-s) and the upper incomplete gamma function at s = t^-tail."""
         s = _power(t, -self.tail)
-        return math.exp(-s), upper_gamma(1.0 - 1.0 / self.tail, s)
+        return math.exp(-s), _upper_gamma(1.0 - 1.0 / self.tail, s)
 
 
 def _power(t: float, exponent: float) -> float:
-    """t^exponent, with its limits at 0 (and below, where the law has no mass) and beyond a double."""
-    if t <= 0.0:
-        return math.inf if exponent < 0.0 else 0.0
-    log_power = exponent * math.log(t)
-    return math.exp(log_power) if log_power < 709.0 else math.inf
+    """t^exponent, infinite where it overflows; for t <= 0 its limit at 0."""
+    log = log_power(t, exponent)
+    return math.exp(log) if log < 709.0 else math.inf
 
 
-def upper_gamma(s: float, x: float) -> float:
-    """The integral of t^(s-1) e^-t from x on; s may be negative, as it is for laws without a mean."""
+def _upper_gamma(s: float, x: float) -> float:
+    """The integral of t^(s-1) e^-t from x on; s is negative for laws without a mean."""
     from scipy import special
 
     if x == math.inf:
@@ -101,7 +81,7 @@ def upper_gamma(s: float, x: float) -> float:
         return math.gamma(s) * float(special.gammaincc(s, x))
     if s == 0.0:
         return float(special.exp1(x))
-    return (upper_gamma(s + 1.0, x) - math.exp(s * math.log(x) - x)) / s
+    return (_upper_gamma(s + 1.0, x) - math.exp(s * math.log(x) - x)) / s
 
 
 @dataclass(frozen=True)
@@ -119,20 +99,14 @@ class Weibull(LocationScale):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        object.__setattr__(self, "shape", positive(self.shape, "shape"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-        if self.shape < 0.01:
-            raise InvalidInput(f"shape is {self.shape}: below 0.01 the values leave a double; take a larger shape")
+        shape = within(self.shape, "shape", 0.01, math.inf, hint="values overflow for smaller shapes")
+        object.__setattr__(self, "shape", shape)
+        store_checked(self, positive, "scale")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
         """E^(1/shape) with E exponential."""
         return POWER, 1.0 / self.shape, 0.0
-
-    @property
-    def standard_mean(self) -> float:
-        """Gamma(1 + 1/shape)."""
-        return self.standard_moment(1.0)
 
     def standard_cdf(self, z: Floats) -> Floats:
         """1 - exp(-z^shape)."""
@@ -155,7 +129,7 @@ class Weibull(LocationScale):
     def standard_above(self, t: float) -> tuple[float, float]:
         """exp(-s) and the upper incomplete gamma function at s = t^shape."""
         s = _power(t, self.shape)
-        return math.exp(-s), upper_gamma(1.0 + 1.0 / self.shape, s)
+        return math.exp(-s), _upper_gamma(1.0 + 1.0 / self.shape, s)
 
     def standard_below(self, t: float) -> tuple[float, float]:
         """1 - exp(-s) and the lower incomplete gamma function at s = t^shape."""

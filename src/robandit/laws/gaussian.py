@@ -1,4 +1,4 @@
-"""The normal law, the light-tailed control."""
+"""The normal law: the light-tailed control."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from robandit.kernel.types import Floats
+from robandit.laws.base import Law, store_checked
+from robandit.laws.combinators import leaves
+from robandit.laws.location_scale import SymmetricLaw
 from robandit.laws.quadrature import Density
-from robandit.laws.symmetric import SymmetricLaw
 from robandit.laws.table import GAUSSIAN
-from robandit.laws.validation import finite, positive
+from robandit.validation import finite, positive
 
-__all__ = ["Gaussian"]
+__all__ = ["Gaussian", "normal_variance"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,12 @@ class Gaussian(SymmetricLaw):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        object.__setattr__(self, "mean", finite(self.mean, "mean"))
-        object.__setattr__(self, "sd", positive(self.sd, "sd"))
+        store_checked(self, finite, "mean")
+        store_checked(self, positive, "sd")
 
     @property
     def placement(self) -> tuple[float, float]:
-        """The parameters mean and sd."""
+        """The parameters ``mean`` and ``sd``."""
         return self.mean, self.sd
 
     @property
@@ -51,7 +53,7 @@ class Gaussian(SymmetricLaw):
         return np.asarray(special.ndtr(z))
 
     def standard_moment(self, order: float) -> float:
-        """See the class."""
+        """The formula of the class docstring, for mean 0 and sd 1."""
         return math.exp(math.lgamma(0.5 * (order + 1.0)) + 0.5 * order * math.log(2.0)) / math.sqrt(math.pi)
 
     def standard_density(self, order: float) -> Density:
@@ -64,3 +66,9 @@ class Gaussian(SymmetricLaw):
         from scipy import special
 
         return float(special.ndtr(-t)), math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+
+
+def normal_variance(law: Law) -> float | None:
+    """Return the variance if the law is a normal law, shifted or scaled or not; None otherwise."""
+    parts = tuple(leaves(law))
+    return law.variance if len(parts) == 1 and isinstance(parts[0].law, Gaussian) else None

@@ -1,23 +1,23 @@
-"""Recorded rewards, handed out in the order in which they were recorded.
+"""The sampler of recorded rewards, in the order in which they were recorded.
 
-To the sampler a replay is one more code, so that it needs no compiled loop of its own. Its table has one row per arm, and more
-columns than a law's: there stands how far a replication has come, so each replication has a copy of ``par``
-(`robandit.problems.replays` writes it). Column by column, beside the location 0 and the scale 1:
+For the sampler a replay is one more code, so it needs no compiled loop of its own. Its table has one row per arm and more
+columns than that of laws. Some columns hold the position of the replication in the record, so each replication has its own copy
+of ``par`` (`robandit.problems.replays` writes it). The columns, besides the location 0 and the scale 1:
 
 ============ ======================================================== =============================================
 column       ``IN_ORDER``: row t of a table at time t                 ``LOGGED``: the next row where the arm was played
 ============ ======================================================== =============================================
-``OFFSET``   .                                                        where the arm's part of the pool begins
+``OFFSET``   .                                                        start of the arm's part of the pool
 ``LENGTH``   rows of the table                                        rows of the log where the arm was played
-``BEST``     the arm that regret is counted against                   .
-``THINNED``  .                                                        1 if rows are kept with a chance only, else 0
-``MISSED``   first arm: what it would have given beyond what was got  .
-``PLACE``    first arm: the row that is next                          first arm: the row that is next
-``PASSED``   .                                                        how many of the arm's rows lie before it
+``BEST``     the arm with which regret compares                       .
+``THINNED``  .                                                        1 if rows are kept at random, else 0
+``MISSED``   first arm: total reward of ``BEST`` minus that received  .
+``PLACE``    first arm: the next row                                  first arm: the next row
+``PASSED``   .                                                        number of the arm's rows before ``PLACE``
 ============ ======================================================== =============================================
 
-The pool is the table, row by row; or for each arm its rows of the log (increasing), their rewards and, if it is thinned, the
-chances that they are kept.
+The pool of ``IN_ORDER`` is the table, row by row. The pool of ``LOGGED`` has for each arm its row numbers in the log (increasing),
+the rewards there and, if it is thinned, the probabilities of keeping the rows.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from robandit.kernel.types import Floats, UInts
 
 __all__ = ["IN_ORDER", "LOGGED", "replayed"]
 
-# Codes, behind those of laws.
+# Codes, after those of laws.
 IN_ORDER = 100
 LOGGED = 101
 
-# Columns: the first four are those of laws.
+# Columns; the first four are the same as in `robandit.laws.table`.
 LOC = 1
 SCALE = 2
 OFFSET = 5
@@ -47,25 +47,24 @@ PASSED = 11
 COLUMNS = 16
 
 
-# One function, since each one that is compiled costs every policy's loop a tenth of a second.
+# One function for both codes: each compiled function adds a tenth of a second to the compilation of every policy.
 @out_of_line
 def replayed(kind: int, arm: int, par: Floats, pool: Floats, rng: UInts) -> float:
-    """What the record has for this arm: at this time, or in the next row where it was played; rows passed over are lost."""
+    """Return the arm's recorded reward at this time, or in the next row where it was played; rows passed over are lost."""
     offset, count, place = int(par[arm, OFFSET]), int(par[arm, LENGTH]), par[0, PLACE]
     if kind == IN_ORDER:
         start = int(place) * par.shape[0]
         here = pool[start + arm]
-        # Differences are added up, rather than sums subtracted: whoever plays the best arm only has missed exactly nothing.
+        # Add up differences instead of subtracting sums, so that the regret of playing only the best arm is exactly 0.
         par[0, MISSED] += pool[start + int(par[0, BEST])] - here
         par[0, PLACE] = place + 1.0 if place + 1.0 < count else 0.0
         return float(here)
     i = int(par[arm, PASSED])
-    if i > 0 and pool[offset + i - 1] >= place:  # the log has begun again since
+    if i > 0 and pool[offset + i - 1] >= place:  # the replay has started again from the first row since then
         i = 0
     while True:
-        if (
-            i < count and pool[offset + i] < place
-        ):  # other arms were played: the first row that is not passed, by halving
+        if i < count and pool[offset + i] < place:
+            # Other arms were played since: find the first row from PLACE on, by bisection.
             high = count
             while i < high:
                 middle = (i + high) // 2
@@ -74,7 +73,7 @@ def replayed(kind: int, arm: int, par: Floats, pool: Floats, rng: UInts) -> floa
                 else:
                     high = middle
         if par[arm, THINNED] > 0.0:
-            # A hash decides whether a row is kept, so it is the same whenever it is asked; a chance of 1 is a yes.
+            # A hash decides whether a row is kept, so the answer is always the same; rows with probability 1 are kept.
             while i < count:
                 word = mixed(rng[0] + GOLDEN * np.uint64(int(pool[offset + i]) + 1))
                 if (float(word >> np.uint64(11)) + 1.0) * 2.0**-53 <= pool[offset + 2 * count + i]:
@@ -82,7 +81,7 @@ def replayed(kind: int, arm: int, par: Floats, pool: Floats, rng: UInts) -> floa
                 i += 1
         if i < count:
             break
-        i = 0  # from the beginning again, where there is a row that is always kept
+        i = 0  # start again: at least one row of each arm is always kept
         place = 0.0
     par[arm, PASSED] = i + 1
     par[0, PLACE] = pool[offset + i] + 1.0

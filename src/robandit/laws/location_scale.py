@@ -1,23 +1,24 @@
-"""What base laws share: they are ``loc + scale * Z`` with a standard variable Z."""
+"""The base classes of laws ``loc + scale * Z`` with a standard variable Z."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.kernel.types import Floats
-from robandit.laws.base import Law
+from robandit.laws.base import Law, store_checked
 from robandit.laws.quadrature import Density, moment
 from robandit.laws.table import Component
-from robandit.laws.validation import points
+from robandit.validation import points, positive
 
-__all__ = ["LocationScale"]
+__all__ = ["LocationScale", "PowerTail", "SymmetricLaw", "log_power"]
 
 
 class LocationScale(Law):
-    """A law ``loc + scale * Z``: the subclass answers for Z, this class moves the answers to X."""
+    """A law ``loc + scale * Z``: the subclass gives the facts of Z, this class derives those of X."""
 
     @property
     def placement(self) -> tuple[float, float]:
@@ -30,14 +31,14 @@ class LocationScale(Law):
         """The sampler's code for Z, with its two parameters."""
 
     @property
-    @abstractmethod
     def standard_mean(self) -> float:
-        """E Z."""
+        """E Z: for Z >= 0 the moment of order 1; override it if Z can be negative."""
+        return self.standard_moment(1.0) if self.right_tail > 1.0 else math.inf
 
     @property
     def standard_support(self) -> tuple[float, float]:
         """The support of Z."""
-        return 0.0, np.inf
+        return 0.0, math.inf
 
     @abstractmethod
     def standard_cdf(self, z: Floats) -> Floats:
@@ -49,7 +50,7 @@ class LocationScale(Law):
 
     @abstractmethod
     def standard_density(self, order: float) -> Density:
-        """What the quadrature needs for a moment of this order about another point than 0."""
+        """The density of Z, for the quadrature of a moment of this order about a point other than 0."""
 
     @abstractmethod
     def standard_above(self, t: float) -> tuple[float, float]:
@@ -62,39 +63,38 @@ class LocationScale(Law):
     def components(self) -> tuple[Component, ...]:
         """One component."""
         loc, scale = self.placement
-        code, a, b = self.standard_code
-        return (Component(1.0, loc, scale, code, a, b),)
+        return (Component(1.0, loc, scale, *self.standard_code),)
 
     @property
     def mean(self) -> float:
-        """Exact: loc + scale E Z."""
+        """loc + scale E Z."""
         loc, scale = self.placement
         return loc + scale * self.standard_mean
 
     @property
     def left_tail(self) -> float:
-        """Infinite: bounded below."""
-        return np.inf
+        """Infinite: the law is bounded below."""
+        return math.inf
 
     @property
     def right_tail(self) -> float:
         """Infinite: lighter than every power."""
-        return np.inf
+        return math.inf
 
     @property
     def support(self) -> tuple[float, float]:
-        """The support of Z, moved."""
+        """loc + scale times the support of Z."""
         loc, scale = self.placement
         low, high = self.standard_support
         return loc + scale * low, loc + scale * high
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """P(X <= x), by closed form."""
+        """P(X <= x), in closed form."""
         loc, scale = self.placement
         return self.standard_cdf((points(x) - loc) / scale)
 
     def finite_moment(self, order: float, about: float) -> float:
-        """By closed form about ``loc``, by quadrature to about 1e-12 about any other point."""
+        """In closed form about ``loc``, by quadrature to about 1e-12 about other points."""
         loc, scale = self.placement
         centre = (about - loc) / scale
         if centre == 0.0:
@@ -108,7 +108,7 @@ class LocationScale(Law):
         return moment(self.standard_density(order), order, centre, f"the moment of order {order} of {self!r}")
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """By closed form."""
+        """In closed form."""
         loc, scale = self.placement
         centre = (about - loc) / scale
         level = m / scale
@@ -117,3 +117,65 @@ class LocationScale(Law):
         mass, part = self.standard_below(centre - level)
         lower = part - centre * mass
         return scale * upper, scale * lower
+
+
+class SymmetricLaw(LocationScale):
+    """A law ``loc + scale * Z`` where -Z has the law of Z; ``standard_density`` gives the density for Z > 0."""
+
+    @property
+    def placement(self) -> tuple[float, float]:
+        """The parameters ``loc`` and ``scale``."""
+        return self.loc, self.scale  # type: ignore[attr-defined]
+
+    @property
+    def standard_mean(self) -> float:
+        """0, or NaN if the tail index is at most 1."""
+        return 0.0 if self.right_tail > 1.0 else math.nan
+
+    @property
+    def standard_support(self) -> tuple[float, float]:
+        """The real line."""
+        return -math.inf, math.inf
+
+    @property
+    def left_tail(self) -> float:
+        """The right tail index."""
+        return self.right_tail
+
+    @property
+    def symmetric_about(self) -> float | None:
+        """The location."""
+        return self.placement[0]
+
+    def standard_moment_about(self, order: float, centre: float) -> float:
+        """The sum over both halves: the left one is the right one about -centre."""
+        density = self.standard_density(order)
+        what = f"the moment of order {order} of {self!r}"
+        return moment(density, order, centre, what) + moment(density, order, -centre, what)
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """The mirror image of ``standard_above(-t)``."""
+        mass, part = self.standard_above(-t)
+        return mass, -part
+
+
+@dataclass(frozen=True)
+class PowerTail(LocationScale):
+    """A law on x >= 0 with a scale, whose right tail falls like x^-tail."""
+
+    tail: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        store_checked(self, positive, "tail", "scale")
+
+    @property
+    def right_tail(self) -> float:
+        """The parameter ``tail``."""
+        return self.tail
+
+
+def log_power(t: float, exponent: float) -> float:
+    """Return log(t^exponent); for t <= 0, where laws on t >= 0 have no mass, its limit at 0."""
+    return exponent * math.log(t) if t > 0.0 else -math.copysign(math.inf, exponent)

@@ -1,4 +1,4 @@
-"""The log-normal law: every moment finite, yet a tail that looks heavy in samples."""
+"""The log-normal law: every moment is finite, but samples look heavy-tailed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
+from robandit.laws.base import store_checked
 from robandit.laws.location_scale import LocationScale
 from robandit.laws.quadrature import Density
 from robandit.laws.table import LOGNORMAL, Component
-from robandit.laws.validation import finite, positive
+from robandit.validation import invalid, positive, within
 
 __all__ = ["LogNormal"]
 
@@ -32,16 +32,16 @@ class LogNormal(LocationScale):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        object.__setattr__(self, "mu", finite(self.mu, "mu"))
-        object.__setattr__(self, "sigma", positive(self.sigma, "sigma"))
-        if abs(self.mu) > 600.0 or self.mu + 0.5 * self.sigma * self.sigma > 700.0:
-            raise InvalidInput(
-                f"{self!r} has values beyond a double: |mu| must be at most 600 and mu + sigma^2/2 at most 700"
-            )
+        object.__setattr__(
+            self, "mu", within(self.mu, "mu", -600.0, 600.0, hint="values overflow or underflow for other mu")
+        )
+        store_checked(self, positive, "sigma")
+        if self.mu + 0.5 * self.sigma * self.sigma > 700.0:
+            raise invalid("sigma", self.sigma, f"small enough that mu + sigma^2/2 <= 700 (mu = {self.mu})")
 
     @property
     def placement(self) -> tuple[float, float]:
-        """The median is the scale."""
+        """0 and the median."""
         return 0.0, math.exp(self.mu)
 
     @property
@@ -50,14 +50,8 @@ class LogNormal(LocationScale):
         return LOGNORMAL, self.sigma, self.mu
 
     def components(self) -> tuple[Component, ...]:
-        """The sampler adds mu before it takes the exponential."""
-        code, a, b = self.standard_code
-        return (Component(1.0, 0.0, 1.0, code, a, b),)
-
-    @property
-    def standard_mean(self) -> float:
-        """exp(sigma^2/2)."""
-        return math.exp(0.5 * self.sigma**2)
+        """One component; the sampler adds mu before it takes the exponential."""
+        return (Component(1.0, 0.0, 1.0, *self.standard_code),)
 
     def standard_cdf(self, z: Floats) -> Floats:
         """The normal cdf at log(z) / sigma."""
@@ -71,7 +65,7 @@ class LogNormal(LocationScale):
         return math.exp(0.5 * (order * self.sigma) ** 2)
 
     def standard_density(self, order: float) -> Density:
-        """The normal density at log(z) / sigma, over sigma z; a moment's weight lies about order sigma^2."""
+        """The normal density at log(z) / sigma, divided by sigma z; the integrand of a moment peaks at log z = order sigma^2."""
         sigma = self.sigma
         constant = -math.log(sigma * math.sqrt(2.0 * math.pi))
 
@@ -81,16 +75,16 @@ class LogNormal(LocationScale):
         return Density(log_density, 0.0, 1.0, reach=45.0 + order * sigma**2 + 12.0 * sigma)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """Normal tails, the second one shifted by sigma."""
+        """Normal tails, the second shifted by sigma."""
         return self._sides(t, -1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """Normal tails, the second one shifted by sigma."""
+        """Normal tails, the second shifted by sigma."""
         return self._sides(t, 1.0)
 
     def _sides(self, t: float, sign: float) -> tuple[float, float]:
         from scipy import special
 
-        place = math.log(t) / self.sigma if t > 0.0 else -math.inf
-        mass = float(special.ndtr(sign * place))
-        return mass, self.standard_mean * float(special.ndtr(sign * (place - self.sigma)))
+        quantile = math.log(t) / self.sigma if t > 0.0 else -math.inf
+        mass = float(special.ndtr(sign * quantile))
+        return mass, self.standard_mean * float(special.ndtr(sign * (quantile - self.sigma)))

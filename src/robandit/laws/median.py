@@ -10,7 +10,7 @@ __all__ = ["law_median"]
 
 
 def law_median(law: Law) -> float:
-    """The smallest x with P(X <= x) >= 1/2; a law's centre of symmetry, if it has one."""
+    """Return the centre of symmetry if the law has one, else the smallest x with P(X <= x) >= 1/2."""
     if law.symmetric_about is not None:
         return law.symmetric_about
     low, high = law.support
@@ -24,6 +24,7 @@ def law_median(law: Law) -> float:
         high = max(1.0, low + 1.0)
         while float(law.cdf(high)) < 0.5:
             high *= 2.0
+    # Not brentq: at a jump of the cdf the answer is the jump itself, to the last bit.
     while low < (middle := 0.5 * low + 0.5 * high) < high:
         low, high = (low, middle) if float(law.cdf(middle)) >= 0.5 else (middle, high)
     return high

@@ -1,4 +1,4 @@
-"""Arrays in JSON: short ones as lists that people can read, long ones as the base64 text of their bytes."""
+"""Arrays in JSON: short arrays as readable lists, long arrays as the base64 text of their bytes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from robandit.errors import InvalidInput
+from robandit.validation import invalid
 
 __all__ = ["is_packed", "packed", "unpacked"]
 
-LONG = 1000  # values: a list of more is not read by anybody, and takes twice the room
+LONG = 1000  # values; nobody reads longer lists, and base64 takes half the space
 KINDS = {"float64": "<f8", "int32": "<i4"}
 
 
 def packed(values: np.ndarray[Any, Any], kind: str = "float64") -> list[Any] | dict[str, str]:
-    """A one-dimensional array as JSON data; the same values give the same text on every machine.
+    """Return a one-dimensional array as JSON data; equal values give the same text on every machine.
 
     >>> packed(np.array([1.5, 2.0]))
     [1.5, 2.0]
@@ -31,12 +31,12 @@ def packed(values: np.ndarray[Any, Any], kind: str = "float64") -> list[Any] | d
 
 
 def is_packed(value: Any) -> bool:
-    """Whether this is JSON data of a long array."""
+    """Return whether this is the JSON data of a long array."""
     return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in KINDS
 
 
 def unpacked(value: Any, name: str) -> Any:
-    """What `packed` was given; anything but packed values is returned as it is, and checked by whoever asked.
+    """Return the array that `packed` wrote. Other values are returned unchanged: the caller checks them.
 
     >>> unpacked(packed(np.arange(2000.0)), "data").tolist() == list(range(2000))
     True
@@ -48,4 +48,4 @@ def unpacked(value: Any, name: str) -> Any:
         content = base64.b64decode(text, validate=True)
         return np.frombuffer(content, dtype=KINDS[kind])
     except (binascii.Error, TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} is not the base64 text of {kind} numbers ({error}): the file is damaged") from error
+        raise invalid(name, text, f"the base64 text of {kind} numbers ({error})", hint="the file is damaged") from error

@@ -1,4 +1,4 @@
-"""Laws with a right tail of exact power: Pareto and Lomax."""
+"""Laws whose right tail is an exact power: Pareto and Lomax."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from robandit.kernel.types import Floats
-from robandit.laws.location_scale import LocationScale
+from robandit.laws.location_scale import PowerTail
 from robandit.laws.quadrature import Density
 from robandit.laws.table import PARETO, Component
-from robandit.laws.validation import positive
 
 __all__ = ["Lomax", "Pareto"]
 
 
 @dataclass(frozen=True)
-class Pareto(LocationScale):
+class Pareto(PowerTail):
     """P(X > x) = (scale / x)^tail for x >= scale: the reference heavy tail, with E X^p finite exactly for p < tail.
 
     Mean ``scale tail / (tail - 1)`` for tail > 1, raw moments ``scale^p tail / (tail - p)``.
@@ -26,33 +25,15 @@ class Pareto(LocationScale):
     3.0
     """
 
-    tail: float
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        object.__setattr__(self, "tail", positive(self.tail, "tail"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-
     @property
     def standard_code(self) -> tuple[int, float, float]:
         """U^(-1/tail)."""
         return PARETO, 1.0 / self.tail, 0.0
 
     @property
-    def standard_mean(self) -> float:
-        """tail / (tail - 1)."""
-        return self.tail / (self.tail - 1.0) if self.tail > 1.0 else math.inf
-
-    @property
     def standard_support(self) -> tuple[float, float]:
         """From 1 on."""
         return 1.0, math.inf
-
-    @property
-    def right_tail(self) -> float:
-        """The parameter ``tail``."""
-        return self.tail
 
     def standard_cdf(self, z: Floats) -> Floats:
         """1 - z^-tail."""
@@ -73,27 +54,27 @@ class Pareto(LocationScale):
         mass = t**-self.tail
         if self.tail <= 1.0:
             return mass, math.inf
-        if mass == 0.0:  # t may be so large that t times the mean is infinite, and 0 times that no number
+        if mass == 0.0:  # t times the mean may overflow, and 0 times infinity is NaN
             return mass, self.standard_mean * t ** (1.0 - self.tail)
         return mass, self.standard_mean * t * mass
 
     def standard_below(self, t: float) -> tuple[float, float]:
         """1 - t^-tail, and the integral of tail z^-tail from 1 to t."""
-        return below(self.tail, t)
+        return _below(self.tail, t)
 
 
-def below(a: float, t: float) -> tuple[float, float]:
+def _below(tail: float, t: float) -> tuple[float, float]:
     """P(Z < t) and E[Z 1{Z < t}] for a Pareto variable with least value 1."""
     if t <= 1.0:
         return 0.0, 0.0
     log_t = math.log(t)
-    part = log_t if a == 1.0 else a * math.expm1((1.0 - a) * log_t) / (1.0 - a)
-    return -math.expm1(-a * log_t), part
+    part = log_t if tail == 1.0 else tail * math.expm1((1.0 - tail) * log_t) / (1.0 - tail)
+    return -math.expm1(-tail * log_t), part
 
 
 @dataclass(frozen=True)
-class Lomax(LocationScale):
-    """P(X > x) = (1 + x / scale)^-tail for x >= 0: a Pareto law moved to start at 0.
+class Lomax(PowerTail):
+    """P(X > x) = (1 + x / scale)^-tail for x >= 0: a Pareto law shifted to start at 0.
 
     Mean ``scale / (tail - 1)`` for tail > 1, raw moments ``scale^p tail B(p + 1, tail - p)``.
 
@@ -101,33 +82,19 @@ class Lomax(LocationScale):
     2.0
     """
 
-    tail: float
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        object.__setattr__(self, "tail", positive(self.tail, "tail"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """U^(-1/tail), of which ``components`` takes 1."""
+        """U^(-1/tail); ``components`` subtracts 1."""
         return PARETO, 1.0 / self.tail, 0.0
 
     def components(self) -> tuple[Component, ...]:
-        """A Pareto component, moved down by its least value."""
-        code, a, b = self.standard_code
-        return (Component(1.0, -self.scale, self.scale, code, a, b),)
+        """A Pareto component, shifted down by its least value."""
+        return (Component(1.0, -self.scale, self.scale, *self.standard_code),)
 
     @property
     def standard_mean(self) -> float:
-        """1 / (tail - 1)."""
+        """1 / (tail - 1), without the rounding of the beta function."""
         return 1.0 / (self.tail - 1.0) if self.tail > 1.0 else math.inf
-
-    @property
-    def right_tail(self) -> float:
-        """The parameter ``tail``."""
-        return self.tail
 
     def standard_cdf(self, z: Floats) -> Floats:
         """1 - (1 + z)^-tail."""
@@ -153,11 +120,11 @@ class Lomax(LocationScale):
         mass = (1.0 + t) ** -self.tail
         if self.tail <= 1.0:
             return mass, math.inf
-        if mass == 0.0:  # as above: t may be so large that tail times t is infinite
+        if mass == 0.0:  # as above: tail times t may overflow
             return mass, self.tail / (self.tail - 1.0) * t ** (1.0 - self.tail)
         return mass, mass * (1.0 + self.tail * t) / (self.tail - 1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """Those of the Pareto variable, less 1."""
-        mass, part = below(self.tail, 1.0 + t)
+        """Those of the Pareto variable, minus 1."""
+        mass, part = _below(self.tail, 1.0 + t)
         return mass, part - mass

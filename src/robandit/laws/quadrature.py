@@ -1,9 +1,9 @@
-"""Moments of laws by quadrature, to about 1e-12 relative, for the cases without a closed form.
+"""Moments of laws by quadrature, to a relative error of about 1e-12, where no closed form exists.
 
-Everything is integrated in the logarithm of the distance to the nearest special point (the end of the support, the
-point about which the moment is taken, the bulk of the law), with the trapezoidal rule after a hyperbolic sine: the
-double-exponential rule of Takahasi and Mori. Kinks, densities that are infinite at an end and tails that decay like
-x^-1.0001 are then all the same easy case, because logarithms neither overflow nor underflow.
+The variable of integration is the log of the distance to the nearest special point: the end of the support, the point
+about which the moment is taken, or the bulk of the law. The rule is the double-exponential rule of Takahasi and Mori: the
+trapezoidal rule after a hyperbolic sine. It handles kinks, densities that are infinite at an end, and tails that decay
+like x^-1.0001, because logs neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from robandit.kernel.types import Floats
 
 __all__ = ["Density", "double_exponential", "moment"]
 
-# A term below exp(-45) of the largest one is below 3e-20: nothing that a double could show.
+# Terms below exp(-45) < 3e-20 of the largest one do not change a sum of doubles.
 NEGLIGIBLE = 45.0
 
 
 class Density(NamedTuple):
-    """What the quadrature has to know about a law with location 0 and scale 1.
+    """The density f of a law with location 0 and scale 1, in the form that the quadrature needs.
 
-    ``log_density(x, log_x)`` is log f(x), where ``log_x`` is log|x|, exact even where x underflows. For a heavy right
-    tail, ``log_kernel(w)`` is log(f(1/w) w^-(tail+1)), which has a finite limit at w = 0. ``edge`` is the power with
-    which P(X < x) vanishes at the lower end of the support (1 where the density is bounded), and ``centre`` a point
-    in the bulk. ``reach`` is how far from 0 the logarithm of X matters, for laws that need more than usual. The
-    support starts at ``lower`` >= 0: a symmetric law is integrated as two halves.
+    ``log_density(x, log_x)`` is log f(x), where ``log_x`` is log|x|, exact even where x underflows. The support starts at
+    ``lower`` >= 0; a symmetric law is integrated as two halves. ``centre`` is a point in the bulk. For a heavy right
+    tail, ``log_kernel(w)`` is log(f(1/w) w^-(tail+1)), which has a finite limit at w = 0. P(X < x) vanishes at ``lower``
+    like a power of x - lower with the exponent ``edge`` (1 where the density is bounded). ``reach`` is how far from 0
+    log X matters, for laws that need more than the default.
     """
 
     log_density: Callable[[Floats, Floats], Floats]
@@ -44,7 +44,7 @@ class Density(NamedTuple):
 
 
 def double_exponential(integrand: Callable[[Floats], Floats], reach: float, what: str) -> float:
-    """The integral over the real line of a function that decays exponentially on both sides within ``reach``."""
+    """Return the integral over the real line of a function that decays exponentially on both sides within ``reach``."""
     width = math.asinh(reach)
     previous = math.nan
     for level in range(4, 13):
@@ -60,15 +60,15 @@ def double_exponential(integrand: Callable[[Floats], Floats], reach: float, what
     if change <= 1e-9 * abs(value):
         return value
     raise InvalidInput(
-        f"{what} is too close to the edge of its domain for the quadrature (error {change:g} of {value:g}); "
-        "move the order, the point or the law's parameters away from the edge"
+        f"the quadrature of {what} did not converge (error {change:g} of {value:g}); "
+        "move the order, the point or the parameters away from the ends of their ranges"
     )
 
 
 def moment(density: Density, order: float, about: float, what: str) -> float:
-    """E|X - about|^order over the right part of a law: from ``density.lower`` to infinity.
+    """Return E|X - about|^order over the part of a law from ``density.lower`` to infinity.
 
-    The caller has made sure that it is finite: ``order < density.tail``.
+    It must be finite: ``order < density.tail``.
     """
     points = {density.centre}
     if math.isfinite(density.lower):
@@ -79,7 +79,7 @@ def moment(density: Density, order: float, about: float, what: str) -> float:
     total = 0.0
     for left, right in pairwise(breaks):
         half = 0.5 * (right - left)
-        if half == 0.0:  # neighbours among the smallest doubles: nothing lies between them
+        if half == 0.0:  # neighbours among the smallest doubles, with nothing between them
             continue
         edge = density.edge if left == density.lower else 1.0
         total += _finite(density, order, about, left, 1.0, half, edge, what)
@@ -95,14 +95,14 @@ def _log_distance(base: float, about: float, sign: float, offset: Floats, log_of
 
 
 def _terms(log_terms: Floats) -> Floats:
-    """exp, with 0 where a product of nothing and infinity left no number."""
+    """Return exp of the terms, with 0 for NaN: there the log of 0 met infinity."""
     return np.asarray(np.exp(np.where(np.isnan(log_terms), -np.inf, log_terms)))
 
 
 def _finite(
     density: Density, order: float, about: float, base: float, sign: float, length: float, edge: float, what: str
 ) -> float:
-    """The part within ``length`` of ``base`` on one side of it."""
+    """Integrate over the points within ``length`` of ``base``, on the side given by ``sign``."""
 
     def integrand(logit: Floats) -> Floats:
         log_share = -np.logaddexp(0.0, -logit)
@@ -117,7 +117,7 @@ def _finite(
 
 
 def _infinite(density: Density, order: float, about: float, base: float, edge: float, what: str) -> float:
-    """The part above ``base``, which is at least ``about``."""
+    """Integrate over the points above ``base``, which is at least ``about``."""
     kernel = density.log_kernel
     if kernel is None:
         reach = max(NEGLIGIBLE / min(1.0, edge), density.reach)
@@ -134,8 +134,8 @@ def _infinite(density: Density, order: float, about: float, base: float, edge: f
         log_x = np.logaddexp(math.log(base), log_offset) if base > 0.0 else log_offset
         if kernel is None:
             return _terms(order * log_distance + density.log_density(base + offset, log_x) + log_offset)
-        # f(x) = kernel(1/x) x^-(tail + 1): what decays is written as one power of x, the rest tends to constants, so
-        # that nothing cancels even where log x is a million
+        # f(x) = kernel(1/x) x^-(tail + 1): one power of x holds all the decay and the other factors tend to constants, so
+        # that nothing cancels even where log x is a million.
         powers = (order - density.tail) * log_x + order * (log_distance - log_x) + (log_offset - log_x)
         return _terms(kernel(np.exp(-log_x)) + powers)
 

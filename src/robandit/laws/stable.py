@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robandit.kernel.types import Floats
-from robandit.laws.base import Law
+from robandit.laws.base import Law, store_checked
 from robandit.laws.gaussian import Gaussian
 from robandit.laws.quadrature import NEGLIGIBLE, double_exponential
 from robandit.laws.table import CAUCHY, STABLE, STABLE_ONE, Component
-from robandit.laws.validation import finite, points, positive, within
+from robandit.validation import finite, points, positive, within
 
 __all__ = ["Stable"]
 
@@ -27,11 +27,11 @@ class Stable(Law):
 
     log E exp(itX) = ``i loc t - |scale t|^alpha (1 - i beta sign(t) tan(pi alpha/2))`` for alpha != 1, and
     ``i loc t - |scale t| (1 + i beta (2/pi) sign(t) log|t|)`` for alpha = 1. For alpha > 1 the mean is ``loc``,
-    whatever beta; for alpha <= 1 there is none. The tail index is alpha, on both sides unless beta is -1 or 1. alpha
-    = 2 is the normal law with variance 2 scale^2.
+    whatever beta; for alpha <= 1 no mean exists. The tail index is alpha, on both sides unless beta is -1 or 1.
+    alpha = 2 is the normal law with variance 2 scale^2.
 
-    Moments about loc are exact; about other points, and the cdf and partial means, they are quadratures to about 1e-9
-    for alpha at least 0.05 away from 1 (closer to 1 with a skew, they may be refused).
+    Moments about loc are exact. Moments about other points, the cdf and partial means are quadratures to about 1e-9 if
+    alpha is at least 0.05 away from 1; closer to 1 with a skew, they may raise `InvalidInput`.
 
     >>> Stable(alpha=1.5).absolute_moment(1.0)
     1.7054652401
@@ -46,19 +46,19 @@ class Stable(Law):
         """Check the parameters."""
         object.__setattr__(self, "alpha", within(self.alpha, "alpha", 0.0, 2.0, open_low=True))
         object.__setattr__(self, "beta", within(self.beta, "beta", -1.0, 1.0))
-        object.__setattr__(self, "loc", finite(self.loc, "loc"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
+        store_checked(self, finite, "loc")
+        store_checked(self, positive, "scale")
 
     @property
     def _skew(self) -> float:
-        """beta tan(pi alpha/2), from the form of the tangent that is accurate near 1 and near 2."""
+        """beta tan(pi alpha/2), in forms that are accurate near alpha = 1 and alpha = 2."""
         if abs(self.alpha - 1.0) < 0.5:
             return -self.beta / math.tan(0.5 * math.pi * (self.alpha - 1.0))
         return self.beta * math.tan(0.5 * math.pi * (self.alpha - (2.0 if self.alpha > 1.0 else 0.0)))
 
     @property
     def _origin(self) -> float:
-        """X = origin + scale Z with Z standard: only alpha = 1 with a skew moves it away from loc."""
+        """The origin in X = origin + scale Z with Z standard: it differs from loc only for alpha = 1 with a skew."""
         if self.alpha == 1.0:
             return self.loc + 2.0 / math.pi * self.beta * self.scale * math.log(self.scale)
         return self.loc
@@ -73,7 +73,7 @@ class Stable(Law):
 
     @property
     def mean(self) -> float:
-        """The location for alpha > 1; infinite if only one tail is heavy, else undefined."""
+        """The location for alpha > 1; else infinite if only one tail is heavy, and undefined if both are."""
         if self.alpha > 1.0:
             return self.loc
         return math.copysign(math.inf, self.beta) if abs(self.beta) == 1.0 else math.nan
@@ -90,14 +90,14 @@ class Stable(Law):
 
     @property
     def support(self) -> tuple[float, float]:
-        """A half line for alpha < 1 and full skew, else the line."""
+        """A half-line for alpha < 1 and full skew, else the real line."""
         half = self.alpha < 1.0
         low = self.loc if half and self.beta == 1.0 else -math.inf
         return low, self.loc if half and self.beta == -1.0 else math.inf
 
     @property
     def symmetric_about(self) -> float | None:
-        """The location, without skew."""
+        """The location, if the law is not skewed."""
         return self.loc if self.beta == 0.0 or self.alpha == 2.0 else None
 
     def cdf(self, x: ArrayLike) -> Floats:
@@ -109,7 +109,7 @@ class Stable(Law):
             return self._cdf_one(z)
         flat = z.ravel()
         out = np.empty(flat.shape)
-        for start in range(0, flat.size, 512):  # blocks keep the matrix of nodes small
+        for start in range(0, flat.size, 512):  # blocks bound the size of the matrix of nodes
             part = flat[start : start + 512]
             right = self._angles[0].above(np.maximum(part, 0.0))
             left = self._angles[1].above(np.maximum(-part, 0.0))
@@ -137,11 +137,11 @@ class Stable(Law):
 
     @cached_property
     def _angles(self) -> tuple[_Angles, _Angles]:
-        """The quadratures for the right side and, mirrored, for the left."""
+        """The quadratures for the right side and, mirrored, for the left side."""
         return _Angles(self.alpha, self._skew, self.beta), _Angles(self.alpha, -self._skew, -self.beta)
 
     def finite_moment(self, order: float, about: float) -> float:
-        """Exact about loc; about other points from the characteristic function."""
+        """Exact about loc; from the characteristic function about other points."""
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).finite_moment(order, about)
         centre = (about - self._origin) / self.scale
@@ -157,9 +157,9 @@ class Stable(Law):
     def _moment_about(self, order: float, centre: float) -> float:
         """E|Z - c|^p = (2/pi) Gamma(1+p) sin(pi p/2) times the integral of (1 - Re phi(t)) t^(-1-p) over t > 0.
 
-        phi(t) contains exp(-ict), which oscillates. It is conjugated to exp(i|c|t) and the ray of integration turned
-        into the upper half plane, where that factor decays. What is added to 1 - phi is imaginary on the real line,
-        where it changes nothing, and cancels the term i|c|t, whose integral would diverge on the turned ray.
+        phi(t) contains exp(-ict), which oscillates. It is conjugated to exp(i|c|t), and the ray of integration is turned
+        into the upper half-plane, where that factor decays. There the integral of the term i|c|t would diverge. A
+        function that is imaginary on the real line, and so does not change the real part, is added to cancel it.
         """
         side = 1.0 if centre > 0.0 else -1.0
         shift = abs(centre)
@@ -176,7 +176,7 @@ class Stable(Law):
             else:
                 fade = np.full(log_s.shape, cmath.exp(1j * angle * alpha) * (1.0 + 1j * skew))
             walk = 1j * shift * turn
-            # log phi is z = s^least rate; powers of s are joined with s^-order before anything is raised
+            # log phi is z = s^least rate. Powers of s are combined with s^-order before they are evaluated.
             rate = walk * np.exp((1.0 - least) * log_s) - fade * np.exp((alpha - least) * log_s)
             z = rate * np.exp(least * log_s)
             square = np.square(walk * np.exp(log_s))  # -(c t)^2
@@ -188,7 +188,7 @@ class Stable(Law):
             )
             far = (1.0 - np.exp(z) + walk * np.exp(log_s) / (1.0 - square)) * np.exp(-order * log_s)
             value = (back * np.where(inside, near, far)).real
-            # beyond a double phi is 0, and so is what was added to it
+            # Where terms overflow, phi and the added function are 0.
             return np.asarray(np.where(np.isfinite(value), value, back.real * np.exp(-order * log_s)))
 
         reach = NEGLIGIBLE / min(order, alpha - order, 1.0) + abs(math.log(shift or 1.0))
@@ -201,7 +201,7 @@ class Stable(Law):
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).partial_means(m, about)
         if self.alpha <= 1.0:
-            # at most one side is bounded, and then the other decides: its finite value is never seen in the sum
+            # At least one side is infinite, so the finite value of a bounded side would not change the sum.
             return (math.inf if self.beta > -1.0 else 0.0), (-math.inf if self.beta < 1.0 else 0.0)
         centre, level = (about - self._origin) / self.scale, m / self.scale
         upper = self._above(0, centre + level, centre)
@@ -214,7 +214,7 @@ class Stable(Law):
             mass, part = self._angles[side].partial(t)
         else:
             mass, part = self._angles[1 - side].partial(-t)
-            mass = 1.0 - mass  # the mean of Z is 0: what lies above t is what lies below it, with the sign changed
+            mass = 1.0 - mass  # E Z = 0, so E[Z 1{Z > t}] = -E[Z 1{Z < t}], which is the part that was computed
         return part - centre * mass
 
 
@@ -229,19 +229,19 @@ def _exponential_rest(z: NDArray[Any]) -> NDArray[Any]:
 class _Angles:
     """The positive part of a standard stable variable as a mixture over an angle.
 
-    Z = A(V) W^((alpha-1)/alpha) with V uniform on (-pi/2, pi/2) and W exponential, so that probabilities and partial
-    means of Z given V are closed and one integral over V remains. The angles with A > 0 are (V0, pi/2); near both
-    ends A is a power of the distance to the end, so both halves are integrated in the logarithm of that distance.
+    Z = A(V) W^((alpha-1)/alpha) with V uniform on (-pi/2, pi/2) and W exponential. Given V, probabilities and partial
+    means of Z have closed forms, so one integral over V remains. A > 0 for the angles (V0, pi/2). Near both ends A is a
+    power of the distance to the end, so both halves are integrated in the log of that distance.
     """
 
     def __init__(self, alpha: float, skew: float, beta: float) -> None:
         self.power = alpha / (alpha - 1.0)
         shift = math.atan(skew)
-        # distances of V0 from -pi/2, and of the sine's angle at pi/2 from pi: 0 exactly where the skew is full
+        # Distances of V0 from -pi/2, and of the sine's angle at pi/2 from pi: exactly 0 if the skew is full.
         start = 0.0 if alpha < 1.0 and beta == 1.0 else 0.5 * math.pi - shift / alpha
         end = 0.0 if alpha > 1.0 and beta == -1.0 else math.pi - 0.5 * math.pi * alpha - shift
         length = math.pi - start
-        if length < 1e-12:  # a law on the other half line
+        if length < 1e-12:  # a law on the other half-line
             self.log_a = np.zeros(1)
             self.weight = np.zeros(1)
             return
@@ -252,18 +252,13 @@ class _Angles:
         log_offset = math.log(0.5 * length) - np.logaddexp(0.0, -logit)
         log_weight = log_offset - np.logaddexp(0.0, logit) + np.log(np.cosh(t)) + math.log(step / math.pi)
         stretch = 0.5 * math.log1p(skew * skew)
-        near_start = (
-            alpha * _log_sine(0.0, alpha, log_offset)
-            + stretch
-            - _log_sine(start, 1.0, log_offset)
-            + (1.0 - alpha) * _log_sine(start, 1.0 - alpha, log_offset)
-        ) / alpha
-        near_end = (
-            alpha * _log_sine(end, alpha, log_offset)
-            + stretch
-            - _log_sine(0.0, 1.0, log_offset)
-            + (1.0 - alpha) * _log_sine(end, alpha - 1.0, log_offset)
-        ) / alpha
+
+        def log_a(first: float, second: float, third: float, slope: float) -> Floats:
+            """Return log A from the bases of its three sines and the slope of the third."""
+            sines = alpha * _log_sine(first, alpha, log_offset) + stretch - _log_sine(second, 1.0, log_offset)
+            return np.asarray((sines + (1.0 - alpha) * _log_sine(third, slope, log_offset)) / alpha)
+
+        near_start, near_end = log_a(0.0, start, start, 1.0 - alpha), log_a(end, 0.0, end, alpha - 1.0)
         self.log_a = np.concatenate([near_start, near_end])
         self.weight = np.exp(np.concatenate([log_weight, log_weight]))
         self.log_part = np.concatenate([near_start + log_weight, near_end + log_weight])
@@ -289,10 +284,10 @@ class _Angles:
 
 
 def _log_sine(base: float, slope: float, log_offset: Floats) -> Floats:
-    """log sin(base + slope * offset), exact for base = 0 however small the offset."""
+    """log sin(base + slope * offset), accurate for base = 0 however small the offset."""
     offset = np.exp(log_offset)
     if base == 0.0:
         angle = abs(slope) * offset
-        # sin(x)/x tends to 1; sinc avoids 0/0 where the offset underflows
+        # sinc avoids 0/0 where the offset underflows.
         return np.asarray(math.log(abs(slope)) + log_offset + np.log(np.sinc(angle / math.pi)))
     return np.asarray(np.log(np.sin(base + slope * offset)))

@@ -1,4 +1,4 @@
-"""Symmetric heavy tails: Student's t, and its member without a mean, Cauchy."""
+"""Symmetric heavy tails: Student's t, and Cauchy, the t law with one degree of freedom."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from robandit.kernel.types import Floats
+from robandit.laws.base import store_checked
+from robandit.laws.location_scale import SymmetricLaw
 from robandit.laws.quadrature import Density
-from robandit.laws.symmetric import SymmetricLaw
 from robandit.laws.table import CAUCHY, STUDENT
-from robandit.laws.validation import finite, positive
+from robandit.validation import finite, positive
 
 __all__ = ["Cauchy", "StudentT"]
 
 
 @dataclass(frozen=True)
 class StudentT(SymmetricLaw):
-    """loc + scale T with T Student's t: symmetric about loc, tail index dof, mean loc for dof > 1.
+    """loc + scale T, where T is Student's t: symmetric about loc, tail index dof, mean loc for dof > 1.
 
     E|X - loc|^p = ``scale^p dof^(p/2) Gamma((p+1)/2) Gamma((dof-p)/2) / (sqrt(pi) Gamma(dof/2))``.
 
@@ -32,14 +33,8 @@ class StudentT(SymmetricLaw):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        object.__setattr__(self, "dof", positive(self.dof, "dof"))
-        object.__setattr__(self, "loc", finite(self.loc, "loc"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-
-    @property
-    def placement(self) -> tuple[float, float]:
-        """The parameters loc and scale."""
-        return self.loc, self.scale
+        store_checked(self, positive, "dof", "scale")
+        store_checked(self, finite, "loc")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
@@ -58,8 +53,10 @@ class StudentT(SymmetricLaw):
         return np.asarray(special.stdtr(self.dof, z))
 
     def standard_moment(self, order: float) -> float:
-        """See the class."""
-        return _moment(self.dof, order)
+        """The formula of the class docstring, for scale 1."""
+        dof = self.dof
+        gammas = math.lgamma(0.5 * (order + 1.0)) + math.lgamma(0.5 * (dof - order)) - math.lgamma(0.5 * dof)
+        return math.exp(gammas + 0.5 * order * math.log(dof)) / math.sqrt(math.pi)
 
     def standard_density(self, order: float) -> Density:
         """Student's density."""
@@ -79,7 +76,7 @@ class StudentT(SymmetricLaw):
 
 @dataclass(frozen=True)
 class Cauchy(SymmetricLaw):
-    """loc + scale tan(pi (U - 1/2)): tail index 1, so that no mean exists; a problem refuses it, a diagnostic needs it.
+    """loc + scale tan(pi (U - 1/2)): tail index 1 and no mean, so that problems reject it; diagnostics use it.
 
     E|X - loc|^p = ``scale^p / cos(pi p / 2)`` for p < 1.
 
@@ -92,13 +89,8 @@ class Cauchy(SymmetricLaw):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        object.__setattr__(self, "loc", finite(self.loc, "loc"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale"))
-
-    @property
-    def placement(self) -> tuple[float, float]:
-        """The parameters loc and scale."""
-        return self.loc, self.scale
+        store_checked(self, finite, "loc")
+        store_checked(self, positive, "scale")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
@@ -111,7 +103,7 @@ class Cauchy(SymmetricLaw):
         return 1.0
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """The angle, from the side that does not cancel."""
+        """The angle over pi, in the form that does not cancel."""
         return np.asarray(np.arctan2(1.0, -z) / math.pi)
 
     def standard_moment(self, order: float) -> float:
@@ -123,18 +115,13 @@ class Cauchy(SymmetricLaw):
         return _density(1.0)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """The angle; the partial mean is infinite."""
+        """The angle over pi; the partial mean is infinite."""
         return math.atan2(1.0, t) / math.pi, math.inf
 
 
 def _log_constant(dof: float) -> float:
-    """The logarithm of the density at 0."""
+    """The log of the density at 0."""
     return math.lgamma(0.5 * (dof + 1.0)) - math.lgamma(0.5 * dof) - 0.5 * math.log(dof * math.pi)
-
-
-def _moment(dof: float, order: float) -> float:
-    gammas = math.lgamma(0.5 * (order + 1.0)) + math.lgamma(0.5 * (dof - order)) - math.lgamma(0.5 * dof)
-    return math.exp(gammas + 0.5 * order * math.log(dof)) / math.sqrt(math.pi)
 
 
 def _density(dof: float) -> Density:

@@ -1,8 +1,8 @@
-"""Every law as rows of numbers, and the one compiled function that draws from them.
+"""Laws as rows of numbers, and the one compiled function that draws from all of them.
 
-A law is a finite mixture of affine images ``loc + scale * Z`` of a few base variables ``Z``, so a list of laws
-becomes a table with one row per component, and the kernels are compiled per policy instead of per policy and problem.
-The base variables and what ``a``, ``b`` and the pool mean for them:
+A law is a finite mixture of affine images ``loc + scale * Z`` of a few base variables ``Z``. So a list of laws becomes a
+table with one row per component, and a kernel is compiled per policy, not per policy and problem. The base variables,
+with the meaning of ``a`` and ``b``:
 
 ============== ================================================== ======================== ==================
 code           Z                                                  a                        b
@@ -22,28 +22,25 @@ code           Z                                                  a             
 ``EMPIRICAL``  a recorded sample, drawn with replacement          .                        .
 ============== ================================================== ======================== ==================
 
-A Lomax variable is a Pareto variable shifted by its scale, so it needs no code. ``DISCRETE`` keeps its cumulative
-probabilities and then its values in the pool; ``EMPIRICAL`` keeps its sample there. Two more codes hand out recorded
-rewards in their order: see :mod:`robandit.laws.in_order`.
+A Lomax variable is a Pareto variable shifted by its scale, so it needs no code. The pool holds the cumulative
+probabilities and then the values of ``DISCRETE``, and the sample of ``EMPIRICAL``. Two more codes return recorded rewards
+in order: see :mod:`robandit.laws.in_order`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.laws.base import Law, checked_law
 from robandit.laws.in_order import replayed
-from robandit.laws.validation import items_of
-
-if TYPE_CHECKING:
-    from robandit.laws.base import Law
+from robandit.validation import invalid, items_of
 
 __all__ = ["Component", "LawTable", "draw", "fill", "tabulate"]
 
@@ -71,7 +68,7 @@ OFFSET = 5
 LENGTH = 6
 COLUMNS = 8
 
-# The middle of the last cell of the uniform grid: what -log(U) means when U rounds to 1.
+# -log(U) at the middle of the last cell of the uniform grid; used if U rounds to 1.
 LEAST_EXPONENTIAL = 2.0**-54
 
 
@@ -88,7 +85,7 @@ class Component(NamedTuple):
 
 
 class LawTable(NamedTuple):
-    """The components of several laws; law ``i`` owns the rows ``start[i] .. start[i + 1] - 1``."""
+    """The components of several laws; the rows of law ``i`` are ``start[i] .. start[i + 1] - 1``."""
 
     code: Ints
     par: Floats
@@ -97,39 +94,37 @@ class LawTable(NamedTuple):
 
 
 def tabulate(laws: Sequence[Law]) -> LawTable:
-    """Turn laws into the arrays that ``draw`` reads.
+    """Return laws as the arrays that ``draw`` reads.
 
     ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part
     of the pool, and a column of zeros that fills the cache line. All arrays are C-contiguous and not empty.
     """
-    given = items_of(laws, "laws", "laws")
-    if not given:
-        raise InvalidInput("laws is empty: a table needs at least one law; pass [law]")
+    checked = [checked_law(law, f"laws[{i}]") for i, law in enumerate(items_of(laws, "laws", "laws"))]
+    if not checked:
+        raise invalid("laws", laws, "at least one law", hint="pass [law]")
     codes: list[int] = []
     rows: list[list[float]] = []
     start = [0]
     pools: list[Floats] = []
-    places: dict[int, int] = {}  # arms often share one recorded sample: keep it once
+    offsets: dict[int, int] = {}  # by the id of the data: arms often share one recorded sample, which is stored once
     used = 0
-    for i, law in enumerate(given):
-        if not hasattr(law, "components"):
-            raise InvalidInput(f"laws[{i}] is {law!r}: it must be a law; wrap a plain number as Constant(number)")
+    for law in checked:
         parts = [part for part in law.components() if part.weight > 0.0]
         total = math.fsum(part.weight for part in parts)
         for number, part in enumerate(parts, start=1):
             offset = length = 0
             if part.data is not None:
                 length = len(part.data)
-                if id(part.data) not in places:
-                    places[id(part.data)] = used
+                if id(part.data) not in offsets:
+                    offsets[id(part.data)] = used
                     pools.append(part.data)
                     used += length
-                offset = places[id(part.data)]
-            # The last one is exactly 1, so that a uniform of 1 finds a component whatever the rounding of the sum.
-            below = math.fsum(other.weight for other in parts[:number]) / total if number < len(parts) else 1.0
+                offset = offsets[id(part.data)]
+            # The last one is exactly 1, so that a uniform of 1 finds a component despite rounding.
+            cumulative = math.fsum(other.weight for other in parts[:number]) / total if number < len(parts) else 1.0
             codes.append(part.code)
-            # + 0.0 turns -0.0 into 0.0: then loc + scale * 0 is never a negative zero
-            rows.append([below, part.loc + 0.0, part.scale, part.a, part.b, float(offset), float(length), 0.0])
+            # + 0.0 turns -0.0 into 0.0, so that loc + scale * 0 is never a negative zero.
+            rows.append([cumulative, part.loc + 0.0, part.scale, part.a, part.b, float(offset), float(length), 0.0])
         start.append(len(codes))
     pool = np.concatenate(pools) if pools else np.zeros(1)
     return LawTable(
@@ -141,7 +136,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
 
 
 def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInts) -> float:
-    """One reward of law ``arm``, advancing its stream ``rng`` (one row of four words)."""
+    """Return one reward of law ``arm`` and advance its stream ``rng`` (one row of four words)."""
     row = start[arm]
     last = start[arm + 1] - 1
     if row < last:
@@ -166,7 +161,7 @@ def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
 
 @out_of_line
 def draw_other(kind: int, row: int, par: Floats, pool: Floats, rng: UInts) -> float:
-    """The base variables that are not among the hottest, and recorded rewards."""
+    """Draw the less common base variables, and recorded rewards."""
     a, b = par[row, A], par[row, B]
     if kind == BERNOULLI:
         return 1.0 if uniform(rng) <= a else 0.0
@@ -194,27 +189,27 @@ def draw_other(kind: int, row: int, par: Floats, pool: Floats, rng: UInts) -> fl
 
 
 def positive_exponential(rng: UInts) -> float:
-    """A standard exponential that is never 0, so that its logarithm is finite."""
+    """Draw a standard exponential that is never 0, so that its log is finite."""
     value = -math.log(uniform(rng))
     return value if value > 0.0 else LEAST_EXPONENTIAL
 
 
 def draw_student(dof: float, rng: UInts) -> float:
-    """Student's t by Bailey's radius and angle (1994): exact, two uniforms, no rejection and no gamma variable."""
+    """Draw Student's t by Bailey's radius and angle (1994): exact, from two uniforms, without rejection."""
     squared = dof * math.expm1(-2.0 * math.log(uniform(rng)) / dof)
     return math.sqrt(squared) * math.cos(2.0 * math.pi * uniform(rng))
 
 
 def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
-    """A stable variable with alpha != 1 by Chambers, Mallows and Stuck (1976); ``skew`` is beta tan(pi alpha / 2).
+    """Draw a stable variable with alpha != 1 by Chambers, Mallows and Stuck (1976); ``skew`` is beta tan(pi alpha / 2).
 
-    The angle of the second cosine is formed with the exact ``1 - alpha``: near alpha = 1 the rounding of that angle is
-    then raised to a power of the same small size, and the result is good to a few units in its last place.
+    The angle of the second cosine uses the exact ``1 - alpha``. Near alpha = 1 the rounding error of that angle is then
+    raised to a power of the same small size, and the result is accurate to a few units in its last place.
     """
     angle = math.pi * (uniform(rng) - 0.5)
     shift = math.atan(skew)
     inverse = 1.0 / alpha
-    # both cosines are positive in exact arithmetic; at the ends of the interval rounding can bring them to 0 or below
+    # Both cosines are positive, but at the ends of the interval they may round to 0 or below.
     first = max(math.cos(angle), LEAST_EXPONENTIAL)
     second = max(math.cos((1.0 - alpha) * angle - shift), LEAST_EXPONENTIAL)
     stretch = 0.5 * math.log1p(skew * skew) - math.log(first)
@@ -223,7 +218,7 @@ def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
 
 
 def draw_stable_one(beta: float, rng: UInts) -> float:
-    """A stable variable with alpha = 1 (same source)."""
+    """Draw a stable variable with alpha = 1 (same source)."""
     angle = math.pi * (uniform(rng) - 0.5)
     slope = max(0.5 * math.pi + beta * angle, LEAST_EXPONENTIAL)
     cosine = max(math.cos(angle), LEAST_EXPONENTIAL)
@@ -232,7 +227,7 @@ def draw_stable_one(beta: float, rng: UInts) -> float:
 
 
 def draw_discrete(pool: Floats, offset: int, count: int, rng: UInts) -> float:
-    """The value whose cumulative probability is the first to reach a uniform."""
+    """Draw the first value whose cumulative probability reaches a uniform."""
     chosen = uniform(rng)
     low = 0
     high = count - 1
@@ -246,5 +241,5 @@ def draw_discrete(pool: Floats, offset: int, count: int, rng: UInts) -> float:
 
 
 def draw_empirical(pool: Floats, offset: int, count: int, rng: UInts) -> float:
-    """One recorded value, each with the same probability; 1 - U lies in [0, 1), so the index stays inside."""
+    """Draw one recorded value, all equally likely; 1 - U lies in [0, 1), so the index is valid."""
     return float(pool[offset + int((1.0 - uniform(rng)) * count)])

@@ -1,4 +1,4 @@
-"""The checks of :mod:`robandit.validation`, under the name that the guide to writing a law has shown since version 0.1."""
+"""The checks of :mod:`robandit.validation`, for laws written against Robandit 0.1, whose guide imported them from here."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+from robandit.laws.gaussian import normal_variance
 from robandit.laws.median import law_median
-from robandit.laws.normal import normal_variance
 
 __all__ = [
     "BOUNDED",

@@ -1,16 +1,8 @@
-"""Problems to play against: one law per arm, builders for common families, the paper's lower-bound instances, recorded rewards."""
+"""Problems: one law per arm, builders for common families, the paper's lower-bound instances, and recorded rewards."""
 
 from __future__ import annotations
 
-from robandit.problems.builders import (
-    bernoulli,
-    gaussian,
-    negated_lomax,
-    negated_pareto,
-    pareto,
-    stable,
-    student_t,
-)
+from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negated_pareto, pareto, stable, student_t
 from robandit.problems.lower_bound_instances import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
 from robandit.problems.problem import Problem
 from robandit.problems.replays import InOrder, Logged, recorded_problem

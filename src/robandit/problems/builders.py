@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from robandit.errors import InvalidInput
 from robandit.laws import Bernoulli, Gaussian, Law, Lomax, Pareto, Stable, StudentT
-from robandit.laws.validation import numbers, positive
 from robandit.problems.problem import Problem
+from robandit.validation import numbers, within
 
 __all__ = ["bernoulli", "gaussian", "negated_lomax", "negated_pareto", "pareto", "stable", "student_t"]
 
 
-def _signed(means: Sequence[float], sign: float) -> list[float]:
-    """The sizes of means that all have the sign that the family can give."""
-    values = numbers(means, "means")
-    for i, value in enumerate(values):
-        if value * sign <= 0.0:
-            rule = "above 0" if sign > 0.0 else "below 0"
-            raise InvalidInput(f"means[{i}] is {value}: this family has means {rule}; shift a law with law + c instead")
-    return [abs(value) for value in values]
+def _sizes(means: Sequence[float], sign: float) -> list[float]:
+    """Return the absolute values of means that must all have this sign."""
+    low, high = (0.0, math.inf) if sign > 0.0 else (-math.inf, 0.0)
+    hint = "shift a law with law + c for other means"
+    return [
+        abs(within(mean, f"means[{i}]", low, high, open_low=True, open_high=True, hint=hint))
+        for i, mean in enumerate(numbers(means, "means"))
+    ]
 
 
 def _tail(tail: float) -> float:
-    tail = positive(tail, "tail")
-    if tail <= 1.0:
-        raise InvalidInput(f"tail is {tail}: it must be above 1, or there is no mean to set")
-    return tail
+    return within(tail, "tail", 1.0, math.inf, open_low=True, hint="laws with smaller tail indices have no mean to set")
 
 
 def negated_pareto(means: Sequence[float], tail: float) -> Problem:
@@ -38,7 +35,7 @@ def negated_pareto(means: Sequence[float], tail: float) -> Problem:
     [-1.0, -1.5]
     """
     tail = _tail(tail)
-    return Problem([-Pareto(tail, size * (tail - 1.0) / tail) for size in _signed(means, -1.0)])
+    return Problem([-Pareto(tail, size * (tail - 1.0) / tail) for size in _sizes(means, -1.0)])
 
 
 def negated_lomax(means: Sequence[float], tail: float) -> Problem:
@@ -48,17 +45,17 @@ def negated_lomax(means: Sequence[float], tail: float) -> Problem:
     (-inf, 0.0)
     """
     tail = _tail(tail)
-    return Problem([-Lomax(tail, size * (tail - 1.0)) for size in _signed(means, -1.0)])
+    return Problem([-Lomax(tail, size * (tail - 1.0)) for size in _sizes(means, -1.0)])
 
 
 def pareto(means: Sequence[float], tail: float) -> Problem:
-    """Positive Pareto rewards: heavy right tails, the control that breaks the assumption. Means must be above 0.
+    """Positive Pareto rewards: heavy right tails, the control that violates the assumption. Means must be above 0.
 
     >>> pareto(means=[1.0, 1.5], tail=1.5).assumption().holds
     False
     """
     tail = _tail(tail)
-    return Problem([Pareto(tail, size * (tail - 1.0) / tail) for size in _signed(means, 1.0)])
+    return Problem([Pareto(tail, size * (tail - 1.0) / tail) for size in _sizes(means, 1.0)])
 
 
 def student_t(means: Sequence[float], dof: float, scale: float = 1.0) -> Problem:

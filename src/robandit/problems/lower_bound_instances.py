@@ -1,45 +1,39 @@
-"""The instances behind the AdaR-UCB paper's three lower bounds.
+"""The instances behind the three lower bounds of the AdaR-UCB paper.
 
-All of them put a small mass on one far value and the rest on 0: ``Bernoulli(mass) * value``. Two problems of a pair
-differ in one arm that an algorithm has to try often to tell them apart, and the better arm changes with it.
+Each law puts a small mass on one far value and the rest on 0: ``Bernoulli(mass) * value``. The two problems of a pair differ
+in one arm, and with it the best arm changes. An algorithm must pull that arm often to tell them apart.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput
 from robandit.laws import Bernoulli, Constant, Law
-from robandit.laws.validation import positive, within
 from robandit.problems.problem import Problem
+from robandit.validation import integer, invalid, order, positive, within
 
 __all__ = ["eps_adaptive_pair", "hard_gap", "lower_bound_family", "u_adaptive_pair"]
 
 
-MOST = 2**53
-"""Arms and pulls: beyond, whole numbers have no place in a double."""
-
-
-def _rare(mass: float, value: float, what: str) -> Law:
+def _rare(mass: float, value: float, arm: str) -> Law:
     """``value`` with probability ``mass``, else exactly 0."""
     if mass > 1.0:
-        raise InvalidInput(f"{what} would need the mass {mass}: a probability is at most 1; take a smaller delta")
+        raise InvalidInput(f"{arm} would need the mass {mass}, above 1; take a smaller delta")
     if not (mass > 0.0 and math.isfinite(value)):
-        raise InvalidInput(f"{what} would have the mass {mass} at {value}, beyond a double; take a larger delta or eps")
+        raise InvalidInput(f"{arm} would have the mass {mass} at {value}, beyond a double; take a larger delta or eps")
     return Bernoulli(mass) * value
 
 
 def _far(u: float, mean: float, eps: float) -> float:
-    """``(u/mean)^(1/eps)``, where the mass lies."""
+    """``(u/mean)^(1/eps)``, the value that carries the mass."""
     try:
         value = float((u / mean) ** (1.0 / eps))
     except (OverflowError, ZeroDivisionError):
         value = math.inf
     if not 0.0 < value < math.inf:
         raise InvalidInput(
-            f"u = {u} with a mean of size {mean} and eps = {eps} puts mass at {value}, beyond a double: take a larger eps, or "
+            f"u = {u} with a mean of size {mean} and eps = {eps} puts mass at {value}, beyond a double; take a larger eps, or "
             "a u and a delta that are closer"
         )
     return value
@@ -49,9 +43,9 @@ def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) ->
     """Two problems that show the price of not knowing u (Theorem 2).
 
     In both, arm 1 has mean ``delta`` and E|X|^(1+eps) = u: mass ``delta^(1+1/eps) u^(-1/eps)`` at
-    ``(u/delta)^(1/eps)``. Arm 0 is always 0 in the first problem; in the second it is the same construction for
-    ``u_alternative`` and mean ``2 delta``, so that it becomes the better one. Needs delta^(1+eps) <= u, (2
-    delta)^(1+eps) <= u_alternative and u <= u_alternative.
+    ``(u/delta)^(1/eps)``. Arm 0 is always 0 in the first problem. In the second it is the same construction for
+    ``u_alternative`` and mean ``2 delta``, so that it is the best arm. Needs delta^(1+eps) <= u,
+    (2 delta)^(1+eps) <= u_alternative and u <= u_alternative.
 
     >>> first, second = u_adaptive_pair(u=1.0, u_alternative=100.0, delta=0.1, eps=1.0)
     >>> first.means.tolist(), second.means.tolist()
@@ -62,27 +56,26 @@ def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) ->
     u = positive(u, "u")
     u_alternative = positive(u_alternative, "u_alternative")
     delta = positive(delta, "delta")
-    eps = within(eps, "eps", 0.0, 1.0, open_low=True)
+    eps = order(eps)
     if u_alternative < u:
-        raise InvalidInput(f"u_alternative is {u_alternative}: it must be at least u = {u}; exchange the two")
+        raise invalid("u_alternative", u_alternative, f"at least u = {u}", hint="exchange the two")
 
-    def arm(bound: float, mean: float, what: str) -> Law:
+    def law(bound: float, mean: float, arm: str) -> Law:
         value = _far(bound, mean, eps)
-        return _rare(mean / value, value, what)
+        return _rare(mean / value, value, arm)
 
-    known = arm(u, delta, "arm 1")
-    return Problem([Constant(0.0), known]), Problem(
-        [arm(u_alternative, 2.0 * delta, "arm 0 of the alternative"), known]
-    )
+    common = law(u, delta, "arm 1")
+    other = law(u_alternative, 2.0 * delta, "arm 0 of the alternative")
+    return Problem([Constant(0.0), common]), Problem([other, common])
 
 
 def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> tuple[Problem, Problem]:
     """Two problems that show the price of not knowing eps (Theorem 3); all moments of order 1+eps are at most u = 1.
 
-    In both, arm 1 has mean ``delta``: mass ``gamma^(1+eps) - delta gamma`` at ``1/gamma`` with gamma = (2
-    delta)^(1/eps), so that E|X|^(1+eps) = 1/2. Arm 0 is always 0 in the first problem; in the second it has mean ``2
-    delta``: mass ``gamma'^(1+eps')`` at ``1/gamma'`` with gamma' = (2 delta)^(1/eps'), so that E|X|^(1+eps') = 1.
-    Needs 2 delta <= 1 and eps' < eps; the defaults are the extremal choice.
+    In both, arm 1 has mean ``delta``: mass ``gamma^(1+eps) - delta gamma`` at ``1/gamma`` with
+    gamma = (2 delta)^(1/eps), so that E|X|^(1+eps) = 1/2. Arm 0 is always 0 in the first problem. In the second it has
+    mean ``2 delta``: mass ``gamma'^(1+eps')`` at ``1/gamma'`` with gamma' = (2 delta)^(1/eps'), so that
+    E|X|^(1+eps') = 1. Needs 2 delta <= 1 and eps' < eps; the defaults are the extremal choice.
 
     >>> first, second = eps_adaptive_pair(delta=0.25)
     >>> first.means.tolist(), second.means.tolist()
@@ -90,21 +83,20 @@ def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1
     >>> first.u(1.0), second.u(1 / 3)
     (0.5, 1.0)
     """
-    delta = positive(delta, "delta")
-    eps = within(eps, "eps", 0.0, 1.0, open_low=True)
-    eps_alternative = within(eps_alternative, "eps_alternative", 0.0, 1.0, open_low=True)
+    delta = within(delta, "delta", 0.0, 0.5, open_low=True, hint="a larger delta needs a probability above 1")
+    eps = order(eps)
+    eps_alternative = order(eps_alternative, "eps_alternative")
     if eps_alternative >= eps:
-        raise InvalidInput(f"eps_alternative is {eps_alternative}: it must be below eps = {eps}; exchange the two")
-    if delta > 0.5:
-        raise InvalidInput(f"delta is {delta}: it must be at most 1/2, or a probability would be above 1")
+        raise invalid("eps_alternative", eps_alternative, f"below eps = {eps}", hint="exchange the two")
     gamma = (2.0 * delta) ** (1.0 / eps)
     gamma_alternative = (2.0 * delta) ** (1.0 / eps_alternative)
     if gamma_alternative < 1e-300:
-        raise InvalidInput(f"delta {delta} with eps {eps_alternative} puts a mass beyond a double; take a larger one")
+        rule = f"large enough that (2 delta)^(1/eps_alternative) >= 1e-300 (delta = {delta})"
+        raise invalid("eps_alternative", eps_alternative, rule, hint="or take a larger delta")
     # gamma^(1+eps) - delta gamma = delta gamma, since gamma^eps = 2 delta
-    known = _rare(delta * gamma, 1.0 / gamma, "arm 1")
+    common = _rare(delta * gamma, 1.0 / gamma, "arm 1")
     other = _rare(2.0 * delta * gamma_alternative, 1.0 / gamma_alternative, "arm 0 of the alternative")
-    return Problem([Constant(0.0), known]), Problem([other, known])
+    return Problem([Constant(0.0), common]), Problem([other, common])
 
 
 def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
@@ -113,10 +105,10 @@ def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
     >>> hard_gap(arms=2, eps=1.0, u=1.0, horizon=10_000)
     0.0047703
     """
-    arms = _whole(arms, "arms", 2)
-    eps = within(eps, "eps", 0.0, 1.0, open_low=True)
+    arms = integer(arms, "arms", 2)
+    eps = order(eps)
     u = positive(u, "u")
-    share = (arms - 1) / (_whole(horizon, "horizon", 1) * math.log(3.0))
+    share = (arms - 1) / (integer(horizon, "horizon", 1) * math.log(3.0))
     return float(0.5 * share ** (eps / (1.0 + eps)) * u ** (1.0 / (1.0 + eps)))
 
 
@@ -130,8 +122,8 @@ def lower_bound_family(
 ) -> Problem:
     """The family that no algorithm beats even under the assumption (Theorem 4): rewards 0 or ``-(u/delta)^(1/eps)``.
 
-    Arm 0 has mean ``-2 delta/3``, the others ``-delta``; with ``best`` one of them instead has ``-delta/3`` and is
-    the best arm. Give the horizon for the hardest delta (``hard_gap``), or delta itself. E|X|^(1+eps) is u for arms
+    Arm 0 has mean ``-2 delta/3``, the others ``-delta``. If ``best`` is one of the others, it has ``-delta/3`` instead and is
+    the best arm. Pass the horizon for the hardest delta (``hard_gap``), or delta itself. E|X|^(1+eps) is u for arms
     with mean -delta and less for the others. P(X != 0) is tiny here, which makes forced exploration the larger part
     of AdaR-UCB's regret. Needs delta^(1+eps) <= u.
 
@@ -139,22 +131,15 @@ def lower_bound_family(
     >>> problem.means.tolist(), problem.u(1.0)
     ([-0.2, -0.3, -0.1], 1.0)
     """
-    arms = _whole(arms, "arms", 2)
-    eps = within(eps, "eps", 0.0, 1.0, open_low=True)
+    arms = integer(arms, "arms", 2)
+    eps = order(eps)
     u = positive(u, "u")
     if (horizon is None) == (delta is None):
-        raise InvalidInput(f"horizon is {horizon} and delta is {delta}: give exactly one of the two")
+        raise InvalidInput(f"horizon = {horizon} and delta = {delta}: pass exactly one of the two")
     gap = hard_gap(arms, eps, u, horizon) if horizon is not None else positive(delta, "delta")
-    if best is not None and _whole(best, "best", 0) >= arms:
-        raise InvalidInput(f"best is {best}: the arms are 0 to {arms - 1}")
+    best_arm = 0 if best is None else integer(best, "best", 0, arms - 1)
     value = _far(u, gap, eps)
     shares = [2.0 / 3.0] + [1.0] * (arms - 1)
-    if best:
-        shares[best] = 1.0 / 3.0
+    if best_arm > 0:
+        shares[best_arm] = 1.0 / 3.0
     return Problem([_rare(share * gap / value, -value, f"arm {i}") for i, share in enumerate(shares)])
-
-
-def _whole(value: object, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MOST:
-        raise InvalidInput(f"{name} is {formatted(value)}: it must be a whole number from {least} to 2^53")
-    return int(value)

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from robandit.errors import InvalidInput, MeanUndefined
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
-from robandit.laws.validation import items_of, within
+from robandit.laws.base import law_with_mean
+from robandit.validation import invalid, items_of, order
 
 __all__ = ["Problem"]
 
-BULKY = 1 << 16  # bytes of JSON: no law of a formula, and few problems with thousands of arms, have so many
+BULKY = 1 << 16  # bytes of JSON; without recorded rewards only problems with thousands of arms have more
 
 
 @dataclass(frozen=True, init=False)
@@ -31,7 +32,7 @@ class Problem:
     laws
         The arms' reward laws; rewards are maximised.
     names
-        The arms' names, all different; "0", "1", ... if not given.
+        The arms' names, all different. Default: "0", "1", ...
 
     Examples
     --------
@@ -47,35 +48,13 @@ class Problem:
     names: tuple[str, ...]
 
     def __init__(self, laws: Sequence[Law], names: Sequence[str] | None = None) -> None:
-        """Check and store."""
-        arms = items_of(laws, "laws", "laws, one for each arm")
-        if len(arms) < 2:
-            raise InvalidInput(f"laws has {len(arms)} entries: a problem needs at least 2 arms to choose between")
-        for i, law in enumerate(arms):
-            if not isinstance(law, Law):
-                raise InvalidInput(f"laws[{i}] is {law!r}: it must be a law; wrap a plain number as Constant(number)")
-            if not math.isfinite(law.mean):
-                raise MeanUndefined(
-                    f"arm {i} has the law {law!r}, whose mean is {law.mean}: regret needs finite means; "
-                    "take a law with a tail index above 1"
-                )
-        means = [law.mean for law in arms]
-        if not math.isfinite(max(means) - min(means)):
-            raise InvalidInput(
-                f"the means reach from {min(means)} to {max(means)}, and their difference is beyond a double: scale all laws down"
-            )
-        numbered = (str(i) for i in range(len(arms)))
-        given = tuple(numbered) if names is None else items_of(names, "names", "strings, one for each arm")
-        if len(given) != len(arms):
-            raise InvalidInput(f"names has {len(given)} entries for {len(arms)} arms: give one for each")
-        for i, name in enumerate(given):
-            if not isinstance(name, str) or name in given[:i]:
-                raise InvalidInput(f"names[{i}] is {name!r}: names must be strings, all different")
-        object.__setattr__(self, "laws", arms)
-        object.__setattr__(self, "names", given)
+        """Check and store the laws and the names."""
+        checked = _checked_laws(laws)
+        object.__setattr__(self, "laws", checked)
+        object.__setattr__(self, "names", _checked_names(names, len(checked)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles carry the laws and names, not what was computed from them."""
+        """Copy and pickle the laws and names only, not the values computed from them."""
         return Problem, (self.laws, self.names)
 
     @property
@@ -90,7 +69,7 @@ class Problem:
 
     @cached_property
     def gaps(self) -> Floats:
-        """How much each arm's mean lies below the best (read-only)."""
+        """The greatest mean minus each arm's mean (read-only)."""
         return _frozen(np.max(self.means) - self.means)
 
     @property
@@ -100,12 +79,12 @@ class Problem:
 
     @property
     def best_arms(self) -> tuple[int, ...]:
-        """Every arm whose mean is the greatest."""
+        """All arms with the greatest mean."""
         return tuple(int(i) for i in np.flatnonzero(self.gaps == 0.0))
 
     @property
     def tail_index(self) -> float:
-        """The heaviest arm's: moments of smaller order are finite for every arm."""
+        """The smallest of the arms' tail indices: moments of smaller order are finite for every arm."""
         return min(law.tail_index for law in self.laws)
 
     def u(self, eps: float) -> float:
@@ -115,40 +94,40 @@ class Problem:
         >>> negated_pareto(means=[-1.0, -2.0], tail=1.5).u(0.25)
         3.6144080144
         """
-        order = 1.0 + within(eps, "eps", 0.0, 1.0, open_low=True)
-        return max(law.absolute_moment(order) for law in self.laws)
+        eps = order(eps)
+        return max(law.absolute_moment(1.0 + eps) for law in self.laws)
 
     def v(self, eps: float) -> float:
         """The smallest valid bound on centred moments: the maximum of E|X - mean|^(1+eps), eps in (0, 1]."""
-        order = 1.0 + within(eps, "eps", 0.0, 1.0, open_low=True)
-        return max(law.central_moment(order) for law in self.laws)
+        eps = order(eps)
+        return max(law.central_moment(1.0 + eps) for law in self.laws)
 
     def assumption(self) -> Verdict:
-        """Whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, which AdaR-UCB's analysis asks for.
+        """Whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, which AdaR-UCB's analysis requires.
 
-        With several best arms one of them suffices: the first that satisfies it is reported, else the first that does
-        not.
+        If several arms are best, one of them is enough: the verdict is that of the first arm that satisfies it, else of
+        the first arm.
         """
         verdicts = [self.laws[i].truncated_nonpositivity() for i in self.best_arms]
         return next((verdict for verdict in verdicts if verdict.holds), verdicts[0])
 
     def tabulate(self) -> LawTable:
-        """The laws as the arrays that the compiled sampler reads; made once, since a recorded sample may be large."""
+        """The laws as the arrays that the compiled sampler reads; cached, since a recorded sample may be large."""
         return self._table
 
     @cached_property
     def _table(self) -> LawTable:
         return tabulate(self.laws)
 
-    # --- what `simulate` asks --------------------------------------------------------------------------------------------
+    # --- used by `simulate` ----------------------------------------------------------------------------------------------
 
     def at_start(self, replication: int, words: UInts) -> LawTable:
-        """What the sampler reads in a replication; ``words`` are the random bits of its arms, a row each."""
+        """The table that the sampler reads in a replication; ``words`` are the random bits of its arms, one row each."""
         return self._table
 
     @property
     def counted_gaps(self) -> Floats:
-        """What a pull of each arm adds to regret, beside what the sampler itself finds missed."""
+        """The regret that a pull of each arm adds, besides the regret that the sampler itself counts."""
         return self.gaps
 
     @property
@@ -157,9 +136,9 @@ class Problem:
         return True
 
     def check_horizon(self, horizon: int) -> None:
-        """Refuse to play longer than there is something to play; laws never end."""
+        """Raise `InvalidInput` if the problem cannot be played that long; laws have no limit."""
 
-    # --- JSON ----------------------------------------------------------------------------------------------------------
+    # --- JSON ------------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """The problem as plain JSON data."""
@@ -167,7 +146,7 @@ class Problem:
 
     @property
     def bulky(self) -> bool:
-        """Whether its JSON data are so long, by recorded rewards, that files should not hold them again and again."""
+        """Whether its JSON data are so long, because of recorded rewards, that files should not repeat them."""
         return self._identity[0] > BULKY
 
     @property
@@ -182,20 +161,44 @@ class Problem:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
-        """The problem that ``to_dict`` wrote; unknown fields are refused."""
+        """The problem that ``to_dict`` wrote; unknown fields are rejected."""
         if isinstance(data, Mapping) and "replay" in data:
             from robandit.problems.replays import replay_from_dict
 
             return replay_from_dict(data)
         if not isinstance(data, Mapping) or "laws" not in data:
-            raise InvalidInput(f'{data!r} is not a problem: it must be an object with "laws" and, if wanted, "names"')
+            raise invalid("problem", data, 'an object with "laws" and, optionally, "names"')
         unknown = sorted(map(str, set(data) - {"laws", "names"}))
         if unknown:
             raise InvalidInput(f"a problem has no field {', '.join(unknown)}; it has laws and names")
-        laws = data["laws"]
-        if not isinstance(laws, Sequence) or isinstance(laws, str):
-            raise InvalidInput(f"laws is {laws!r}: it must be a list of laws")
-        return cls([Law.from_dict(law) for law in laws], data.get("names"))
+        return cls([Law.from_dict(law) for law in items_of(data["laws"], "laws", "laws")], data.get("names"))
+
+
+def _checked_laws(laws: Sequence[Law]) -> tuple[Law, ...]:
+    """Return two or more laws with finite means and finite gaps."""
+    items = items_of(laws, "laws", "laws, one for each arm")
+    if len(items) < 2:
+        raise invalid("laws", laws, f"at least 2 laws, one for each arm, not {len(items)}")
+    arms = tuple(law_with_mean(law, f"laws[{i}]") for i, law in enumerate(items))
+    means = [law.mean for law in arms]
+    if not math.isfinite(max(means) - min(means)):
+        raise InvalidInput(f"the difference of the means {min(means)} and {max(means)} overflows; scale all laws down")
+    return arms
+
+
+def _checked_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
+    """Return one name per arm, all different."""
+    if names is None:
+        return tuple(str(i) for i in range(arms))
+    checked = items_of(names, "names", "strings, one for each arm")
+    if len(checked) != arms:
+        raise invalid("names", names, f"{arms} strings, one for each arm")
+    earlier: set[str] = set()
+    for i, name in enumerate(checked):
+        if not isinstance(name, str) or name in earlier:
+            raise invalid(f"names[{i}]", name, "a string that differs from the names before it")
+        earlier.add(name)
+    return checked
 
 
 def _frozen(values: Any) -> Floats:

@@ -1,11 +1,11 @@
-"""Problems whose rewards were recorded, and are handed out again.
+"""Problems that replay recorded rewards.
 
-Three ways, by what the record holds:
+Three ways, depending on the record:
 
-- `recorded_problem`: rewards of each arm and nothing else. They are drawn with replacement: independent, in no order.
-- `InOrder`: what every arm gave at every time. The table is played row by row, so drifts and bad hours that all arms share are
-  there, and regret is what was really missed.
-- `Logged`: what the one arm gave that somebody chose at that time. A policy's choice waits for the next row with this arm.
+- `recorded_problem`: rewards of each arm, without times. They are drawn with replacement, independently.
+- `InOrder`: the reward of every arm at every time. The table is played row by row, so that drifts and bad hours that all arms
+  share remain, and regret is realised regret.
+- `Logged`: the reward of the one arm that was chosen at each time. A policy's choice waits for the next row with this arm.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from robandit.laws import Empirical, Law, LawTable, Weighted
 from robandit.laws import in_order as columns
 from robandit.laws.packing import packed, unpacked
 from robandit.problems.problem import Problem
+from robandit.validation import array, check_items, choice, invalid, items_of
 
 __all__ = ["InOrder", "Logged", "Replay", "recorded_problem"]
 
 
 def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
-    """A problem whose arms draw from recorded rewards, with replacement.
+    """Return a problem whose arms draw from recorded rewards, with replacement.
 
     Parameters
     ----------
     samples
-        The arms' rewards by their names.
+        The rewards of each arm, by its name.
 
     Examples
     --------
@@ -45,53 +46,53 @@ def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
     (('east', 'west'), [-2.0, -3.0])
     """
     if not isinstance(samples, Mapping):
-        raise InvalidInput(f"samples is a {type(samples).__name__}: pass a mapping from each arm's name to its rewards")
+        raise invalid("samples", samples, "a mapping from each arm's name to its rewards")
     laws = [Empirical(_rewards(rewards, f"samples[{arm!r}]", 1)) for arm, rewards in samples.items()]
     return Problem(laws, list(samples))
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Replay(Problem):
-    """A problem that hands out recorded rewards in their order: they are not independent draws from its laws."""
+    """A problem that returns recorded rewards in order: they are not independent draws from its laws."""
 
     rewards: Floats
-    """The record, a row per time."""
+    """The record, one row per time."""
 
     def at_start(self, replication: int, words: UInts) -> LawTable:
-        """A copy of the table, for it holds how far the replication has come."""
+        """A copy of the table, because it holds the position of the replication in the record."""
         code, par, start, pool = self._table
         par = par.copy()
-        # The remainder is uneven by less than the rows in 2^64.
+        # The bias of the remainder is below rows / 2^64.
         par[0, columns.PLACE] = 0 if replication == 0 else int(words[0, 1]) % self.rows
         return LawTable(code, par, start, pool)
 
     @property
     def independent(self) -> bool:
-        """No: they come in the order of the record."""
+        """False: rewards come in the order of the record."""
         return False
 
     @property
     def rows(self) -> int:
-        """How many rows the record has."""
+        """The number of rows of the record."""
         return len(self.rewards)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class InOrder(Replay):
-    """A table of what every arm gave at every time, played in its order.
+    """A table of the reward of every arm at every time, played in order.
 
-    Replication 0 plays row t at time t. The others begin at a row that is drawn with their seed, the same one for all policies,
-    and go round: after the last row comes the first. No horizon is longer than the table.
+    Replication 0 plays row t at time t. The others start at a random row, drawn from their seed and the same for all policies;
+    after the last row comes the first. The horizon may not exceed the number of rows.
 
-    Regret is realised: what the arm with the greatest mean of the whole table gave at those times, minus what the policy got. It
-    can be negative, since a policy may follow what changes. Its laws are those of the columns.
+    Regret is realised: the rewards at those times of the arm with the greatest mean of the whole table, minus those of the
+    policy. It can be negative, since a policy may follow changes. The laws are those of the columns.
 
     Parameters
     ----------
     rewards
-        A row per time and a column per arm; rewards are maximised.
+        One row per time and one column per arm; rewards are maximised.
     names
-        The arms' names, all different; "0", "1", ... if not given.
+        The arms' names, all different. Default: "0", "1", ...
 
     Examples
     --------
@@ -110,7 +111,7 @@ class InOrder(Replay):
         """Copy and check the table."""
         table = _rewards(rewards, "rewards", 2)
         super().__init__([Empirical(table[:, arm]) for arm in range(table.shape[1])], names)
-        view = table.view()  # compiled code has no use for arrays that are read-only, people have
+        view = table.view()  # read-only for users; compiled code needs a writable array
         view.setflags(write=False)
         object.__setattr__(self, "_pool", table.reshape(-1))
         object.__setattr__(self, "rewards", view)
@@ -122,21 +123,19 @@ class InOrder(Replay):
         return f"<InOrder: {self.rows} rows of {self.arms} arms>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles carry the table and names, not what was computed from them."""
+        """Copy and pickle the table and names only, not the values computed from them."""
         return InOrder, (self.rewards, self.names)
 
     @property
     def counted_gaps(self) -> Floats:
-        """None: the sampler finds what was missed."""
+        """Zeros: the sampler counts the realised regret."""
         return np.zeros(self.arms)
 
     def check_horizon(self, horizon: int) -> None:
-        """Refuse a horizon beyond the table."""
+        """Raise `InvalidInput` if the horizon exceeds the table."""
         if horizon > self.rows:
-            raise InvalidInput(
-                f"horizon = {horizon} is longer than the record, which has {self.rows} rows: play at most so long, or draw from "
-                "it with replacement (robandit.problems.recorded_problem)"
-            )
+            hint = "use a shorter horizon, or draw with replacement (robandit.problems.recorded_problem)"
+            raise invalid("horizon", horizon, f"at most {self.rows}, the rows of the record", hint=hint)
 
     @cached_property
     def _table(self) -> LawTable:
@@ -154,26 +153,26 @@ class InOrder(Replay):
 class Logged(Replay):
     """A log of choices and their rewards, replayed by rejection (Li, Chu, Langford and Wang 2011).
 
-    A policy's choice waits for the next row of the log where this arm was played, and gets its reward; rows passed over are lost.
-    A choice is made once and kept until it is matched, so that policies that draw their choices play as they would. At the end the
-    log begins again. Replication 0 begins at the first row, the others at one that is drawn with their seed, the same for all
-    policies. Regret is pseudo-regret: the gaps are those of the laws.
+    A policy's choice waits for the next row of the log where this arm was played, and gets its reward. Rows passed over are lost.
+    A choice is made once and kept until it is matched, so that randomised policies play as usual. After the last row the log
+    starts again. Replication 0 starts at the first row, the others at a random row, drawn from their seed and the same for all
+    policies. Regret is pseudo-regret, with the gaps of the laws.
 
-    That is fair if the arm was chosen without regard to what it would give. Where it was chosen by circumstances that matter, with
-    known probabilities, give these as ``propensities``: in each replication a row is then kept with the probability (smallest
-    propensity of this arm) / (its propensity), else it is passed over. Whatever the circumstances, a row with this arm is now
-    found with the same probability, the arm's smallest. The laws weigh rewards accordingly, by 1 / propensity.
+    This is unbiased if the logged choices did not depend on the rewards. If they depended on circumstances that matter, with
+    known probabilities, pass these as ``propensities``. In each replication a row is then kept with probability (smallest
+    propensity of its arm) / (its propensity), else passed over. Under all circumstances a row with this arm is then found with
+    the same probability, the arm's smallest propensity. The laws weigh rewards accordingly, by 1 / propensity.
 
     Parameters
     ----------
     actions
-        The arm of each row, a number from 0; every arm has at least one row.
+        The arm of each row, an integer from 0; every arm has at least one row.
     rewards
         The reward of each row; rewards are maximised.
     names
         The arms' names, all different.
     propensities
-        The probability with which each row's arm was chosen there, in (0, 1]. None: all rows are kept.
+        The probability with which each row's arm was chosen, in (0, 1]. None: all rows are kept.
 
     Examples
     --------
@@ -193,37 +192,42 @@ class Logged(Replay):
         self, actions: ArrayLike, rewards: ArrayLike, names: Sequence[str], propensities: ArrayLike | None = None
     ) -> None:
         """Copy and check the log."""
-        if isinstance(names, str) or not isinstance(names, Sequence):
-            raise InvalidInput(f"names is {names!r}: pass a sequence with one name per arm")
-        given = _rewards(rewards, "rewards", 1)
-        arms = _actions(actions, len(given), names)
-        chosen = None if propensities is None else _propensities(propensities, len(given))
-        ends = np.cumsum(np.bincount(arms, minlength=len(names)))[:-1]
-        members = np.split(np.argsort(arms, kind="stable"), ends)  # the rows of each arm, increasing
-        chances = None if chosen is None else [chosen[where].min() / chosen[where] for where in members]
-        laws: list[Law] = []
-        for arm, where in enumerate(members):
-            equal = chances is None or bool((chances[arm] == 1.0).all())
-            laws.append(Empirical(given[where]) if equal else Weighted(given[where], chances[arm]))  # type: ignore[index]
+        names = items_of(names, "names", "strings, one for each arm")
+        log_rewards = _rewards(rewards, "rewards", 1)
+        arms = _actions(actions, len(log_rewards), names)
+        chosen = None if propensities is None else _propensities(propensities, len(log_rewards))
+        for name, values in (("actions", arms), ("rewards", log_rewards), ("propensities", chosen)):
+            if values is not None:
+                values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        laws: list[Law] = [
+            Empirical(log_rewards[rows]) if keep is None else Weighted(log_rewards[rows], keep)
+            for rows, keep in self._by_arm
+        ]
         super().__init__(laws, names)
-        for array in (arms, given, *([] if chosen is None else [chosen])):
-            array.setflags(write=False)
-        object.__setattr__(self, "actions", arms)
-        object.__setattr__(self, "rewards", given)
-        object.__setattr__(self, "propensities", chosen)
-        object.__setattr__(self, "_members", members)
-        object.__setattr__(self, "_chances", chances)
+
+    @cached_property
+    def _by_arm(self) -> list[tuple[Ints, Floats | None]]:
+        """For each arm its rows, increasing, and the probabilities of keeping them; None: all are kept."""
+        by_arm: list[tuple[Ints, Floats | None]] = []
+        for rows in np.split(np.argsort(self.actions, kind="stable"), np.cumsum(np.bincount(self.actions))[:-1]):
+            keep = None
+            if self.propensities is not None:
+                chosen = self.propensities[rows]
+                keep = chosen.min() / chosen
+            by_arm.append((rows, None if keep is None or (keep == 1.0).all() else keep))
+        return by_arm
 
     def __repr__(self) -> str:
         """All rows of a short log, a summary of a long one."""
         if len(self.rewards) > 32:
-            with_ = "" if self.propensities is None else " with propensities"
-            return f"<Logged: {self.rows} rows of {self.arms} arms{with_}>"
+            suffix = "" if self.propensities is None else " with propensities"
+            return f"<Logged: {self.rows} rows of {self.arms} arms{suffix}>"
         more = "" if self.propensities is None else f", propensities={self.propensities.tolist()!r}"
         return f"Logged({self.actions.tolist()!r}, {self.rewards.tolist()!r}, names={list(self.names)!r}{more})"
 
     def __eq__(self, other: object) -> bool:
-        """The same rows in the same order, and the same names."""
+        """Return whether the rows, their order and the names are the same."""
         if self is other:
             return True
         return (
@@ -235,38 +239,34 @@ class Logged(Replay):
             and (self.propensities is None or np.array_equal(self.propensities, other.propensities))  # type: ignore[arg-type]
         )
 
-    __hash__ = Replay.__hash__  # by the laws, which are the same for logs that are equal
+    __hash__ = Replay.__hash__  # by the laws; equal logs have equal laws
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles carry the log and names, not what was computed from them."""
+        """Copy and pickle the log and names only, not the values computed from them."""
         return Logged, (self.actions, self.rewards, self.names, self.propensities)
 
     @property
     def fewest(self) -> int:
-        """How many rows the rarest arm has, as far as they are expected to be kept.
+        """The number of rows of the rarest arm that are expected to be kept.
 
-        For a horizon of so many pulls every policy is expected to get by with one pass through the log, if its arms come in no
-        particular order; a longer one uses rows again.
+        If the arms come in no particular order, every policy is expected to need at most one pass through the log for a
+        horizon of this length. A longer one uses rows again.
         """
-        # A pull of an arm with n_a of the n rows passes n / n_a rows in the mean. N_a pulls of each arm pass n times the sum of
-        # N_a / n_a. That sum is at most (sum of N_a) / (smallest n_a), and so at most 1 if there are no more pulls than that.
-        chances: list[Floats] | None = self.__dict__["_chances"]
-        members: list[Ints] = self.__dict__["_members"]
-        kept = [len(w) for w in members] if chances is None else [math.fsum(each) for each in chances]
+        # If n_a of the n rows have arm a, a pull of a passes n / n_a rows on average. N_a pulls of each arm pass n times the sum
+        # of N_a / n_a. That sum is at most (sum of N_a) / (smallest n_a): at most 1 if the horizon is at most the smallest n_a.
+        kept = [len(rows) if keep is None else math.fsum(keep) for rows, keep in self._by_arm]
         return max(1, math.floor(min(kept)))
 
     @cached_property
     def _table(self) -> LawTable:
-        chances: list[Floats] | None = self.__dict__["_chances"]
         par, pools, offset = _par(self.arms), [], 0
-        for arm, where in enumerate(self.__dict__["_members"]):
-            thinned = chances is not None and not bool((chances[arm] == 1.0).all())
-            parts = [where.astype(np.float64), self.rewards[where], *([chances[arm]] if thinned else [])]  # type: ignore[index]
+        for arm, (rows, keep) in enumerate(self._by_arm):
+            parts = [rows.astype(np.float64), self.rewards[rows], *([] if keep is None else [keep])]
             par[arm, columns.OFFSET] = offset
-            par[arm, columns.LENGTH] = len(where)
-            par[arm, columns.THINNED] = 1.0 if thinned else 0.0
+            par[arm, columns.LENGTH] = len(rows)
+            par[arm, columns.THINNED] = 0.0 if keep is None else 1.0
             pools += parts
-            offset += len(parts) * len(where)
+            offset += len(parts) * len(rows)
         return _law_table(columns.LOGGED, par, np.concatenate(pools))
 
     def to_dict(self) -> dict[str, Any]:
@@ -277,89 +277,73 @@ class Logged(Replay):
 
 
 def replay_from_dict(data: Mapping[str, Any]) -> Replay:
-    """The replay that ``to_dict`` wrote."""
+    """Return the replay that ``to_dict`` wrote."""
     fields = {"InOrder": {"rewards", "names"}, "Logged": {"actions", "rewards", "names", "propensities"}}
-    kind = data["replay"]
-    if kind not in list(fields):
-        raise InvalidInput(f"replay is {kind!r}: it must be InOrder or Logged")
-    needed = fields[kind] - {"propensities"}
-    if not needed <= set(data) <= fields[kind] | {"replay"}:
-        given = ", ".join(sorted(map(str, set(data) - {"replay"}))) or "nothing"
-        raise InvalidInput(f"a replay {kind} has {', '.join(sorted(fields[kind]))}; here it has {given}")
-    names = data["names"]
+    kind = choice(data["replay"], "replay", fields)
+    present = set(data) - {"replay"}
+    if not fields[kind] - {"propensities"} <= present <= fields[kind]:
+        listed = ", ".join(sorted(map(str, present))) or "nothing"
+        raise InvalidInput(f"a replay {kind} has {', '.join(sorted(fields[kind]))}; this one has {listed}")
     rewards = unpacked(data["rewards"], "rewards")
     if kind == "Logged":
         propensities = unpacked(data.get("propensities"), "propensities")
-        return Logged(unpacked(data["actions"], "actions"), rewards, names, propensities)
+        return Logged(unpacked(data["actions"], "actions"), rewards, data["names"], propensities)
+    names = items_of(data["names"], "names", "strings, one for each arm")
     flat = _rewards(rewards, "rewards", 1)
-    if not isinstance(names, Sequence) or isinstance(names, str) or not names or flat.size % len(names):
-        raise InvalidInput(
-            f"rewards has {flat.size} values, which are no table with a column for each of the names {names!r}"
-        )
+    if not names or flat.size % len(names):
+        raise InvalidInput(f"{flat.size} rewards do not fill a table with one column for each of {len(names)} names")
     return InOrder(flat.reshape(-1, len(names)), names)
 
 
 # --- checks and tables -----------------------------------------------------------------------------------------------
 
 
-def _rewards(given: Any, name: str, dimensions: int) -> Floats:
-    """A copy of recorded rewards, each finite and small enough to be played."""
-    values = _numbers(given, name)
-    if values.ndim != dimensions or values.size == 0:
-        shape = "a row per time and a column per arm" if dimensions == 2 else "one-dimensional and not empty"
-        raise InvalidInput(f"{name} has shape {values.shape}: it must be {shape}")
-    with np.errstate(invalid="ignore"):
-        bad = np.argwhere(~(np.abs(values) <= LARGEST_REWARD))
-    if len(bad):
-        where = ", ".join(str(i) for i in bad[0])
-        raise InvalidInput(
-            f"{name}[{where}] is {values[tuple(bad[0])]}: a recorded reward must be finite and at most {LARGEST_REWARD:g} in size; "
-            f"drop such rows first, or scale all rewards down ({len(bad)} of {values.size} are like this)"
+def _rewards(values: Any, name: str, dimensions: int) -> Floats:
+    """Return a copy of recorded rewards, each finite and small enough to be played."""
+    rewards = _copied(values, name)
+    if rewards.ndim != dimensions or rewards.size == 0:
+        rule = (
+            "a table with one row per time and one column per arm" if dimensions == 2 else "one-dimensional, not empty"
         )
-    return values
+        raise invalid(name, values, f"{rule} (its shape is {rewards.shape})")
+    accepted = np.abs(rewards) <= LARGEST_REWARD
+    share = f"{np.count_nonzero(~accepted)} of {rewards.size} rewards break this rule"
+    hint = f"{share}: drop such rows, or scale all rewards down"
+    check_items(rewards, accepted, name, f"a finite number from {-LARGEST_REWARD:g} to {LARGEST_REWARD:g}", hint=hint)
+    return rewards
 
 
-def _actions(given: Any, rows: int, names: Sequence[str]) -> Ints:
-    values = _numbers(given, "actions")
-    if values.shape != (rows,):
-        raise InvalidInput(f"actions has shape {values.shape} for {rows} rewards: give one arm for each")
-    bad = np.flatnonzero(~((values >= 0) & (values < len(names)) & (values == np.floor(values))))
-    if len(bad):
-        raise InvalidInput(
-            f"actions[{bad[0]}] is {values[bad[0]]:g}: it must be an arm, a whole number from 0 to {len(names) - 1}"
-        )
-    counts = np.bincount(values.astype(np.int64), minlength=len(names))
+def _actions(values: Any, rows: int, names: Sequence[str]) -> Ints:
+    actions = _per_row(values, "actions", rows)
+    accepted = (actions >= 0) & (actions < len(names)) & (actions == np.floor(actions))
+    check_items(actions, accepted, "actions", f"the number of an arm, an integer from 0 to {len(names) - 1}")
+    counts = np.bincount(actions.astype(np.int64), minlength=len(names))
     if not counts.all():
-        raise InvalidInput(f"arm {names[int(counts.argmin())]!r} was never played in the log: leave it out of names")
-    return values.astype(np.int64)
+        raise InvalidInput(f"arm {names[int(counts.argmin())]!r} was never played in the log; leave it out of names")
+    return actions.astype(np.int64)
 
 
-def _propensities(given: Any, rows: int) -> Floats:
-    values = _numbers(given, "propensities")
-    if values.shape != (rows,):
-        raise InvalidInput(f"propensities has shape {values.shape} for {rows} rewards: give one for each")
-    bad = np.flatnonzero(~((values > 0.0) & (values <= 1.0)))
-    if len(bad):
-        raise InvalidInput(
-            f"propensities[{bad[0]}] is {values[bad[0]]}: the probability of a choice that was made lies in (0, 1]"
-        )
-    return values
+def _propensities(values: Any, rows: int) -> Floats:
+    propensities = _per_row(values, "propensities", rows)
+    accepted = (propensities > 0.0) & (propensities <= 1.0)
+    check_items(propensities, accepted, "propensities", "a probability > 0 and <= 1, since the choice was made")
+    return propensities
 
 
-def _numbers(given: Any, name: str) -> Floats:
-    try:
-        read = np.asarray(given)
-        if read.dtype.kind not in "biufO":
-            raise TypeError(f"its type is {read.dtype}")
-        return np.array(read, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(
-            f"{name} cannot be read as numbers ({error}): pass an array of numbers, all rows equally long"
-        ) from None
+def _per_row(values: Any, name: str, rows: int) -> Floats:
+    """Return a copy of one number per row."""
+    numbers = _copied(values, name)
+    if numbers.shape != (rows,):
+        raise invalid(name, values, f"{rows} numbers, one for each reward (its shape is {numbers.shape})")
+    return numbers
+
+
+def _copied(values: Any, name: str) -> Floats:
+    return np.array(array(values, name, hint="pass an array of numbers, all rows equally long"), order="C")
 
 
 def _par(arms: int) -> Floats:
-    """The rows of a replay's table, of location 0 and scale 1."""
+    """Return the rows of a replay's table, with location 0 and scale 1."""
     par = np.zeros((arms, columns.COLUMNS))
     par[:, columns.SCALE] = 1.0
     return par

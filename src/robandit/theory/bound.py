@@ -11,7 +11,7 @@ import numpy as np
 from robandit.errors import NotApplicable
 from robandit.kernel.types import Floats
 from robandit.laws import Law
-from robandit.laws.normal import normal_variance
+from robandit.laws.gaussian import normal_variance
 from robandit.policies import Policy
 from robandit.policies.base import LEAST_EPS
 from robandit.problems import Problem

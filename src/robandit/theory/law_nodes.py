@@ -18,9 +18,8 @@ import numpy as np
 
 from robandit.kernel.types import Floats
 from robandit.laws.combinators import Leaf
-from robandit.laws.location_scale import LocationScale
+from robandit.laws.location_scale import LocationScale, SymmetricLaw
 from robandit.laws.quadrature import NEGLIGIBLE, Density
-from robandit.laws.symmetric import SymmetricLaw
 from robandit.policies.klinf.upper_bound import FARTHEST
 
 __all__ = ["has_density", "nodes"]

@@ -1,4 +1,4 @@
-"""check_law is a product: it accepts a correct law of a user's own, and finds each kind of mistake."""
+"""`check_law` accepts a correct law that a user wrote, and finds each kind of mistake."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Exponential(Law):
         return above(a), rest - above(b)
 
 
-def test_a_law_of_ones_own_passes() -> None:
+def test_a_correct_law_of_a_user_passes() -> None:
     check_law(Exponential())
     check_law(Exponential(rate=3.0))
     check_law(2.0 - Exponential())
@@ -165,15 +165,15 @@ class Mute(Exponential):
         (Sliding(), "cdf decreases"),
         (Moment(), r"E\|X - mean\| is"),
         (Shrinking(), "the norms .* decrease"),
-        (Tail(), "bounded below, yet left_tail"),
+        (Tail(), "bounded below, but left_tail"),
         (Zeros(), "share of values other than 0"),
         (Partial(), "grows with m"),
-        (Judge(), "yet the partial mean"),
+        (Judge(), "but the partial mean"),
         (Support(), "below the support|cdf starts"),
-        (Restless(), "the same seed gave other values"),
+        (Restless(), "the same seed gave different values"),
         (Deaf(), "another seed gave the same values"),
         (Broken(), "gave NaN"),
-        (Symmetric(), "symmetric about 0.0, with mean 1.0"),
+        (Symmetric(), "symmetric about 0.0, but the mean is 1.0"),
         (Forgetful(rate=2.0), "JSON gave"),
         (Mute(rate=2.0), "the repr evaluates to"),
     ],
