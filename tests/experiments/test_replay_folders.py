@@ -16,6 +16,7 @@ from robandit.experiments import plan as plan_module
 from robandit.experiments.plan import Played, Unit, planned
 from robandit.experiments.results import Failure
 from robandit.experiments.runner import run
+from robandit.experiments.statistics import Findings
 from robandit.experiments.store import Store
 from robandit.problems import InOrder, Logged, recorded_problem
 
@@ -136,7 +137,7 @@ def test_notes_are_kept_replaced_and_no_part_of_the_plans_identity(made, tmp_pat
     problems = {"in order": PROBLEMS["in order"]}
     store = run(made(problems=problems, notes=["the best arm is not resolved", "é"]), tmp_path).store
     assert store.plan.notes == Store.open(tmp_path).plan.notes == ("the best arm is not resolved", "é")
-    assert remarks(store.results())[:2] == ["the best arm is not resolved", "é"]
+    assert remarks(Findings(store.results()))[:2] == ["the best arm is not resolved", "é"]
     again = run(made(problems=problems, notes=["other"]), tmp_path)
     assert (again.done, again.store.plan.notes) == (0, ("other",))
     assert run(made(problems=problems), tmp_path).store.plan.notes == ()

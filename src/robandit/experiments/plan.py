@@ -33,6 +33,11 @@ class Played:
     problem: Problem
     horizon: int
 
+    @property
+    def uniform_regret(self) -> float:
+        """Mean regret of choosing arms at random."""
+        return float(self.horizon * self.problem.gaps.mean())
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -11,10 +11,10 @@ from robandit.diagnostics.resolution import Resolution, resolution
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.spec import asked_policies, asked_replications
-from robandit.experiments.words import counted
 from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
+from robandit.wording import counted
 
 __all__ = ["Mode", "replayed", "table_unasked"]
 

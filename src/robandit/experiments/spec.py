@@ -19,11 +19,11 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, for
 from robandit.experiments import notation
 from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.toml import Path, line_of, lines, toml_value
-from robandit.experiments.words import counted
 from robandit.policies import Policy
 from robandit.policies.base import LEAST_EPS, check_eps
 from robandit.problems import Problem
 from robandit.suites import NAMES
+from robandit.wording import counted
 
 __all__ = [
     "EXAMPLE",

@@ -161,13 +161,22 @@ class Store:
             raise CorruptFile(f"{path} holds the unit {holds.key}, not its own: delete it and run again")
         return result
 
-    def write_results(self, folder: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
-        """Write what has been measured so far as tidy tables, and say where: ``regret.parquet`` and ``pulls.parquet``.
+    def write_results(
+        self, folder: str | os.PathLike[str] | None = None, *, results: Results | None = None
+    ) -> tuple[Path, Path]:
+        """Write all results as tidy tables, ``regret.parquet`` and ``pulls.parquet``, and return their paths.
 
-        By default into ``results`` of the run folder. Their bytes depend on what was measured only, not on how.
+        The bytes depend only on what was measured, not on how.
+
+        Parameters
+        ----------
+        folder
+            By default ``results`` in the run folder.
+        results
+            What `results` returned, if it is loaded already.
         """
         place = self.folder / "results" if folder is None else Path(folder)
-        measured = self.results().measured
+        measured = (self.results() if results is None else results).measured
         tables = {"regret": regret_table(measured), "pulls": _pulls_table(measured)}
         with _named(place):
             place.mkdir(parents=True, exist_ok=True)
