@@ -17,7 +17,7 @@ from robandit.errors import CorruptFile, FileError
 from robandit.experiments.plan import Unit
 from robandit.experiments.results import Failure
 from robandit.files import read_sealed, write_atomically
-from robandit.simulate.simulation import Result
+from robandit.simulate.result import Result
 
 __all__ = ["Ledger", "locked", "write_json"]
 

@@ -17,7 +17,8 @@ from typing import Any
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate.simulation import Result, compiled_play, simulate
+from robandit.simulate.result import Result, problem_reference
+from robandit.simulate.simulation import compiled_play, simulate
 
 __all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
 
@@ -82,10 +83,9 @@ class Unit:
     def describe(self) -> dict[str, Any]:
         """All that its numbers depend on, as plain JSON data; of a long record the fingerprint."""
         played = self.cell.played
-        problem = played.problem
         return {
             "policy": self.cell.policy.to_dict(),
-            "problem": {"fingerprint": problem.fingerprint} if problem.bulky else problem.to_dict(),
+            "problem": problem_reference(played.problem),
             "horizon": played.horizon,
             "seed": str(self.seed),
             "first": self.first,

@@ -11,7 +11,7 @@ import numpy as np
 
 from robandit.experiments.plan import Cell, Plan, Played, Unit
 from robandit.kernel.types import Floats, Ints
-from robandit.simulate.simulation import Result
+from robandit.simulate.result import Result
 
 __all__ = ["Failure", "Measured", "Results"]
 

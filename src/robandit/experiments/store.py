@@ -27,7 +27,7 @@ from robandit.kernel.types import Ints
 from robandit.laws.packing import is_packed
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate.simulation import Result
+from robandit.simulate.result import Result
 
 if TYPE_CHECKING:
     import polars as pl
