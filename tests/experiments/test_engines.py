@@ -16,11 +16,11 @@ from helpers.dask_farm import dask_farm, kill
 from helpers.deadly_policies import Deadly, Idle, Wrong
 from helpers.small_plan import contents, small_plan
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
-from robandit.experiments import dask_engine, engines, run
-from robandit.experiments.engines import Lapsed, Sent, play_unit
+from robandit.experiments import dask_cluster, dask_engine, engines, run, worker
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.runner import Compiling, Playing
 from robandit.experiments.store import Store
+from robandit.experiments.worker import Lapsed, Sent, play_unit
 from robandit.files import UNSEALED, sealed
 
 pytestmark = [
@@ -96,7 +96,7 @@ def test_a_cluster_gives_the_same_bytes_and_has_few_units_at_a_time(two, expecte
     outcome = run(plan_of_many(), tmp_path, engine=engine, progress=progress)
     assert (outcome.done, outcome.before, outcome.failed) == (UNITS, 0, ())
     assert everything(tmp_path) == expected
-    assert 2 <= max(locks) <= 2 * engines.PER_THREAD
+    assert 2 <= max(locks) <= 2 * dask_cluster.PER_THREAD
     assert nothing_left(tmp_path)
     assert told[-1].workers == 2
     assert not any(isinstance(state, Compiling) for state in told), "workers compile what they need"
@@ -160,7 +160,7 @@ def test_a_worker_on_this_machine_comes_back_however_often_a_unit_kills_it(tmp_p
         assert "1 worker that had this unit died" in outcome.failed[0].traceback
         engine._cluster.scale(0)
         with pytest.raises(
-            EngineLost, match=r"cannot be started again\. What is finished is kept in .* \(0 of 1 units\)"
+            EngineLost, match=r"cannot be started again\. Finished units are kept in .* \(0 of 1 units\)"
         ):
             run(plan, tmp_path, engine=engine)
     assert dask.config.get("distributed.deploy.lost-worker-timeout") != "365 days"
@@ -218,7 +218,7 @@ def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expec
     cluster.end()
     done = len(os.listdir(tmp_path / "parts"))
     assert "was lost" in str(lost.value)
-    assert f"What is finished is kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
+    assert f"Finished units are kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
     assert str(lost.value).endswith("To go on: robandit run x")
     assert nothing_left(tmp_path)
     assert os.listdir(tmp_path / "failures") == []
@@ -259,7 +259,7 @@ def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, package
     assert "install the same versions" in str(refused.value)
     done = len(os.listdir(tmp_path / "run" / "parts"))
     assert (done > 0) == later
-    assert f"What is finished is kept in {tmp_path / 'run'} ({done} of 2000 units). To go on: robandit run x" in str(
+    assert f"Finished units are kept in {tmp_path / 'run'} ({done} of 2000 units). To go on: robandit run x" in str(
         refused.value
     )
     assert nothing_left(tmp_path / "run")
@@ -267,7 +267,7 @@ def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, package
 
 def test_a_worker_looks_at_its_versions_itself():
     unit = small_plan().units[0]
-    here = engines.versions()
+    here = worker.versions()
     assert isinstance(play_unit(unit, here), Sent)
     assert isinstance(play_unit(unit, here | {"python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
     for name, other in (("python", "3.99.0"), ("numba", "0.1"), ("robandit", "99.0")):
@@ -279,13 +279,13 @@ def test_a_worker_looks_at_its_versions_itself():
 def test_a_robandit_that_is_a_mere_folder_is_asked_for_its_version(two, monkeypatch):
     """On either side, the package index's version is not known then."""
     _, engine = two
-    here = engines.versions()["robandit"]
+    here = worker.versions()["robandit"]
 
     def unknown(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(engines, "version", unknown)
-    assert engines._installed.__wrapped__() == here
+    monkeypatch.setattr(worker, "version", unknown)
+    assert worker.installed_version.__wrapped__() == here
     address = next(iter(engine._ask(engine._client.scheduler.ncores)))
     broadcast = engine._client.scheduler.broadcast
 
@@ -297,12 +297,12 @@ def test_a_robandit_that_is_a_mere_folder_is_asked_for_its_version(two, monkeypa
 
     monkeypatch.setattr(engine._client.scheduler, "broadcast", forgetful)
     assert engine._ask(lambda: engine._packages(address))["robandit"] == here
-    monkeypatch.setattr(engines, "OWN_VERSION", "__import__('robandit_is_not_there').__version__")
+    monkeypatch.setattr(dask_cluster, "OWN_VERSION", "__import__('robandit_is_not_there').__version__")
     assert engine._ask(lambda: engine._packages(address))["robandit"] is None
 
 
 def test_many_workers_are_not_all_named():
-    skew = engines._skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
+    skew = worker.version_skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
     assert "numpy is 2.0 here and missing on worker-0, worker-1, worker-2, worker-3, worker-4 and 2 more:" in str(skew)
 
 
@@ -363,11 +363,11 @@ def test_of_ten_thousand_units_a_few_answers_are_kept(tmp_path, monkeypatch):
     [
         ({}, "nothing is given: give one of"),
         ({"workers": 2, "scheduler": "tcp://h:1"}, "scheduler and workers are given"),
-        ({"workers": 0}, "workers = 0 must be a whole number >= 1"),
+        ({"workers": 0}, "workers = 0 must be an integer >= 1"),
         ({"workers": True}, "workers = True"),
     ],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_rejected(options, message):
     with pytest.raises(InvalidInput, match=message), dask_engine(**options):
         pass
 
@@ -376,20 +376,20 @@ def test_bad_options_are_refused(options, message):
     "address",
     ["nonsense", "127.0.0.1", "http://127.0.0.1:8786", "inproc://1/2", "tcp://h:0", "::1:8786", ":8786", "h:99999"],
 )
-def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
-    monkeypatch.setattr(engines, "_client", lambda _: pytest.fail("nobody is asked"))
+def test_a_malformed_address_is_rejected_at_once(address, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_client", lambda _: pytest.fail("nobody is asked"))
     with pytest.raises(InvalidInput, match="for example tcp:") as refused, dask_engine(scheduler=address):
         pass
-    assert f"{address!r} is no address" in str(refused.value)
+    assert f"scheduler = {address!r} must be HOST:PORT" in str(refused.value)
 
 
 @pytest.mark.parametrize("address", ["node1:8786", "tcp://10.0.0.5:8786", "tls://h.example.org:1", "tcp://[::1]:8786"])
 def test_addresses(address):
-    engines._check_address(address)
+    dask_cluster._check_address(address)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "CONNECT", 0.2)
+    monkeypatch.setattr(dask_cluster, "CONNECT", 0.2)
     with (
         pytest.raises(EngineLost, match=r"tcp://127\.0\.0\.1:1 cannot be reached"),
         dask_engine(scheduler="tcp://127.0.0.1:1"),
@@ -401,14 +401,14 @@ def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
     for text in ("{", json.dumps({"id": 1})):
         file.write_text(text)
         with (
-            pytest.raises(InvalidInput, match="is not a file that a Dask scheduler wrote"),
+            pytest.raises(InvalidInput, match="was not written by a Dask scheduler"),
             dask_engine(scheduler_file=file),
         ):
             pass
 
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    monkeypatch.setattr(dask_cluster, "find_spec", lambda name: None)
     with pytest.raises(InvalidInput, match=r'pip install "robandit\[cluster\]"'), dask_engine(workers=1):
         pass
 

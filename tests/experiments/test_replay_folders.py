@@ -76,7 +76,7 @@ def test_a_long_record_is_in_the_folder_once(made, tmp_path):
 def test_a_part_alone_needs_its_problem_and_no_other(made, tmp_path):
     run(made(problems={"in order": PROBLEMS["in order"]}), tmp_path)
     part = next((tmp_path / "parts").iterdir())
-    with pytest.raises(InvalidInput, match="is a part of a run and holds no problem"):
+    with pytest.raises(InvalidInput, match="is a part of a run and does not hold its problem"):
         rb.Result.from_parquet(part)
     assert rb.Result.from_parquet(part, PROBLEMS["in order"]).problem is PROBLEMS["in order"]
     with pytest.raises(CorruptFile, match=r"was measured on another problem"):

@@ -421,7 +421,8 @@ def test_verdict_on_one_problem() -> None:
     made = made_up.results({P: {"a": [1.0] * 8, "b": [3.0] * 8, "u": [0.0] * 8}}, policies=policies)
     assert verdict(made) == (
         "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. "
-        "The difference is significant: the closest, b, has more by 2 to 2 (95 %, paired, 8 replications; intervals are too narrow with so few replications). "
+        "The difference is significant: the closest, b, has more by 2 to 2 (95 %, paired, 8 replications; "
+        "intervals are too narrow with so few replications). "
         "It was told nothing; it assumes truncated non-positivity of the "
         "best arm, which holds here."
     )

@@ -10,7 +10,7 @@ __all__ = ["export", "show"]
 
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
-    """Show the results of a run: who leads and whether that is significant, a leaderboard per problem, the ranking over all problems.
+    """Show the results of a run: who leads and whether that is significant, a leaderboard per problem, the ranking over all.
 
     It can be used while the run goes on: what is missing is said.
 

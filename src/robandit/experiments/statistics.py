@@ -22,7 +22,7 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results
+from robandit.experiments.results import Measured, Results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
 from robandit.intervals import (
     CONFIDENCE,
@@ -184,8 +184,6 @@ def summary(results: Results) -> pl.DataFrame:
 
 def raw(results: Results) -> pl.DataFrame:
     """Regret itself: a row per problem, horizon, policy, replication and checkpoint ``t``."""
-    from robandit.experiments.store import regret_table
-
     return regret_table(results.measured)
 
 

@@ -12,7 +12,7 @@ from helpers.made_up import problem
 from robandit.cli.terminal.leaderboard import Board, folded, leaderboard, leaderboards, ranks, remarks
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
-from robandit.experiments.spec import compared
+from robandit.experiments.compare_plan import compared
 from robandit.experiments.statistics import Findings
 
 P, Q = problem(), problem("q")
