@@ -10,9 +10,9 @@ import robandit as rb
 from helpers import made_up
 from helpers.made_up import problem
 from robandit.cli.terminal.leaderboard import Board, folded, leaderboard, leaderboards, ranks, remarks
+from robandit.experiments.compare_plan import compared
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
-from robandit.experiments.compare_plan import compared
 from robandit.experiments.statistics import Findings
 
 P, Q = problem(), problem("q")
