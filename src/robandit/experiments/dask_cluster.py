@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
-from robandit.experiments.engines import Engine, WorkersDied
+from robandit.experiments.engines import Answer, Engine, WorkersDied, play
+from robandit.experiments.environment import installed_version, version_skew, versions
 from robandit.experiments.plan import Plan
-from robandit.experiments.worker import Answer, installed_version, play, version_skew, versions_here
 from robandit.validation import integer, invalid
 from robandit.wording import counted
 
@@ -86,7 +86,7 @@ class DaskEngine(Engine):
         self._address = str(client.scheduler.address)
         self._cluster = cluster
         self.shares_cache = cluster is not None
-        self._required = versions_here()
+        self._required = versions()
         self._plan: Any = None  # the plan on the cluster
         self._bare: Plan | None = None  # the same here, without cached properties
         self._prefix = ""
@@ -192,7 +192,7 @@ class DaskEngine(Engine):
             for address, packages in zip(new, await asyncio.gather(*map(self._packages, new)), strict=True)
             if packages is not None
         }
-        self._trouble = version_skew(self._required | {"robandit": installed_version()}, installed) or self._trouble
+        self._trouble = version_skew({**self._required, "robandit": installed_version()}, installed) or self._trouble
         self._threads = {address: n for address, n in cores.items() if address in self._threads or address in installed}
 
     async def _packages(self, address: str) -> dict[str, str | None] | None:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robandit.errors import CorruptFile
-from robandit.experiments.engines import Engine, WorkersDied
+from robandit.experiments.engines import Answer, Engine, Lapsed, Sent, WorkersDied
 from robandit.experiments.progress import TICK, Ended, Progress, Tally
 from robandit.experiments.results import Failure
 from robandit.experiments.store import Store
-from robandit.experiments.worker import Answer, Lapsed, Sent
 from robandit.files import check_seal
 
 __all__ = ["Dispatch"]

@@ -1,22 +1,73 @@
-"""Engines play units outside this process: the contract, and the engine for any executor. `dask_cluster` has the one for Dask.
+"""Engines play units outside this process: the contract, what runs on a worker, and the engine for any executor.
 
 A worker needs no disk in common with the client. It plays a unit and sends back the bytes of its part; the client holds the unit's
-lock meanwhile, and writes the part.
+lock meanwhile, and writes the part. The engine for Dask is in `robandit.experiments.dask_cluster`.
 """
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from robandit.errors import EngineLost, VersionSkew
-from robandit.experiments.plan import Plan
-from robandit.experiments.worker import Answer, play_unit, versions_here
+from robandit.experiments.environment import version_skew, versions
+from robandit.experiments.plan import Plan, Unit
 
-__all__ = ["Engine", "ExecutorEngine", "WorkersDied"]
+__all__ = ["Answer", "Engine", "ExecutorEngine", "Lapsed", "Sent", "WorkersDied", "play", "play_unit"]
 
 AHEAD = 16  # units that wait in an executor of unknown size
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The answer of a worker that played its unit."""
+
+    content: bytes
+    """The unit's part."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lapsed:
+    """The answer if the unit failed."""
+
+    traceback: str
+
+
+Answer: TypeAlias = Sent | Lapsed
+
+
+def play(plan: Plan, number: int, required: Mapping[str, str]) -> Answer:
+    """Play the unit with this number in the plan; `VersionSkew` if the versions here are not the required ones."""
+    return play_unit(plan.units[number], required)
+
+
+def play_unit(unit: Unit, required: Mapping[str, str]) -> Answer:
+    """Play a unit; `VersionSkew` if the versions here are not the required ones."""
+    skew = version_skew(required, {_worker_name(): versions()})
+    if skew is not None:
+        raise skew
+    try:
+        result = unit.run()
+    except Exception:
+        return Lapsed(traceback.format_exc())
+    return Sent(result.to_bytes(whole=False), float(result.seconds[0]))
+
+
+def _worker_name() -> str:
+    """Return the address of a Dask worker, or the process and its machine."""
+    if "distributed.worker" in sys.modules:
+        with suppress(ValueError):
+            return str(sys.modules["distributed.worker"].get_worker().address)
+    return f"process {os.getpid()} on {platform.node()}"
 
 
 class WorkersDied(Exception):
@@ -78,7 +129,7 @@ class ExecutorEngine(Engine):
         """Submit the unit to the executor."""
         assert self._plan is not None
         try:
-            return self._executor.submit(play_unit, self._plan.units[number], versions_here())
+            return self._executor.submit(play_unit, self._plan.units[number], versions())
         except RuntimeError as error:  # broken, or shut down
             raise EngineLost(f"the executor takes no more work: {error}") from error
 

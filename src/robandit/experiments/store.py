@@ -86,7 +86,7 @@ class Store:
             if stored is not None:
                 _parsed(place, stored)  # raises if it is damaged
             data = _continued(place, stored, plan) if stored is not None else {"format": FORMAT_VERSION} | _data(plan)
-            maker = {"command": command, "versions": versions(), "machine": machine()}
+            maker = {"command": command, "versions": dict(versions()), "machine": machine()}
             before = stored["runs"] if stored is not None else []
             data["runs"] = [each for each in before if each != maker] + [maker]
             data = json.loads(json.dumps(data, allow_nan=False))
