@@ -54,10 +54,10 @@ VALUES = "a list of values"
 class Misplaced(InvalidInput):
     """An error with its place in the spec."""
 
-    def __init__(self, path: Path, message: str, *, place: str | None = None, **details: Any) -> None:
-        """Put the place before the message."""
-        where = f"{_formatted_path(path)}: " if place is None and path else place or ""
-        super().__init__(f"{where}{message}", **details)
+    def __init__(self, path: Path, message: str, **details: Any) -> None:
+        """Put the place before the message, unless the details name it."""
+        place = f"{_formatted_path(path)}: " if path and not details else ""
+        super().__init__(f"{place}{message}", **details)
         self.path = path
         self.message = message
 
@@ -67,7 +67,7 @@ def misplaced(path: Path, value: Any, rule: str = "") -> Misplaced:
     rule = rule or (_ELEMENTS[str(path[0])] if isinstance(path[-1], int) else RULES[path[-1]])
     name = _formatted_path(path)
     message = f"{name} = {formatted(value)} must be {rule}"
-    return Misplaced(path, message, place="", parameter=name, value=value, rule=rule)
+    return Misplaced(path, message, parameter=name, value=value, rule=rule)
 
 
 def checked_integer(path: Path, value: Any, least: int, most: int) -> int:

@@ -41,9 +41,7 @@ from robandit.wording import counted
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    *("Findings", "Standing", "curves", "paired", "ranking", "raw", "summary", "verdict", "worst_replications"),
-]
+__all__ = ["Findings", "Standing", "curves", "paired", "ranking", "raw", "summary", "verdict", "worst_replications"]
 
 SUMMARY = (
     *("problem", "horizon", "policy", "replications", "mean", "mean_low", "mean_high"),

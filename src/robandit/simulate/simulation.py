@@ -116,9 +116,9 @@ def simulate(
         play = compiled_play(ready, problem, horizon)
         jobs += [partial(_replicate, result, ready, play, i, r, ending, done) for r in range(replications)]
     workers = min(threads or cores(), len(jobs))
-    players_context = nullcontext(pool) if pool is not None else ThreadPoolExecutor(workers, "robandit")
+    executor = nullcontext(pool) if pool is not None else ThreadPoolExecutor(workers, "robandit")
     futures: list[Future[tuple[float, dict[str, int]]]] = []
-    with _bar(progress, horizon * len(jobs)) as advance, players_context as players:
+    with _bar(progress, horizon * len(jobs)) as advance, executor as players:
         try:
             futures.extend(players.submit(job) for job in jobs)
             pending = set(futures)
