@@ -97,14 +97,8 @@ class Unit:
         """Number of pulls."""
         return self.count * self.cell.played.horizon
 
-    def run(
-        self,
-        threads: int | None = 1,
-        *,
-        stop: threading.Event | None = None,
-        pool: ThreadPoolExecutor | None = None,
-    ) -> Result:
-        """Play it; the options are those of `robandit.simulate`."""
+    def run(self, *, stop: threading.Event | None = None, pool: ThreadPoolExecutor | None = None) -> Result:
+        """Play it, on one thread unless a pool is given; the options are those of `robandit.simulate`."""
         played = self.cell.played
         return simulate(
             self.cell.policy,
@@ -113,7 +107,7 @@ class Unit:
             self.count,
             self.seed,
             first=self.first,
-            threads=threads,
+            threads=1,
             progress=False,
             stop=stop,
             pool=pool,

@@ -117,9 +117,8 @@ def table_unasked(records: Records, rows: int) -> Table | Incomplete | None:
 
 def _resolution(samples: Mapping[str, Floats], table: Table | Incomplete | None, log: Log | None) -> Resolution:
     """Return whether the record shows which arm is best: time by time, or weighted by propensity, where possible."""
-    if isinstance(table, Table) and table.arms == tuple(
-        samples
-    ):  # rows with bad times are dropped, perhaps all of an arm
+    # Rows with bad times are dropped, perhaps all rows of an arm.
+    if isinstance(table, Table) and table.arms == tuple(samples):
         return resolution(samples, table=table.rewards)
     if log is not None and log.propensities is not None:
         rows = {arm: log.actions == i for i, arm in enumerate(log.arms)}
