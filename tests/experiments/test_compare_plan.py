@@ -36,7 +36,7 @@ def test_compared_as_asked():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         ({"policies": ["UBC1"]}, r"^policy 'UBC1' is not known"),
         ({"policies": ["UCB1", "UCB1"]}, r"UCB1 is given twice"),
@@ -47,6 +47,6 @@ def test_compared_as_asked():
         ({"seed": -1}, r"^seed = -1 must be an integer >= 0"),
     ],
 )
-def test_what_compared_rejects(options, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_what_compared_rejects(options, expected):
+    with pytest.raises(InvalidInput, match=expected):
         compared(**{"problems": [COINS], "suite": None, "policies": ["UCB1"], **options})

@@ -121,7 +121,7 @@ def test_a_thousand_workers_and_a_million_units():
     assert of.pulls == 10**13
     time = of.time_on(1000)
     assert of.least(1000) * (1 - 1e-12) <= time <= of.work / 1000 + of.longest[0]
-    assert of.least(1000) == of.work / 1000  # so many units that none of them matters
+    assert of.least(1000) == of.work / 1000  # with so many units, no single one matters
     # The same by an event simulation that knows nothing of equal units.
     free = [0.0] * 1000
     for each in of.cells:
@@ -232,7 +232,7 @@ def test_measuring_plays_short_games_often_and_known_cells_never(monkeypatch):
     measure(long, seconds=1e-9)
     assert [(policy.horizon, length) for policy, length, _ in meter.played] == [
         (10**6, FIRST)
-    ]  # told the whole horizon
+    ]  # prepared for the full horizon
 
 
 def test_measuring_here():

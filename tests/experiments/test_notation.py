@@ -1,4 +1,4 @@
-"""The notation of policies and problems: what it reads, what it refuses, and what it says then."""
+"""The notation of policies and problems: what it reads, what it rejects, and with which message."""
 
 import pytest
 from hypothesis import given
@@ -90,7 +90,7 @@ def test_problems_of_suites():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (
             "AdaRUBC",
@@ -131,13 +131,13 @@ def test_problems_of_suites():
         (f"UCB1(scale={'-' * 900}1)", r"scale is -{900}1: it must be"),  # too deep for its literals
     ],
 )
-def test_policies_that_are_rejected(text, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_policies_that_are_rejected(text, expected):
+    with pytest.raises(InvalidInput, match=expected):
         policies_from(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (
             "negated_pareta(means=[1.0])",
@@ -164,8 +164,8 @@ def test_policies_that_are_rejected(text, said):
         ("1/2", r"suite '1' is not known"),
     ],
 )
-def test_problems_that_are_rejected(text, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_problems_that_are_rejected(text, expected):
+    with pytest.raises(InvalidInput, match=expected):
         problem_from(text)
 
 

@@ -83,7 +83,7 @@ def test_a_part_alone_needs_its_problem_and_no_other(made, tmp_path):
         rb.Result.from_parquet(part, PROBLEMS["bootstrap"])
 
 
-def test_a_part_of_another_record_is_refused_by_name(made, tmp_path):
+def test_a_part_of_another_record_is_rejected_by_name(made, tmp_path):
     other = InOrder(rewards()[::-1], ["a", "b"])
     for name, problem in (("one", PROBLEMS["in order"]), ("two", other)):
         run(made(problems={"p": problem}), tmp_path / name)
@@ -125,7 +125,7 @@ def test_keys_of_other_problems_are_hashes_of_all_of_them(made):
     assert len(keys & others) == 12, "units of another record are others"
 
 
-def test_too_long_a_horizon_is_refused_when_the_plan_is_made():
+def test_too_long_a_horizon_is_rejected_when_the_plan_is_made():
     with pytest.raises(InvalidInput, match=f"horizon = {ROWS + 1} is longer than the record"):
         planned([Played("p", PROBLEMS["in order"], ROWS + 1)], [rb.UCB1()], replications=1, seed=0)
 

@@ -94,8 +94,8 @@ def test_steps_give_the_same_bytes_as_one_run(expected, tmp_path):
 
 def test_a_unit_that_two_cells_share_is_played_once(tmp_path):
     problem = rb.problems.negated_pareto(means=[-1.0, -1.5], tail=1.8)
-    told = rb.RobustMOSS().informed_by(problem)
-    outcome = run(small_plan(policies=[rb.RobustMOSS(), told], problem=problem), tmp_path)
+    informed = rb.RobustMOSS().informed_by(problem)
+    outcome = run(small_plan(policies=[rb.RobustMOSS(), informed], problem=problem), tmp_path)
     assert outcome.done == 5
     results = outcome.store.results()
     assert results.complete
@@ -159,9 +159,9 @@ def test_damaged_parts_are_set_aside_and_played_again(expected, tmp_path, capfd)
     assert (outcome.done, outcome.before) == (2, 8)
     assert sorted(path.name for path in outcome.damaged) == sorted([first.name, second.name])
     assert contents(tmp_path, "damaged")[second.name] == b""
-    said = capfd.readouterr().err
-    assert f"{first} is damaged" in said
-    assert f"{second} is damaged" in said
+    log = capfd.readouterr().err
+    assert f"{first} is damaged" in log
+    assert f"{second} is damaged" in log
     assert everything(tmp_path) == expected
 
 
@@ -197,7 +197,7 @@ def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch, elsewhere)
         assert waiting.result(60).done == 10
 
 
-# --- interruption, reports, refusals --------------------------------------------------------------------------------
+# --- interruption, reports, bad options --------------------------------------------------------------------------------
 
 
 def test_an_interruption_stops_units_that_would_take_minutes(tmp_path):

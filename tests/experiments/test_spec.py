@@ -23,9 +23,9 @@ def error_of(text, kind=InvalidInput):
     """The line and the message of the error."""
     with pytest.raises(kind) as caught:
         parse_spec(text, "f.toml")
-    found = re.fullmatch(r"f\.toml:(\d+): (.+)", str(caught.value), re.DOTALL)
-    assert found, caught.value
-    return int(found[1]), found[2]
+    match = re.fullmatch(r"f\.toml:(\d+): (.+)", str(caught.value), re.DOTALL)
+    assert match, caught.value
+    return int(match[1]), match[2]
 
 
 # ---- what a spec comes to
@@ -112,10 +112,10 @@ def test_resolved_is_json_with_every_cell_and_what_is_left_out():
     )
     resolved = json.loads(json.dumps(spec.resolved(), allow_nan=False))
     assert [cell["label"] for cell in resolved["cells"]] == ["UCB1", "HTINF"]
-    for told, cell in zip(resolved["cells"], spec.plan().cells, strict=True):
-        assert rb.Policy.from_dict(told["policy"]) == cell.policy
-        assert rb.problems.Problem.from_dict(told["problem"]) == cell.played.problem
-        assert told["horizon"] == 10
+    for data, cell in zip(resolved["cells"], spec.plan().cells, strict=True):
+        assert rb.Policy.from_dict(data["policy"]) == cell.policy
+        assert rb.problems.Problem.from_dict(data["problem"]) == cell.played.problem
+        assert data["horizon"] == 10
     assert resolved["cells"][1]["policy"]["u"] > 0.0
     assert [each["label"] for each in resolved["left_out"]] == ["Kurtosis UCB"]
     assert "kappa" in resolved["left_out"][0]["reason"]
@@ -127,7 +127,7 @@ HEAD = "# one\n# two\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "expected"),
     [
         ("", 1, r"policies is missing: it must be a list of strings such as"),
         (
@@ -180,14 +180,14 @@ HEAD = "# one\n# two\n"
         (HEAD + SMALL.replace("[10]", "10"), 5, r"horizons = 10 must be a list; each is an integer"),
     ],
 )
-def test_keys_that_are_rejected(text, line, said):
-    found, message = error_of(text)
-    assert found == line, message
-    assert re.search(said, message), message
+def test_keys_that_are_rejected(text, line, expected):
+    at, message = error_of(text)
+    assert at == line, message
+    assert re.search(expected, message), message
 
 
 @pytest.mark.parametrize(
-    ("policies", "line", "said"),
+    ("policies", "line", "expected"),
     [
         ("[]", 1, r"policies: the list is empty"),
         ("'UCB1'", 1, r"policies = 'UCB1' must be a list of strings"),
@@ -217,14 +217,14 @@ def test_keys_that_are_rejected(text, line, said):
         (f"[{{policy = 'APE2', grid = {{c = {list(range(1, 102))}, eps = {[i / 100 for i in range(1, 101)]}}}}}]", 1, "10,100"),
     ],
 )  # fmt: skip
-def test_policies_that_are_rejected(policies, line, said):
-    found, message = error_of(f"# first\npolicies = {policies}\nproblems = ['{COINS}']\nhorizons = [10]")
-    assert found == line + 1, message
-    assert re.search(said, message), message
+def test_policies_that_are_rejected(policies, line, expected):
+    at, message = error_of(f"# first\npolicies = {policies}\nproblems = ['{COINS}']\nhorizons = [10]")
+    assert at == line + 1, message
+    assert re.search(expected, message), message
 
 
 @pytest.mark.parametrize(
-    ("problems", "line", "said"),
+    ("problems", "line", "expected"),
     [
         ("[]", 1, r"problems: the list is empty"),
         ("['gaussian(means=[1, 0])',\n3]", 2, r"problems\[1\] = 3 must be a string such as .*, or a table with problem"),
@@ -240,10 +240,10 @@ def test_policies_that_are_rejected(policies, line, said):
         ("[{problem = 'gauss(means=[1, 0])', grid = {sd = [1.0]}}]", 1, r"problem 'gauss' is not known"),
     ],
 )  # fmt: skip
-def test_problems_that_are_rejected(problems, line, said):
-    found, message = error_of(f"policies = ['UCB1']\nhorizons = [10]\nproblems = {problems}")
-    assert found == line + 2, message
-    assert re.search(said, message), message
+def test_problems_that_are_rejected(problems, line, expected):
+    at, message = error_of(f"policies = ['UCB1']\nhorizons = [10]\nproblems = {problems}")
+    assert at == line + 2, message
+    assert re.search(expected, message), message
 
 
 def test_a_problem_of_a_suite_that_is_given_as_well():
@@ -261,7 +261,7 @@ def test_an_eps_for_all_and_another_for_one():
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "expected"),
     [
         ("a = 1\nb = = 2\n", 2, "Invalid value"),
         ("a = 1\nb = [1,\n", 2, "this is not TOML: "),
@@ -272,10 +272,10 @@ def test_an_eps_for_all_and_another_for_one():
         ("\n\nPK\x03\x04", 3, "this is not TOML"),
     ],
 )
-def test_what_is_not_toml(text, line, said):
-    found, message = error_of(text)
-    assert found == line
-    assert said in message
+def test_what_is_not_toml(text, line, expected):
+    at, message = error_of(text)
+    assert at == line
+    assert expected in message
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -390,15 +390,15 @@ def test_any_corruption_is_rejected_with_its_line(spec, data):
             st.text("abcxyz_", min_size=1, max_size=8).filter(lambda key: key not in Spec.__struct_fields__)
         )
         text.insert(at, f"{key} = 1")
-        expected = {at + 1}
+        lines = {at + 1}
     else:
         key = data.draw(st.sampled_from([key for key in WRONG if any(text[i].startswith(f"{key} =") for i in starts)]))
         at = next(i for i in starts if text[i].startswith(f"{key} ="))
         end = next((i for i in starts if i > at), len(text))
         text[at:end] = [f"{key} = {WRONG[key]}"]
-        expected = {at + 1}
+        lines = {at + 1}
     line, message = error_of("\n".join(text))
-    assert {line} == expected, message
+    assert {line} == lines, message
     assert key in message
 
 
@@ -415,18 +415,19 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
     with pytest.raises(FileError, match="does not exist"):
         cli.init(tmp_path / "none" / "first.toml")
     cli.check(file)
-    said = capsys.readouterr().out
-    assert said.startswith(
+    expected = capsys.readouterr().out
+    assert expected.startswith(
         "a first look: 5 problems x 9 policies x 1 horizon, 50 replications\n41 units of work, 41,000,000 pulls"
     )
-    assert "robandit plan estimates the time" in said
+    assert "robandit plan estimates the time" in expected
     assert (
-        "Robust UCB(estimator='catoni') is left out of tails(tail=1.3) (20,000 pulls): RobustUCB must be told v" in said
+        "Robust UCB(estimator='catoni') is left out of tails(tail=1.3) (20,000 pulls): RobustUCB must be told v"
+        in expected
     )
     cli.show(file)
-    said = capsys.readouterr().out
-    assert parse_spec(said.partition("]\n\n")[0] + "]") == parse_spec(EXAMPLE)
-    assert "\ntails(tail=1.8), 20,000 pulls\n    AdaRUCB(" in said
+    expected = capsys.readouterr().out
+    assert parse_spec(expected.partition("]\n\n")[0] + "]") == parse_spec(EXAMPLE)
+    assert "\ntails(tail=1.8), 20,000 pulls\n    AdaRUCB(" in expected
     cli.show(file, json=True)
     assert json.loads(capsys.readouterr().out) == parse_spec(EXAMPLE).resolved()
 
