@@ -212,10 +212,10 @@ def test_one_replication_does_not_decide() -> None:
     row = paired(made, P).row(0, named=True)
     assert row["difference_low"] > 0.0
     assert (row["wins"], row["verdict"]) == (0.95, "not significant")
-    said = verdict(made)
-    assert "The difference is not significant: other may be as good" in said
-    assert "But other has the lowest median: other has less regret in 95 % of the replications." in said
-    assert "too narrow" not in said
+    text = verdict(made)
+    assert "The difference is not significant: other may be as good" in text
+    assert "But other has the lowest median: other has less regret in 95 % of the replications." in text
+    assert "too narrow" not in text
 
 
 def false_verdicts(draw: object, n: int, samples: int = 1000) -> float:
@@ -237,8 +237,9 @@ def test_how_often_a_difference_of_0_is_called_significant(law: str, n: int) -> 
         "pareto": lambda size: rng.pareto(2.5, size) - 1.0 / 1.5,
         "difference": lambda size: rng.pareto(2.5, size) - rng.pareto(2.5, size),
     }
-    said = FALSE[law][n]
-    assert false_verdicts(draws[law], n) == pytest.approx(said, abs=0.5 + 4.0 * math.sqrt(said * (100 - said) / 1000))
+    percent = FALSE[law][n]
+    tolerance = 0.5 + 4.0 * math.sqrt(percent * (100 - percent) / 1000)
+    assert false_verdicts(draws[law], n) == pytest.approx(percent, abs=tolerance)
 
 
 def test_paired_sees_what_separate_intervals_do_not() -> None:
@@ -368,8 +369,8 @@ def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     made = made_up.results({short: {"a": [1.0] * 6, "b": [2.0] * 6}, long: {"a": [1.0] * 6, "b": [2.0] * 5}})
     assert ranking(made)["reason"].to_list() == ["", "1 of 6 replications on p (T = 2,000) to come"]
     cells = {played: {"a": [1.0] * 6} for played in (short, long, Q)}
-    said = verdict(made_up.results(cells, policies={"a": rb.UCB1()}))
-    assert "fails on p (T = 100), p (T = 2,000) and q." in said
+    text = verdict(made_up.results(cells, policies={"a": rb.UCB1()}))
+    assert "fails on p (T = 100), p (T = 2,000) and q." in text
     made = made_up.results({long: {"b": [1.0] * 6}}, left_out=[LeftOut(short, "b", "no variance")])
     assert ranking(made)["reason"].to_list() == ["left out on p (T = 100): no variance"]
 
@@ -393,12 +394,12 @@ def test_who_is_not_ranked_and_why() -> None:
     assert reasons["random"] == "does not learn from rewards: a baseline"
     assert reasons["out"] == "left out on p: no variance; and on 1 more"
     assert set(reasons) == {"few", "failed", "random", "out"}
-    said = verdict(Results(plan, made.measured, (failure,)))
-    assert said.startswith(
+    text = verdict(Results(plan, made.measured, (failure,)))
+    assert text.startswith(
         "Over 2 problems, a has the lowest mean rank of 2 policies: 1.00 (95 %: 1.00 to 1.00; intervals are too "
         "narrow with so few replications), significantly better than all others."
     )
-    assert said.endswith("Incomplete: of 60 replications 2 failed and 1 is still to come, when it is run again.")
+    assert text.endswith("Incomplete: of 60 replications 2 failed and 1 is still to come, when it is run again.")
 
 
 def test_baselines_are_ranked_where_nobody_learns() -> None:

@@ -56,7 +56,7 @@ class Ledger:
     def receive(self, unit: Unit, content: bytes, seconds: float) -> None:
         """Store a unit's part that a worker made. The part is written after the time: where it exists, the unit is done."""
         write_json(self._time(unit), {"seconds": seconds})
-        write_atomically(self.part(unit), lambda file: file.write(content))
+        write_atomically(self.part(unit), content)
         self._failure(unit).unlink(missing_ok=True)
 
     def fail(self, failure: Failure) -> None:
@@ -125,5 +125,4 @@ class Ledger:
 
 def write_json(path: Path, data: Any) -> None:
     """Write plain data as indented JSON, atomically."""
-    content = (json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
-    write_atomically(path, lambda file: file.write(content))
+    write_atomically(path, (json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode())

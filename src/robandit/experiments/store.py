@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tomllib
@@ -12,21 +11,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
+from robandit.errors import CorruptFile, FileError, InvalidInput
 from robandit.experiments.environment import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.locks import locked
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
 from robandit.experiments.results import Failure, Results, pulls_table, regret_table
-from robandit.files import UNSEALED, sealed, write_atomically
+from robandit.files import check_format, write_atomically
 from robandit.laws.packing import is_packed
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate.result import Result
+from robandit.simulate.result import Result, sealed_parquet
 from robandit.validation import integer, invalid
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 __all__ = ["ELSEWHERE", "Store"]
 
@@ -98,8 +97,7 @@ class Store:
             for leftover in (*place.glob(".run.json.*"), *place.glob(".spec.toml.*")):
                 leftover.unlink()
             if spec_text is not None:
-                text = spec_text.encode()
-                write_atomically(place / "spec.toml", lambda file: file.write(text))
+                write_atomically(place / "spec.toml", spec_text.encode())
         Ledger(place).sweep()
         return _parsed(place, data)
 
@@ -182,7 +180,8 @@ class Store:
             for name, table in tables.items():
                 for leftover in place.glob(f".{name}.parquet.*"):
                     leftover.unlink()
-                _write_table(place / f"{name}.parquet", name, table)
+                content = sealed_parquet(table, {"table": name, "version": TABLE_VERSION}, row_group_size=ROW_GROUP)
+                write_atomically(place / f"{name}.parquet", content)
         return place / "regret.parquet", place / "pulls.parquet"
 
 
@@ -203,14 +202,6 @@ def _check_empty(folder: Path) -> None:
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
         names = ", ".join(others[:3]) + (", ..." if others[3:] else "")
         raise FileError(f"{folder} is not a run folder and not empty (it has {names}): {ELSEWHERE}")
-
-
-def _write_table(path: Path, name: str, table: pl.DataFrame) -> None:
-    buffer = io.BytesIO()
-    about = json.dumps({"table": name, "version": TABLE_VERSION})
-    table.write_parquet(buffer, row_group_size=ROW_GROUP, metadata={"robandit": about, "seal": UNSEALED.decode()})
-    content = sealed(buffer.getvalue())
-    write_atomically(path, lambda file: file.write(content))
 
 
 # --- run.json -------------------------------------------------------------------------------------------------------
@@ -285,8 +276,7 @@ def _read(folder: Path) -> dict[str, Any]:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFile(f"{path} was not written by Robandit, or is damaged: {error}") from error
-    if version > FORMAT_VERSION:
-        raise NewerFile(f"{path} has format {version}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit")
+    check_format(version, FORMAT_VERSION, path)
     return dict(data)
 
 

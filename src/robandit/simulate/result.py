@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit.errors import CorruptFile, InvalidInput, NewerFile
-from robandit.files import UNSEALED, named, read_sealed, sealed, write_atomically
+from robandit.errors import CorruptFile, InvalidInput
+from robandit.files import UNSEALED, check_format, named, read_sealed, sealed, write_atomically
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.problems import Problem
@@ -21,7 +21,7 @@ from robandit.validation import invalid
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Result", "check_problem", "problem_reference"]
+__all__ = ["Result", "check_problem", "problem_reference", "sealed_parquet"]
 
 FORMAT_VERSION = 2  # version 1 did not store the number of the first replication, which was 0
 
@@ -117,8 +117,7 @@ class Result:
         whole
             False stores only the fingerprint of a problem with a long record; reading the file then needs the problem.
         """
-        content = self.to_bytes(whole=whole)
-        write_atomically(path, lambda file: file.write(content))
+        write_atomically(path, self.to_bytes(whole=whole))
 
     def to_bytes(self, *, whole: bool = True) -> bytes:
         """Return what `to_parquet` writes."""
@@ -142,9 +141,7 @@ class Result:
             "checkpoints": self.checkpoints.tolist(),
             "first": self.first,
         }
-        buffer = io.BytesIO()  # on a full disk Polars raises errors of its own
-        frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": UNSEALED.decode()})
-        return sealed(buffer.getvalue())
+        return sealed_parquet(frame, about)
 
     @staticmethod
     def from_parquet(path: str | os.PathLike[str], problem: Problem | None = None) -> Result:
@@ -160,10 +157,7 @@ class Result:
             version = int(about["version"])
         except Exception as error:
             raise CorruptFile(f"{where} is damaged: {error}") from error
-        if version > FORMAT_VERSION:
-            raise NewerFile(
-                f"{where} has format {version}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit"
-            )
+        check_format(version, FORMAT_VERSION, where)
         try:
             frame = pl.read_parquet(content).sort("policy", "replication")
             policies = tuple(Policy.from_dict(d) for d in about["policies"])
@@ -189,6 +183,13 @@ def check_problem(problem: Any) -> None:
     if not isinstance(problem, Problem):
         hint = "make one with Problem(laws) or robandit.problems"
         raise invalid("problem", problem, "a Problem", hint=hint)
+
+
+def sealed_parquet(frame: pl.DataFrame, about: dict[str, Any], **options: Any) -> bytes:
+    """Return a frame as a Parquet file with a checksum and metadata; the options are those of ``write_parquet``."""
+    buffer = io.BytesIO()  # on a full disk Polars raises errors of its own
+    frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": UNSEALED.decode()}, **options)
+    return sealed(buffer.getvalue())
 
 
 def problem_reference(problem: Problem) -> dict[str, Any]:
