@@ -6,6 +6,7 @@ import os
 import pathlib
 import tomllib
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from robandit.wording import counted
 
 __all__ = ["EXAMPLE", "PolicyEntry", "ProblemEntry", "Spec", "parse_spec", "read_spec", "resolved_text", "summary"]
 
+EXAMPLE = (files("robandit.experiments") / "example.toml").read_text(encoding="utf-8")
 LARGEST_SEED = 2**1024 - 1  # a seed is printed, and Python prints at most 4,300 digits
 
 
@@ -112,13 +114,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         seen: dict[Problem, str] = {}
         for one in named:
             if one.name in names:
-                raise Misplaced(
-                    one.path, f"two problems are named {one.name!r}: give one another name, or leave it out"
-                )
+                raise Misplaced(one.path, f"two problems are named {one.name!r}: rename one, or leave it out")
             if one.path[0] == "problems" and one.problem in seen:  # suites may have problems in common
-                raise Misplaced(
-                    one.path, f"{one.name} is the same problem as {seen[one.problem]}: leave one of them out"
-                )
+                raise Misplaced(one.path, f"{one.name} is the same problem as {seen[one.problem]}: leave one out")
             names.add(one.name)
             seen.setdefault(one.problem, one.name)
             if not self.horizons and one.horizon is None:
@@ -150,12 +148,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "UCB1",
         ]
         """
-        data: dict[str, Any] = {
-            "version": self.version,
-            "name": self.name,
-            "seed": self.seed,
-            "replications": self.replications,
-        }
+        data = {key: getattr(self, key) for key in ("version", "name", "seed", "replications")}
         data |= msgspec.to_builtins(self, builtin_types=())
         text = []
         for key in self.__struct_fields__:
@@ -168,12 +161,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def resolved(self) -> dict[str, Any]:
         """Return everything to be played as plain JSON data: every cell with its informed policy, and what is left out, and why."""
         plan = self.plan()
-        return {
-            "version": self.version,
-            "name": self.name,
-            "seed": self.seed,
-            "replications": self.replications,
-            "eps": self.eps,
+        return {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")} | {
             "cells": [
                 {
                     "name": cell.played.name,
@@ -204,13 +192,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 )
             own = getattr(policy, "eps", None)
             if self.eps is not None and "eps" in policy.facts.knows and own not in (None, self.eps):
-                raise Misplaced(
-                    path, f"{policy!r} has an eps, and the spec has eps = {self.eps!r}: leave one of them out"
-                )
+                raise Misplaced(path, f"{policy!r} has an eps, and the spec has eps = {self.eps!r}: leave one out")
             longest = getattr(policy, "horizon", None)
             if longest is not None and longest < horizon:
                 raise Misplaced(
-                    path, f"{policy!r} is made for {longest} pulls, and a horizon is {horizon}: leave its own out"
+                    path, f"{policy!r} is made for {longest} pulls, and a horizon is {horizon}: drop its own"
                 )
 
 
@@ -224,9 +210,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise CorruptFile(
-            f"{path}:{line}: this is not UTF-8, which TOML requires: is it another kind of file?"
-        ) from error
+        raise CorruptFile(f"{path}:{line}: this is not UTF-8, which TOML requires; check the file") from error
     return parse_spec(text, os.fspath(path))
 
 
@@ -320,44 +304,3 @@ def resolved_text(spec: Spec) -> str:
         text += [f"    {cell.policy!r}" for cell in plan.cells if cell.played == played]
         text += [f"    left out: {each.label}: {each.reason}" for each in plan.left_out if each.played == played]
     return "\n".join(text)
-
-
-EXAMPLE = """\
-# An experiment. `robandit spec check FILE` shows its size, `robandit run FILE` plays it.
-# Every key is described in docs/reference/spec.md.
-
-version = 1
-name = "a first look"
-
-# Same seed, same numbers, on any number of cores.
-seed = 1
-
-# Independent runs of each policy, and pulls in each run. Every problem is played for every horizon.
-replications = 50
-horizons = [20_000]
-
-# All problems of a suite (heavy, light, paper or lower-bound), at their own horizons if none are given above.
-# suites = ["heavy"]
-
-problems = [
-    # Symmetric rewards without a variance.
-    "student_t(means=[0.0, -0.5, -1.0], dof=1.5)",
-    # One problem of a suite.
-    "heavy/pareto-1.6",
-    # A grid: one problem for each value, named "tails(tail=1.3)" and so on.
-    { problem = "negated_pareto(means=[-1.0, -1.5, -2.0])", name = "tails", grid = { tail = [1.3, 1.8, 2.5] } },
-]
-
-# `robandit policies` lists them; "all" means every policy that learns.
-policies = [
-    "AdaRUCB",
-    'AdaRUCB(bonus="tight")',
-    "AdaKLUCB",
-    "RobustUCB",
-    "UCB1",
-    { policy = "APE2", grid = { c = [0.5, 1.0] } },
-]
-
-# Policies that need the order of the moments get the right one for each problem, unless it is set here.
-# eps = 0.25
-"""

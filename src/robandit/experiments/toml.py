@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,7 +69,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.line_numbers: dict[Path, int] = {}
-        self.last = (0, 1)  # a position and its line, so that each line is counted once
+        self.ends = [match.start() for match in re.finditer("\n", text)]
         self.tables: dict[Path, int] = {}  # number of [[tables]] with this name
         self.document()
 
@@ -158,13 +160,9 @@ class _Scanner:
         self.at = match.end()
 
     def line(self) -> int:
-        position, line = self.last
-        self.last = (self.at, line + self.text.count("\n", position, self.at))
-        return self.last[1]
+        return bisect_left(self.ends, self.at) + 1
 
 
 def _unquoted(word: str) -> str:
-    import tomllib
-
     text: str = tomllib.loads(f"word = {word}")["word"]
     return text
