@@ -10,7 +10,7 @@ __all__ = ["export", "show"]
 
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
-    """Show what a run found: who leads and whether that is resolved, a leaderboard for each problem, the ranking over all of them.
+    """Show the results of a run: who leads and whether that is significant, a leaderboard per problem, the ranking over all.
 
     It can be used while the run goes on: what is missing is said.
 
@@ -26,26 +26,26 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
 
     from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
     from robandit.errors import InvalidInput
-    from robandit.experiments.statistics import verdict
+    from robandit.experiments.statistics import Findings
     from robandit.experiments.store import Store
 
-    results = Store.open(folder).results()
+    findings = Findings(Store.open(folder).results())
     console = Console()
     if problem:
-        known = dict.fromkeys(played.name for played in results.problems)
+        known = dict.fromkeys(played.name for played in findings.results.problems)
         for name in problem:
             if name not in known:
                 raise InvalidInput(
                     f"no problem {name!r} has results in {folder}: there is {', '.join(known) or 'none'}"
                 )
-        boards = [leaderboard(results, played) for played in results.problems if played.name in problem]
+        boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        console.print(Text(verdict(results)))
+        console.print(Text(findings.verdict))
         console.print()
-        boards = leaderboards(results)
+        boards = leaderboards(findings)
     for board in boards:
         console.print(board)
-    for line in remarks(results):
+    for line in remarks(findings):
         console.print(Text(line))
 
 

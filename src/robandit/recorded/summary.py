@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
+from robandit.wording import counted
 
 __all__ = ["EXTREMES", "ArmRecord", "BadRows", "Recorded"]
 
@@ -50,7 +51,7 @@ class BadRows:
             shown += f"; and {more:,} more"
         if self.arms:
             shown += f"; no good row of {', '.join(map(repr, self.arms[:5]))}" + ", ..." * (len(self.arms) > 5)
-        return f"{self.count:,} bad row{'s' * (self.count > 1)}: {shown}"
+        return f"{counted(self.count, 'bad row')}: {shown}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,21 +6,18 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results
-from robandit.experiments.statistics import curves, paired, ranking, summary, verdict, worst_replications
-from robandit.experiments.words import counted
+from robandit.experiments.results import Results
+from robandit.experiments.statistics import Findings, Standing, curves, worst_replications
 from robandit.files import write_atomically
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import InOrder, Problem
 from robandit.report.chart_data import chart_data, shares
-from robandit.report.numbers import number, percent, rounded
 from robandit.report.pieces import (
     Markup,
     Words,
@@ -36,6 +33,7 @@ from robandit.report.pieces import (
     versions,
     warning,
 )
+from robandit.wording import counted, number, percent, rounded
 
 __all__ = ["write_page"]
 
@@ -44,48 +42,25 @@ DECADES = 5  # columns of the table of regret over time
 TRACEBACKS = 20  # shown in full
 
 
-def write_page(results: Results, path: str | os.PathLike[str], *, command: str) -> None:
+def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
     """Write the report; ``command`` is what a reader types to get it again."""
-    page = _page(results, command).encode()
+    page = _page(findings, command).encode()
     write_atomically(path, lambda file: file.write(page))
 
 
-@dataclass(frozen=True)
-class _Section:
-    """A problem, with all that its part of the page is made of."""
-
-    number: int
-    played: Played
-    measured: dict[str, Measured]
-    """By the policy's label, the lowest mean regret first."""
-    rows: list[dict[str, Any]]
-    """Of the summary, in the same order."""
-
-    @property
-    def best(self) -> str:
-        """The policy with the lowest mean regret; one that does not learn is a yardstick, unless there is no other."""
-        learners = [label for label, m in self.measured.items() if m.cell.policy.uses_rewards]
-        return (learners or list(self.measured))[0]
-
-
-def _page(results: Results, command: str) -> str:
-    rows = summary(results).to_dicts()
-    sections = []
-    for i, played in enumerate(results.problems):
-        cells = {m.cell.label: m for m in results.on(played)}
-        own = [row for row in rows if (row["problem"], row["horizon"]) == (played.name, played.horizon)]
-        sections.append(_Section(i, played, {row["policy"]: cells[row["policy"]] for row in own}, own))
+def _page(findings: Findings, command: str) -> str:
+    results, standings = findings.results, findings.standings
     many = len(results.plan.problems) > 1
-    ranked = ranking(results).to_dicts() if many else []
-    labels = dict.fromkeys([row["policy"] for row in ranked] + [row["policy"] for row in rows])
+    ranked = [row["policy"] for row in findings.ranking]
+    labels = dict.fromkeys(ranked + [label for standing in standings for label in standing.measured])
     styles = {label: i for i, label in enumerate(labels)}
-    data = chart_data(results, {s.played: list(s.measured) for s in sections}, styles)
-    parts = [_problem(results, section, styles, many=many) for section in sections]
+    data = chart_data(standings, styles)
+    parts = [_problem(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
     header = f"""<h1>{escaped(title)}</h1>
-<div class="verdict">{_verdict(verdict(results))}</div>
+<div class="verdict">{_verdict(findings.verdict)}</div>
 {_notes(results)}{_facts(results)}"""
-    main = f"""{_over_all(results, ranked, sections, styles) if many else ""}
+    main = f"""{_over_all(findings, styles) if many else ""}
 {"".join(parts)}
 {_failures(results)}{_reproduce(results, command)}"""
     return document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
@@ -96,11 +71,10 @@ def _page(results: Results, command: str) -> str:
 
 def _title(results: Results) -> str:
     problems = results.plan.problems
-    policies = len({cell.label for cell in results.plan.cells})
-    where = problems[0].name if len(problems) == 1 else f"{len(problems)} problems"
-    counted = f"{policies} {'policy' if policies == 1 else 'policies'} on {where}"
+    policies = counted(len({cell.label for cell in results.plan.cells}), "policy", "policies")
+    title = f"{policies} on {problems[0].name if len(problems) == 1 else f'{len(problems)} problems'}"
     name = results.about.get("name")
-    return f"{name}: {counted}" if name else counted
+    return f"{name}: {title}" if name else title
 
 
 def _verdict(said: str) -> str:
@@ -124,7 +98,7 @@ def _facts(results: Results) -> str:
         "seed": str(results.plan.seed),
     }
     if len(results.plan.problems) == 1 and results.problems:
-        told["regret of choosing arms at random"] = number(_uniform(results.problems[0]))
+        told["regret of choosing arms at random"] = number(results.problems[0].uniform_regret)
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
         f"On {escaped(', '.join(in_order))} it is realised regret: what the arm with the greatest mean gave at those times, minus "
@@ -139,13 +113,11 @@ def _facts(results: Results) -> str:
     )
 
 
-def _over_all(
-    results: Results, ranked: list[dict[str, Any]], sections: Sequence[_Section], styles: dict[str, int]
-) -> str:
-    """The ranking over problems, and regret on each beside the yardstick."""
+def _over_all(findings: Findings, styles: dict[str, int]) -> str:
+    """The ranking over problems, and regret on each beside the baseline."""
     body, reasons = [], []
-    for row in ranked:
-        name = _name(row["policy"], styles, _broken(row["policy"], sections))
+    for row in findings.ranking:
+        name = _name(row["policy"], styles, _broken(row["policy"], findings.standings))
         if row["verdict"] == "not ranked":
             body.append([name, *[cell(None)] * 3, '<td class="words">not ranked</td>'])
             reasons.append(f"<li><strong>{escaped(row['policy'])}</strong>: {escaped(row['reason'])}</li>")
@@ -165,21 +137,22 @@ def _over_all(
 <p>On each problem the lowest mean regret has rank 1. The share of the regret of choosing arms at random is a geometric mean.</p>
 {table(head, body, label="Ranking over problems", sort=1)}{why}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
-{_heat(results, sections, styles)}
+{_heat(findings, styles)}
 <h2>Problem by problem</h2>"""
 
 
-def _broken(label: str, sections: Sequence[_Section]) -> str:
+def _broken(label: str, standings: Sequence[Standing]) -> str:
     """On how many problems a policy's assumption fails, as a mark."""
-    met = [row["assumption_met"] for section in sections for row in section.rows if row["policy"] == label]
+    met = [row["assumption_met"] for standing in standings for row in standing.rows if row["policy"] == label]
     broken = met.count(False)
     return f' <span class="badge">⚠ assumption fails on {broken} of {len(met)}</span>' if broken else ""
 
 
-def _heat(results: Results, sections: Sequence[_Section], styles: dict[str, int]) -> str:
-    links = (f'<a href="#p{s.number}">{escaped(results.plan.called(s.played))}</a>' for s in sections)
+def _heat(findings: Findings, styles: dict[str, int]) -> str:
+    called = findings.results.plan.called
+    links = (f'<a href="#p{i}">{escaped(called(s.played))}</a>' for i, s in enumerate(findings.standings))
     body = []
-    shown = [{row["policy"]: row["share_of_uniform"] for row in s.rows} for s in sections]
+    shown = [{row["policy"]: row["share_of_uniform"] for row in s.rows} for s in findings.standings]
     for label in styles:
         cells = [_heat_cell(each.get(label)) for each in shown]
         body.append([_name(label, styles), *cells])
@@ -197,37 +170,37 @@ def _heat_cell(share: float | None) -> str:
 # --- a problem -------------------------------------------------------------------------------------------------------
 
 
-def _problem(results: Results, section: _Section, styles: dict[str, int], *, many: bool) -> str:
-    played = section.played
+def _problem(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
+    results, played = section.results, section.played
     best = next(row for row in section.rows if row["policy"] == section.best)
     parts = [
         _warnings(section),
         "<h3>Leaderboard</h3>",
-        _leaderboard(results, section, styles),
-        _curves(section),
-        _distribution(section),
-        _pulls(section),
-        _speed(section),
+        _leaderboard(section, styles),
+        _curves(section, place),
+        _distribution(section, place),
+        _pulls(section, place),
+        _speed(section, place),
         _arms(section),
         _told(section),
-        _worst(results, section),
+        _worst(section),
         _left_out(results, played),
     ]
     content = "\n".join(part for part in parts if part)
     if not many:
-        return f'<section id="p{section.number}">{content}</section>'
+        return f'<section id="p{place}">{content}</section>'
     words = f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, "
     words += "recorded rewards; " if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}; "
     words += f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
-    opened = " open" if section.number == 0 else ""
-    return f"""<details class="problem" id="p{section.number}"{opened}>
+    opened = " open" if place == 0 else ""
+    return f"""<details class="problem" id="p{place}"{opened}>
 <summary><h2>{escaped(played.name)}</h2><p class="muted">{escaped(words)}</p></summary>
 {content}
 </details>
 """
 
 
-def _warnings(section: _Section) -> str:
+def _warnings(section: Standing) -> str:
     """Which policies play outside of what their bounds assume."""
     broken: dict[str, list[str]] = {}
     for row in section.rows:
@@ -242,9 +215,9 @@ def _warnings(section: _Section) -> str:
     )
 
 
-def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) -> str:
+def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
     best = section.best
-    against = {row["policy"]: row for row in paired(results, section.played, best).to_dicts()}
+    against = {row["policy"]: row for row in section.pairs}
     bests = list(section.played.problem.best_arms)
     body = []
     for row in section.rows:
@@ -273,8 +246,8 @@ def _leaderboard(results: Results, section: _Section, styles: dict[str, int]) ->
     return (
         f"{listed}<p class='muted'><small>Below each number is its 95 % interval (≥ where so few replications give one end only), "
         "and below the worst regret the number of its replication. "
-        f"More than the best: the mean difference to {escaped(best)} in the same replications; “not resolved” where its "
-        "interval holds 0, or wins and losses do not tell the same.</small></p>"
+        f"More than the best: the mean difference to {escaped(best)} in the same replications; “not significant” where its "
+        "interval holds 0, or wins and losses do not agree.</small></p>"
     )
 
 
@@ -286,7 +259,7 @@ def _difference(row: dict[str, Any] | None) -> str:
     return cell(row["difference"], number(row["difference"]), ends, open_)
 
 
-def _curves(section: _Section) -> str:
+def _curves(section: Standing, place: int) -> str:
     measured = section.measured
     times = next(iter(measured.values())).checkpoints
     wanted = [10.0**j for j in range(1, 16) if 10.0**j < times[-1]][-(DECADES - 1) :]
@@ -308,10 +281,12 @@ def _curves(section: _Section) -> str:
         "replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds and "
         "it says more than the number of pulls times the largest gap."
     )
-    return f"<h3>Regret over time</h3>{figure('curves', section.number, alt, caption)}{more('Regret over time as a table', listed)}"
+    return (
+        f"<h3>Regret over time</h3>{figure('curves', place, alt, caption)}{more('Regret over time as a table', listed)}"
+    )
 
 
-def _distribution(section: _Section) -> str:
+def _distribution(section: Standing, place: int) -> str:
     body = []
     for label, m in section.measured.items():
         numbers = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
@@ -328,11 +303,11 @@ def _distribution(section: _Section) -> str:
         "at all, or less, stands at the left edge."
     )
     listed = table(head, body, label="Quantiles of the regret at the horizon")
-    plot = figure("distribution", section.number, alt, caption)
+    plot = figure("distribution", place, alt, caption)
     return f"<h3>Distribution of regret</h3>{plot}{more('Quantiles as a table', listed)}"
 
 
-def _pulls(section: _Section) -> str:
+def _pulls(section: Standing, place: int) -> str:
     problem = section.played.problem
     order = np.argsort(problem.gaps, kind="stable").tolist()
     body = []
@@ -345,10 +320,10 @@ def _pulls(section: _Section) -> str:
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
     alt = f"Share of pulls that went to each arm. {first} pulled a best arm in {percent(best)} of all pulls."
     caption = "Share of pulls: the best arm first, then the others by their gap; the deeper the second colour, the larger the gap."
-    return f"<h3>Pulls per arm</h3>{figure('pulls', section.number, alt, caption)}{more('Shares as a table', listed, wide=wide)}"
+    return f"<h3>Pulls per arm</h3>{figure('pulls', place, alt, caption)}{more('Shares as a table', listed, wide=wide)}"
 
 
-def _speed(section: _Section) -> str:
+def _speed(section: Standing, place: int) -> str:
     known = [row for row in section.rows if math.isfinite(row["ns_per_pull"])]
     if not known:
         return ""
@@ -358,10 +333,10 @@ def _speed(section: _Section) -> str:
         f"({slow['policy']})."
     )
     caption = "Processor time of a pull, its reward included, compilation excluded; the fastest first. It varies between runs."
-    return f"<h3>Speed</h3>{figure('speed', section.number, alt, caption)}"
+    return f"<h3>Speed</h3>{figure('speed', place, alt, caption)}"
 
 
-def _arms(section: _Section) -> str:
+def _arms(section: Standing) -> str:
     problem = section.played.problem
     body = []
     for i, law in enumerate(problem.laws):
@@ -415,7 +390,7 @@ def _tails(problem: Problem) -> str:
     return f"Tail index {_exact(index)}, so {spread}: moments of lower order are finite, others are not."
 
 
-def _told(section: _Section) -> str:
+def _told(section: Standing) -> str:
     says = {True: "holds here", False: '<span class="badge">⚠ fails here</span>', None: "cannot say"}
     body = [
         [
@@ -436,9 +411,9 @@ def _told(section: _Section) -> str:
     return f"<h3>What each policy was told</h3>{listed}"
 
 
-def _worst(results: Results, section: _Section) -> str:
+def _worst(section: Standing) -> str:
     worst: dict[str, list[dict[str, Any]]] = {}
-    for row in worst_replications(results, section.played).to_dicts():
+    for row in worst_replications(section.results, section.played).to_dicts():
         worst.setdefault(row["policy"], []).append(row)
     most = max(len(rows) for rows in worst.values())
     body = []
@@ -448,8 +423,8 @@ def _worst(results: Results, section: _Section) -> str:
     head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
     listed = table(head, body, label=f"The worst replications on {section.played.name}")
     words = (
-        f"<p>To play one again, alone: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={results.plan.seed}, "
-        "first=replication)</code>.</p>"
+        f"<p>To play one again, alone: <code>simulate(policy, problem, {section.played.horizon}, 1, "
+        f"seed={section.results.plan.seed}, first=replication)</code>.</p>"
     )
     return more("The worst replications of each policy", words + listed)
 
@@ -531,7 +506,3 @@ def _range(low: float, high: float, form: str = "") -> str:
 def _short(text: str) -> str:
     """Numbers with many digits as people want to read them."""
     return re.sub(r"\d+\.\d{6,}(e[+-]?\d+)?", lambda found: f"{float(found.group()):.6g}", text)
-
-
-def _uniform(played: Played) -> float:
-    return float(played.horizon * played.problem.gaps.mean())

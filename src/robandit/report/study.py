@@ -13,10 +13,8 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Mean, Study, Tail
 from robandit.diagnostics.tails import METHODS, TailIndex
 from robandit.errors import formatted
-from robandit.experiments.words import counted
 from robandit.files import write_atomically
 from robandit.kernel.types import Floats
-from robandit.report.numbers import percent, rounded
 from robandit.report.pieces import (
     Words,
     cell,
@@ -31,6 +29,7 @@ from robandit.report.pieces import (
     versions,
     warning,
 )
+from robandit.wording import counted, percent, rounded
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -7,11 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from robandit.experiments.plan import Played
-from robandit.experiments.results import Results
-from robandit.experiments.statistics import ranking, summary
-from robandit.experiments.words import counted
-from robandit.report.numbers import number
+from robandit.experiments.statistics import Findings, Standing
+from robandit.wording import counted, number, share
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -94,28 +91,16 @@ def folded(name: str, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def leaderboard(results: Results, played: Played) -> Board:
-    """Final regret of each policy on one problem, the lowest mean first."""
-    return _board(results, played, _rows(results, played))
-
-
-def leaderboards(results: Results) -> list[Board]:
+def leaderboards(findings: Findings) -> list[Board]:
     """A leaderboard for each problem and, if there are several and somebody is ranked, the ranking over all of them."""
-    rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in summary(results).iter_rows(named=True):
-        rows.setdefault((row["problem"], row["horizon"]), []).append(row)
-    boards = [_board(results, played, rows[played.name, played.horizon]) for played in results.problems]
-    if len(results.plan.problems) > 1:
-        ranking_ = ranks(results)
-        boards += [ranking_] if ranking_.columns["policy"] else []
-    return boards
+    boards = [leaderboard(standing) for standing in findings.standings]
+    return [*boards, ranks(findings)] if findings.ranked else boards
 
 
-def ranks(results: Results) -> Board:
+def ranks(findings: Findings) -> Board:
     """Policies by their mean rank over all problems."""
-    frame = ranking(results)
-    ranked = frame.filter(frame["verdict"] != "not ranked").to_dicts()
-    others = frame.filter(frame["verdict"] == "not ranked")["policy"].to_list()
+    results, ranked = findings.results, findings.ranked
+    others = [row["policy"] for row in findings.unranked]
     note = (
         f"Rank 1: the lowest mean regret. First: of {len(results.plan.problems)} problems; of random: geometric mean."
     )
@@ -129,35 +114,32 @@ def ranks(results: Results) -> Board:
             "mean rank": [f"{row['mean_rank']:.2f}" for row in ranked],
             "95 % interval": [_interval(row["rank_low"], row["rank_high"], "{:.2f}".format) for row in ranked],
             "first": [str(row["wins"]) for row in ranked],
-            "of random": [_share(row["share_of_uniform"]) for row in ranked],
+            "of random": [share(row["share_of_uniform"]) for row in ranked],
             "against first": ["–" if row["verdict"] == "first" else row["verdict"] for row in ranked],
         },
         spare=("95 % interval", "of random"),
     )
 
 
-def remarks(results: Results) -> list[str]:
+def remarks(findings: Findings) -> list[str]:
     """What is not in the tables, a line each: the plan's notes, policies left out, not ranked (if others are), units that failed.
 
     How many replications are still to come is in the verdict.
     """
-    plan = results.plan
+    plan = findings.results.plan
     lines = list(plan.notes)
     for label in dict.fromkeys(each.label for each in plan.left_out):
         why = {plan.called(each.played): each.reason for each in plan.left_out if each.label == label}
         first = next(iter(why.values()))
         joint = ":" if len(set(why.values())) == 1 else "; of the first because"
         lines.append(f"{label} is left out of {', '.join(why)}{joint} {first}")
-    if len(plan.problems) > 1:
-        left_out = {each.label for each in plan.left_out}
-        rows = ranking(results).to_dicts()
-        if any(row["verdict"] != "not ranked" for row in rows):
-            lines += [
-                f"{row['policy']} is not ranked: {row['reason']}"
-                for row in rows
-                if row["verdict"] == "not ranked" and row["policy"] not in left_out  # that line stands there already
-            ]
-    for failure in results.failures:
+    left_out = {each.label for each in plan.left_out}  # which have a line already
+    lines += [
+        f"{row['policy']} is not ranked: {row['reason']}"
+        for row in (findings.unranked if findings.ranked else ())
+        if row["policy"] not in left_out
+    ]
+    for failure in findings.results.failures:
         unit = failure.unit
         last = unit.first + unit.count - 1
         which = f"replication {unit.first}" if unit.count == 1 else f"replications {unit.first} to {last}"
@@ -167,13 +149,10 @@ def remarks(results: Results) -> list[str]:
     return lines
 
 
-def _rows(results: Results, played: Played) -> list[dict[str, Any]]:
-    only = Results(results.plan, results.on(played))
-    return summary(only).to_dicts()
-
-
-def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Board:
-    planned = results.plan.replications
+def leaderboard(standing: Standing) -> Board:
+    """Final regret of each policy on one problem, the lowest mean first."""
+    plan, played, rows = standing.results.plan, standing.played, standing.rows
+    planned = plan.replications
     title = f"{played.name}: regret after {counted(played.horizon, 'pull')}, {counted(planned, 'replication')}"
     notes = [
         f"Of random: in per cent of the regret of choosing arms at random, {number(rows[0]['uniform']) if rows else '–'}."
@@ -185,7 +164,7 @@ def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Boar
     if any(row["replications"] < planned for row in rows):
         notes.append("(n): so many replications only.")
     return Board(
-        title=f"{title}, seed {results.plan.seed}",
+        title=f"{title}, seed {plan.seed}",
         note=" ".join(notes),
         columns={
             "policy": [_name(row, planned) for row in rows],
@@ -194,7 +173,7 @@ def _board(results: Results, played: Played, rows: list[dict[str, Any]]) -> Boar
             "median": [number(row["median"]) for row in rows],
             "95 % quantile": [number(row["q95"]) for row in rows],
             "worst": [number(row["worst"]) for row in rows],
-            "of random": [_share(row["share_of_uniform"]) for row in rows],
+            "of random": [share(row["share_of_uniform"]) for row in rows],
             "must know": [row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
             "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:,.0f}" for row in rows],
         },
@@ -210,7 +189,3 @@ def _name(row: dict[str, Any], planned: int) -> str:
 
 def _interval(low: float, high: float, written: Any) -> str:
     return "–" if math.isnan(low) else f"{written(low)} to {written(high)}"
-
-
-def _share(value: float) -> str:
-    return "–" if math.isnan(value) else f"{100.0 * value:.{0 if value >= 0.1 else 1}f} %"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from robandit.cli.terminal.progress import PAUSE
 from robandit.experiments.plan import Plan
 from robandit.experiments.runner import Compiling, Playing, Progress
-from robandit.experiments.words import counted
+from robandit.wording import counted
 
 __all__ = ["runbar"]
 
