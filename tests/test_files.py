@@ -41,7 +41,7 @@ def test_any_step_may_find_the_disk_full(target, step, monkeypatch):
 
     monkeypatch.setattr(os, step, full)
     with pytest.raises(
-        FileError, match=r"kept cannot be written: No space left on device; what was there .* unchanged"
+        FileError, match=r"kept cannot be written: No space left on device; the old file, if any, is unchanged"
     ):
         write_atomically(target, put(b"new"))
     assert unchanged(target)
@@ -102,7 +102,7 @@ def test_what_is_not_a_file_is_refused_and_stays(tmp_path):
 @pytest.mark.parametrize("path", [None, 1.5, True, b"file", ["file"], "a\0b"], ids=repr)
 def test_what_can_be_no_name_of_a_file(path):
     for use in (read_sealed, lambda p: write_atomically(p, put(b"new"))):
-        with pytest.raises(InvalidInput, match=r"^path = .* must be the name of a file: pass a string or a Path"):
+        with pytest.raises(InvalidInput, match=r"^path = .* must be the name of a file; pass a string or a Path"):
             use(path)
 
 

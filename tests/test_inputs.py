@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 import robandit as rb
-from robandit.diagnostics.record import CHUNK
 from robandit.errors import AssumptionWarning, DecisionError, InvalidInput, InvalidReward, UnknownArm
+from robandit.live.memory import CHUNK
 from robandit.policies.facts import NONPOSITIVE, Facts
 
 ARMS = ["eu", "us", "asia"]
@@ -30,14 +30,14 @@ class Assuming(rb.UCB1):
 def told(arms, rewards, names=ARMS):
     bandit = rb.Bandit(names, rb.UCB1())
     bandit.update_many(arms, rewards)
-    return bandit._packed()
+    return bandit.to_bytes()
 
 
 def one_by_one(arms, rewards, names=ARMS):
     bandit = rb.Bandit(names, rb.UCB1())
     for arm, reward in zip(arms, rewards, strict=True):
         bandit.update(arm, reward)
-    return bandit._packed()
+    return bandit.to_bytes()
 
 
 def pandas():
@@ -98,7 +98,7 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
         decisions = bandit.decide(), twin.decide()
         bandit.reward(np.array(number) if number % 2 else np.int64(number), reward)
         twin.reward(decisions[1], float(reward))
-    assert bandit._packed() == twin._packed()
+    assert bandit.to_bytes() == twin.to_bytes()
     decision = bandit.decide()
     bandit.reward(decision._replace(id=np.int64(decision.id)), 1)
     assert bandit.open == ()
@@ -107,8 +107,8 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
 @pytest.mark.parametrize(
     ("reward", "match"),
     [
-        (np.float32("nan"), "reward nan cannot"),
-        (np.array(np.inf), "reward inf cannot"),
+        (np.float32("nan"), "reward nan is not finite"),
+        (np.array(np.inf), "reward inf is not finite"),
         (np.array([1.0]), r"array\(\[1.\]\) is not a number"),
         (np.timedelta64(5, "ns"), "is not a number"),
         (np.array(5, dtype="m8[s]"), "is not a number"),
@@ -116,15 +116,15 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
         (np.datetime64("NaT", "s"), "is not a number"),
         (np.str_("1"), "reward .*'1'.* is not a number"),
         (np.complex64(1), "is not a number"),
-        (Decimal("NaN"), "reward nan cannot"),
-        (Decimal("sNaN"), "reward nan cannot"),
+        (Decimal("NaN"), "reward nan is not finite"),
+        (Decimal("sNaN"), "reward nan is not finite"),
         (Decimal("1e200"), r"beyond \+-1e\+150"),
     ],
     ids=repr,
 )
 def test_scalars_that_are_no_reward(reward, match):
     bandit = rb.Bandit(ARMS, rb.UCB1())
-    decision, before = bandit.decide(), bandit._packed()
+    decision, before = bandit.decide(), bandit.to_bytes()
     for tell in (
         lambda: bandit.update("eu", reward),
         lambda: bandit.reward(decision, reward),
@@ -132,7 +132,7 @@ def test_scalars_that_are_no_reward(reward, match):
     ):
         with pytest.raises(InvalidReward, match=match):
             tell()
-    assert bandit._packed() == before
+    assert bandit.to_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -254,13 +254,13 @@ def missing_in_others():
 def test_missing_rewards_are_refused_with_their_position(source):
     bandit = rb.Bandit(ARMS, rb.UCB1())
     decisions = [bandit.decide() for _ in NAMES]
-    before = bandit._packed()
+    before = bandit.to_bytes()
     for rewards in source():
         with pytest.raises(InvalidReward, match=r"rewards, position 4 \(from 0\): reward"):
             bandit.update_many(NAMES, rewards)
         with pytest.raises(InvalidReward, match=r"values, position 4 \(from 0\): reward"):
             bandit.reward_many(decisions, rewards)
-        assert bandit._packed() == before
+        assert bandit.to_bytes() == before
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]", "m8[D]", "S1", "U1", "c8"])
@@ -283,10 +283,10 @@ def test_columns_that_are_not_numbers(kind):
 )
 def test_unknown_arms_are_refused_with_their_position(arms):
     bandit = rb.Bandit(ARMS, rb.UCB1())
-    before = bandit._packed()
+    before = bandit.to_bytes()
     with pytest.raises(UnknownArm, match=r"arms, position 4 \(from 0\): arm .* is unknown: this bandit has 'eu'"):
         bandit.update_many(arms, REWARDS)
-    assert bandit._packed() == before
+    assert bandit.to_bytes() == before
 
 
 def test_missing_arms_of_pandas():
@@ -331,12 +331,12 @@ def test_columns_of_decisions():
         bandit.reward_many(form([2, 0, 1]), form([4, 5, 6]))
         for number, value in ((2, 4.0), (0, 5.0), (1, 6.0)):
             twin.reward(number, value)
-        assert bandit._packed() == twin._packed()
-        before = bandit._packed()
+        assert bandit.to_bytes() == twin.to_bytes()
+        before = bandit.to_bytes()
         with pytest.raises(DecisionError, match=r"decisions, position 1 \(from 0\): decision 0 is closed"):
             bandit.reward_many(form([bandit.decide().id, 0]), form([1, 1]))
         assert bandit.counters() == {"rewards": 3, "open": 1}
-        assert before != bandit._packed()
+        assert before != bandit.to_bytes()
     with pytest.raises(DecisionError, match=r"position 0 .*decision 3.0 was never made"):
         bandit.reward_many(np.array([3.0]), [1.0])
     with pytest.raises(InvalidInput, match="decisions is a set"):
@@ -375,7 +375,7 @@ def test_a_batch_is_as_if_told_one_by_one(before, batch, mixed):
                 twin.update(arm, reward)
         assert [str(w.message) for w in many] == [str(w.message) for w in single]
         heard += many
-    assert bandit._packed() == twin._packed()
+    assert bandit.to_bytes() == twin.to_bytes()
     assert repr(bandit.diagnose()) == repr(twin.diagnose())
     assert bandit.select() == twin.select()
     assert len(heard) <= 1

@@ -83,7 +83,7 @@ def test_evaluate_offline_learns_from_matches_alone(river, adapter):
             matched.append(reward)
     assert 0 < used == len(matched) < 400
     assert total.get() == pytest.approx(sum(matched))
-    assert policy.bandit._packed() == bandit._packed()
+    assert policy.bandit.to_bytes() == bandit.to_bytes()
     assert sorted(policy.ranking) == sorted(ARMS)
 
 
@@ -108,10 +108,10 @@ def test_copies_and_clones(adapter):
     for _ in range(30):
         policy.update(policy.pull(ARMS), random.Random(1).random())
     for twin in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy)), policy.clone(include_attributes=True)):
-        state = policy.bandit._packed()
+        state = policy.bandit.to_bytes()
         for step in range(30):
             twin.update(twin.pull(ARMS), -float(step))
-        assert policy.bandit._packed() == state, "they share nothing"
+        assert policy.bandit.to_bytes() == state, "they share nothing"
         twin.ranking.index("eu")
     fresh = policy.clone()
     assert fresh.ranking == []

@@ -166,13 +166,13 @@ def test_units_do_not_matter(values, unit):
 def test_words():
     few = truncated_nonpositivity([1.0, 2.0])
     assert (few.verdict, bool(few)) == ("too few values", True)
-    assert str(few) == "about 0: too few values (2) to say"
-    assert str(truncated_nonpositivity([1.0] * 5, "median")) == "about the median: too few values (5) to say"
+    assert str(few) == "about 0: too few values (2) to tell"
+    assert str(truncated_nonpositivity([1.0] * 5, "median")) == "about the median: too few values (5) to tell"
     clear = truncated_nonpositivity([1.0] * 100)
     assert not clear
     assert str(clear) == "about 0: CONTRADICTED (values add up to more than 0, z = 11.8 against 3.66)"
     assert truncated_nonpositivity([0.0] * 100).verdict == "not contradicted"
-    assert str(truncated_nonpositivity([3.0] * 100, "median")).endswith("not contradicted (no value lies elsewhere)")
+    assert str(truncated_nonpositivity([3.0] * 100, "median")).endswith("not contradicted (no value differs from it)")
     far = truncated_nonpositivity(np.append(np.full(40, 5.0), np.full(200, -1.0)), 0.0)
     assert "the 40 values farther than 1 from it" in str(far)
     assert truncated_nonpositivity([1e308, -1e308] * 50).verdict == "not contradicted"

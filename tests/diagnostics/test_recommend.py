@@ -232,6 +232,7 @@ def test_every_kind_of_column_is_taken():
         ([1.0], {"eps": 1.0, "u": -1.0}, "u = -1.0 must be"),
         ([1.0], {"bounds": (1, 0)}, r"bounds = \(1, 0\).*smaller one first"),
         ([1.0], {"bounds": (0, math.inf)}, "finite"),
+        ([1.0], {"bounds": (False, True)}, "bounds = \\(False, True\\) must be"),
         ([1.0], {"bounds": 3}, "two numbers"),
         ([1.0], {"bounds": "12"}, "bounds = '12' must be two numbers in order"),
         ([1.0], {"bounds": {0, 2}}, "two numbers in order"),

@@ -117,8 +117,8 @@ def test_the_rule_for_k_and_what_is_said_of_small_samples():
     [
         ({"side": "up"}, "side = 'up'"),
         ({"method": "ols"}, "method = 'ols'"),
-        ({"k": 1}, "k = 1 must be a whole number from 2 to 9"),
-        ({"k": 10}, "from 2 to 9 for 'hill': there are 10 values on the right of 0"),
+        ({"k": 1}, "k = 1 must be an integer from 2 to 9"),
+        ({"k": 10}, "from 2 to 9; 'hill' has 10 values on the right of 0"),
         ({"k": 3, "method": "pickands"}, "from 2 to 2"),
         ({"k": 2.5}, "k = 2.5"),
         ({"about": "mean"}, "about = 'mean'"),
@@ -266,5 +266,5 @@ def test_a_part_whose_side_is_kept_whole():
     values = np.append(np.zeros(50_000), np.random.default_rng(2).pareto(1.5, 300))
     found = tail_index(part_of(values, 2000), "right", "moment")
     assert found == tail_index(values, "right", "moment")
-    with pytest.raises(InvalidInput, match="take 'left' or 'right'"):
+    with pytest.raises(InvalidInput, match="side = 'both' must be 'left' or 'right'"):
         tail_index(part_of(values, 2000), "both")

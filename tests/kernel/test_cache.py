@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from helpers.running import finish, imported, plain, run, start
-from robandit.errors import KernelError
+from robandit.errors import FileError, KernelError
 from robandit.kernel import build, cache, cache_directory, compiled
 from robandit.kernel.cache import say
 
@@ -108,7 +108,7 @@ def test_an_edit_after_import_is_refused(tmp_path):
     for edit in ("K * x + 1.0", "x * K", "syntax error("):
         module = imported(tmp_path, text)
         Path(module.__file__).write_text(text.replace("K * x", edit))
-        with pytest.raises(KernelError, match="no longer what this program imported: the file was edited meanwhile"):
+        with pytest.raises(KernelError, match="no longer what this program imported: the file was edited since"):
             compiled(module.hook, label="edited", args=(1.0,))
     module = imported(tmp_path, text)
     Path(module.__file__).write_text("\n" + text)  # the line numbers moved
@@ -387,7 +387,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         results, used = out.rsplit(" ", 1)
         assert results == "[2.0, 3.0]"
         assert err.count(f"the cache folder {store} cannot be written (") == 1
-        assert err.count("Set ROBANDIT_CACHE_DIR to a folder that can be written.") == 1
+        assert err.count("Set ROBANDIT_CACHE_DIR to a writable folder.") == 1
         assert len(err.splitlines()) == 3  # and one line for each kernel
         assert not Path(used).exists()  # the temporary folder is gone
 
@@ -434,8 +434,8 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        cache._write_whole(tmp_path / "kernel.py", "text")
+    with pytest.raises(FileError, match="No space left"):
+        cache._store(tmp_path / "kernel.py", "text")
     assert listing(tmp_path) == set()
 
 
@@ -448,9 +448,9 @@ def test_another_process_that_holds_the_same_file_open(tmp_path, monkeypatch):
         raise PermissionError(13, "Access is denied")
 
     monkeypatch.setattr(os, "replace", refuse)
-    cache._write_whole(path, "theirs")
-    with pytest.raises(PermissionError):
-        cache._write_whole(path, "ours")
+    cache._store(path, "theirs")
+    with pytest.raises(FileError, match="Access is denied"):
+        cache._store(path, "ours")
     assert listing(tmp_path) == {"kernel.py"}
 
 
@@ -513,7 +513,7 @@ def test_a_numba_that_does_not_take_the_private_option(monkeypatch, capsys, as_n
         assert "_nrt" not in cache._options()
         cache._options.cache_clear()
         cache._options()
-        assert capsys.readouterr().err.count("this Numba does not take _nrt=False") == 1
+        assert capsys.readouterr().err.count("this Numba does not accept _nrt=False") == 1
     finally:
         cache._options.cache_clear()
 

@@ -489,7 +489,7 @@ arithmetic_helpers = numba.extending
         (reads_scipy, "reads scipy.special.gammaln, which is a ufunc"),
         (reads_complex, "reads COMPLEX, which is a complex128"),
         (reads_long_double, "reads LONG, which is a longdouble"),
-        (reads_large, "array of 1600000 bytes, too large for a constant .hand it over in the state"),
+        (reads_large, "array of 1600000 bytes, too large for a constant .pass it in the state"),
         (reads_random, "draw with robandit.kernel.random"),
         (inner_function, "inner_function cannot be compiled: it defines the inner function inside"),
         (with_lambda, "it holds a lambda; write a function with 'def'"),

@@ -11,7 +11,7 @@ import pytest
 
 import robandit as rb
 from robandit.errors import CorruptFile, DecisionError, InvalidInput
-from robandit.live.bandit import MAGIC
+from robandit.live.saving import HEADER, MAGIC
 
 
 def lived():
@@ -23,7 +23,7 @@ def lived():
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
-def test_a_copy_goes_on_by_itself(duplicate):
+def test_a_copy_is_independent(duplicate):
     bandit = lived()
     other = duplicate(bandit)
     assert other.open == bandit.open
@@ -34,6 +34,46 @@ def test_a_copy_goes_on_by_itself(duplicate):
     other.reward(other.open[0], -1.0)
     assert repr(bandit.estimates()) == before
     assert len(bandit.open) == 1
+
+
+def test_bytes_are_what_a_file_has_and_are_read_back(tmp_path):
+    bandit = lived()
+    bandit.save(tmp_path / "bandit")
+    saved = bandit.to_bytes()
+    assert saved == (tmp_path / "bandit").read_bytes()
+    for form in (bytes, bytearray, memoryview):
+        again = rb.Bandit.from_bytes(form(saved))
+        assert again.to_bytes() == saved
+        assert (again.select(), again.open) == (bandit.select(), bandit.open)
+
+
+class Named(rb.Bandit):
+    """A subclass."""
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, lambda b: Named.from_bytes(b.to_bytes())])
+def test_a_subclass_stays_one(duplicate):
+    assert type(duplicate(Named(["a", "b"], rb.UCB1()))) is Named
+
+
+@pytest.mark.parametrize("data", [None, 3, "robandit", ["robandit"]], ids=repr)
+def test_what_is_not_bytes_is_rejected(data):
+    with pytest.raises(InvalidInput, match=r"data = .* must be bytes that to_bytes\(\) returned") as caught:
+        rb.Bandit.from_bytes(data)
+    assert caught.value.parameter == "data"
+
+
+@pytest.mark.parametrize("data", [b"", b"robandit", b"x" * 100])
+def test_other_bytes_are_rejected(data):
+    with pytest.raises(CorruptFile, match="data is not a bandit that Robandit saved"):
+        rb.Bandit.from_bytes(data)
+
+
+def test_a_damaged_byte_is_found():
+    data = bytearray(lived().to_bytes())
+    data[-1] ^= 1
+    with pytest.raises(CorruptFile, match="data is damaged: its checksum does not match"):
+        rb.Bandit.from_bytes(data)
 
 
 def test_a_pickle_is_read_by_a_new_process(tmp_path):
@@ -47,14 +87,12 @@ def test_a_pickle_is_read_by_a_new_process(tmp_path):
 
 
 def forged(path, change):
-    """A saved file with other content and a checksum that fits it."""
-    bandit = lived()
-    bandit.save(path)
-    head = len(MAGIC) + 4
-    data = msgspec.msgpack.decode(path.read_bytes()[head + 32 :])
+    """Write a saved file with changed content and the right checksum."""
+    saved = lived().to_bytes()
+    data = msgspec.msgpack.decode(saved[HEADER:])
     change(data)
     payload = msgspec.msgpack.encode(data)
-    path.write_bytes(path.read_bytes()[:head] + hashlib.sha256(payload).digest() + payload)
+    path.write_bytes(saved[: len(MAGIC) + 4] + hashlib.sha256(payload).digest() + payload)
     return path
 
 
@@ -78,16 +116,16 @@ def smaller(data):
         smaller,
     ],
 )
-def test_content_that_does_not_fit_together_is_refused(change, tmp_path):
+def test_inconsistent_content_is_rejected(change, tmp_path):
     with pytest.raises(CorruptFile):
         rb.Bandit.load(forged(tmp_path / "bandit", change))
 
 
-def test_an_unchanged_forgery_loads(tmp_path):
+def test_unchanged_content_loads(tmp_path):
     assert rb.Bandit.load(forged(tmp_path / "bandit", lambda d: None)).open == lived().open
 
 
-def test_a_decision_of_another_bandit_is_refused():
+def test_a_decision_of_another_bandit_is_rejected():
     one, other = (rb.Bandit([name, "z"], rb.UCB1()) for name in ("a", "b"))
     foreign = other.decide()
     one.decide()

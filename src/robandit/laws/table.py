@@ -39,13 +39,13 @@ from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.laws.in_order import replayed
+from robandit.laws.in_order import MISSED, replayed
 from robandit.laws.validation import items_of
 
 if TYPE_CHECKING:
     from robandit.laws.base import Law
 
-__all__ = ["Component", "LawTable", "draw", "fill", "tabulate"]
+__all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate"]
 
 PARETO = 0
 CONSTANT = 1
@@ -100,7 +100,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     """Turn laws into the arrays that ``draw`` reads.
 
     ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part
-    of the pool, and a column of zeros that fills the cache line. All arrays are C-contiguous and not empty.
+    of the pool, and `MISSED`, which stays 0. All arrays are C-contiguous and not empty.
     """
     given = items_of(laws, "laws", "laws")
     if not given:
@@ -156,6 +156,15 @@ def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
     else:
         value = draw_other(kind, row, par, pool, rng)
     return float(par[row, LOC] + par[row, SCALE] * value)
+
+
+def missed(table: LawTable) -> float:
+    """Return the regret that the sampler itself has measured so far: the cell ``par[0, MISSED]``.
+
+    The sampler of a replay knows what the best arm would have given at each time, and adds the differences up in this cell of its
+    own copy of the table (`robandit.laws.in_order`). For laws, whose regret follows from the gaps, the cell is 0.
+    """
+    return float(table.par[0, MISSED])
 
 
 def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInts, out: Floats) -> None:

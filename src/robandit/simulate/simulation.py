@@ -26,7 +26,7 @@ from robandit.kernel.build import flat
 from robandit.kernel.cores import cores
 from robandit.kernel.random import streams
 from robandit.kernel.types import Floats, Ints
-from robandit.laws.table import draw
+from robandit.laws.table import draw, missed
 from robandit.policies.base import Policy, check_policy_given
 from robandit.problems import Problem
 
@@ -367,7 +367,7 @@ def _checkpoints(horizon: int, wanted: Sequence[int] | None) -> Ints:
 
 def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
     """The loop for this policy; the problem only lends its types."""
-    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw)
+    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw, missed)
     entry: Callable[..., int] = partial(loops.play, *hooks)
     k = problem.arms
     args = (
