@@ -126,7 +126,7 @@ def test_arms_stay_those_of_the_first_pull(adapter):
     for bad, match in [
         (["eu"], "at least two arms"),
         ({"eu", "us"}, "arm_ids is a set"),
-        ([None, math.nan], "arm nan"),
+        ([None, math.nan], "arm = nan"),
     ]:
         with pytest.raises(InvalidInput, match=match):
             policy.pull(bad)

@@ -24,23 +24,15 @@ _LIST_METHODS = ("to_list", "to_pylist", "tolist")  # pandas and polars; Arrow; 
 
 def listed(name: str, values: Any, rule: str = "a list or a column") -> list[Any]:
     """Return the values of a column as a list; `InvalidInput` if they have no order or more than one dimension."""
-    shape = getattr(values, "shape", None)
+    shape, kind, problem = getattr(values, "shape", None), type(values).__name__, ""
     if isinstance(shape, tuple) and len(shape) != 1:
-        kind = type(values).__name__
-        hint = "pass one dimension"
-        if hasattr(values, "columns"):
-            hint = f"pass one of its columns, such as {kind.lower()}['{name}']"
-        raise InvalidInput(
-            f"{name} is a {kind} of shape {shape}, and must be {rule}: {hint}", parameter=name, value=values, rule=rule
-        )
-    if isinstance(values, (set, frozenset, Mapping)):
-        kind = type(values).__name__
-        raise InvalidInput(
-            f"{name} is a {kind}, and must be {rule}, in order: pass list(...) of it",
-            parameter=name,
-            value=values,
-            rule=rule,
-        )
+        column = f"one of its columns, such as {kind.lower()}['{name}']"
+        hint = f"pass {column if hasattr(values, 'columns') else 'one dimension'}"
+        problem = f"{name} is a {kind} of shape {shape}, and must be {rule}: {hint}"
+    elif isinstance(values, (set, frozenset, Mapping)):
+        problem = f"{name} is a {kind}, and must be {rule}, in order: pass list(...) of it"
+    if problem:
+        raise InvalidInput(problem, parameter=name, value=values, rule=rule)
     if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
         raise invalid(name, values, rule)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
@@ -83,22 +75,17 @@ def checked_reward(reward: Any) -> float:
     value = plain(reward)
     # NumPy counts durations as integers.
     if isinstance(value, np.timedelta64) or not isinstance(value, (Real, Decimal)):
-        raise _invalid_reward(reward, f"{reward!r} is not a number: pass a float")
+        raise invalid("reward", reward, "a number", hint="pass a float", error=InvalidReward)
     try:
         number = float(value)
     except OverflowError:  # an integer or a fraction that does not fit a double
-        raise _invalid_reward(reward, f"is beyond +-{LARGEST_REWARD:g}: scale all rewards down") from None
+        number = LARGEST_REWARD * 2.0
     except ValueError:  # a signalling NaN of decimal
         number = float("nan")
     if not abs(number) < float("inf"):
-        raise _invalid_reward(reward, f"{number} is not finite: leave it out, or give a failure a finite cost")
+        hint = "leave it out, or give a failure a finite cost"
+        raise invalid("reward", number, "a finite number", hint=hint, error=InvalidReward)
     if abs(number) > LARGEST_REWARD:
-        raise _invalid_reward(
-            reward, f"{number:g} is beyond +-{LARGEST_REWARD:g}: rewards are squared, scale them all down"
-        )
+        rule = f"within +-{LARGEST_REWARD:g}, because rewards are squared"
+        raise invalid("reward", reward, rule, hint="scale all rewards down", error=InvalidReward)
     return number
-
-
-def _invalid_reward(reward: Any, problem: str) -> InvalidReward:
-    rule = f"a finite number within +-{LARGEST_REWARD:g}"
-    return InvalidReward(f"reward {problem}", parameter="reward", value=reward, rule=rule)

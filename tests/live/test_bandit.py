@@ -95,7 +95,7 @@ def test_lockstep_is_algorithm_1(given):
 
 
 @pytest.mark.parametrize("policy", [QUICK, rb.UCB1(), Greedy(), Exp3()], ids=repr)
-def test_asking_never_learns(policy, tmp_path):
+def test_select_has_no_side_effects(policy):
     bandit, quiet = lived(policy), lived(policy)
     before = bandit.to_bytes()
     arm = bandit.select()
@@ -104,7 +104,7 @@ def test_asking_never_learns(policy, tmp_path):
         assert bandit.select() == arm
         assert repr(bandit.estimates()) == repr(quiet.estimates())
         bandit.counters(), bandit.open, bandit.arms, bandit.policy, repr(bandit)
-    assert rb.Bandit.load(tmp_path / "state of a test").select() == arm
+    assert rb.Bandit.from_bytes(told).select() == arm
     if policy.weighted or isinstance(policy, Greedy):
         assert told != before, "the random stream moved once"
     assert next_decisions(bandit) == next_decisions(quiet)
@@ -439,7 +439,7 @@ def test_there_is_a_golden_file_of_todays_format():
 
 
 def test_damaged_files_are_refused_by_name(tmp_path):
-    good = saved(lived(rb.UCB1()), tmp_path)
+    good = lived(rb.UCB1()).to_bytes()
     path = tmp_path / "bad"
     for length in range(len(good)):
         path.write_bytes(good[:length])
@@ -523,18 +523,18 @@ def test_a_state_of_another_version_of_a_policy(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arm", "reward", "error", "match"),
     [
-        ("us", math.nan, InvalidReward, "reward nan"),
-        ("us", math.inf, InvalidReward, "reward inf.*finite cost"),
-        ("us", -math.inf, InvalidReward, "reward -inf"),
-        ("us", np.float32("nan"), InvalidReward, "reward nan"),
-        ("us", "3", InvalidReward, "reward '3' is not a number"),
-        ("us", None, InvalidReward, "reward None"),
-        ("us", 1j, InvalidReward, "reward 1j"),
-        ("us", [1.0], InvalidReward, r"reward \[1.0\]"),
-        ("us", 1e200, InvalidReward, r"1e\+200 is beyond \+-1e\+150"),
-        ("us", -2e150, InvalidReward, r"-2e\+150 is beyond"),
-        ("us", 10**400, InvalidReward, r"beyond \+-1e\+150"),
-        ("us", Fraction(-(10**400)), InvalidReward, r"beyond \+-1e\+150"),
+        ("us", math.nan, InvalidReward, "reward = nan must be"),
+        ("us", math.inf, InvalidReward, "reward = inf .*finite cost"),
+        ("us", -math.inf, InvalidReward, "reward = -inf"),
+        ("us", np.float32("nan"), InvalidReward, "reward = nan must be"),
+        ("us", "3", InvalidReward, "reward = '3' must be a number"),
+        ("us", None, InvalidReward, "reward = None"),
+        ("us", 1j, InvalidReward, "reward = 1j"),
+        ("us", [1.0], InvalidReward, r"reward = \[1.0\]"),
+        ("us", 1e200, InvalidReward, r"1e\+200 must be within \+-1e\+150"),
+        ("us", -2e150, InvalidReward, r"-2e\+150 must be within"),
+        ("us", 10**400, InvalidReward, r"within \+-1e\+150"),
+        ("us", Fraction(-(10**400)), InvalidReward, r"within \+-1e\+150"),
         ("mars", -1.0, UnknownArm, "arm 'mars' is unknown: this bandit has 'eu', 'us', 'asia'"),
         (0, -1.0, UnknownArm, "arm 0 is unknown"),
         (None, -1.0, UnknownArm, "arm None"),
@@ -573,26 +573,26 @@ def test_every_kind_of_real_number_is_a_reward():
 @pytest.mark.parametrize(
     ("arms", "match"),
     [
-        ([], "at least two arms"),
-        (["a"], r"\['a'\]: there must be at least two arms"),
-        (["a", "b", "a"], "arm 'a' is given twice"),
-        ([1, True], "given twice"),
-        ([1, np.float64(1.0)], "given twice"),
+        ([], r"arms = \[\] must be a list of at least two arms"),
+        (["a"], r"\['a'\] must be a list of at least two arms"),
+        (["a", "b", "a"], "arm = 'a' must be given once"),
+        ([1, True], "must be given once"),
+        ([1, np.float64(1.0)], "must be given once"),
         ("ab", "arms = 'ab' must be a list of names"),
         (b"ab", "must be a list of names"),
         (3, "arms = 3 must be a list"),
         (None, "arms = None must be a list"),
-        ([math.nan, "a"], "arm nan cannot be saved"),
-        ([math.inf, "a"], "arm inf"),
-        ([("x", math.nan), "a"], "arm nan"),
-        ([{"x": 1}, "a"], "arm {'x': 1} cannot be saved"),
-        ([{1, 2}, "a"], "cannot be saved"),
-        ([NotImplemented, "a"], "cannot be saved"),
-        ([b"x", "a"], "arm b'x'"),
-        ([1j, "a"], "arm 1j"),
+        ([math.nan, "a"], "arm = nan must be"),
+        ([math.inf, "a"], "arm = inf must be"),
+        ([("x", math.nan), "a"], "arm = nan must be"),
+        ([{"x": 1}, "a"], "arm = {'x': 1} must be"),
+        ([{1, 2}, "a"], "arm = .* must be a string, a finite number"),
+        ([NotImplemented, "a"], "arm = .* must be a string, a finite number"),
+        ([b"x", "a"], "arm = b'x' must be"),
+        ([1j, "a"], "arm = 1j must be"),
         ([2**64, "a"], "up to 64 bits"),
-        (["\ud800", "a"], "cannot be saved"),
-        ([np.zeros(2), "a"], "cannot be saved"),
+        (["\ud800", "a"], "arm = .* must be a string, a finite number"),
+        ([np.zeros(2), "a"], "arm = .* must be a string, a finite number"),
     ],
     ids=repr,
 )

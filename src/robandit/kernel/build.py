@@ -19,6 +19,7 @@ from robandit.errors import KernelError
 from robandit.kernel import cache
 from robandit.kernel.generate import Writer
 from robandit.kernel.literals import fingerprint
+from robandit.kernel.source import identity
 from robandit.kernel.types import Floats
 
 __all__ = ["compiled", "flat", "numbers"]
@@ -84,7 +85,7 @@ def _explained(message: str) -> str:
 
 
 def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, str]:
-    key = (_key(entry), tuple(_shape(a) for a in args))
+    key = (identity(entry), tuple(_shape(a) for a in args))
     known = _written.get(key)
     if known is not None:
         (module, name), reads, _ = known
@@ -97,10 +98,6 @@ def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, st
     module = cache.load(text, name[:60], parts)  # a file name has at most 255 characters
     _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
     return module, name
-
-
-def _key(entry: Any) -> Any:
-    return (id(entry.func), tuple(_key(a) for a in entry.args)) if isinstance(entry, partial) else id(entry)
 
 
 def _shape(argument: Any) -> Any:

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from robandit.errors import InvalidInput
 from robandit.inputs import listed
-from robandit.validation import plain
+from robandit.validation import invalid, plain
 
 __all__ = ["Arm", "checked_arms", "hashable"]
 
@@ -25,17 +24,10 @@ def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
     for name in names:
         _check_saveable(name)
     if len(names) < 2:
-        raise InvalidInput(
-            f"arms = {list(names)!r}: there must be at least two arms to choose from", parameter="arms", value=arms
-        )
+        raise invalid("arms", list(names), "a list of at least two arms")
     if len(set(names)) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        hint = "; pass its unique()" if hasattr(arms, "unique") else ""
-        raise InvalidInput(
-            f"arm {twice!r} is given twice (1, 1.0 and True are equal in Python): names must differ{hint}",
-            parameter="arms",
-            value=arms,
-        )
+        hint = "pass the unique() of the column" if hasattr(arms, "unique") else "1, 1.0 and True are equal in Python"
+        raise invalid("arm", Counter(names).most_common(1)[0][0], "given once", hint=hint)
     return names
 
 
@@ -57,8 +49,4 @@ def _check_saveable(arm: Arm) -> None:
     except Exception:
         saveable = False
     if not saveable or (isinstance(arm, float) and not math.isfinite(arm)):
-        raise InvalidInput(
-            f"arm {arm!r} cannot be saved: a name is a string, a finite number of up to 64 bits, None, or a tuple of them",
-            parameter="arms",
-            value=arm,
-        )
+        raise invalid("arm", arm, "a string, a finite number of up to 64 bits, None, or a tuple of them")

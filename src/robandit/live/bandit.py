@@ -29,14 +29,14 @@ from robandit.policies.base import Policy, check_policy_given
 __all__ = ["Bandit", "Decision"]
 
 _LARGEST = loops.LARGEST_REWARD
-# Printed while an entry is compiled.
-_PURPOSE = {
-    "ask": "live",
-    "tell": "live",
-    "issue": "decisions",
-    "late": "decisions",
-    "forget": "decisions",
-    "describe": "estimates",
+# The compiled entries of `robandit.kernel.loops`: what is printed while one is compiled, its hooks, and examples of its arguments.
+_ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
+    "ask": ("live", ("select",), ()),
+    "tell": ("live", ("take", "update", "full"), (0, 0.0)),
+    "issue": ("decisions", ("take",), (0,)),
+    "late": ("decisions", ("update", "full"), (0, 0.0, 0.0)),
+    "forget": ("decisions", ("expire",), (0, 0.0)),
+    "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
 }
 
 
@@ -112,19 +112,20 @@ class Bandit:
         self._made = sum(self._received) + len(self._open) + self._expired  # pulls
         self._entries: dict[str, Any] = {}
         self._use(state)
-        self._ask = self._entry("ask", ("select",))
-        self._tell = self._entry("tell", ("take", "update", "full"), 0, 0.0)
+        self._ask = self._entry("ask")
+        self._tell = self._entry("tell")
 
     def _use(self, state: Any) -> None:
         self._state = state
         self._args = flat((self._params, state))
 
-    def _entry(self, name: str, hooks: tuple[str, ...], *more: Any) -> Any:
-        """Return a compiled entry of :mod:`robandit.kernel.loops`, compiled when it is first needed."""
+    def _entry(self, name: str) -> Any:
+        """Return a compiled entry, compiled when it is first needed."""
         if name not in self._entries:
+            purpose, hooks, more = _ENTRIES[name]
             bound = partial(getattr(loops, name), *self._policy.hooks(*hooks))
             args = (self._params, self._state, *more)
-            self._entries[name] = compiled(bound, label=f"{self._policy.label}, {_PURPOSE[name]}", args=args)
+            self._entries[name] = compiled(bound, label=f"{self._policy.label}, {purpose}", args=args)
         return self._entries[name]
 
     # --- queries ----------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ class Bandit:
         columns = self._policy.columns
         out = np.full((len(self._arms), len(columns)), math.nan)
         if columns:
-            self._entry("describe", ("estimate",), out)(*self._args, out)
+            self._entry("describe")(*self._args, out)
         return [
             {"arm": arm, "pulls": pulls, **dict(zip(columns, row, strict=True))}
             for arm, pulls, row in zip(self._arms, self._received, out.tolist(), strict=True)
@@ -278,7 +279,7 @@ class Bandit:
 
     def decide(self) -> Decision:
         """Pull an arm whose reward comes later, through `reward`."""
-        issue = self._entry("issue", ("take",), 0)  # first, since compiling may fail or be interrupted
+        issue = self._entry("issue")  # first, since compiling may fail or be interrupted
         self.select()
         i, self._pick = self._pick, -1
         number = self._next
@@ -311,7 +312,7 @@ class Bandit:
 
     def expire(self, *decisions: Decision | int) -> None:
         """Give up on open decisions: their rewards will never come, and are rejected from now on."""
-        forget = self._entry("forget", ("expire",), 0, 0.0)
+        forget = self._entry("forget")
         for number in dict.fromkeys([self._checked_open(d) for d in decisions]):
             i, mark = self._open[number]
             self._pick = -1
@@ -320,7 +321,7 @@ class Bandit:
             self._expired += 1
 
     def _settle(self, number: int, value: float) -> str:
-        late = self._entry("late", ("update", "full"), 0, 0.0, 0.0)
+        late = self._entry("late")
         i, mark = self._open[number]
         self._pick = -1
         must_grow = late(*self._args, i, value, mark)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -81,15 +82,11 @@ class Memory:
 
     def settled(self) -> Memory:
         """Return a copy with everything folded in."""
-        copy = Memory(len(self.rewards))
-        copy.rewards, copy.zeros = list(self.rewards), list(self.zeros)
-        copy.samples = [array("d", sample) for sample in self.samples]
-        copy.fresh = [list(values) for values in self.fresh]
-        copy.warned = self.warned
-        for arm, values in enumerate(copy.fresh):
+        settled = deepcopy(self)
+        for arm, values in enumerate(settled.fresh):
             if values:
-                copy.fold(arm)
-        return copy
+                settled.fold(arm)
+        return settled
 
     def kept(self, arms: Sequence[Any], received: Sequence[int]) -> list[KeptRewards]:
         """Return what is kept of each arm's rewards, with the arms' names and the numbers of rewards received."""
