@@ -1,4 +1,4 @@
-"""Saved bandits, results and estimators that are damaged: an error of ours or an answer, and never anything else."""
+"""Damaged bandits, results and estimators: reading gives a value or an error of Robandit, and nothing else."""
 
 import hashlib
 import io
@@ -37,7 +37,7 @@ def test_damaged_bandits(path, content):
 @more(60)
 @given(data=st.data(), which=st.integers(0, len(BANDITS) - 1))
 def test_bandits_made_by_hand(path, data, which):
-    """With the right checksum, so that each part must be looked at. (Numbers in arrays only the checksum protects.)"""
+    """With the right checksum, so that each field must be checked. (Numbers in arrays are protected only by the checksum.)"""
     content = data.draw(warped(msgspec.msgpack.decode(BANDITS[which][HEADER:])))
     try:
         payload = msgspec.msgpack.encode(content)

@@ -141,7 +141,7 @@ def test_arms_stay_those_of_the_first_pull(adapter):
     assert policy._n == sum(policy._counts.values()) == 1
 
 
-def test_what_is_refused_changes_nothing(adapter):
+def test_invalid_input_changes_nothing(adapter):
     policy = adapter(Exp3(), seed=1)
     arm = policy.pull(ARMS)
     before = pickle.dumps(policy)
@@ -159,7 +159,7 @@ def test_what_is_refused_changes_nothing(adapter):
     assert policy._n == 4
 
 
-def test_knowledge_is_asked_for_when_the_policy_is_made(river, adapter):
+def test_parameters_are_required_when_the_policy_is_made(river, adapter):
     with pytest.raises(InvalidInput, match="cannot play before it is told"):
         adapter(rb.RobustMOSS())
     with pytest.raises(InvalidInput, match=r"did you mean UCB1\(\)"):

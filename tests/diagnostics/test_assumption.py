@@ -1,4 +1,4 @@
-"""Truncated non-positivity of samples: an obvious slow version, error rates with negative controls, and refusals."""
+"""Truncated non-positivity of samples: an obvious slow version, error rates with negative controls, and invalid input."""
 
 import math
 
@@ -36,7 +36,7 @@ def slow(values, about, level):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_is_what_the_definition_says(name):
+def test_it_agrees_with_the_definition(name):
     for n in (30, 301):
         x = np.round(4 * drawn(name, n)) / 4  # with ties
         found = truncated_nonpositivity(x, 0.25, 0.95)
@@ -51,7 +51,7 @@ def test_it_is_what_the_definition_says(name):
 
 
 def halves(x):
-    """The positions, counted from 1, in the order of their hashes (SplitMix64 in whole numbers): first half and rest."""
+    """The positions, counted from 1, in the order of their hashes (SplitMix64 in Python integers): first half and rest."""
 
     def mixed(z):
         z = z * 0x9E3779B97F4A7C15 % 2**64
@@ -93,7 +93,7 @@ def test_false_contradictions_are_rare(name, n):
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_skewed_rewards_are_found_out(name):
+def test_right_skewed_rewards_are_contradicted(name):
     """The negative control: also with the confidence of a live bandit's alarm."""
     for about in (0.0, "median"):
         assert rate(name, about, 1024, confidence=1 - 1e-4, samples=50) >= 0.95
@@ -197,6 +197,6 @@ def test_words():
     ],
     ids=repr,
 )
-def test_refusals(x, given, match):
+def test_invalid_input(x, given, match):
     with pytest.raises(InvalidInput, match=match):
         truncated_nonpositivity(x, **given)

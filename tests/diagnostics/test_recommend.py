@@ -1,4 +1,4 @@
-"""The advice: each rule, in its order, on rewards and on problems; and what is refused."""
+"""The advice: each rule, in its order, on rewards and on problems; and invalid input."""
 
 import math
 import re
@@ -98,7 +98,7 @@ def cap_in(found):
     return said and (float(said[1]), float(said[2]))
 
 
-def test_the_advised_cap_changes_what_it_says():
+def test_the_advised_cap_changes_the_share_in_the_text():
     x = drawn("pareto_1.5", 5000)
     cap, share = cap_in(rb.recommend(x))
     assert share == pytest.approx(100 * np.mean(x > cap), abs=0.005)
@@ -248,7 +248,7 @@ def test_every_kind_of_column_is_taken():
     ],
     ids=repr,
 )
-def test_refusals(given, more, match):
+def test_invalid_input(given, more, match):
     with pytest.raises(InvalidInput, match=match):
         rb.recommend(given, **more)
 

@@ -1,4 +1,4 @@
-"""Which arm is best in the data: how often it is said falsely, what stands in the way, blocks, extremes, refusals."""
+"""The significance of the best arm: false rates, allowances, blocks, extremes, weights, and invalid input."""
 
 import math
 
@@ -170,7 +170,7 @@ def test_many_rivals_are_cut_short():
     ],
     ids=str,
 )
-def test_refusals(given, table, match):
+def test_invalid_input(given, table, match):
     with pytest.raises(InvalidInput, match=match):
         public(given, table=table)
 
@@ -179,7 +179,7 @@ def test_refusals(given, table, match):
 
 
 @pytest.mark.parametrize("law", ["normal", "lognormal"])
-def test_a_part_says_what_the_whole_does(law):
+def test_a_part_agrees_with_all_values(law):
     """A tenth is sampled. The variance of all is known up to the noise of 1,024 units in it, which is added if it is above 0."""
     ratios, alone = [], []
     for seed in range(8):
@@ -248,7 +248,7 @@ def logged(n, seed):
     return {"A": rewards[~b], "B": rewards[b]}, {"A": weights[~b], "B": weights[b]}
 
 
-def test_weights_undo_what_the_log_confounds():
+def test_weights_remove_the_confounding_of_a_log():
     samples, weights = logged(8000, 0)
     plain = resolution(samples)
     assert (plain.best, plain.resolved) == ("B", True), "the negative control"
@@ -272,7 +272,13 @@ def test_weighted_limits_are_as_wide_as_chance(quick):
     assert np.mean(held) >= 0.975 - 4.0 * math.sqrt(0.975 * 0.025 / RUNS)
 
 
-def test_equal_weights_say_what_none_do():
+def test_weights_need_all_rewards():
+    part = part_of(np.arange(5000.0), 100)
+    with pytest.raises(InvalidInput, match=r"weights = .* must be None, since not all rewards of 'a' are kept"):
+        resolution({"a": part, "b": [1.0]}, weights={"a": np.ones(100), "b": [1.0]})
+
+
+def test_equal_weights_agree_with_none():
     rng = np.random.default_rng(13)
     samples = {name: rng.normal(size=3000) + i for i, name in enumerate("ab")}
     plain, equal = resolution(samples), resolution(samples, weights={name: np.full(3000, 7.0) for name in "ab"})
@@ -293,13 +299,13 @@ def test_weights_so_unlike_that_few_values_count():
     [
         ({"a": [1.0]}, None, "'b' has none"),
         ([1.0], None, "mapping from every arm"),
-        ({"a": [1.0], "b": [1.0, 1.0]}, None, "'b' has 2 for 1 rewards"),
-        ({"a": [0.0], "b": [1.0]}, None, "above 0"),
+        ({"a": [1.0], "b": [1.0, 1.0]}, None, r"weights\['b'\] = .* must be one weight per reward: 1, not 2"),
+        ({"a": [0.0], "b": [1.0]}, None, r"weights\['a'\] = .* must be > 0"),
         ({"a": [math.inf], "b": [1.0]}, None, "the weights of 'a' has inf"),
         ({"a": [1.0], "b": [1.0]}, [[1.0, 2.0]], "give one of the two"),
     ],
     ids=str,
 )
-def test_weights_that_are_refused(weights, table, match):
+def test_invalid_weights(weights, table, match):
     with pytest.raises(InvalidInput, match=match):
         public({"a": [1.0], "b": [1.0]}, weights=weights, table=table)

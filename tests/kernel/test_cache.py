@@ -103,7 +103,7 @@ def test_a_new_process_takes_what_an_older_one_compiled_and_never_what_was_edite
     assert run(folder / "main.py", cache=store) == ("26.0 1", "")  # going back finds the old file
 
 
-def test_an_edit_after_import_is_refused(tmp_path):
+def test_an_edit_after_import_is_rejected(tmp_path):
     text = "K = 1.0\n\ndef hook(x):\n    return K * x\n"
     for edit in ("K * x + 1.0", "x * K", "syntax error("):
         module = imported(tmp_path, text)
@@ -116,7 +116,7 @@ def test_an_edit_after_import_is_refused(tmp_path):
         compiled(module.hook, label="edited", args=(1.0,))
 
 
-def test_an_edit_of_a_helper_after_import_is_refused(tmp_path, monkeypatch):
+def test_an_edit_of_a_helper_after_import_is_rejected(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     far = imported(tmp_path, "def helper(x):\n    return x\n", "edited_far")
     monkeypatch.setitem(sys.modules, "edited_far", far)
@@ -440,7 +440,7 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_another_process_that_holds_the_same_file_open(tmp_path, monkeypatch):
-    """Windows refuses to replace a file that is being read; that is no harm if it already holds the text."""
+    """Windows does not replace a file that is being read; that is harmless if it already has the text."""
     path = tmp_path / "kernel.py"
 
     def refuse(*_: object) -> None:
@@ -531,7 +531,7 @@ def test_without_jit_the_entry_is_plain_python(monkeypatch, capsys, as_new_proce
         cache._options.cache_clear()
 
 
-def test_messages_are_said_once_or_always(capsys, as_new_process):
+def test_messages_are_printed_once_or_always(capsys, as_new_process):
     for _ in range(2):
         say("one", once=True)
         say("two")

@@ -1,4 +1,4 @@
-"""What the generator writes: the same meaning as the functions it was given, or a refusal by name."""
+"""The text that the generator writes means the same as the functions, or the error names what cannot be written."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_rare_functions_are_not_inlined():
     assert writer.text().count("forceinline") == 1
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------------
+# -- rejected -----------------------------------------------------------------------------------------------------------
 
 SETTINGS = {"a": 1.0}
 THING = object()
@@ -512,7 +512,7 @@ arithmetic_helpers = numba.extending
         (partial(apply, 2.0), "2.0 cannot be compiled"),
     ],
 )
-def test_refused_by_name(function: Any, words: str):
+def test_rejected_by_name(function: Any, words: str):
     with pytest.raises(KernelError, match=words):
         plain(function)
 
@@ -580,7 +580,7 @@ def test_an_aliased_name_compiles():
     assert compiled(clash, label="clash", args=(1.0, 1.0, 1.0))(3.0, 4.0, 1.0) == 35.0
 
 
-def test_allocation_while_running_is_refused_with_the_way_out():
+def test_allocation_while_running_is_rejected_with_the_way_out():
     def allocating(x):
         return np.zeros(3)[0] + x
 
@@ -588,7 +588,7 @@ def test_allocation_while_running_is_refused_with_the_way_out():
         compiled(allocating, label="memory", args=(1.0,))
 
 
-def test_what_numba_refuses_is_a_kernel_error():
+def test_an_error_of_numba_is_a_kernel_error():
     def wrong(x):
         return x + "text"
 
@@ -596,7 +596,7 @@ def test_what_numba_refuses_is_a_kernel_error():
         compiled(wrong, label="wrong", args=(1.0,))
 
 
-def test_records_that_cannot_be_taken_apart_are_refused():
+def test_records_that_cannot_be_taken_apart_are_rejected():
     class Mixed(NamedTuple):
         number: float
         array: Any
@@ -616,12 +616,12 @@ def test_records_that_cannot_be_taken_apart_are_refused():
             compiled(first, label="record", args=(record,))
 
 
-def test_a_wrong_number_of_arguments_is_said():
+def test_a_wrong_number_of_arguments_is_reported():
     with pytest.raises(KernelError, match=r"add takes 2 arguments \(x, y\), but there are 1"):
         compiled(add, label="count", args=(1.0,))
 
 
-def test_an_integer_that_a_double_cannot_hold_is_refused():
+def test_an_integer_that_a_double_cannot_hold_is_rejected():
     assert numbers((2**53, 1.5)).tolist() == [2.0**53, 1.5]
     with pytest.raises(KernelError, match=r"9007199254740993 .* too large an integer"):
         numbers((2**53 + 1, 1.5))

@@ -1,4 +1,4 @@
-"""The live bandit: lockstep, late rewards, saved files, and everything that it refuses."""
+"""The live bandit: lockstep, late rewards, saved files, and invalid input."""
 
 import enum
 import errno
@@ -163,7 +163,7 @@ def test_a_log_replayed_is_a_life_lived(policy, tmp_path):
         for mine, its in zip(replayed.estimates(), bandit.estimates(), strict=True):
             assert mine["arm"] == its["arm"]
             assert mine["pulls"] == its["pulls"]
-            for column in policy.columns:  # AdaR-UCB chooses the origin of its sums when it is first asked: rounding
+            for column in policy.columns:  # AdaR-UCB chooses the origin of its sums at the first select(): rounding
                 assert mine[column] == pytest.approx(its[column], rel=1e-12)
         if expected is None:
             expected = next_decisions(rb.Bandit.load(_write(bandit, tmp_path)))
@@ -210,7 +210,7 @@ def test_many_are_learned_all_or_none(arms, rewards, error):
 
 
 def test_late_rewards_reach_the_stream_they_were_pulled_for():
-    """Rewards in a random order, against a reference that is told by the order of the decisions."""
+    """Rewards in a random order, against a reference that learns them in the order of the decisions."""
     rng = np.random.default_rng(8)
     bandit = rb.Bandit(ARMS, QUICK)
     issued = {arm: [] for arm in ARMS}
@@ -255,7 +255,7 @@ def test_a_decision_counts_exactly_once():
     assert bandit.decide().id == 3
 
 
-def test_a_batch_of_decisions_is_refused_as_a_whole():
+def test_a_batch_of_decisions_is_accepted_or_rejected_together():
     bandit = lived(QUICK)
     a, b = bandit.decide(), bandit.decide()
     before = bandit.to_bytes()
@@ -330,7 +330,7 @@ def test_a_late_reward_is_weighted_by_the_chance_of_its_decision():
     assert [d.propensity for d in bandit.open] == pytest.approx([then for _, then in pending])
 
 
-def test_rewards_without_a_choice_are_refused_for_weighted_policies():
+def test_rewards_without_a_choice_are_rejected_for_weighted_policies():
     bandit = rb.Bandit(ARMS, Exp3(), seed=1)
     before = bandit.to_bytes()
     with pytest.raises(DecisionError, match=r"Exp3 weights .*'us' is not what select\(\) named last.*decide\(\)"):
@@ -438,7 +438,7 @@ def test_there_is_a_golden_file_of_todays_format():
     assert set(json.loads((GOLDEN / "expected.json").read_text())) == {n for n in names if n.endswith(".bandit")}
 
 
-def test_damaged_files_are_refused_by_name(tmp_path):
+def test_damaged_files_are_rejected_by_name(tmp_path):
     good = lived(rb.UCB1()).to_bytes()
     path = tmp_path / "bad"
     for length in range(len(good)):
@@ -458,7 +458,7 @@ def test_damaged_files_are_refused_by_name(tmp_path):
             rb.Bandit.load(path)
 
 
-def test_a_newer_file_is_refused_by_name(tmp_path, monkeypatch):
+def test_a_newer_file_is_rejected_by_name(tmp_path, monkeypatch):
     bandit = lived(rb.UCB1())
     monkeypatch.setattr(saving, "FORMAT_VERSION", 7)
     bandit.save(tmp_path / "b")
@@ -517,7 +517,7 @@ def test_a_state_of_another_version_of_a_policy(tmp_path, monkeypatch):
         rb.Bandit.load(tmp_path / "b")
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
+# --- invalid input -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_a_state_of_another_version_of_a_policy(tmp_path, monkeypatch):
     ids=repr,
 )
 @pytest.mark.parametrize("policy", [QUICK, rb.UCB1()], ids=lambda p: p.label)
-def test_what_is_refused_changes_nothing(policy, arm, reward, error, match):
+def test_invalid_input_changes_nothing(policy, arm, reward, error, match):
     bandit = lived(policy)
     decision = bandit.decide()
     bandit.select()

@@ -137,7 +137,7 @@ def test_a_decision_of_another_bandit_is_rejected():
 @pytest.mark.parametrize(
     ("arms", "rewards", "says"), [("ab", [1.0, 2.0], "arms = 'ab'"), (["a"], 1.0, "rewards = 1.0")]
 )
-def test_bulk_that_is_no_list(arms, rewards, says):
+def test_bulk_that_is_not_a_list(arms, rewards, says):
     bandit = rb.Bandit(["a", "b"], rb.UCB1())
     with pytest.raises(InvalidInput, match=f"{says} must be a list"):
         bandit.update_many(arms, rewards)

@@ -1,4 +1,4 @@
-"""What a live bandit keeps, says when asked, and warns of, once."""
+"""What a live bandit keeps of its rewards, what diagnose() returns, and the warning, which is issued once."""
 
 import copy
 import math
@@ -46,7 +46,7 @@ def sample_of(record, arm):
     return np.array(record.samples[arm])
 
 
-def told(record, arm, values):
+def fill(record, arm, values):
     for value in values:
         record.fresh[arm].append(value)
         if len(record.fresh[arm]) >= CHUNK:
@@ -55,7 +55,7 @@ def told(record, arm, values):
 
 def test_small_records_are_complete():
     record = Memory(2)
-    told(record, 1, np.arange(SIZE - 100.0).tolist())
+    fill(record, 1, np.arange(SIZE - 100.0).tolist())
     seen = record.settled()
     assert sample_of(seen, 1).tolist() == np.arange(SIZE - 100.0).tolist()
     assert (seen.rewards, seen.zeros) == ([0, SIZE - 100], [0, 1])
@@ -65,7 +65,7 @@ def test_small_records_are_complete():
 def test_large_records_are_uniform_random_samples():
     """The expected number from each tenth of a life is SIZE / 10; a sample of the newest or oldest fails by far."""
     record, n = Memory(1), 50_000
-    told(record, 0, [float(v) for v in range(1, n + 1)])
+    fill(record, 0, [float(v) for v in range(1, n + 1)])
     held = sample_of(record.settled(), 0)
     assert len(held) == SIZE == len(set(held.tolist()))
     tenths = np.histogram(held, bins=10, range=(0, n))[0]
@@ -79,7 +79,7 @@ def test_large_records_are_uniform_random_samples():
 def test_the_record_does_not_depend_on_when_it_is_folded():
     values = drawn("student_1.5", 9000).tolist()
     one, other = Memory(1), Memory(1)
-    told(one, 0, values)
+    fill(one, 0, values)
     rng = np.random.default_rng(0)
     left = list(values)
     while left:
@@ -95,7 +95,7 @@ def test_memory_is_bounded():
     record = Memory(1)
     sizes = []
     for _ in range(4):
-        told(record, 0, [1.0] * 30_000)
+        fill(record, 0, [1.0] * 30_000)
         sizes.append(len(msgspec.msgpack.encode(record.save())))
     assert max(sizes) <= 8 * (SIZE + CHUNK) + 200
     assert sizes[-1] - sizes[0] < 8 * CHUNK
@@ -104,7 +104,7 @@ def test_memory_is_bounded():
 # --- diagnose -------------------------------------------------------------------------------------------------------
 
 
-def test_diagnose_says_what_the_rewards_are_like(tmp_path):
+def test_diagnose_describes_the_rewards(tmp_path):
     bandit = rb.Bandit(["eu", "us", "asia"], rb.UCB1(), seed=0)
     cost = drawn("negated_pareto_zeros", 5000)
     bandit.update_many(["us"] * 5000, cost)
@@ -258,7 +258,7 @@ def test_only_the_leading_arm_is_looked_at():
 
 
 def test_the_risk_is_spent_once():
-    """The levels of all tests of all arms add up to RISK, and each is asked for."""
+    """The levels of all tests of all arms add up to RISK, and each test is made."""
     levels = []
     record = Memory(3)
     for doubling in range(8):
@@ -329,6 +329,6 @@ def test_a_file_without_a_record_loads_and_begins_one(tmp_path):
         lambda r: r.update(warned="yes"),
     ],
 )
-def test_records_that_do_not_fit_are_refused(change, tmp_path):
+def test_inconsistent_records_are_rejected(change, tmp_path):
     with pytest.raises(CorruptFile, match="damaged"):
         rb.Bandit.load(forged(tmp_path / "bandit", lambda data: change(data["record"])))

@@ -11,23 +11,22 @@ probability 2^-k, which corresponds to z = sqrt(2 k log 2). The sets are the n, 
 z = sqrt(2 log(2 G / alpha)) and a union bound over the sets and the two statistics, the probability of a false contradiction
 is at most alpha. No moment has to exist.
 
-The level is exact for more than the symmetric laws: for all laws where at every distance the left is at least as likely as the
-right, P(d > 0 given |d|) <= 1/2. Fair coins dominate their signs, and both statistics increase with each sign. All laws at or
-below a belong to this class. For other left-skewed laws about their median (negated Pareto, log-normal, exponential) the level
-is measured, not proved (tests/diagnostics/test_assumption.py). About 0, the difficult laws have most of their mass above 0
-and a mean at or below 0 because of rare large losses: for c - Pareto with mean exactly 0, more samples are contradicted the heavier
-the tail is. No test avoids such errors: a loss that is rare and large enough, and has not occurred yet, can make any mean
-negative. "Contradicted" therefore refers to the rewards seen.
+The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2:
+fair coins dominate their signs, and both statistics increase with each sign. All laws at or below a are among them. For other
+left-skewed laws about their median (negated Pareto, log-normal, exponential) the level is measured, not proved
+(tests/diagnostics/test_assumption.py). About 0, the difficult laws have most of their mass above 0 and a mean at or below 0 because
+of rare large losses: c - Pareto with mean exactly 0 is contradicted more often the heavier its tail. No test avoids such errors,
+since a large loss that has not occurred yet can make any mean negative. "Contradicted" therefore refers to the rewards seen.
 
 About the median. The centre must not come from the values that are tested, and its error must not look like skewness: an error of
 one standard error moves the sum by as much as chance does. So one half of the values gives an upper confidence limit c of the
-median (order statistics and Hoeffding's inequality, half of alpha), and the other half is tested about c (the other half of
-alpha). A hash of the position assigns values to halves, so that no pattern in their order matters. For a symmetric law with a
-single peak (or flat) and c at or above its centre, the left is at least as likely as the right at every distance from c, so
-the level is alpha again. "Contradicted" then means: about every plausible value of the median.
+median (order statistics and Hoeffding's inequality), and the other half is tested about c, with half of alpha each. A hash of
+the position assigns values to halves, so that no pattern in their order matters. For a symmetric law with a single peak (or flat)
+and c at or above its centre, the left is at least as likely as the right at every distance from c, so the level is alpha
+again. "Contradicted" then means: about every plausible value of the median.
 
-Symmetry. A symmetric law and its negation are truncated non-positive about their medians. So values and negated values are
-both tested, with half of alpha each.
+Symmetry. A symmetric law and its negation are truncated non-positive about their medians, so values and negated values are both
+tested, with half of alpha each.
 """
 
 from __future__ import annotations

@@ -1,38 +1,32 @@
 """Tests whether recorded rewards show which arm is best, or only which arm had the highest mean in them.
 
-For each rival, the lower limit of "best mean minus rival's mean" is the smaller of two bootstrap limits, minus an allowance for
-what the bootstrap cannot know.
+For each rival, the lower limit of "best mean minus rival's mean" is the smaller of two bootstrap limits, minus an allowance.
 
-- Percentile and studentised limits, from 2,000 resamples. Each fails alone where the other does not: the percentile limit for
+- The percentile and the studentised limit, from 2,000 resamples. Each fails where the other does not: the percentile limit for
   arms of different skewness, the studentised limit for two arms with equally heavy tails.
-- The allowance. No resample has a value beyond the largest one seen, and with a heavy tail much of the mean is there. Let m be
-  the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
-  log(1/p) / n, and if the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. The
-  allowance is for the best arm's left tail and the rival's right tail, the two that could reverse the order; only if the index
-  may be 2 or less (the moment estimator's interval contains it), with the estimated index, but at least 1.1. If a side has too
-  few values for an estimate, the index is taken as 1.5; if it has none, there is no allowance.
+- The allowance is for values beyond the largest one seen, which no resample has: with a heavy tail, much of the mean is there. Let
+  m be the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
+  log(1/p) / n, and if the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. It is taken
+  for the best arm's left tail and the rival's right tail, which could reverse the order, if the index may be 2 or less (by the
+  moment estimator's interval). The index is the estimated one, but at least 1.1; 1.5 if a side has too few values for an estimate.
 
-Simultaneous limits: with K arms, each limit has p = 0.05 / K. A wrong arm is called best only if it is put above the true best arm,
+Limits are simultaneous: with K arms, each has p = 0.05 / K. A wrong arm is called best only if it is put above the true best arm,
 and K - 1 arms could be; one more limit covers a true best arm that is put above another one. So with exact limits the chance of a
-false "significant" is at most 5 %, although the same data chose the arm.
+false "significant" is at most 5 %, although the same data chose the arm. The actual chance is measured in
+docs/explanation/diagnose.md. No interval for a mean is right for all laws (Bahadur and Savage 1956), so the allowance is an
+assumption too: that the tail continues as far as it was seen.
 
-The actual chance is measured in docs/explanation/diagnose.md. No interval for a mean is right for all laws (Bahadur and Savage
-1956), so the allowance is an assumption too: that the tail continues as far as it was seen.
-
-Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values for longer samples. For
-independent values the spread of the mean is the same; for values that depend on their neighbours it is more accurate.
-
-A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
-T^(1/3) rows (longer, if that makes more than 1,024 blocks), since neighbouring rows depend on each other. The allowance is then
-for the left tail of the difference.
-
-Too many rewards to keep (a `Part`): the mean is that of all. A resample draws each of the known extremes a Poisson number of times,
-as a resample of many values does, and the rest from the sample between them. The spread of its units is that of a sample, s^2 / m
-for independent values. For all n values it is s^2 / n; what the units have beyond s^2 / m comes from similar neighbours and stays.
-Extremes are taken as independent, since their order is not known. The allowance uses the extremes and the number of all values.
-
-Weights, for logs in which an arm was drawn with known probabilities (propensities): the mean is sum(w r) / sum(w), and resamples
-draw pairs. The spread and the allowance are those of mean + w (r - mean) / mean(w), whose mean it is.
+- Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values. For independent values the
+  spread of the mean is the same; for values that depend on their neighbours it is more accurate.
+- A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
+  T^(1/3) rows (longer, if that makes more than 1,024 blocks), since neighbouring rows depend on each other. The allowance is for
+  the left tail of the difference.
+- Too many rewards to keep (a `Part`): the mean is that of all. A resample draws each known extreme a Poisson number of times, as
+  a resample of many values does, and the rest from the sample between them. The spread of m independent units of the sample
+  is s^2 / m, that of all n values s^2 / n; what the units have beyond s^2 / m comes from similar neighbours and stays.
+  Extremes are taken as independent, since their order is not known. The allowance uses them and the number of all values.
+- Weights, for logs in which an arm was drawn with known probabilities (propensities): the mean is sum(w r) / sum(w), and resamples
+  draw pairs. The spread and the allowance are those of mean + w (r - mean) / mean(w), whose mean it is.
 
 Resamples and the allowance of one arm are in `robandit.diagnostics.arm_values`; here, arms are compared.
 """
@@ -339,23 +333,23 @@ class _Paired:
 def _table(given: Any, arms: int) -> Floats:
     rows = floats(given, "table", "give a row per time")
     if rows.ndim != 2 or rows.shape[1] != arms or not len(rows):
-        raise InvalidInput(
-            f"table has shape {rows.shape}: give a row per time and a column for each of the {arms} arms"
-        )
+        rule = f"a row per time and a column for each of the {arms} arms, not of shape {rows.shape}"
+        raise invalid("table", given, rule)
     if not np.isfinite(rows).all():
-        raise InvalidInput("table has NaN or infinity: every arm must have a reward at every time")
+        raise invalid("table", given, "finite, without NaN or infinity", hint="every arm needs a reward at every time")
     return rows
 
 
 def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:
     if not isinstance(given, Mapping) or arm not in given:
-        raise InvalidInput(f"weights must be a mapping from every arm to its weights: {arm!r} has none")
+        raise invalid("weights", given, f"a mapping from every arm to its weights ({arm!r} has none)")
     weights = sample(given[arm], f"the weights of {arm!r}")
-    if isinstance(values, Part) or len(weights) != len(values):
-        count = values.n if isinstance(values, Part) else len(values)
-        raise InvalidInput(f"weights: {arm!r} has {len(weights)} for {count} rewards; every reward on record needs one")
+    if isinstance(values, Part):
+        raise invalid("weights", given, f"None, since not all rewards of {arm!r} are kept")
+    if len(weights) != len(values):
+        raise invalid(f"weights[{arm!r}]", given[arm], f"one weight per reward: {len(values)}, not {len(weights)}")
     if not weights.min() > 0.0:
-        raise InvalidInput(f"weights: {arm!r} has {weights.min():g}; a weight is one over a probability, so above 0")
+        raise invalid(f"weights[{arm!r}]", weights.min(), "> 0, as one over a probability is")
     return weights
 
 

@@ -21,28 +21,22 @@ def sample(x: Any, name: str = "the sample") -> Floats:
     [1.0, 2.5, 1.0]
     """
     if isinstance(x, (str, bytes)):
-        raise InvalidInput(f"{name} is the text {x!r}: pass a list or array of numbers")
+        raise _invalid(name, x, f"is the text {x!r}: pass a list or array of numbers")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise InvalidInput(f"{name} has masked values: leave them out with .compressed()")
+        raise _invalid(name, x, "has masked values: leave them out with .compressed()")
     if hasattr(x, "columns"):
-        raise InvalidInput(
-            f"{name} is a table: pass one column of it, such as df['name'], or all of them as a dict from arm to rewards, "
-            "with dict(df) (polars: df.to_dict())"
-        )
+        arms = "all of them as a dict from arm to rewards, with dict(df) (polars: df.to_dict())"
+        raise _invalid(name, x, f"is a table: pass one column of it, such as df['name'], or {arms}")
     values = floats(x, name, "pass a list or array of floats")
     if values.ndim != 1:
-        raise InvalidInput(
-            f"{name} has {values.ndim} axes: pass the rewards of one arm as one row, or several arms as a dict "
-            "from arm to rewards"
-        )
+        rows = "pass the rewards of one arm as one row, or several arms as a dict from arm to rewards"
+        raise _invalid(name, x, f"has {values.ndim} axes: {rows}")
     if not len(values):
-        raise InvalidInput(f"{name} is empty: there must be at least one number")
+        raise _invalid(name, x, "is empty: there must be at least one number")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise InvalidInput(
-            f"{name} has {values[bad[0]]} at position {bad[0]} ({len(bad)} such values in all): leave them out, or give a "
-            "failure a finite cost"
-        )
+        place = f"has {values[bad[0]]} at position {bad[0]} ({len(bad)} such values in all)"
+        raise _invalid(name, x, f"{place}: leave them out, or give a failure a finite cost")
     return values
 
 
@@ -54,7 +48,11 @@ def floats(x: Any, name: str, hint: str) -> Floats:
             raise TypeError(f"its type is {given.dtype}")
         return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is not an array of numbers ({error}): {hint}") from None
+        raise _invalid(name, x, f"is not an array of numbers ({error}): {hint}") from None
+
+
+def _invalid(name: str, x: Any, problem: str) -> InvalidInput:
+    return InvalidInput(f"{name} {problem}", parameter=name, value=x)
 
 
 def checked_about(about: Any) -> float | Literal["median"]:

@@ -1,11 +1,10 @@
 """Writes plain functions into one compiled, cacheable file: a kernel.
 
 Numba's own cache has one key per function and file: it misses when a function is passed as an argument, and returns stale code when
-a helper in another file or a constant changes. So a kernel is not assembled from imported pieces. The writer starts at an entry
-function, follows everything that it can reach, and writes all of it into one self-contained text: the sources of the
-functions and the values of the constants that they read. The text imports only ``math`` and ``numpy``. The text is the key: any
-edit of a hook, a helper or a constant gives another text and another file, so stale code is impossible, and an entry works the
-same from a package, a script or a notebook cell.
+a helper in another file or a constant changes. So the writer starts at an entry function, follows everything that it can
+reach, and writes all of it into one self-contained text: the sources of the functions and the values of the constants that they
+read, with no imports except ``math`` and ``numpy``. The text is the key. Any edit of a hook, a helper or a constant gives another
+text and another file, so stale code is impossible, and an entry works the same from a package, a script or a notebook cell.
 
 Three rules decide what is written:
 
@@ -15,9 +14,8 @@ Three rules decide what is written:
   ``index`` is that function. So generic loops cost nothing at run time, and stay plain Python when they are not compiled.
 - The source on disk must still be what Python imported: its byte code is compared, and a file that was edited since is rejected.
 
-`robandit.kernel.source` finds and checks the sources, `robandit.kernel.rewrite` replaces what they read, and
-`robandit.kernel.literals` writes constants. `robandit.kernel.build` adds the entry's signature, and `robandit.kernel.cache` stores
-the file.
+`robandit.kernel.source` finds and checks the sources, `robandit.kernel.rewrite` replaces what they read, `robandit.kernel.literals`
+writes constants, `robandit.kernel.build` adds the entry's signature, and `robandit.kernel.cache` stores the file.
 """
 
 from __future__ import annotations

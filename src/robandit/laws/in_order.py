@@ -11,7 +11,7 @@ column       ``IN_ORDER``: row t of a table at time t                 ``LOGGED``
 ``LENGTH``   rows of the table                                        rows of the log where the arm was played
 ``BEST``     the arm that regret is counted against                   .
 ``THINNED``  .                                                        1 if rows are kept with a chance only, else 0
-``MISSED``   first arm: what it would have given beyond what was got  .
+``MISSED``   first arm: the regret so far against ``BEST``            .
 ``PLACE``    first arm: the row that is next                          first arm: the row that is next
 ``PASSED``   .                                                        how many of the arm's rows lie before it
 ============ ======================================================== =============================================

@@ -1,19 +1,18 @@
 """What a live bandit keeps of its rewards, for `Bandit.diagnose` and the warning about its policy's assumption.
 
-Per arm it keeps the number of rewards, the number of zeros, and a uniform random sample of at most ``SIZE`` rewards. The
-newest rewards, up to ``CHUNK``, wait in a plain list and are folded in together, since one call per reward would cost as much as
-learning from it.
+Per arm: the number of rewards, the number of zeros, and a uniform random sample of at most ``SIZE`` rewards. The newest rewards, up
+to ``CHUNK``, wait in a plain list and are folded in together, since one call per reward would cost as much as learning from it.
 
 The sample is Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm takes the place hash(n) mod n, if
-the sample has such a place. The sample depends only on the arm's rewards and their order, not on when they were folded in, saved
-or loaded, and the policy's random numbers are not used. The places of many n are computed at once and shared by all arms, so a
-fold costs about 10 us.
+the sample has such a place. It depends only on the arm's rewards and their order, not on when they were folded in, saved or
+loaded, and uses none of the policy's random numbers. Places are computed for many n at once and shared by all arms, so a fold
+costs about 10 us.
 
-The alarm: each time a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, its sample is tested
+The alarm: when a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, its sample is tested
 (`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)), so the levels of
-all tests of all arms add up to ``RISK``. Each test has a number of rewards that is fixed in advance, so it does not matter that the
-policy chose when to pull. The probability that a bandit ever warns although the assumption holds for every arm is at
-most ``RISK`` (for the laws for which the test is exact).
+all tests add up to ``RISK``. Each test has a number of rewards that is fixed in advance, so it does not matter that the policy
+chose when to pull: the probability that a bandit ever warns although the assumption holds for every arm is at most ``RISK`` (for
+the laws for which the test is exact).
 """
 
 from __future__ import annotations

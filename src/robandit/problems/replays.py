@@ -127,7 +127,7 @@ class InOrder(Replay):
 
     @property
     def counted_gaps(self) -> Floats:
-        """None: the sampler finds what was missed."""
+        """Zeros: the sampler measures the regret itself (`robandit.laws.table.missed`)."""
         return np.zeros(self.arms)
 
     def check_horizon(self, horizon: int) -> None:
