@@ -112,3 +112,8 @@ def test_a_link_stays_a_link(target, tmp_path):
     write_atomically(link, put(b"new"))
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
+
+
+def test_the_modification_time_may_be_given(target):
+    write_atomically(target, put(b"new"), modified=1e9)
+    assert (target.read_bytes(), target.stat().st_mtime) == (b"new", 1e9)

@@ -64,7 +64,7 @@ def check_seal(content: bytes, source: object) -> None:
     start = content.rfind(SEAL) + len(SEAL)
     blank = content[:start] + b"0" * 64 + content[start + 64 :]
     if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
-        raise CorruptFile(f"{source} is damaged, or was not written by Robandit: its checksum does not match")
+        raise CorruptFile(f"{source} is not a result that Robandit wrote, or is damaged: its checksum does not match")
 
 
 def write_atomically(

@@ -1,64 +1,27 @@
-"""The live bandit: lockstep, late rewards, saved files, and invalid input."""
+"""The live bandit: select and update, late rewards, weighted policies, and invalid input."""
 
-import enum
-import errno
 import itertools
-import json
 import math
-import os
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import robandit as rb
+from helpers.live_bandits import ARMS, QUICK, lived, loss, next_decisions
 from helpers.own_policies import Exp3, Greedy, chance
 from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.errors import (
-    CorruptFile,
     DecisionError,
-    FileError,
     InvalidInput,
     InvalidReward,
     KernelError,
-    NewerFile,
     UnknownArm,
 )
-from robandit.live import saving
 from robandit.policies.adar import adar_ucb
 
-QUICK = rb.AdaRUCB(c=0.4, delta_exp=0.5, bonus=0.2)  # looks at rewards after a few rounds
-GOLDEN = Path(__file__).parents[1] / "golden"
-ARMS = ["eu", "us", "asia"]
-
-
-def loss(rng, arm=0):
-    return -float(rng.pareto(1.6)) - 0.3 * arm - 0.01
-
-
-def lived(policy, pulls=60, arms=ARMS, seed=3):
-    """A bandit with some experience."""
-    rng = np.random.default_rng(seed)
-    bandit = rb.Bandit(arms, policy, seed=seed)
-    for _ in range(pulls):
-        arm = bandit.select()
-        bandit.update(arm, loss(rng, bandit.arms.index(arm)))
-    return bandit
-
-
-def next_decisions(bandit, count=50, seed=9):
-    rng = np.random.default_rng(seed)
-    chosen = []
-    for _ in range(count):
-        chosen.append(bandit.select())
-        bandit.update(chosen[-1], loss(rng, bandit.arms.index(chosen[-1])))
-    return chosen
-
-
-# --- lockstep -------------------------------------------------------------------------------------------------------
+# --- select and update -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -349,174 +312,6 @@ def test_rewards_without_a_choice_are_rejected_for_weighted_policies():
         bandit.update(arm, 0.5)  # once per choice
 
 
-# --- files ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", [rb.AdaRUCB(), QUICK, rb.UCB1(scale=0.5), Greedy(), Exp3()], ids=repr)
-@pytest.mark.parametrize("pulls", [0, 1, 400])
-def test_a_loaded_bandit_goes_on(policy, pulls, tmp_path):
-    bandit = lived(policy, pulls)
-    decisions = [bandit.decide() for _ in range(4)]
-    bandit.expire(decisions[1])
-    bandit.select()
-    bandit.save(tmp_path / "b")
-    copy = rb.Bandit.load(str(tmp_path / "b"))
-    assert (copy.policy, copy.arms, copy.open, copy.counters()) == (policy, bandit.arms, bandit.open, bandit.counters())
-    assert repr(copy.estimates()) == repr(bandit.estimates())
-    assert copy.select() == bandit.select()
-    for each in (bandit, copy):
-        each.reward(decisions[2], -3.0)
-        with pytest.raises(DecisionError, match="decision 1 is closed"):
-            each.reward(decisions[1].id, -3.0)
-        with pytest.raises(DecisionError, match="decision 2 is closed"):
-            each.reward(decisions[2].id, -3.0)
-    assert copy.decide() == bandit.decide()
-    assert next_decisions(copy, 150) == next_decisions(bandit, 150)
-    assert copy.to_bytes() == bandit.to_bytes()
-
-
-class Place(enum.StrEnum):
-    HERE = "here"
-
-
-def test_arms_of_every_kind_survive(tmp_path):
-    arms = [
-        "text",
-        "",
-        "Ünïcode ✓",
-        3,
-        -(2**63),
-        2**64 - 1,
-        2.5,
-        -1e300,
-        None,
-        True,
-        ("nested", (1, None, ("deep", 0.5)), ()),
-        np.int32(7),
-        np.float64(0.25),
-        np.str_("numpy"),
-        (np.int64(1), np.float32(0.5)),
-        ["a", "list"],
-        Place.HERE,
-    ]
-    bandit = rb.Bandit(arms, rb.UCB1())
-    plain = [*arms[:11], 7, 0.25, "numpy", (1, 0.5), ("a", "list"), "here"]
-    assert list(bandit.arms) == plain
-    assert all(not isinstance(arm, np.generic) for arm in bandit.arms)
-    for i, arm in enumerate(plain):
-        bandit.update(arm, float(i))
-    bandit.update(np.int64(3), 1.0)
-    bandit.update(np.str_("text"), 1.0)
-    bandit.save(tmp_path / "b")
-    copy = rb.Bandit.load(tmp_path / "b")
-    assert list(copy.arms) == plain
-    assert [type(arm) for arm in copy.arms[:-1]] == [type(arm) for arm in bandit.arms[:-1]]
-    assert next_decisions(copy) == next_decisions(bandit)
-
-
-@pytest.mark.parametrize("name", sorted(json.loads((GOLDEN / "expected.json").read_text())))
-def test_files_of_every_format_still_load(name):
-    expected = json.loads((GOLDEN / "expected.json").read_text())[name]
-    bandit = rb.Bandit.load(GOLDEN / name)
-    assert bandit.policy == rb.Policy.from_dict(expected["policy"])
-    assert bandit.arms == ("eu", 7, ("us", None, 0.5))
-    assert [[d.id, bandit.arms.index(d.arm)] for d in bandit.open] == [expected["open"]]
-    for reward, arm in zip(expected["told"], expected["chosen"], strict=True):
-        assert bandit.arms.index(bandit.select()) == arm
-        bandit.update(bandit.select(), reward - arm)
-    rows = bandit.estimates()
-    assert [row["pulls"] for row in rows] == expected["pulls"]
-    for row, numbers in zip(rows, expected["estimates"], strict=True):
-        said = [row[column] for column in bandit.policy.columns]
-        np.testing.assert_allclose(said, [float(number) for number in numbers], rtol=1e-12)
-
-
-def test_there_is_a_golden_file_of_todays_format():
-    names = os.listdir(GOLDEN)
-    for kind in ("ucb1", "adar_ucb", "adakl_ucb"):
-        assert f"{kind}.format{saving.FORMAT_VERSION}.bandit" in names
-    assert set(json.loads((GOLDEN / "expected.json").read_text())) == {n for n in names if n.endswith(".bandit")}
-
-
-def test_damaged_files_are_rejected_by_name(tmp_path):
-    good = lived(rb.UCB1()).to_bytes()
-    path = tmp_path / "bad"
-    for length in range(len(good)):
-        path.write_bytes(good[:length])
-        with pytest.raises(CorruptFile, match="bad"):
-            rb.Bandit.load(path)
-    for place in range(len(good)):
-        flipped = bytearray(good)
-        flipped[place] ^= 1 << place % 8
-        path.write_bytes(flipped)
-        in_version = 8 <= place < 12
-        with pytest.raises((CorruptFile, NewerFile) if in_version else CorruptFile, match="bad"):
-            rb.Bandit.load(path)
-    for other in (b"PK\x03\x04" * 50, good + b"\0", good[:8] + bytes(4) + good[12:]):
-        path.write_bytes(other)
-        with pytest.raises(CorruptFile):
-            rb.Bandit.load(path)
-
-
-def test_a_newer_file_is_rejected_by_name(tmp_path, monkeypatch):
-    bandit = lived(rb.UCB1())
-    monkeypatch.setattr(saving, "FORMAT_VERSION", 7)
-    bandit.save(tmp_path / "b")
-    monkeypatch.setattr(saving, "FORMAT_VERSION", 1)
-    with pytest.raises(NewerFile, match=r"b has format 7; this Robandit reads up to 1: upgrade"):
-        rb.Bandit.load(tmp_path / "b")
-
-
-def test_files_that_cannot_be_read_or_written(tmp_path):
-    bandit = lived(rb.UCB1())
-    with pytest.raises(FileError, match="No such file"):
-        rb.Bandit.load(tmp_path / "none")
-    with pytest.raises(FileError, match="cannot be read"):
-        rb.Bandit.load(tmp_path)
-    with pytest.raises(FileError, match="No such file"):
-        bandit.save(tmp_path / "no folder" / "b")
-    with pytest.raises(FileError, match="not a file"):
-        bandit.save(tmp_path)
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_full_disk_leaves_the_old_file_and_the_bandit(tmp_path, monkeypatch):
-    bandit = lived(QUICK)
-    bandit.save(tmp_path / "b")
-    before = (tmp_path / "b").read_bytes()
-    bandit.update("us", -1.0)
-
-    def full(handle):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
-        with pytest.raises(FileError, match=r"b cannot be written: No space left.*unchanged"):
-            bandit.save(tmp_path / "b")
-    assert (tmp_path / "b").read_bytes() == before
-    assert os.listdir(tmp_path) == ["b"]
-    bandit.save(tmp_path / "b")
-    assert next_decisions(rb.Bandit.load(tmp_path / "b")) == next_decisions(bandit)
-
-
-def test_a_policy_that_is_not_imported(tmp_path, monkeypatch):
-    lived(Greedy()).save(tmp_path / "b")
-    monkeypatch.delitem(sys.modules["robandit.policies.base"]._registry, Greedy.tag())
-    with pytest.raises(InvalidInput, match=r"own_policies:Greedy.*must be imported before"):
-        rb.Bandit.load(tmp_path / "b")
-
-
-def test_a_state_of_another_version_of_a_policy(tmp_path, monkeypatch):
-    lived(Greedy()).save(tmp_path / "b")
-
-    def other(self, arms, horizon):
-        return rb.AdaRUCB().init(arms, horizon)
-
-    monkeypatch.setattr(Greedy, "init", other)
-    with pytest.raises(CorruptFile, match="another version of the policy"):
-        rb.Bandit.load(tmp_path / "b")
-
-
 # --- invalid input -------------------------------------------------------------------------------------------------------
 
 
@@ -633,6 +428,24 @@ def test_a_hook_that_cannot_be_compiled_loses_no_decision():
         bandit.expire(decision)
     assert bandit.open == (decision,)
     bandit.reward(decision, -1.0)
+
+
+def test_a_decision_of_another_bandit_is_rejected():
+    one, other = (rb.Bandit([name, "z"], rb.UCB1()) for name in ("a", "b"))
+    foreign = other.decide()
+    one.decide()
+    with pytest.raises(DecisionError, match="is not a decision of this bandit"):
+        one.reward(foreign, 1.0)
+    assert len(one.open) == 1
+
+
+@pytest.mark.parametrize(
+    ("arms", "rewards", "says"), [("ab", [1.0, 2.0], "arms = 'ab'"), (["a"], 1.0, "rewards = 1.0")]
+)
+def test_bulk_that_is_not_a_list(arms, rewards, says):
+    bandit = rb.Bandit(["a", "b"], rb.UCB1())
+    with pytest.raises(InvalidInput, match=f"{says} must be a list"):
+        bandit.update_many(arms, rewards)
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 import robandit as rb
 from helpers.samples_of import drawn
-from live.test_bandit_copies import forged
+from live.test_saving import forged
 from robandit.diagnostics.diagnosis import POINTS
 from robandit.errors import AssumptionWarning, CorruptFile
 from robandit.live import memory as module
