@@ -34,8 +34,10 @@ class Values:
     def __init__(self, values: Floats) -> None:
         """Keep the values."""
         self.values = values
+        self.source: Floats | Part = values
         self.n = len(values)
         self.centre = float(values.mean())
+        self.ends = float(values.min()), float(values.max())
 
     def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
         """Return the means of resamples of at most ``most`` units, their variances, and the variance of the data's mean."""
@@ -48,12 +50,12 @@ class Values:
 
     def tail(self, side: str) -> TailIndex:
         """Return the tail index on a side of the median."""
-        return tail_index(self.values, side, "moment", about="median")  # type: ignore[arg-type]
+        return tail_index(self.source, side, "moment", about="median")  # type: ignore[arg-type]
 
     def reach(self, side: str) -> float:
         """Return the largest distance from the median on a side."""
         median = float(np.median(self.values))
-        return median - float(self.values.min()) if side == "left" else float(self.values.max()) - median
+        return median - self.ends[0] if side == "left" else self.ends[1] - median
 
 
 class _Weighted(Values):
@@ -85,8 +87,9 @@ class _Sampled(Values):
     """A `Part` of an arm's values."""
 
     def __init__(self, part: Part) -> None:
-        self.part, self.values = part, part.sample
-        self.n, self.centre = part.n, part.mean
+        self.source = self.part = part
+        self.values, self.n, self.centre = part.sample, part.n, part.mean
+        self.ends = float(part.smallest[0]), float(part.largest[0])
 
     def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
         part = self.part.farthest(most // 2)  # as many extremes as units
@@ -110,13 +113,6 @@ class _Sampled(Values):
     def too_few(self, arm: Any = None) -> str:
         part = self.part
         return _too_few(np.concatenate([part.body, part.smallest, part.largest]), arm, part.n)
-
-    def tail(self, side: str) -> TailIndex:
-        return tail_index(self.part, side, "moment", about="median")  # type: ignore[arg-type]
-
-    def reach(self, side: str) -> float:
-        median = float(np.median(self.values))
-        return median - float(self.part.smallest[0]) if side == "left" else float(self.part.largest[0]) - median
 
 
 def values_of(values: Floats | Part, unit: int, weights: Floats | None = None) -> Values:
