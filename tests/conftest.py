@@ -4,7 +4,13 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 # These start commands, clusters or browsers, or play for long.
-LEFT_OUT = ("e2e", "statistical", "experiments/test_killed.py", "experiments/test_engines.py", "kernel/test_contexts.py")
+LEFT_OUT = (
+    "e2e",
+    "statistical",
+    "experiments/test_killed.py",
+    "experiments/test_engines.py",
+    "kernel/test_contexts.py",
+)
 
 
 def pytest_addoption(parser):

@@ -1,4 +1,4 @@
-"""Files are either as they were, or complete."""
+"""A write either completes or changes nothing."""
 
 import errno
 import os
@@ -41,7 +41,7 @@ def test_any_step_may_find_the_disk_full(target, step, monkeypatch):
 
     monkeypatch.setattr(os, step, full)
     with pytest.raises(
-        FileError, match=r"kept cannot be written: No space left on device; what was there .* unchanged"
+        FileError, match=r"kept cannot be written: No space left on device; the old file, if any, is unchanged"
     ):
         write_atomically(target, put(b"new"))
     assert unchanged(target)
@@ -49,7 +49,7 @@ def test_any_step_may_find_the_disk_full(target, step, monkeypatch):
 
 @pytest.mark.parametrize("size", [1000, 1_000_000])
 def test_a_disk_that_takes_no_more_bytes(target, size):
-    """A limit of the operating system stands for the full disk: some bytes are written, the next ones are refused."""
+    """A limit of the operating system stands for the full disk: some bytes are written, the next ones fail."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
@@ -84,8 +84,8 @@ def test_permissions_are_those_of_the_old_file_or_of_the_umask(target, tmp_path)
     assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
 
 
-def test_what_is_not_a_file_is_refused_and_stays(tmp_path):
-    """Replacing a device such as /dev/null by a file would break the machine; a pipe is one that a test may use."""
+def test_what_is_not_a_file_is_rejected_and_kept(tmp_path):
+    """Replacing a device such as /dev/null by a file would break the machine; the test uses a pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     folder = tmp_path / "folder"
@@ -100,9 +100,9 @@ def test_what_is_not_a_file_is_refused_and_stays(tmp_path):
 
 
 @pytest.mark.parametrize("path", [None, 1.5, True, b"file", ["file"], "a\0b"], ids=repr)
-def test_what_can_be_no_name_of_a_file(path):
+def test_invalid_names_of_files(path):
     for use in (read_sealed, lambda p: write_atomically(p, put(b"new"))):
-        with pytest.raises(InvalidInput, match=r"^path = .* must be the name of a file: pass a string or a Path"):
+        with pytest.raises(InvalidInput, match=r"^path = .* must be the name of a file; pass a string or a Path"):
             use(path)
 
 
@@ -112,3 +112,8 @@ def test_a_link_stays_a_link(target, tmp_path):
     write_atomically(link, put(b"new"))
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
+
+
+def test_the_modification_time_may_be_given(target):
+    write_atomically(target, put(b"new"), modified=1e9)
+    assert (target.read_bytes(), target.stat().st_mtime) == (b"new", 1e9)

@@ -1,4 +1,4 @@
-"""Saved bandits, results and estimators that are damaged: an error of ours or an answer, and never anything else."""
+"""Damaged bandits, results and estimators: reading gives a value or an error of Robandit, and nothing else."""
 
 import hashlib
 import io
@@ -15,12 +15,11 @@ import robandit as rb
 from helpers.fuzzing import as_json, damaged, more, read_or_refused, warped
 from robandit.estimators import streaming
 from robandit.files import SEAL, UNSEALED, sealed
-from robandit.live.bandit import MAGIC
+from robandit.live.saving import HEADER, MAGIC
 
 GOLDEN = Path(__file__).parent / "golden"
 BANDITS = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bandit"))]
 RESULTS = [path.read_bytes() for path in sorted(GOLDEN.glob("result.*.parquet"))]
-HEAD = len(MAGIC) + 36
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +37,8 @@ def test_damaged_bandits(path, content):
 @more(60)
 @given(data=st.data(), which=st.integers(0, len(BANDITS) - 1))
 def test_bandits_made_by_hand(path, data, which):
-    """With the right checksum, so that each part must be looked at. (Numbers in arrays only the checksum protects.)"""
-    content = data.draw(warped(msgspec.msgpack.decode(BANDITS[which][HEAD:])))
+    """With the right checksum, so that each field must be checked. (Numbers in arrays are protected only by the checksum.)"""
+    content = data.draw(warped(msgspec.msgpack.decode(BANDITS[which][HEADER:])))
     try:
         payload = msgspec.msgpack.encode(content)
     except (TypeError, OverflowError, RecursionError, UnicodeEncodeError, msgspec.MsgspecError):

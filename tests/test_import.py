@@ -1,4 +1,4 @@
-"""Importing is light, names exist, and what was compiled ahead of time is not compiled again."""
+"""Importing is light, public names exist, and precompiled policies are not compiled again."""
 
 import os
 import subprocess
@@ -37,6 +37,8 @@ def test_import_is_light():
     loaded = run("import sys, robandit; print(*sys.modules)").stdout.split()
     assert "robandit.simulate" in loaded
     assert [name for name in HEAVY if name in loaded] == []
+    lazy = ("checks", "cli", "estimators", "experiments", "recorded", "report", "river", "suites", "theory", "verify")
+    assert [name for name in loaded if name.startswith(tuple(f"robandit.{package}" for package in lazy))] == []
 
 
 def test_every_public_name_exists():
@@ -75,12 +77,12 @@ def test_precompiled_is_not_compiled_again(tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_precompile_refuses_what_is_no_policy():
+def test_precompile_rejects_what_is_not_a_policy():
     with pytest.raises(InvalidInput, match=r"did you mean UCB1\(\)"):
         rb.precompile([rb.UCB1])
 
 
 @pytest.mark.parametrize("processes", [0, -1, 1.5, True, None])
-def test_precompile_refuses_a_wrong_number_of_processes(processes):
+def test_precompile_rejects_a_wrong_number_of_processes(processes):
     with pytest.raises(InvalidInput, match=f"processes = {processes!r}"):
         rb.precompile([], processes=processes)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 import robandit as rb
-from robandit.diagnostics.record import CHUNK
 from robandit.errors import AssumptionWarning, DecisionError, InvalidInput, InvalidReward, UnknownArm
+from robandit.live.memory import CHUNK
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.facts import Facts
 
@@ -28,17 +28,17 @@ class Assuming(rb.UCB1):
     about = Facts(assumption=NONPOSITIVE)
 
 
-def told(arms, rewards, names=ARMS):
+def after_batch(arms, rewards, names=ARMS):
     bandit = rb.Bandit(names, rb.UCB1())
     bandit.update_many(arms, rewards)
-    return bandit._packed()
+    return bandit.to_bytes()
 
 
-def one_by_one(arms, rewards, names=ARMS):
+def after_updates(arms, rewards, names=ARMS):
     bandit = rb.Bandit(names, rb.UCB1())
     for arm, reward in zip(arms, rewards, strict=True):
         bandit.update(arm, reward)
-    return bandit._packed()
+    return bandit.to_bytes()
 
 
 def pandas():
@@ -99,7 +99,7 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
         decisions = bandit.decide(), twin.decide()
         bandit.reward(np.array(number) if number % 2 else np.int64(number), reward)
         twin.reward(decisions[1], float(reward))
-    assert bandit._packed() == twin._packed()
+    assert bandit.to_bytes() == twin.to_bytes()
     decision = bandit.decide()
     bandit.reward(decision._replace(id=np.int64(decision.id)), 1)
     assert bandit.open == ()
@@ -108,24 +108,24 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
 @pytest.mark.parametrize(
     ("reward", "match"),
     [
-        (np.float32("nan"), "reward nan cannot"),
-        (np.array(np.inf), "reward inf cannot"),
-        (np.array([1.0]), r"array\(\[1.\]\) is not a number"),
-        (np.timedelta64(5, "ns"), "is not a number"),
-        (np.array(5, dtype="m8[s]"), "is not a number"),
-        (np.datetime64("2020-01-01", "ns"), "is not a number"),
-        (np.datetime64("NaT", "s"), "is not a number"),
-        (np.str_("1"), "reward .*'1'.* is not a number"),
-        (np.complex64(1), "is not a number"),
-        (Decimal("NaN"), "reward nan cannot"),
-        (Decimal("sNaN"), "reward nan cannot"),
-        (Decimal("1e200"), r"beyond \+-1e\+150"),
+        (np.float32("nan"), "reward = nan must be"),
+        (np.array(np.inf), "reward = inf must be"),
+        (np.array([1.0]), r"array\(\[1.\]\) must be a number"),
+        (np.timedelta64(5, "ns"), "must be a number"),
+        (np.array(5, dtype="m8[s]"), "must be a number"),
+        (np.datetime64("2020-01-01", "ns"), "must be a number"),
+        (np.datetime64("NaT", "s"), "must be a number"),
+        (np.str_("1"), "reward = .*'1'.* must be a number"),
+        (np.complex64(1), "must be a number"),
+        (Decimal("NaN"), "reward = nan must be"),
+        (Decimal("sNaN"), "reward = nan must be"),
+        (Decimal("1e200"), r"within \+-1e\+150"),
     ],
     ids=repr,
 )
-def test_scalars_that_are_no_reward(reward, match):
+def test_scalars_that_are_not_rewards(reward, match):
     bandit = rb.Bandit(ARMS, rb.UCB1())
-    decision, before = bandit.decide(), bandit._packed()
+    decision, before = bandit.decide(), bandit.to_bytes()
     for tell in (
         lambda: bandit.update("eu", reward),
         lambda: bandit.reward(decision, reward),
@@ -133,27 +133,27 @@ def test_scalars_that_are_no_reward(reward, match):
     ):
         with pytest.raises(InvalidReward, match=match):
             tell()
-    assert bandit._packed() == before
+    assert bandit.to_bytes() == before
 
 
 @pytest.mark.parametrize(
     ("arms", "match"),
     [
-        (np.array(["2020", "2021"], dtype="M8[ns]"), "2020.*cannot be saved"),
-        (np.array([1, 2], dtype="m8[ns]"), "cannot be saved"),
-        (np.array([1.0, np.nan]), "arm nan cannot be saved"),
-        (np.array([b"a", b"b"]), "arm b'a' cannot be saved"),
+        (np.array(["2020", "2021"], dtype="M8[ns]"), "arm = .*2020.* must be a string"),
+        (np.array([1, 2], dtype="m8[ns]"), "arm = .* must be a string"),
+        (np.array([1.0, np.nan]), "arm = nan must be a string"),
+        (np.array([b"a", b"b"]), "arm = b'a' must be a string"),
         (np.array([[1, 2], [3, 4]]), r"arms is a ndarray of shape \(2, 2\)"),
         (np.array(3), r"arms is a ndarray of shape \(\)"),
         (pl.DataFrame({"arms": ["a", "b"]}), r"arms is a DataFrame .*such as dataframe\['arms'\]"),
-        (pl.Series(["a", "b", "a"]), r"arm 'a' is given twice.*pass its unique\(\)"),
+        (pl.Series(["a", "b", "a"]), r"arm = 'a' must be given once; pass the unique\(\)"),
         ({"a", "b"}, "arms is a set, .*in order"),
         (frozenset("ab"), "arms is a frozenset"),
         ({"a": 1, "b": 2}, "arms is a dict"),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_arms_that_are_refused(arms, match):
+def test_arms_that_are_rejected(arms, match):
     with pytest.raises(InvalidInput, match=match):
         rb.Bandit(arms, rb.UCB1())
 
@@ -178,13 +178,13 @@ COLUMNS = [
 
 @pytest.mark.parametrize(("arms", "rewards"), COLUMNS, ids=lambda column: str(getattr(column, "dtype", type(column))))
 def test_columns_are_learned_as_lists(arms, rewards):
-    assert told(arms, rewards) == one_by_one(NAMES, REWARDS)
+    assert after_batch(arms, rewards) == after_updates(NAMES, REWARDS)
 
 
 @pytest.mark.parametrize("kind", ["i1", "i2", "i4", "i8", "u1", "u8", "f2", "f4", "f8", "g", "?", ">f8", "O"])
 def test_arrays_of_every_numeric_type(kind):
     rewards = np.array([1, 0, 1, 1, 0], dtype=kind)
-    assert told(NAMES, rewards) == one_by_one(NAMES, [1.0, 0.0, 1.0, 1.0, 0.0])
+    assert after_batch(NAMES, rewards) == after_updates(NAMES, [1.0, 0.0, 1.0, 1.0, 0.0])
 
 
 def test_pandas_columns():
@@ -200,34 +200,34 @@ def test_pandas_columns():
     ):
         for kind in ("float64", "float32", "int64", "Int64", "Float64", "object", "category"):
             rewards = pd.Series(REWARDS, index=index[::-1]).astype(kind)
-            assert told(arms, rewards) == one_by_one(NAMES, REWARDS), (arms.dtype, kind)
+            assert after_batch(arms, rewards) == after_updates(NAMES, REWARDS), (arms.dtype, kind)
     frame = pd.DataFrame({"arm": NAMES, "reward": REWARDS}).sort_values("reward")
-    assert told(frame["arm"], frame["reward"]) == one_by_one(frame["arm"].tolist(), sorted(REWARDS))
+    assert after_batch(frame["arm"], frame["reward"]) == after_updates(frame["arm"].tolist(), sorted(REWARDS))
     numbers = pd.Series([3, None, 5])  # became floats; 3.0 is the arm 3
-    assert told(numbers.dropna(), [1.0, 2.0], [3, 5]) == one_by_one([3, 5], [1.0, 2.0], [3, 5])
+    assert after_batch(numbers.dropna(), [1.0, 2.0], [3, 5]) == after_updates([3, 5], [1.0, 2.0], [3, 5])
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
     assert rb.Bandit(pairs, rb.UCB1()).arms == (("a", 1), ("b", 2))
     assert rb.Bandit(frame["arm"].astype("category").unique(), rb.UCB1()).arms == tuple(frame["arm"].unique())
     with pytest.raises(InvalidInput, match=r"rewards is a DataFrame of shape \(5, 2\), .*dataframe\['rewards'\]"):
-        told(NAMES, frame)
+        after_batch(NAMES, frame)
     with pytest.raises(InvalidInput, match="arms is a DataFrame"):
         rb.Bandit(frame, rb.UCB1())
-    with pytest.raises(InvalidInput, match="cannot be saved"):
+    with pytest.raises(InvalidInput, match=r"arm = .* must be a string"):
         rb.Bandit(pd.Series(pd.to_datetime(["2020", "2021"])), rb.UCB1())
 
 
 def test_arrow_columns():
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     pd = pandas()
-    expected = one_by_one(NAMES, REWARDS)
+    expected = after_updates(NAMES, REWARDS)
     arrow = pd.DataFrame({"arm": NAMES, "reward": REWARDS}).convert_dtypes(dtype_backend="pyarrow")
-    assert told(arrow["arm"], arrow["reward"].astype("double[pyarrow]")) == expected
-    assert told(pa.array(NAMES), pa.chunked_array([REWARDS[:2], REWARDS[2:]])) == expected
-    assert told(pa.array(NAMES).dictionary_encode(), pa.array(REWARDS, pa.float32())) == expected
+    assert after_batch(arrow["arm"], arrow["reward"].astype("double[pyarrow]")) == expected
+    assert after_batch(pa.array(NAMES), pa.chunked_array([REWARDS[:2], REWARDS[2:]])) == expected
+    assert after_batch(pa.array(NAMES).dictionary_encode(), pa.array(REWARDS, pa.float32())) == expected
     with pytest.raises(InvalidReward, match="position 2"):
-        told(NAMES, pa.array([1.0, 2.0, None, 3.0, 4.0]))
+        after_batch(NAMES, pa.array([1.0, 2.0, None, 3.0, 4.0]))
     with pytest.raises(InvalidReward, match="position 2"):
-        told(NAMES, pd.Series([1.0, 2.0, None, 3.0, 4.0], dtype="double[pyarrow]"))
+        after_batch(NAMES, pd.Series([1.0, 2.0, None, 3.0, 4.0], dtype="double[pyarrow]"))
 
 
 def missing_in_pandas():
@@ -252,22 +252,22 @@ def missing_in_others():
 
 
 @pytest.mark.parametrize("source", [missing_in_pandas, missing_in_others])
-def test_missing_rewards_are_refused_with_their_position(source):
+def test_missing_rewards_are_rejected_with_their_position(source):
     bandit = rb.Bandit(ARMS, rb.UCB1())
     decisions = [bandit.decide() for _ in NAMES]
-    before = bandit._packed()
+    before = bandit.to_bytes()
     for rewards in source():
         with pytest.raises(InvalidReward, match=r"rewards, position 4 \(from 0\): reward"):
             bandit.update_many(NAMES, rewards)
         with pytest.raises(InvalidReward, match=r"values, position 4 \(from 0\): reward"):
             bandit.reward_many(decisions, rewards)
-        assert bandit._packed() == before
+        assert bandit.to_bytes() == before
 
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]", "m8[D]", "S1", "U1", "c8"])
 def test_columns_that_are_not_numbers(kind):
-    with pytest.raises(InvalidReward, match=r"position 0 .*is not a number"):
-        told(NAMES, np.ones(5, dtype=np.int64).astype(kind))
+    with pytest.raises(InvalidReward, match=r"position 0 .*must be a number"):
+        after_batch(NAMES, np.ones(5, dtype=np.int64).astype(kind))
 
 
 @pytest.mark.parametrize(
@@ -282,22 +282,22 @@ def test_columns_that_are_not_numbers(kind):
     ],
     ids=str,
 )
-def test_unknown_arms_are_refused_with_their_position(arms):
+def test_unknown_arms_are_rejected_with_their_position(arms):
     bandit = rb.Bandit(ARMS, rb.UCB1())
-    before = bandit._packed()
+    before = bandit.to_bytes()
     with pytest.raises(UnknownArm, match=r"arms, position 4 \(from 0\): arm .* is unknown: this bandit has 'eu'"):
         bandit.update_many(arms, REWARDS)
-    assert bandit._packed() == before
+    assert bandit.to_bytes() == before
 
 
 def test_missing_arms_of_pandas():
     pd = pandas()
     for kind in ("category", "string", "object"):
         with pytest.raises(UnknownArm, match=r"arms, position 4"):
-            told(pd.Series([*NAMES[:4], None], dtype=kind), REWARDS)
+            after_batch(pd.Series([*NAMES[:4], None], dtype=kind), REWARDS)
     for dates in (pd.Series(pd.to_datetime(["2020"] * 5)), pd.Series(pd.to_timedelta([1] * 5, unit="s"))):
         with pytest.raises(InvalidReward, match="position 0"):
-            told(NAMES, dates)
+            after_batch(NAMES, dates)
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_missing_arms_of_pandas():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_column(arms, rewards, match):
+def test_what_is_not_a_column(arms, rewards, match):
     with pytest.raises(InvalidInput, match=match):
-        told(arms, rewards)
+        after_batch(arms, rewards)
 
 
 def test_columns_of_decisions():
@@ -332,19 +332,19 @@ def test_columns_of_decisions():
         bandit.reward_many(form([2, 0, 1]), form([4, 5, 6]))
         for number, value in ((2, 4.0), (0, 5.0), (1, 6.0)):
             twin.reward(number, value)
-        assert bandit._packed() == twin._packed()
-        before = bandit._packed()
+        assert bandit.to_bytes() == twin.to_bytes()
+        before = bandit.to_bytes()
         with pytest.raises(DecisionError, match=r"decisions, position 1 \(from 0\): decision 0 is closed"):
             bandit.reward_many(form([bandit.decide().id, 0]), form([1, 1]))
         assert bandit.counters() == {"rewards": 3, "open": 1}
-        assert before != bandit._packed()
+        assert before != bandit.to_bytes()
     with pytest.raises(DecisionError, match=r"position 0 .*decision 3.0 was never made"):
         bandit.reward_many(np.array([3.0]), [1.0])
     with pytest.raises(InvalidInput, match="decisions is a set"):
         bandit.reward_many({3}, [1.0])
 
 
-# --- as if told one by one ------------------------------------------------------------------------------------------
+# --- a batch is as good as single updates ---------------------------------------------------------------------------------------
 
 pieces = st.tuples(st.integers(0, 2), st.sampled_from([1, 3, CHUNK - 1, CHUNK, 2 * CHUNK + 5]), st.integers(0, 5))
 
@@ -358,7 +358,7 @@ def drawn(piece):
 
 @given(before=st.lists(pieces, max_size=2), batch=st.lists(pieces, min_size=1, max_size=4), mixed=st.booleans())
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_a_batch_is_as_if_told_one_by_one(before, batch, mixed):
+def test_a_batch_equals_single_updates(before, batch, mixed):
     bandit, twin = rb.Bandit(ARMS, Assuming(), seed=0), rb.Bandit(ARMS, Assuming(), seed=0)
     heard = []
     for stage in (before, batch):
@@ -376,7 +376,7 @@ def test_a_batch_is_as_if_told_one_by_one(before, batch, mixed):
                 twin.update(arm, reward)
         assert [str(w.message) for w in many] == [str(w.message) for w in single]
         heard += many
-    assert bandit._packed() == twin._packed()
+    assert bandit.to_bytes() == twin.to_bytes()
     assert repr(bandit.diagnose()) == repr(twin.diagnose())
     assert bandit.select() == twin.select()
     assert len(heard) <= 1

@@ -1,6 +1,7 @@
 """Robandit: multi-armed bandits with heavy-tailed rewards.
 
-Begin with `Bandit` (live), `simulate` (policies on a problem), `recommend` (which policy), or the command ``robandit --help``.
+Start with `Bandit` (live decisions), `simulate` (policies on a problem), `recommend` (which policy to use), or the command
+``robandit --help``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any as _Any
 from robandit import diagnostics, errors, laws, policies, problems
 from robandit.diagnostics import Recommendation, recommend
 from robandit.live.bandit import Bandit, Decision
-from robandit.policies import *  # noqa: F403  one list of policies, in policies/__init__.py
+from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
 from robandit.policies import __all__ as _policies
 from robandit.precompile import precompile
 from robandit.problems import Problem
@@ -49,12 +50,12 @@ __all__ += _policies
 
 
 def __getattr__(name: str) -> _Any:
-    """Packages that a live bandit does not need are imported when they are first used."""
+    """Import a package that a live bandit does not need when it is first used."""
     if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
         return _import_module(f"robandit.{name}")
     raise AttributeError(f"module 'robandit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """What is public, whether it has been imported or not."""
+    """Return the public names, imported or not."""
     return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""Files that are either as they were, or complete."""
+"""Reads and writes files: a write either completes or changes nothing, and sealed files carry a checksum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
+from robandit.errors import CorruptFile, FileError, NewerFile
+from robandit.validation import invalid
 
 __all__ = [
     "UNSEALED",
@@ -19,6 +20,7 @@ __all__ = [
     "check_seal",
     "check_writable",
     "named",
+    "read",
     "read_sealed",
     "sealed",
     "write_atomically",
@@ -26,52 +28,60 @@ __all__ = [
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
-"""What a file holds, once, where its checksum is to stand. For formats without one of their own: damaged Parquet files were read
-as other numbers, or made Polars panic."""
+"""The placeholder of the checksum. It is for formats without one of their own: damaged Parquet files were read as other numbers, or
+made Polars panic."""
 
 
 def sealed(content: bytes) -> bytes:
-    """The content with its checksum in place of `UNSEALED`."""
+    """Return the content with its checksum in place of `UNSEALED`."""
     return content.replace(UNSEALED, SEAL + hashlib.sha256(content).hexdigest().encode())
 
 
 def named(path: str | os.PathLike[str]) -> Path:
-    """The path that was given, if it can be the name of a file."""
+    """Return a path that may be the name of a file."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
-        raise InvalidInput(f"path = {path!r} must be the name of a file: pass a string or a Path")
+        raise invalid("path", path, "the name of a file", hint="pass a string or a Path")
     return Path(path)
 
 
-def read_sealed(path: str | os.PathLike[str]) -> bytes:
-    """The content of a sealed file whose checksum is right."""
-    where = named(path)
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file; `FileError` if it cannot be read."""
+    source = named(path)
     try:
-        content = where.read_bytes()
+        return source.read_bytes()
     except OSError as error:
-        raise FileError(f"{where} cannot be read: {error.strerror}") from error
-    check_seal(content, where)
+        raise FileError(f"{source} cannot be read: {error.strerror}") from error
+
+
+def read_sealed(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a sealed file, after checking its checksum."""
+    content = read(path)
+    check_seal(content, path)
     return content
 
 
-def check_seal(content: bytes, where: object) -> None:
-    """Refuse a sealed content whose checksum is wrong, or is not there."""
+def check_seal(content: bytes, source: object) -> None:
+    """Raise `CorruptFile` if the checksum of a sealed content is wrong or missing."""
     start = content.rfind(SEAL) + len(SEAL)
     blank = content[:start] + b"0" * 64 + content[start + 64 :]
     if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
-        raise CorruptFile(f"{where} is not a result that Robandit wrote, or it is damaged: its checksum does not match")
+        raise CorruptFile(f"{source} is not a result that Robandit wrote, or is damaged: its checksum does not match")
 
 
 def check_format(version: int, newest: int, where: object) -> None:
-    """Raise `NewerFile` if a file's format is newer than the newest that this version reads."""
+    """Raise `NewerFile` if a file has a newer format than this version reads."""
     if version > newest:
         raise NewerFile(f"{where} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name in the same folder, bring it to the disk, and move it into place.
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object], *, modified: float | None = None
+) -> None:
+    """Write a file under another name in the same folder, flush it to the disk, and move it into place.
 
-    If anything fails, a full disk included, the old file is untouched and nothing half-written is left. A link stays,
-    and what it points to is replaced; a device or a pipe is refused, for it would be replaced by a file.
+    If anything fails (for example a full disk), the old file is untouched and no partial file is left. Several processes may write
+    the same file at once. A symbolic link is kept and its target replaced. A device or a pipe is rejected, since it would be
+    replaced by a file. ``modified`` sets the modification time of the new file, in seconds since 1970.
     """
     target = named(path).resolve()
     if target.exists() and not target.is_file():
@@ -84,19 +94,21 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | Callable[[Bi
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))
+        if modified is not None:
+            os.utime(temporary, (modified, modified))
         os.replace(temporary, target)
     except BaseException as error:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
         if isinstance(error, OSError):
-            why = error.strerror or error
-            raise FileError(f"{target} cannot be written: {why}; what was there before is unchanged") from error
+            reason = error.strerror or error
+            raise FileError(f"{target} cannot be written: {reason}; the old file, if any, is unchanged") from error
         raise
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a place where no file can be written, before the work whose result would be lost there."""
+    """Raise `FileError` if no file can be written here: called before long work whose result would be lost."""
     if not path.absolute().parent.is_dir():
         raise FileError(f"{path} cannot be written: the folder {path.absolute().parent} does not exist; make it first")
     if path.is_dir():
@@ -104,7 +116,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_folder(path: Path | None) -> None:
-    """The same for a folder that is to be made, or is there; None: none is wanted."""
+    """Raise `FileError` unless this is a folder, or can become one; None is accepted."""
     if path is not None and not path.is_dir():
         check_writable(path)
         if path.exists():
@@ -112,7 +124,7 @@ def check_folder(path: Path | None) -> None:
 
 
 def _mode(target: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new one (mkstemp's are for one's eyes only)."""
+    """Return the permissions of the file to be replaced, or the usual ones of a new file (mkstemp's are private)."""
     try:
         return target.stat().st_mode & 0o777
     except OSError:

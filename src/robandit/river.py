@@ -1,4 +1,4 @@
-"""Robandit's policies under `river.bandit`: in ``evaluate``, ``evaluate_offline``, or wherever river takes a policy.
+"""Robandit's policies for `river.bandit`: for ``evaluate``, ``evaluate_offline``, or wherever river takes a policy.
 
 Needs river: ``pip install "robandit[river]"``.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from robandit import validation
 from robandit.errors import InvalidInput
-from robandit.inputs import checked_reward, listed, plain
-from robandit.live.bandit import Bandit, check_seed
+from robandit.inputs import checked_reward, listed
+from robandit.live.bandit import Bandit
 from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_horizon, check_policy_given
 
@@ -30,19 +31,19 @@ class RiverPolicy(_RiverBase):
     Parameters
     ----------
     policy
-        None: ``AdaKLUCB()``, which must be told nothing.
+        None means ``AdaKLUCB()``, which needs no parameters.
     horizon
-        The number of pulls, for policies that must know it.
+        The number of pulls, for policies that need it.
     reward_obj
-        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking`` and ``repr``; None: the
-        mean. The policy does not look at it.
+        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking`` and ``repr``; None for
+        the mean. The policy does not use it.
     seed
         For policies that draw random numbers. Clones start again with the same seed, as those of river's own policies do.
 
     Notes
     -----
-    The arms are those of the first `pull`. They must stay the same: what a policy of Robandit knows of an arm depends on how
-    often all arms were pulled, so that an arm can neither come nor go. Until something is told, `pull` names the same arm.
+    The arms are those of the first `pull`. They must stay the same: an estimate depends on how often all arms were pulled, so arms
+    cannot be added or removed. `pull` returns the same arm until a reward is recorded.
 
     Examples
     --------
@@ -64,15 +65,17 @@ class RiverPolicy(_RiverBase):
     ) -> None:
         """See the class."""
         if reward_obj is not None and not isinstance(reward_obj, (Univariate, Distribution)):
-            raise InvalidInput(
-                f"reward_obj = {reward_obj!r} must be a univariate statistic or a distribution of river: Robandit's policies learn "
-                "from one number per pull, not from metrics of predictions"
+            raise validation.invalid(
+                "reward_obj",
+                reward_obj,
+                "a univariate statistic or a distribution of river",
+                hint="Robandit's policies learn from one number per pull, not from metrics of predictions",
             )
         super().__init__(reward_obj=reward_obj)
         if policy is not None:
             check_policy_given(policy)
         check_horizon("RiverPolicy", horizon)
-        check_seed(seed)
+        validation.seed(seed)
         self.policy = policy
         self.horizon = horizon
         self.seed = seed
@@ -80,41 +83,41 @@ class RiverPolicy(_RiverBase):
         self._bandit: Bandit | None = None
 
     def __repr__(self) -> str:
-        """River's table of the arms; before the first reward there is none, and river's own fails."""
+        """Return river's table of the arms; before the first reward, when river's own repr fails, the policy."""
         table: str = super().__repr__() if self._rewards else f"RiverPolicy({self._prepared!r})"  # type: ignore[no-untyped-call]
         return table
 
     @property
     def bandit(self) -> Bandit:
-        """The live bandit inside, for `Bandit.estimates`, `Bandit.diagnose` and the rest."""
+        """The live bandit inside, for `Bandit.estimates`, `Bandit.diagnose` and other methods."""
         if self._bandit is None:
             raise InvalidInput("the arms of a RiverPolicy are not known before pull(arm_ids): call it first")
         return self._bandit
 
     def _pull(self, arm_ids: Iterable[Any]) -> Any:
-        asked = listed("arm_ids", arm_ids)
+        names = listed("arm_ids", arm_ids)
         if self._bandit is None:
-            self._bandit = Bandit(asked, self._prepared, self.seed)
+            self._bandit = Bandit(names, self._prepared, self.seed)
         arms = self._bandit.arms
-        if len(asked) != len(arms) or set(asked) != set(arms):
+        if len(names) != len(arms) or set(names) != set(arms):
             raise InvalidInput(
-                f"the arms were {list(arms)!r} at the first pull and are {asked!r} now: they must stay the same, use a new "
+                f"the arms were {list(arms)!r} at the first pull and are {names!r} now: they must stay the same, use a new "
                 "RiverPolicy for others"
             )
         return self._bandit.select()
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """The arm was pulled and gave this reward: one number."""
+        """Learn that the arm was pulled and gave this reward: one number."""
         if len(reward_args) != 1 or reward_kwargs:
-            given = [*map(repr, reward_args), *(f"{name}={value!r}" for name, value in reward_kwargs.items())]
+            arguments = [*map(repr, reward_args), *(f"{name}={value!r}" for name, value in reward_kwargs.items())]
             raise InvalidInput(
-                f"update({arm_id!r}, {', '.join(given)}): Robandit's policies learn from one number, update(arm, reward)"
+                f"update({arm_id!r}, {', '.join(arguments)}): Robandit's policies learn from one number, update(arm, reward)"
             )
-        arm, reward = plain(arm_id), checked_reward(reward_args[0])  # what river's statistics can take, too
+        arm, reward = validation.plain(arm_id), checked_reward(reward_args[0])  # also for river's statistics
         self.bandit.update(arm, reward)
         super().update(arm, reward)  # type: ignore[no-untyped-call]
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        """What river's own checks make policies with."""
+        """Yield parameters for river's own checks."""
         yield {"seed": 0}

@@ -47,7 +47,9 @@ LEAST_EPS = 1e-9
 """Formulas have powers of 1/eps, and 1 + eps must differ from 1."""
 
 
-def invalid(name: str, value: Any, rule: str, *, owner: str = "", hint: str = "") -> InvalidInput:
+def invalid(
+    name: str, value: Any, rule: str, *, owner: str = "", hint: str = "", error: type[InvalidInput] = InvalidInput
+) -> InvalidInput:
     """Return the error for a value that breaks a rule; ``owner`` is whose parameter it is, ``hint`` the way out.
 
     >>> error = invalid("scale", -1, "a finite number > 0", owner="UCB1")
@@ -56,7 +58,7 @@ def invalid(name: str, value: Any, rule: str, *, owner: str = "", hint: str = ""
     """
     message = f"{owner}: " if owner else ""
     message += f"{name} = {formatted(value)} must be {rule}"
-    return InvalidInput(f"{message}; {hint}" if hint else message, parameter=name, value=value, rule=rule)
+    return error(f"{message}; {hint}" if hint else message, parameter=name, value=value, rule=rule)
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Truncated non-positivity of samples: an obvious slow version, error rates with negative controls, and refusals."""
+"""Truncated non-positivity of samples: an obvious slow version, error rates with negative controls, and invalid input."""
 
 import math
 
@@ -36,7 +36,7 @@ def slow(values, about, level):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_is_what_the_definition_says(name):
+def test_it_agrees_with_the_definition(name):
     for n in (30, 301):
         x = np.round(4 * drawn(name, n)) / 4  # with ties
         found = truncated_nonpositivity(x, 0.25, 0.95)
@@ -51,7 +51,7 @@ def test_it_is_what_the_definition_says(name):
 
 
 def halves(x):
-    """The positions, counted from 1, in the order of their hashes (SplitMix64 in whole numbers): first half and rest."""
+    """The positions, counted from 1, in the order of their hashes (SplitMix64 in Python integers): first half and rest."""
 
     def mixed(z):
         z = z * 0x9E3779B97F4A7C15 % 2**64
@@ -93,7 +93,7 @@ def test_false_contradictions_are_rare(name, n):
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_skewed_rewards_are_found_out(name):
+def test_right_skewed_rewards_are_contradicted(name):
     """The negative control: also with the confidence of a live bandit's alarm."""
     for about in (0.0, "median"):
         assert rate(name, about, 1024, confidence=1 - 1e-4, samples=50) >= 0.95
@@ -166,13 +166,13 @@ def test_units_do_not_matter(values, unit):
 def test_words():
     few = truncated_nonpositivity([1.0, 2.0])
     assert (few.verdict, bool(few)) == ("too few values", True)
-    assert str(few) == "about 0: too few values (2) to say"
-    assert str(truncated_nonpositivity([1.0] * 5, "median")) == "about the median: too few values (5) to say"
+    assert str(few) == "about 0: too few values (2) to tell"
+    assert str(truncated_nonpositivity([1.0] * 5, "median")) == "about the median: too few values (5) to tell"
     clear = truncated_nonpositivity([1.0] * 100)
     assert not clear
     assert str(clear) == "about 0: CONTRADICTED (values add up to more than 0, z = 11.8 against 3.66)"
     assert truncated_nonpositivity([0.0] * 100).verdict == "not contradicted"
-    assert str(truncated_nonpositivity([3.0] * 100, "median")).endswith("not contradicted (no value lies elsewhere)")
+    assert str(truncated_nonpositivity([3.0] * 100, "median")).endswith("not contradicted (no value differs from it)")
     far = truncated_nonpositivity(np.append(np.full(40, 5.0), np.full(200, -1.0)), 0.0)
     assert "the 40 values farther than 1 from it" in str(far)
     assert truncated_nonpositivity([1e308, -1e308] * 50).verdict == "not contradicted"
@@ -197,6 +197,6 @@ def test_words():
     ],
     ids=repr,
 )
-def test_refusals(x, given, match):
+def test_invalid_input(x, given, match):
     with pytest.raises(InvalidInput, match=match):
         truncated_nonpositivity(x, **given)

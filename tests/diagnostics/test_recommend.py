@@ -1,4 +1,4 @@
-"""The advice: each rule, in its order, on rewards and on problems; and what is refused."""
+"""The advice: each rule, in its order, on rewards and on problems; and invalid input."""
 
 import math
 import re
@@ -98,7 +98,7 @@ def cap_in(found):
     return said and (float(said[1]), float(said[2]))
 
 
-def test_the_advised_cap_changes_what_it_says():
+def test_the_advised_cap_changes_the_share_in_the_text():
     x = drawn("pareto_1.5", 5000)
     cap, share = cap_in(rb.recommend(x))
     assert share == pytest.approx(100 * np.mean(x > cap), abs=0.005)
@@ -232,6 +232,7 @@ def test_every_kind_of_column_is_taken():
         ([1.0], {"eps": 1.0, "u": -1.0}, "u = -1.0 must be"),
         ([1.0], {"bounds": (1, 0)}, r"bounds = \(1, 0\).*smaller one first"),
         ([1.0], {"bounds": (0, math.inf)}, "finite"),
+        ([1.0], {"bounds": (False, True)}, "bounds = \\(False, True\\) must be"),
         ([1.0], {"bounds": 3}, "two numbers"),
         ([1.0], {"bounds": "12"}, "bounds = '12' must be two numbers in order"),
         ([1.0], {"bounds": {0, 2}}, "two numbers in order"),
@@ -247,7 +248,7 @@ def test_every_kind_of_column_is_taken():
     ],
     ids=repr,
 )
-def test_refusals(given, more, match):
+def test_invalid_input(given, more, match):
     with pytest.raises(InvalidInput, match=match):
         rb.recommend(given, **more)
 

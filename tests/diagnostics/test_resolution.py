@@ -1,13 +1,13 @@
-"""Which arm is best in the data: how often it is said falsely, what stands in the way, blocks, extremes, refusals."""
+"""The significance of the best arm: false rates, allowances, blocks, extremes, weights, and invalid input."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
 
 from helpers.rates import coverage, false_rates
 from helpers.samples_of import part_of
+from robandit.diagnostics import arm_values
 from robandit.diagnostics import resolution as public
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.errors import InvalidInput
@@ -16,9 +16,7 @@ from robandit.errors import InvalidInput
 @pytest.fixture
 def quick(monkeypatch):
     """Fewer resamples, for tests that repeat them."""
-    monkeypatch.setattr(
-        sys.modules["robandit.diagnostics.resolution"], "RESAMPLES", 300
-    )  # not the function of that name
+    monkeypatch.setattr(arm_values, "RESAMPLES", 300)
 
 
 RUNS = 120
@@ -36,7 +34,7 @@ MOST = 0.05 + 4.0 * math.sqrt(0.05 * 0.95 / RUNS)
     ],
     ids=" and ".join,
 )
-def test_equal_means_are_seldom_called_resolved(pair, quick):
+def test_equal_means_are_seldom_called_significant(pair, quick):
     """At most 5 % in truth, within four standard deviations; without the allowance unlike heavy tails break that."""
     rate, alone = false_rates(*pair, 200, RUNS)
     assert rate <= MOST
@@ -45,7 +43,7 @@ def test_equal_means_are_seldom_called_resolved(pair, quick):
         assert alone > MOST, "the negative control"
 
 
-def test_many_equal_arms_are_seldom_called_resolved(quick):
+def test_many_equal_arms_are_seldom_called_significant(quick):
     rng = np.random.default_rng(4)
     found = [resolution({str(i): rng.normal(size=60) for i in range(4)}).resolved for _ in range(RUNS)]
     assert np.mean(found) <= MOST
@@ -61,12 +59,12 @@ def test_limits_hold_the_mean(quick):
 
 
 @pytest.mark.parametrize(("gap", "best"), [(1.0, "b"), (-1.0, "a")])
-def test_a_clear_gap_is_resolved(gap, best):
+def test_a_clear_gap_is_significant(gap, best):
     rng = np.random.default_rng(2)
     found = resolution({"a": rng.normal(size=200), "b": rng.normal(size=2000) + gap, "c": rng.normal(size=200) - 2.0})
     assert (found.best, found.resolved, found.rivals, found.share) == (best, True, (), 1.0)
     assert all(0.0 < each.low < each.difference for each in found.others)
-    assert str(found).startswith(f"Resolved: '{best}' has the highest mean")
+    assert str(found).startswith(f"Significant: '{best}' has the highest mean")
     assert found.caution == ""
 
 
@@ -76,14 +74,12 @@ def test_heavy_tails_need_a_larger_gap_and_say_so():
     close = resolution({"a": a, "b": b + 2.8})
     assert close.share > 0.99, "the bootstrap alone is sure"
     assert close.rivals == ("a",)
-    assert "The bootstrap alone is not to be trusted here, since 'a' may have an infinite variance on the right" in str(
-        close
-    )
+    assert "The bootstrap alone is unreliable here, since 'a' may have an infinite variance on the right" in str(close)
     assert "for values beyond those seen" in str(close)
     assert resolution({"a": a, "b": b + 20.0}).resolved
 
 
-def test_no_mean_is_never_resolved():
+def test_no_mean_is_never_significant():
     rng = np.random.default_rng(5)
     found = resolution({"a": rng.normal(size=3000) + 1e6, "b": rng.pareto(0.4, 3000)})
     assert "no mean on the right" in str(found)
@@ -166,7 +162,7 @@ def test_many_rivals_are_cut_short():
     ("given", "table", "match"),
     [
         ({}, None, "at least one arm"),
-        ([1.0, 2.0], None, "must be a mapping"),
+        ([1.0, 2.0], None, "samples = .* must be a mapping"),
         ({"a": []}, None, "the rewards of 'a' is empty"),
         ({"a": [math.nan]}, None, "nan at position 0"),
         ({"a": [1.0], "b": [1.0]}, [[1.0]], r"shape \(1, 1\)"),
@@ -174,7 +170,7 @@ def test_many_rivals_are_cut_short():
     ],
     ids=str,
 )
-def test_refusals(given, table, match):
+def test_invalid_input(given, table, match):
     with pytest.raises(InvalidInput, match=match):
         public(given, table=table)
 
@@ -183,7 +179,7 @@ def test_refusals(given, table, match):
 
 
 @pytest.mark.parametrize("law", ["normal", "lognormal"])
-def test_a_part_says_what_the_whole_does(law):
+def test_a_part_agrees_with_all_values(law):
     """A tenth is sampled. The variance of all is known up to the noise of 1,024 units in it, which is added if it is above 0."""
     ratios, alone = [], []
     for seed in range(8):
@@ -252,7 +248,7 @@ def logged(n, seed):
     return {"A": rewards[~b], "B": rewards[b]}, {"A": weights[~b], "B": weights[b]}
 
 
-def test_weights_undo_what_the_log_confounds():
+def test_weights_remove_the_confounding_of_a_log():
     samples, weights = logged(8000, 0)
     plain = resolution(samples)
     assert (plain.best, plain.resolved) == ("B", True), "the negative control"
@@ -276,7 +272,13 @@ def test_weighted_limits_are_as_wide_as_chance(quick):
     assert np.mean(held) >= 0.975 - 4.0 * math.sqrt(0.975 * 0.025 / RUNS)
 
 
-def test_equal_weights_say_what_none_do():
+def test_weights_need_all_rewards():
+    part = part_of(np.arange(5000.0), 100)
+    with pytest.raises(InvalidInput, match=r"weights = .* must be None, since not all rewards of 'a' are kept"):
+        resolution({"a": part, "b": [1.0]}, weights={"a": np.ones(100), "b": [1.0]})
+
+
+def test_equal_weights_agree_with_none():
     rng = np.random.default_rng(13)
     samples = {name: rng.normal(size=3000) + i for i, name in enumerate("ab")}
     plain, equal = resolution(samples), resolution(samples, weights={name: np.full(3000, 7.0) for name in "ab"})
@@ -289,7 +291,7 @@ def test_weights_so_unlike_that_few_values_count():
     samples = {"a": rng.normal(size=100) + 9.0, "b": rng.normal(size=100)}
     found = resolution(samples, weights={"a": np.append(np.full(99, 1.0), 1e4), "b": np.ones(100)})
     assert not found.resolved
-    assert "'a' has 100 values, but weights so unlike that they count for 1.02, 20 are needed" in str(found)
+    assert "'a' has 100 values, but weights so unequal that they count for 1.02, 20 are needed" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -297,13 +299,13 @@ def test_weights_so_unlike_that_few_values_count():
     [
         ({"a": [1.0]}, None, "'b' has none"),
         ([1.0], None, "mapping from every arm"),
-        ({"a": [1.0], "b": [1.0, 1.0]}, None, "'b' has 2 for 1 rewards"),
-        ({"a": [0.0], "b": [1.0]}, None, "above 0"),
+        ({"a": [1.0], "b": [1.0, 1.0]}, None, r"weights\['b'\] = .* must be one weight per reward: 1, not 2"),
+        ({"a": [0.0], "b": [1.0]}, None, r"weights\['a'\] = .* must be > 0"),
         ({"a": [math.inf], "b": [1.0]}, None, "the weights of 'a' has inf"),
         ({"a": [1.0], "b": [1.0]}, [[1.0, 2.0]], "give one of the two"),
     ],
     ids=str,
 )
-def test_weights_that_are_refused(weights, table, match):
+def test_invalid_weights(weights, table, match):
     with pytest.raises(InvalidInput, match=match):
         public({"a": [1.0], "b": [1.0]}, weights=weights, table=table)

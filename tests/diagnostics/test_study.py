@@ -1,4 +1,4 @@
-"""The study of recorded rewards: what it says of known laws, of few values, of extremes, and of a sample of many."""
+"""The study of recorded rewards: on known laws, few values, extremes, and a sample of many."""
 
 import math
 
@@ -158,7 +158,7 @@ def test_extremes_give_numbers_or_words(values):
     assert "nan" not in str(found.advice)
 
 
-def test_progress_is_told_and_arms_keep_their_order():
+def test_progress_is_reported_and_arms_keep_their_order():
     told = []
     found = study(
         Recorded.of({"b": [1.0], "a": [2.0], "c": [3.0]}), progress=lambda done, total: told.append((done, total))
@@ -178,7 +178,7 @@ def test_an_order_in_time_does_not_make_the_median_of_means_another_thing():
 
 @pytest.fixture(scope="module")
 def rare():
-    """Two arms of 30,000 rewards, of which a summary keeps 1,500; the better one in the sample has five huge losses."""
+    """Two arms of 30,000 rewards; the summary keeps 1,500 of them, and the better one in the sample has five huge losses."""
     import polars as pl
 
     from robandit.recorded import open_records, source
@@ -223,7 +223,7 @@ def test_a_mean_lies_within_its_own_limits(law, sampled):
         assert mean.low <= mean.value <= mean.high
 
 
-def test_few_rewards_of_which_all_are_extremes_are_whole_again():
+def test_few_rewards_that_are_all_extremes_are_complete():
     values = np.random.default_rng(3).normal(size=1800)
     part, whole = record(values, 400), one(values)
     assert part.median == whole.median

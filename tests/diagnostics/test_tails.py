@@ -1,4 +1,4 @@
-"""Tail indices: values typed in, bias and coverage on known laws, negative controls, refusals."""
+"""Tail indices: typed values, bias and coverage on known laws, negative controls, and invalid input."""
 
 import math
 import os
@@ -97,7 +97,7 @@ def test_a_million_values_take_another_way_to_the_same_numbers():
     assert tail_index(x, k=500).index == pytest.approx(1 / np.mean(np.log(top[:500] / top[500])))
 
 
-def test_the_rule_for_k_and_what_is_said_of_small_samples():
+def test_the_default_k_and_the_note_on_small_samples():
     x = np.arange(1.0, 1001.0)
     assert tail_index(x).k == 100
     assert tail_index(x, method="pickands").k == 50
@@ -117,8 +117,8 @@ def test_the_rule_for_k_and_what_is_said_of_small_samples():
     [
         ({"side": "up"}, "side = 'up'"),
         ({"method": "ols"}, "method = 'ols'"),
-        ({"k": 1}, "k = 1 must be a whole number from 2 to 9"),
-        ({"k": 10}, "from 2 to 9 for 'hill': there are 10 values on the right of 0"),
+        ({"k": 1}, "k = 1 must be an integer from 2 to 9"),
+        ({"k": 10}, "from 2 to 9; 'hill' has 10 values on the right of 0"),
         ({"k": 3, "method": "pickands"}, "from 2 to 2"),
         ({"k": 2.5}, "k = 2.5"),
         ({"about": "mean"}, "about = 'mean'"),
@@ -127,7 +127,7 @@ def test_the_rule_for_k_and_what_is_said_of_small_samples():
     ],
     ids=repr,
 )
-def test_refusals(given, match):
+def test_invalid_input(given, match):
     with pytest.raises(InvalidInput, match=match):
         tail_index(np.arange(1.0, 11.0), **given)
 
@@ -244,7 +244,7 @@ def test_rounded_values_leave_pickands_without_an_estimate_and_are_not_called_li
 
 @pytest.mark.parametrize("method", ["hill", "moment", "pickands"])
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_part_has_the_tails_of_the_whole(method, side):
+def test_a_part_has_the_tails_of_all_values(method, side):
     """Up to the kept extremes it is the same; the sample alone misses what is rare."""
     values = np.append(np.random.default_rng(1).normal(size=100_000), [-1e6] * 5)
     part = part_of(values, 5000)
@@ -262,9 +262,9 @@ def test_a_part_has_the_tails_of_the_whole(method, side):
         assert found.low < 2.0 < tail_index(part.sample, side, method, about=point).low, "the negative control"
 
 
-def test_a_part_whose_side_is_kept_whole():
+def test_a_part_with_all_values_of_a_side():
     values = np.append(np.zeros(50_000), np.random.default_rng(2).pareto(1.5, 300))
     found = tail_index(part_of(values, 2000), "right", "moment")
     assert found == tail_index(values, "right", "moment")
-    with pytest.raises(InvalidInput, match="take 'left' or 'right'"):
+    with pytest.raises(InvalidInput, match="side = 'both' must be 'left' or 'right'"):
         tail_index(part_of(values, 2000), "both")

@@ -45,7 +45,7 @@ def test_the_page_on_recorded_rewards_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(snippet, {})
     printed = capsys.readouterr().out
-    assert "NOT resolved" in printed
+    assert "NOT significant" in printed
     assert "epsilon-greedy" in printed
 
 

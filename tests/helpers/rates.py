@@ -1,4 +1,4 @@
-"""How often `resolution` calls one of two arms of equal means the best: `python tests/helpers/rates.py` prints the table of
+"""How often `resolution` calls one of two arms with equal means better: `python tests/helpers/rates.py` prints the table of
 docs/explanation/diagnose.md (a quarter of an hour)."""
 
 import sys

@@ -1,4 +1,4 @@
-"""How the kernel tests run code: in another process, as a file of its own, or as written but not compiled."""
+"""Runs code for the kernel tests: in another process, from a file of its own, or as written but not compiled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _number = itertools.count()
 
 
 def start(*command: str | Path, cache: Path | str, folder: Path | None = None) -> subprocess.Popen[str]:
-    """A new Python process. It stores no byte code: Python takes two edits within a second for one."""
+    """Start a Python process. It stores no byte code, since Python takes two edits within a second for one."""
     paths = [str(SOURCE), *([str(folder)] if folder else [])]
     environment = os.environ | {
         "ROBANDIT_CACHE_DIR": str(cache),
@@ -48,12 +48,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def run(*command: str | Path, cache: Path | str, folder: Path | None = None) -> tuple[str, str]:
-    """Standard output and standard error of a new Python process, which must end well."""
+    """Return standard output and standard error of a new Python process, which must succeed."""
     return finish(start(*command, cache=cache, folder=folder))
 
 
 def imported(folder: Path, text: str, name: str = "") -> ModuleType:
-    """A module with this text, from a file of its own."""
+    """Return a module with this text, from a file of its own."""
     name = name or f"kernel_test_{next(_number)}"
     path = folder / f"{name}.py"
     path.write_text(text, encoding="utf-8")
@@ -67,7 +67,7 @@ def imported(folder: Path, text: str, name: str = "") -> ModuleType:
 
 
 def plain(entry: Any) -> Callable[..., Any]:
-    """The written form of a function, run by Python: what the text means, without the time to compile it."""
+    """Return the written form of a function as plain Python, without compiling it."""
     writer = Writer()
     name = writer.function(entry)
     space: dict[str, Any] = {"np": np, "math": math, "OPTIONS": {}, "njit": lambda **_: lambda function: function}

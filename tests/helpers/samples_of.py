@@ -1,4 +1,4 @@
-"""Samples for the tests of this folder: NumPy's generators, so that nothing is compiled."""
+"""Samples from NumPy's generators, so that nothing is compiled."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def drawn(name, n, seed=0):
 
 
 def part_of(values, sampled, seed=0):
-    """What is kept of many values: some of them, drawn at random and in their order, and the extremes."""
+    """Return a `Part` of many values: a random sample in their order, and the extremes."""
     from robandit.diagnostics.part import Part
 
     ordered = np.sort(values)

@@ -15,12 +15,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def as_new_process(monkeypatch: pytest.MonkeyPatch):
-    """Forget, when called, everything that was compiled or said."""
+    """Forget, when called, everything that was compiled or printed."""
 
     def forget() -> None:
         monkeypatch.setattr(cache, "_modules", {})
         monkeypatch.setattr(cache, "_parts", {})
-        monkeypatch.setattr(cache, "_said", set())
+        monkeypatch.setattr(cache, "_messages", set())
         monkeypatch.setattr(build, "_written", {})
 
     forget()

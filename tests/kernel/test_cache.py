@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from helpers.running import finish, imported, plain, run, start
-from robandit.errors import KernelError
+from robandit.errors import FileError, KernelError
 from robandit.kernel import build, cache, cache_directory, compiled
 from robandit.kernel.cache import say
 
@@ -103,12 +103,12 @@ def test_a_new_process_takes_what_an_older_one_compiled_and_never_what_was_edite
     assert run(folder / "main.py", cache=store) == ("26.0 1", "")  # going back finds the old file
 
 
-def test_an_edit_after_import_is_refused(tmp_path):
+def test_an_edit_after_import_is_rejected(tmp_path):
     text = "K = 1.0\n\ndef hook(x):\n    return K * x\n"
     for edit in ("K * x + 1.0", "x * K", "syntax error("):
         module = imported(tmp_path, text)
         Path(module.__file__).write_text(text.replace("K * x", edit))
-        with pytest.raises(KernelError, match="no longer what this program imported: the file was edited meanwhile"):
+        with pytest.raises(KernelError, match="no longer what this program imported: the file was edited since"):
             compiled(module.hook, label="edited", args=(1.0,))
     module = imported(tmp_path, text)
     Path(module.__file__).write_text("\n" + text)  # the line numbers moved
@@ -116,7 +116,7 @@ def test_an_edit_after_import_is_refused(tmp_path):
         compiled(module.hook, label="edited", args=(1.0,))
 
 
-def test_an_edit_of_a_helper_after_import_is_refused(tmp_path, monkeypatch):
+def test_an_edit_of_a_helper_after_import_is_rejected(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     far = imported(tmp_path, "def helper(x):\n    return x\n", "edited_far")
     monkeypatch.setitem(sys.modules, "edited_far", far)
@@ -387,7 +387,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         results, used = out.rsplit(" ", 1)
         assert results == "[2.0, 3.0]"
         assert err.count(f"the cache folder {store} cannot be written (") == 1
-        assert err.count("Set ROBANDIT_CACHE_DIR to a folder that can be written.") == 1
+        assert err.count("Set ROBANDIT_CACHE_DIR to a writable folder.") == 1
         assert len(err.splitlines()) == 3  # and one line for each kernel
         assert not Path(used).exists()  # the temporary folder is gone
 
@@ -434,13 +434,13 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        cache._write_whole(tmp_path / "kernel.py", "text")
+    with pytest.raises(FileError, match="No space left"):
+        cache._store(tmp_path / "kernel.py", "text")
     assert listing(tmp_path) == set()
 
 
 def test_another_process_that_holds_the_same_file_open(tmp_path, monkeypatch):
-    """Windows refuses to replace a file that is being read; that is no harm if it already holds the text."""
+    """Windows does not replace a file that is being read; that is harmless if it already has the text."""
     path = tmp_path / "kernel.py"
 
     def refuse(*_: object) -> None:
@@ -448,9 +448,9 @@ def test_another_process_that_holds_the_same_file_open(tmp_path, monkeypatch):
         raise PermissionError(13, "Access is denied")
 
     monkeypatch.setattr(os, "replace", refuse)
-    cache._write_whole(path, "theirs")
-    with pytest.raises(PermissionError):
-        cache._write_whole(path, "ours")
+    cache._store(path, "theirs")
+    with pytest.raises(FileError, match="Access is denied"):
+        cache._store(path, "ours")
     assert listing(tmp_path) == {"kernel.py"}
 
 
@@ -513,7 +513,7 @@ def test_a_numba_that_does_not_take_the_private_option(monkeypatch, capsys, as_n
         assert "_nrt" not in cache._options()
         cache._options.cache_clear()
         cache._options()
-        assert capsys.readouterr().err.count("this Numba does not take _nrt=False") == 1
+        assert capsys.readouterr().err.count("this Numba does not accept _nrt=False") == 1
     finally:
         cache._options.cache_clear()
 
@@ -531,7 +531,7 @@ def test_without_jit_the_entry_is_plain_python(monkeypatch, capsys, as_new_proce
         cache._options.cache_clear()
 
 
-def test_messages_are_said_once_or_always(capsys, as_new_process):
+def test_messages_are_printed_once_or_always(capsys, as_new_process):
     for _ in range(2):
         say("one", once=True)
         say("two")

@@ -52,7 +52,7 @@ def test_a_command_line_string(tmp_path):
     assert out == "6.0" or "define it in a file or a notebook cell" in out
 
 
-def test_source_that_was_executed_from_a_string_is_refused():
+def test_source_that_was_executed_from_a_string_is_rejected():
     space: dict[str, object] = {}
     exec("def hook(x):\n    return x\n", space)
     with pytest.raises(KernelError, match=r"source of hook cannot be read .* define it in a file or a notebook cell"):
@@ -112,12 +112,12 @@ def test_a_file_with_names_that_are_not_ascii(tmp_path):
     assert compiled(module.größe, label="Größe", args=(1.0,))(2.0) == 6.0
 
 
-def test_a_hook_that_the_test_runner_rewrote_is_refused_with_the_reason():
+def test_a_hook_that_the_test_runner_rewrote_is_rejected_with_the_reason():
     def hook(x):
         assert x > 0.0
         return x
 
-    with pytest.raises(KernelError, match="pytest does if it has an assert"):
+    with pytest.raises(KernelError, match="pytest rewrites assert"):
         compiled(hook, label="asserting", args=(1.0,))
 
 

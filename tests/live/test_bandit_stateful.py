@@ -122,7 +122,7 @@ def warnings_aside():
 
 
 class Life(RuleBasedStateMachine):
-    """A bandit against a model of its policy (or none), and a twin that is told the same by other ways, and nothing else.
+    """A bandit against a model of its policy (or none), and a twin that learns the same by other methods, and nothing else.
 
     The twin is never asked, saved, copied or refused anything; it decides when the bandit does.
     """
@@ -288,7 +288,7 @@ class Life(RuleBasedStateMachine):
             if self.model:
                 self.model.forget(ARMS.index(decision.arm))
 
-    # --- what is refused ---
+    # --- invalid input ---
 
     @rule(bad=no_rewards, arm=no_arms)
     def bad_values(self, bad, arm):
@@ -338,7 +338,7 @@ class Life(RuleBasedStateMachine):
         for row, now in zip(rows, self.bandit.estimates(), strict=True):
             assert now.pop("arm") == row.pop("arm")
             assert now == pytest.approx(row, rel=1e-9, nan_ok=True)
-        # Others keep what they computed, and solve the next equation from there. The twin, which is never asked, decides alike.
+        # Others keep what they computed, and solve the next equation from there. The twin, which is not queried, decides the same.
         if self.model:
             assert pickle.dumps(self.bandit) == asked, "asking never learns"
             self.model.check_choice(ARMS.index(arm))

@@ -1,4 +1,4 @@
-"""What recorded rewards say: their tails, the assumption, which policy to take, and whether they show the best arm."""
+"""Diagnostics of recorded rewards: their tails, the assumption, which policy to use, and whether the best arm is significant."""
 
 from __future__ import annotations
 

@@ -1,22 +1,32 @@
-"""What `Bandit.diagnose` says."""
+"""The diagnosis of a live bandit: what `Bandit.diagnose` returns, and what the bandit warns of."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from robandit.diagnostics.assumption import Nonpositivity, judge
-from robandit.diagnostics.recommend import ALPHA, Recommendation, advise
-from robandit.diagnostics.record import POINTS, Record, leading_arm
-from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.diagnostics.assumption import Nonpositivity
+from robandit.diagnostics.profile import Profile
+from robandit.diagnostics.recommend import Recommendation, advise
+from robandit.diagnostics.tails import TailIndex
 from robandit.kernel.types import Floats
+from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
 
-__all__ = ["ArmDiagnosis", "Diagnosis", "advised", "diagnosed"]
+__all__ = ["ArmDiagnosis", "Diagnosis", "KeptRewards", "diagnose", "leading_arm", "warning_text"]
+
+
+class KeptRewards(NamedTuple):
+    """What a live bandit keeps of an arm's rewards."""
+
+    arm: Any
+    received: int
+    recorded: int
+    zeros: int
+    """Of the recorded rewards."""
+    sample: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +37,11 @@ class ArmDiagnosis:
     pulls: int
     """Rewards received."""
     recorded: int
-    """Those that the record has seen: fewer than ``pulls`` if the bandit comes from a file without one."""
+    """Rewards on record: fewer than ``pulls`` if the bandit was loaded from a file without a record."""
     sampled: int
-    """The size of the random sample that the rest is computed from."""
+    """The size of the random sample from which the other numbers are computed."""
     zeros: float
-    """The share of rewards that are 0, of all recorded ones; NaN without any."""
+    """The share of zeros among the recorded rewards; NaN without any."""
     median: float
     left: TailIndex | None
     """Tail index below the median, by the moment estimator; None without rewards."""
@@ -39,64 +49,63 @@ class ArmDiagnosis:
     about_zero: Nonpositivity
     about_median: Nonpositivity
     symmetry: Nonpositivity
-    """About the median, to both sides: what a symmetric law may not contradict."""
+    """About the median, on both sides: contradicted if the law is not symmetric."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What a bandit's rewards are like, whether they contradict its policy's assumption, and which policy would suit them."""
+    """What a bandit's rewards are like, whether they contradict its policy's assumption, and which policy suits them."""
 
     policy: Policy
     arms: tuple[ArmDiagnosis, ...]
     leading: ArmDiagnosis
     """The arm with the most rewards; the first of several."""
-    assumption: str
-    """What the policy's bound assumes; empty: nothing."""
+    assumption: Assumption
+    """What the policy's bound assumes; empty if nothing."""
     contradicted: bool | None
-    """Whether the leading arm contradicts it; None if its rewards cannot tell, or nothing is assumed that is tested here."""
+    """Whether the leading arm contradicts it; None if it has too few rewards, or the assumption is not tested here."""
     advice: Recommendation
 
     def __str__(self) -> str:
-        """For a terminal."""
+        """Return a table of the arms, the tests of the leading arm, and the advice."""
         lead = self.leading
-        head = ("arm", "rewards", "zeros", "median", "left tail", "right tail", "about 0", "about the median")
-        rows = [_cells(row) for row in self.arms]
-        widths = [max(len(head[j]), *(len(row[j]) for row in rows)) for j in range(len(head))]
-        lines = [self._lines(head, widths), *(self._lines(row, widths) for row in rows), ""]
+        rows = [_HEAD, *(_cells(row) for row in self.arms)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [*(_aligned(row, widths) for row in rows), ""]
         lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} rewards)")
         if lead.recorded < lead.pulls:
-            lines.append(f"  the record began later: it has seen {lead.recorded} of them")
+            lines.append(f"  recording began later: {lead.recorded} of them are on record")
         lines.append(f"  truncated non-positivity {lead.about_zero}")
         lines.append(f"  truncated non-positivity {lead.about_median}")
-        if POINTS.get(self.assumption) == "symmetric":
+        if self.assumption.point == "symmetric":
             lines.append(f"  symmetry {lead.symmetry}")
         lines.append(f"policy: {self.policy.name}")
         lines.append(f"  {self.words()}")
         lines.append(f"advice: {self.advice}")
         return "\n".join(lines)
 
-    @staticmethod
-    def _lines(cells: Sequence[str], widths: Sequence[int]) -> str:
-        parts = [
-            c.ljust(w) if j in (0, 4, 5, 6, 7) else c.rjust(w)
-            for j, (c, w) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "  ".join(parts).rstrip()
-
     def words(self) -> str:
-        """Whether the policy's assumption is contradicted, as a sentence."""
+        """Return a sentence on whether the policy's assumption is contradicted."""
         if not self.assumption:
             return "it assumes nothing that rewards could contradict"
-        if self.assumption not in POINTS:
+        if self.assumption.point is None:
             return f"it assumes: {self.assumption}; that is not tested here"
-        if self.contradicted is None:
-            return f"it assumes {self.assumption}: too few rewards of the leading arm to say"
-        if self.contradicted:
-            return f"it assumes {self.assumption}: CONTRADICTED by the leading arm"
-        return f"it assumes {self.assumption}: not contradicted by the leading arm"
+        verdict = {
+            None: "too few rewards of the leading arm to tell",
+            True: "CONTRADICTED by the leading arm",
+            False: "not contradicted by the leading arm",
+        }[self.contradicted]
+        return f"it assumes {self.assumption}: {verdict}"
 
 
+_HEAD = ("arm", "rewards", "zeros", "median", "left tail", "right tail", "about 0", "about the median")
+_RIGHT_ALIGNED = ("rewards", "zeros", "median")
 _SHORT = {"contradicted": "CONTRADICTED", "not contradicted": "ok", "too few values": "too few"}
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    columns = zip(_HEAD, cells, widths, strict=True)
+    return "  ".join(c.rjust(w) if name in _RIGHT_ALIGNED else c.ljust(w) for name, c, w in columns).rstrip()
 
 
 def _cells(row: ArmDiagnosis) -> tuple[str, ...]:
@@ -118,54 +127,54 @@ def _short(tail: TailIndex | None) -> str:
     return "not heavy" if tail.light else str(tail)
 
 
-def diagnosed(policy: Policy, arms: Sequence[Any], received: Sequence[int], record: Record) -> Diagnosis:
-    """A bandit's diagnosis from what it keeps."""
-    seen = record.settled()
-    rows = tuple(_row(arm, received[i], seen, i) for i, arm in enumerate(arms))
-    lead = leading_arm(received)
-    assumption = policy.facts.assumption.text
+def leading_arm(received: Sequence[int]) -> int:
+    """Return the arm with the most rewards; the first of several."""
+    return max(range(len(received)), key=received.__getitem__)
+
+
+def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
+    """Return a bandit's diagnosis from its policy and what it keeps of each arm's rewards."""
+    profiles = {each.arm: Profile(each.sample) for each in kept}
+    rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
+    lead = leading_arm([each.received for each in kept])
+    assumption = policy.facts.assumption
     contradicted = None
-    if assumption in POINTS:
+    if assumption.point is not None:
         row = rows[lead]
-        about = {0.0: row.about_zero, "median": row.about_median, "symmetric": row.symmetry}[POINTS[assumption]]
-        contradicted = None if about.verdict == "too few values" else not about
+        test = {0.0: row.about_zero, "median": row.about_median, "symmetric": row.symmetry}[assumption.point]
+        contradicted = None if test.verdict == "too few values" else not test
     return Diagnosis(
         policy=policy,
         arms=rows,
         leading=rows[lead],
         assumption=assumption,
         contradicted=contradicted,
-        advice=advise(_samples(arms, seen), arms[lead], missed=received[lead] - seen.rewards[lead]),
+        advice=advise(profiles, kept[lead].arm, missed=kept[lead].received - kept[lead].recorded),
     )
 
 
-def _samples(arms: Sequence[Any], seen: Record) -> dict[Any, Floats]:
-    return {arm: seen.sample(i) for i, arm in enumerate(arms)}
-
-
-def _row(arm: Any, pulls: int, seen: Record, i: int) -> ArmDiagnosis:
-    values = seen.sample(i)
-    some = len(values) > 0
+def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
+    sampled = len(kept.sample)
     return ArmDiagnosis(
-        arm=arm,
-        pulls=pulls,
-        recorded=seen.rewards[i],
-        sampled=len(values),
-        zeros=seen.zeros[i] / seen.rewards[i] if some else math.nan,
-        median=float(np.median(values)) if some else math.nan,
-        left=tail_index(values, "left", "moment", about="median") if some else None,
-        right=tail_index(values, "right", "moment", about="median") if some else None,
-        about_zero=judge(values, 0.0, ALPHA),
-        about_median=judge(values, "median", ALPHA),
-        symmetry=judge(values, "symmetric", ALPHA),
+        arm=kept.arm,
+        pulls=kept.received,
+        recorded=kept.recorded,
+        sampled=sampled,
+        zeros=kept.zeros / kept.recorded if sampled else math.nan,
+        median=profile.median,
+        left=profile.tail("left") if sampled else None,
+        right=profile.tail("right") if sampled else None,
+        about_zero=profile.about_zero,
+        about_median=profile.about_median,
+        symmetry=profile.symmetry,
     )
 
 
-def advised(policy: Policy, arms: Sequence[Any], arm: int, found: Nonpositivity, record: Record) -> str:
-    """What a live bandit warns of, once."""
-    advice = advise(_samples(arms, record.settled()), arms[arm])
+def warning_text(policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity) -> str:
+    """Return the text of the warning that rewards of the leading arm contradict the policy's assumption."""
+    advice = advise({each.arm: Profile(each.sample) for each in kept}, arm)
     return (
-        f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arms[arm]!r} contradict that "
-        f"{found.point}: {found.evidence}. What is promised of it is void here.\n{advice}\n"
-        "(Said once; bandit.diagnose() has the details.)"
+        f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arm!r} contradict that "
+        f"{contradiction.point}: {contradiction.evidence}. The policy's guarantee does not hold here.\n{advice}\n"
+        "(This warning is issued once per bandit; bandit.diagnose() has the details.)"
     )

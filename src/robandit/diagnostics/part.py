@@ -1,19 +1,22 @@
-"""Many values of which a random sample is at hand, with the mean of all and the farthest of all on both sides.
+"""A sample of many values, with the mean of all of them and the most extreme ones on both sides.
 
-A sample of a hundredth misses a loss that happens once in a million, and such losses may be most of the mean. So what is said of
-the mean and of the tails does not come from the sample alone. Values beyond the last of the kept extremes are all known, and stand
-for themselves; the sample's values between them, the body, stand for all the others.
+A sample of one in a hundred misses a loss that happens once in a million, and such losses may be most of the mean. So the mean and
+the tails are not computed from the sample alone. Values beyond the last of the kept extremes are all known, and count for
+themselves. The sample's values between them, the body, stand for all the others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robandit.kernel.types import Floats
-from robandit.recorded.summary import ArmRecord
+
+if TYPE_CHECKING:
+    from robandit.recorded.summary import ArmRecord
 
 __all__ = ["Part", "at_hand", "rewards"]
 
@@ -25,39 +28,39 @@ class Part:
     """See the module."""
 
     sample: Floats
-    """Drawn without replacement, in their order."""
+    """Drawn without replacement, in the order of the values."""
     n: int
-    """How many values there are in all."""
+    """The number of all values."""
     mean: float
-    """Of all."""
+    """The mean of all values."""
     smallest: Floats
-    """The smallest of all, from the smallest up."""
+    """The smallest of all values, in increasing order."""
     largest: Floats
-    """The largest of all, from the largest down."""
+    """The largest of all values, in decreasing order."""
 
     @cached_property
     def extremes(self) -> Floats:
-        """All values beyond the last of the kept ones on each side. (Of those equal to it some may not have been kept.)"""
+        """All values beyond the last of the kept ones on each side. (Of those equal to it, some may not have been kept.)"""
         low, high = self.smallest[self.smallest < self.smallest[-1]], self.largest[self.largest > self.largest[-1]]
         return np.concatenate([low, high])
 
     @cached_property
     def body(self) -> Floats:
-        """The values of the sample that are no extremes; if there is none, the last of the kept ones, which are none either."""
-        found = self.sample[(self.sample >= self.smallest[-1]) & (self.sample <= self.largest[-1])]
-        return found if len(found) else np.array([self.smallest[-1], self.largest[-1]])
+        """The sample without extremes; if that is empty, the last of the kept values on each side."""
+        between = self.sample[(self.sample >= self.smallest[-1]) & (self.sample <= self.largest[-1])]
+        return between if len(between) else np.array([self.smallest[-1], self.largest[-1]])
 
     @property
     def inside(self) -> int:
-        """How many values are no extremes, in all."""
+        """The number of all values that are not extremes."""
         return self.n - len(self.extremes)
 
     def farthest(self, count: int) -> Part:
-        """The same with at most so many extremes on each side."""
+        """Return the same with at most ``count`` extremes on each side."""
         return replace(self, smallest=self.smallest[:count], largest=self.largest[:count])
 
     def scaled(self, power: int) -> Part:
-        """All of it, times a power of two."""
+        """Return the same with all values multiplied by 2^power."""
         return replace(
             self,
             sample=np.ldexp(self.sample, power),
@@ -68,9 +71,10 @@ class Part:
 
 
 def rewards(record: ArmRecord) -> Floats | Part:
-    """The rewards of an arm: all of them where they are on record, else what is.
+    """Return all rewards of an arm if the record has them, else a `Part` of them.
 
     >>> import numpy as np
+    >>> from robandit.recorded.summary import ArmRecord
     >>> values = np.arange(10.0)
     >>> few = ArmRecord("a", 10, 1, 4.5, 0.0, 9.0, values[:3], False, values[:6], values[::-1][:6])
     >>> sorted(rewards(few)) == values.tolist()
@@ -79,7 +83,7 @@ def rewards(record: ArmRecord) -> Floats | Part:
     if record.whole:
         return record.sample
     missing = record.n - len(record.smallest)
-    if missing <= len(record.largest):  # the extremes are all there is; their order is lost
+    if missing <= len(record.largest):  # the extremes are all of the rewards, but their order is lost
         return np.random.default_rng(SEED).permutation(
             np.concatenate([record.smallest, record.largest[: max(missing, 0)]])
         )
@@ -87,5 +91,5 @@ def rewards(record: ArmRecord) -> Floats | Part:
 
 
 def at_hand(values: Floats | Part) -> Floats:
-    """The values, or the sample of them."""
+    """Return the values, or the sample of them."""
     return values.sample if isinstance(values, Part) else values

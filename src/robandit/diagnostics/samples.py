@@ -1,70 +1,68 @@
-"""Recorded rewards as arrays, or a refusal that says what is wrong and where; and a hash of their positions."""
+"""Reads recorded rewards as arrays, and checks the parameters of tests; a hash of positions."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import check_within
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
+from robandit.validation import finite
 
-__all__ = ["check_about", "check_confidence", "hashed", "sample"]
+__all__ = ["checked_about", "floats", "hashed", "sample"]
 
 
 def sample(x: Any, name: str = "the sample") -> Floats:
-    """One row of finite numbers.
+    """Return one row of finite numbers, or raise `InvalidInput`.
 
     >>> sample([1, 2.5, True]).tolist()
     [1.0, 2.5, 1.0]
     """
     if isinstance(x, (str, bytes)):
-        raise InvalidInput(f"{name} is the text {x!r}: pass a list or array of numbers")
+        raise _invalid(name, x, f"is the text {x!r}: pass a list or array of numbers")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise InvalidInput(f"{name} has masked values: leave them out with .compressed()")
+        raise _invalid(name, x, "has masked values: leave them out with .compressed()")
     if hasattr(x, "columns"):
-        raise InvalidInput(
-            f"{name} is a table: pass one column of it, such as df['name'], or all of them as a dict from arm to rewards, "
-            "with dict(df) (polars: df.to_dict())"
-        )
+        arms = "all of them as a dict from arm to rewards, with dict(df) (polars: df.to_dict())"
+        raise _invalid(name, x, f"is a table: pass one column of it, such as df['name'], or {arms}")
+    values = floats(x, name, "pass a list or array of floats")
+    if values.ndim != 1:
+        rows = "pass the rewards of one arm as one row, or several arms as a dict from arm to rewards"
+        raise _invalid(name, x, f"has {values.ndim} axes: {rows}")
+    if not len(values):
+        raise _invalid(name, x, "is empty: there must be at least one number")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        place = f"has {values[bad[0]]} at position {bad[0]} ({len(bad)} such values in all)"
+        raise _invalid(name, x, f"{place}: leave them out, or give a failure a finite cost")
+    return values
+
+
+def floats(x: Any, name: str, hint: str) -> Floats:
+    """Return an array of numbers of any shape as floats; other types are rejected."""
     try:
         given = np.asarray(x if hasattr(x, "__len__") or hasattr(x, "__array__") else list(x))
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
-        values = given.astype(np.float64)
+        return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is not an array of numbers ({error}): pass a list or array of floats") from None
-    if values.ndim != 1:
-        raise InvalidInput(
-            f"{name} has {values.ndim} axes: pass the rewards of one arm as one row, or several arms as a dict "
-            "from arm to rewards"
-        )
-    if not len(values):
-        raise InvalidInput(f"{name} is empty: there must be at least one number")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        raise InvalidInput(
-            f"{name} has {values[bad[0]]} at position {bad[0]} ({len(bad)} such values in all): leave them out, or give a "
-            "failure a finite cost"
-        )
-    return values
+        raise _invalid(name, x, f"is not an array of numbers ({error}): {hint}") from None
 
 
-def check_about(about: Any) -> None:
-    """Raise `InvalidInput` unless this is a point, or the word for the median."""
-    if not (isinstance(about, str) and about == "median"):
-        check_within("about", about, -math.inf, math.inf, "a finite number, or 'median'")
+def _invalid(name: str, x: Any, problem: str) -> InvalidInput:
+    return InvalidInput(f"{name} {problem}", parameter=name, value=x)
 
 
-def check_confidence(confidence: Any) -> None:
-    """Raise `InvalidInput` unless this is a probability."""
-    check_within("confidence", confidence, 0.0, 1.0, "a number between 0 and 1")
+def checked_about(about: Any) -> float | Literal["median"]:
+    """Return a point as a float, or the word for the median."""
+    if isinstance(about, str) and about == "median":
+        return "median"
+    return finite(about, "about", hint="or pass 'median'")
 
 
 def hashed(number: UInts) -> UInts:
-    """SplitMix64: 64 well mixed bits for each number, no two of them equal."""
+    """Return 64 well mixed bits for each number (SplitMix64); different numbers have different hashes."""
     with np.errstate(over="ignore"):
         return cast("UInts", mixed(cast("np.uint64", number * GOLDEN)))

@@ -1,23 +1,26 @@
-"""All that recorded rewards say, arm by arm: means, tails, skewness, and which policy would suit them."""
+"""The study of recorded rewards, arm by arm: means, tails, skewness, and which policy suits them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from robandit.diagnostics.assumption import Nonpositivity, judge
-from robandit.diagnostics.part import Part, at_hand, rewards
-from robandit.diagnostics.recommend import ALPHA, Recommendation, advise
+from robandit.diagnostics.assumption import Nonpositivity
+from robandit.diagnostics.part import Part, rewards
+from robandit.diagnostics.profile import Profile
+from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
-from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_index, tail_path
+from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_path
 from robandit.errors import InvalidInput, NoThresholdError
 from robandit.kernel.types import Floats
-from robandit.recorded.summary import ArmRecord, Recorded
 from robandit.wording import counted
+
+if TYPE_CHECKING:
+    from robandit.recorded.summary import ArmRecord, Recorded
 
 __all__ = ["ArmStudy", "Concentration", "Mean", "Study", "Tail", "study"]
 
@@ -28,35 +31,35 @@ Variance = Literal["light", "finite", "infinite", "undecided", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """An estimate of the mean (or the median) with its 95 % limits and what they assume; infinite where there is no limit."""
+    """An estimate of the mean (or the median) with its 95 % limits and what they assume; a missing limit is infinite."""
 
     name: str
     value: float
-    """NaN where it cannot be computed; ``note`` says why."""
+    """NaN if it cannot be computed; ``note`` has the reason."""
     low: float
     high: float
     assumed: str
-    """What the limits need; empty: there are none."""
+    """What the limits assume; empty if there are none."""
     note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tail:
-    """A side of an arm's rewards, seen from their median, by three estimators."""
+    """The tail on one side of an arm's median, by three estimators."""
 
     side: str
     hill: TailIndex
     moment: TailIndex
     pickands: TailIndex
     paths: tuple[TailPath, ...]
-    """For many k, in the same order; without points where there are too few values."""
+    """The estimates for many k, in the same order; without points if there are too few values."""
 
     @property
     def variance(self) -> Variance:
-        """What the side says about the variance.
+        """Whether the variance exists, as far as this side shows.
 
-        The moment estimator decides, since it sees light tails too; Hill's must agree unless the tail may be light, and Pickands'
-        wide interval must not speak against it.
+        The moment estimator decides, since it also recognises light tails. Hill's must agree unless the tail may be light, and
+        Pickands' wide interval must not contradict.
         """
         moment, hill, pickands = self.moment, self.hill, self.pickands
         if math.isnan(moment.index):
@@ -79,41 +82,41 @@ class Tail:
 
     @property
     def words(self) -> str:
-        """The verdict, as a sentence without its end."""
+        """The verdict, as a phrase."""
         moment = self.moment
         if self.variance == "unknown":
             return f"unknown: {moment.note}"
         if self.variance == "light":
-            said = "no heavy tail visible"
+            verdict = "no heavy tail visible"
             if moment.note:
-                return f"{said}: {moment.note}"
-            more = f": Hill's {self.hill.index:.2f} supposes a power" if math.isfinite(self.hill.index) else ""
-            return said + (more if self.agree is False else "")
-        said = {
+                return f"{verdict}: {moment.note}"
+            disagrees = self.agree is False and math.isfinite(self.hill.index)
+            return verdict + (f": Hill's {self.hill.index:.2f} supposes a power" if disagrees else "")
+        verdict = {
             "finite": "heavy, but the variance exists",
             "infinite": "heavy: the variance is infinite",
             "undecided": "not decided whether the variance exists",
         }[self.variance]
         if moment.high <= 1.0:
-            said = "so heavy that there is no mean"
+            verdict = "so heavy that there is no mean"
         elif moment.low <= 1.0:
-            said += ", perhaps not even the mean"
+            verdict += ", perhaps not even the mean"
         if self.agree is False:
-            said += "; the three estimators disagree, so it is no clean power: look at other k"
-        return said
+            verdict += "; the three estimators disagree, so it is not a clean power: look at other k"
+        return verdict
 
 
 @dataclass(frozen=True, kw_only=True)
 class Concentration:
-    """The share of the sum of |reward| that is in the largest ones."""
+    """The share of the largest rewards in the sum of |reward|. All three shares are NaN if all rewards are 0."""
 
     first: float
-    """Of the largest one. All three are NaN if all rewards are 0."""
+    """Of the largest reward."""
     ten: float
     percent: float
-    """Of the largest 1 %, rounded up to a whole number of rewards."""
+    """Of the largest 1 % of rewards, rounded up to an integer."""
     exact: bool
-    """Whether from all rewards, and not from a sample."""
+    """Whether computed from all rewards, not from a sample."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,12 +145,12 @@ class ArmStudy:
 
     @property
     def zeros(self) -> float:
-        """The share of rewards that are 0."""
+        """The share of zeros among the rewards."""
         return self.record.zeros / self.record.n
 
     @property
     def skew(self) -> str:
-        """What truncated non-positivity about the median says, in words."""
+        """The result of the test of truncated non-positivity about the median, in words."""
         return {
             "contradicted": "right-skewed",
             "not contradicted": "not right-skewed",
@@ -157,7 +160,7 @@ class ArmStudy:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """What a table of recorded rewards says."""
+    """The study of a table of recorded rewards."""
 
     recorded: Recorded
     arms: tuple[ArmStudy, ...]
@@ -166,44 +169,50 @@ class Study:
     """For the arm with the highest mean."""
     resolution: Resolution
     also: tuple[Recommendation, ...] = ()
-    """For arms that may be the best, too, as far as the rewards can tell, where another policy suits them."""
+    """For other arms that may be the best, if another policy suits them."""
 
     @property
     def headline(self) -> str:
-        """The tails of all arms in a sentence."""
+        """A sentence on the tails of all arms."""
         total = len(self.arms)
-        heavy = [arm for arm in self.arms if "infinite" in (arm.left.variance, arm.right.variance)]
-        doubt = [
-            arm for arm in self.arms if arm not in heavy and "undecided" in (arm.left.variance, arm.right.variance)
-        ]
-        finite = [
-            arm for arm in self.arms if arm not in heavy + doubt and "finite" in (arm.left.variance, arm.right.variance)
-        ]
+        worst = [_worst(arm) for arm in self.arms]
+        heavy, doubt, finite = (worst.count(variance) for variance in ("infinite", "undecided", "finite"))
         if heavy:
-            more = f", of {len(doubt)} more it may be" if doubt else ""
-            return f"Heavy tails: the variance of {_of(len(heavy), total)} is infinite{more}."
+            more = f", of {doubt} more it may be" if doubt else ""
+            return f"Heavy tails: the variance of {_of(heavy, total)} is infinite{more}."
         if doubt:
-            return f"Perhaps heavy tails: whether the variance of {_of(len(doubt), total)} exists is not decided."
+            return f"Perhaps heavy tails: whether the variance of {_of(doubt, total)} exists is not decided."
         if finite:
-            return f"Heavy tails, but not so heavy that the variance is infinite, in {_of(len(finite), total)}."
+            return f"Heavy tails, but not so heavy that the variance is infinite, in {_of(finite, total)}."
         if all(arm.left.variance == arm.right.variance == "unknown" for arm in self.arms):
             return "Tails unknown: no arm has enough rewards to see them."
         return "No heavy tails are visible."
 
 
+def _worst(arm: ArmStudy) -> Variance:
+    """Return the heavier of an arm's two tails; "light" if neither is heavy, or both are unknown."""
+    sides = (arm.left.variance, arm.right.variance)
+    order: tuple[Variance, ...] = ("infinite", "undecided", "finite")
+    return next((variance for variance in order if variance in sides), "light")
+
+
+def _of(some: int, total: int) -> str:
+    return "the arm" if total == 1 else f"{some} of {total} arms"
+
+
 def study(
     recorded: Recorded, progress: Callable[[int, int], None] | None = None, *, table: Floats | None = None
 ) -> Study:
-    """Everything that is to be said about recorded rewards.
+    """Study recorded rewards.
 
     Parameters
     ----------
     recorded
         From `open_records(...).summary()`, or from memory with `Recorded.of`.
     progress
-        Called with the number of arms done and of all arms, after each.
+        Called after each arm with the number of arms done and the number of all arms.
     table
-        The reward of every arm (in the order of their names) at every time, if there is one: arms are then compared time by time.
+        The reward of every arm (in the order of their names) at every time, if known: arms are then compared time by time.
 
     Examples
     --------
@@ -220,101 +229,97 @@ def study(
     >>> found.advice.case
     'left-skewed or symmetric'
     """
+    from robandit.recorded.summary import Recorded
+
     if not isinstance(recorded, Recorded):
         raise InvalidInput(
             f"recorded is a {type(recorded).__name__}: pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
         )
+    profiles = {record.arm: Profile(rewards(record)) for record in recorded.arms}
     arms = []
     for record in recorded.arms:
-        arms.append(_arm(record))
+        arms.append(_arm(record, profiles[record.arm]))
         if progress is not None:
             progress(len(arms), len(recorded.arms))
-    samples = {record.arm: rewards(record) for record in recorded.arms}
-    found = resolution(samples, table=table)
-    advice = advise(samples, found.best)
-    others = (advise(samples, arm) for arm in found.rivals)
+    comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=table)
+    advice = advise(profiles, comparison.best)
+    others = (advise(profiles, arm) for arm in comparison.rivals)
     return Study(
         recorded=recorded,
         arms=tuple(arms),
         advice=advice,
-        resolution=found,
+        resolution=comparison,
         also=tuple(each for each in others if each.policy != advice.policy),
     )
 
 
-def _arm(record: ArmRecord) -> ArmStudy:
-    known = rewards(record)
-    values = at_hand(known)
-    left, right = (_tail(known, side) for side in ("left", "right"))
-    about_median = judge(values, "median", ALPHA)
+def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
     return ArmStudy(
         record=record,
-        median=float(np.median(values)),
-        means=_means(record, known, about_median, judge(-values, "median", ALPHA)),
-        left=left,
-        right=right,
-        concentration=_concentration(record, known),
-        about_zero=judge(values, 0.0, ALPHA),
-        about_median=about_median,
+        median=profile.median,
+        means=(_sample_mean(record, profile), _trimmed(profile), _median_of_means(profile), _median(profile.values)),
+        left=_tail(profile, "left"),
+        right=_tail(profile, "right"),
+        concentration=_concentration(record, profile.rewards),
+        about_zero=profile.about_zero,
+        about_median=profile.about_median,
     )
 
 
-def _tail(values: Floats | Part, side: str) -> Tail:
-    found = [tail_index(values, side, method, about="median") for method in METHODS]  # type: ignore[arg-type]
-    paths = [tail_path(values, side, method, about="median") for method in METHODS]  # type: ignore[arg-type]
-    return Tail(side=side, hill=found[0], moment=found[1], pickands=found[2], paths=tuple(paths))
+def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
+    hill, moment, pickands = (profile.tail(side, method) for method in METHODS)
+    paths = tuple(tail_path(profile.rewards, side, method, about="median") for method in METHODS)  # type: ignore[arg-type]
+    return Tail(side=side, hill=hill, moment=moment, pickands=pickands, paths=paths)
 
 
 # --- means --------------------------------------------------------------------------------------------------------------
 
 
-def _means(record: ArmRecord, known: Floats | Part, above: Nonpositivity, below: Nonpositivity) -> tuple[Mean, ...]:
+def _without_limits(name: str, note: str, value: float = math.nan) -> Mean:
+    return Mean(name=name, value=value, low=-math.inf, high=math.inf, assumed="", note=note)
+
+
+def _sample_mean(record: ArmRecord, profile: Profile) -> Mean:
+    name, (low, high, words) = "sample mean", limits(profile.rewards, 1.0 - DELTA)
+    if math.isnan(low):
+        return _without_limits(name, words, record.mean)
+    low, high = min(low, record.mean), max(high, record.mean)  # the record's mean is rounded differently
+    return Mean(name=name, value=record.mean, low=low, high=high, assumed=words)
+
+
+def _median_of_means(profile: Profile) -> Mean:
     from robandit.estimators import median_of_means
 
-    values = at_hand(known)
-    low, high, said = limits(known, 1.0 - DELTA)
-    low, high = min(low, record.mean), max(high, record.mean)  # the record's mean is rounded otherwise
-    unknown = math.isnan(low)
-    plain = Mean(
-        name="sample mean",
-        value=record.mean,
-        low=-math.inf if unknown else low,
-        high=math.inf if unknown else high,
-        assumed="" if unknown else said,
-        note=said if unknown else "",
-    )
-    blocks = Mean(
-        name="median of means",
-        value=median_of_means(_shuffled(values), delta=DELTA).value,
-        low=-math.inf,
-        high=math.inf,
-        assumed="",
-        note="no limits: they need a known moment",
-    )
-    return plain, _trimmed(values, above, below), blocks, _median(values)
+    # Shuffled, because blocks of consecutive rewards would have the means of seasons.
+    shuffled = np.random.default_rng(SEED).permutation(profile.values)
+    value = median_of_means(shuffled, delta=DELTA).value
+    return _without_limits("median of means", "no limits: they need a known moment", value)
 
 
-def _trimmed(values: Floats, above: Nonpositivity, below: Nonpositivity) -> Mean:
-    """AdaR-UCB's mean about the median; its upper limit unless right skewness is seen, its lower one unless left skewness is."""
+def _trimmed(profile: Profile) -> Mean:
+    """Return AdaR-UCB's mean about the median; right skewness removes its upper limit, left skewness its lower one."""
     from robandit.estimators import adaptive_trimmed_mean
 
-    name = "trimmed mean"
+    name, values = "trimmed mean", profile.values
+    differ = int(np.count_nonzero(values != profile.median))
+    count = "1 value" if len(values) == 1 else f"{len(values)} values"
+    too_few = _without_limits(name, f"too few values for it: {count}, {differ} of them off the median")
     if len(values) < 3:  # one for the threshold, two for a spread
-        return Mean(name=name, value=math.nan, low=-math.inf, high=math.inf, assumed="", note=_short_of(values))
+        return too_few
     try:
         up, down = (
             adaptive_trimmed_mean(each, delta=DELTA / 2.0, seed=SEED, bonus="likelihood", center="median")
             for each in (values, -values)
         )
     except NoThresholdError:
-        return Mean(name=name, value=math.nan, low=-math.inf, high=math.inf, assumed="", note=_short_of(values))
-    seen = (above.verdict == "contradicted", below.verdict == "contradicted")
+        return too_few
+    skewed = (not profile.about_median, not profile.negated_about_median)
     assumed = {
         (False, False): "no skewness (none is seen)",
         (True, False): "no left skewness (none is seen)",
         (False, True): "no right skewness (none is seen)",
         (True, True): "",
-    }[seen]
+    }[skewed]
     notes = {
         (True, False): "no upper limit: right-skewed",
         (False, True): "no lower limit: left-skewed",
@@ -323,69 +328,52 @@ def _trimmed(values: Floats, above: Nonpositivity, below: Nonpositivity) -> Mean
     return Mean(
         name=name,
         value=up.value,
-        low=-math.inf if seen[1] else -down.upper,
-        high=math.inf if seen[0] else up.upper,
+        low=-math.inf if skewed[1] else -down.upper,
+        high=math.inf if skewed[0] else up.upper,
         assumed=assumed,
-        note=notes.get(seen, ""),
+        note=notes.get(skewed, ""),
     )
 
 
-def _shuffled(values: Floats) -> Floats:
-    """Blocks of consecutive rewards would have the means of seasons, and their median is another thing."""
-    return np.random.default_rng(SEED).permutation(values)
-
-
-def _short_of(values: Floats) -> str:
-    differ = int(np.count_nonzero(values != np.median(values)))
-    return f"too few values for it: {counted(len(values), 'value')}, of which {differ} differ from the median"
-
-
 def _median(values: Floats) -> Mean:
-    """With the order statistics that hold it with probability 0.95, whatever the law."""
+    """Return the median with the order statistics that contain it with probability 0.95, for any law."""
     from scipy.special import bdtr
 
     ordered, n = np.sort(values), len(values)
-    low, high, note = -math.inf, math.inf, ""
-    rank = int(n / 2.0 - 0.98 * math.sqrt(n)) + 2  # near the greatest rank r with P(Binomial(n, 1/2) < r) <= 0.025
+    value = float(np.median(ordered))
+    rank = int(n / 2.0 - 0.98 * math.sqrt(n)) + 2  # near the largest rank r with P(Binomial(n, 1/2) < r) <= 0.025
     while rank > 0 and bdtr(rank - 1, n, 0.5) > DELTA / 2.0:
         rank -= 1
-    if rank > 0:
-        low, high = float(ordered[rank - 1]), float(ordered[n - rank])
-    else:
-        note = f"no limits from {counted(n, 'value')}"
-    assumed = "independent rewards" if rank > 0 else ""
-    return Mean(name="median", value=float(np.median(ordered)), low=low, high=high, assumed=assumed, note=note)
+    if rank == 0:
+        return _without_limits("median", f"no limits from {counted(n, 'value')}", value)
+    low, high = float(ordered[rank - 1]), float(ordered[n - rank])
+    return Mean(name="median", value=value, low=low, high=high, assumed="independent rewards")
 
 
-# --- the largest ----------------------------------------------------------------------------------------------------------
+# --- the largest rewards --------------------------------------------------------------------------------------------------
 
 
 def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:
-    """From all rewards where the record allows it: its extremes are exact, and the sum is if all rewards have the same sign."""
+    """Use all rewards if the record allows it: its extremes are exact, and so is the sum if all rewards have the same sign."""
     size = max(abs(record.least), abs(record.greatest))
     if size == 0.0:
         return Concentration(first=math.nan, ten=math.nan, percent=math.nan, exact=True)
     part = isinstance(known, Part)
     values = np.concatenate([known.extremes, known.body]) if isinstance(known, Part) else known
-    stands = np.ones(len(values))  # for so many rewards
+    weights = np.ones(len(values))  # the number of rewards that a value stands for
     if isinstance(known, Part):
-        stands[len(known.extremes) :] = known.inside / len(known.body)
+        weights[len(known.extremes) :] = known.inside / len(known.body)
     order = np.argsort(-np.abs(values), kind="stable")
-    sizes, stands = np.abs(values[order] / size), stands[order]
-    same = record.least >= 0.0 or record.greatest <= 0.0
-    total = abs(record.mean / size) * record.n if part and same else float(sizes @ stands)
-    first, ten, percent = (_largest(sizes, stands, count) / total for count in (1, 10, -(-record.n // 100)))
-    exact = not part or (same and -(-record.n // 100) <= min(len(record.largest), len(record.smallest)))
+    sizes, weights = np.abs(values[order] / size), weights[order]
+    same_sign = record.least >= 0.0 or record.greatest <= 0.0
+    total = abs(record.mean / size) * record.n if part and same_sign else float(sizes @ weights)
+    percent_count = -(-record.n // 100)
+    first, ten, percent = (_largest(sizes, weights, count) / total for count in (1, 10, percent_count))
+    exact = not part or (same_sign and percent_count <= min(len(record.largest), len(record.smallest)))
     return Concentration(first=min(first, 1.0), ten=min(ten, 1.0), percent=min(percent, 1.0), exact=exact)
 
 
-def _largest(sizes: Floats, stands: Floats, count: int) -> float:
-    """The sum of the largest so many, where a size may stand for several."""
-    taken = np.minimum(stands, np.maximum(count - (np.cumsum(stands) - stands), 0.0))
+def _largest(sizes: Floats, weights: Floats, count: int) -> float:
+    """Return the sum of the ``count`` largest rewards, where a size stands for several."""
+    taken = np.minimum(weights, np.maximum(count - (np.cumsum(weights) - weights), 0.0))
     return float(sizes @ taken)
-
-
-def _of(some: int, total: int) -> str:
-    if total == 1:
-        return "the arm"
-    return f"{some} of {total} arms"

@@ -1,4 +1,4 @@
-"""How a policy and a problem become one compiled loop; caching; lazy arg-max; random streams."""
+"""Turns hooks into compiled, cached kernels; the loops; lazy arg-max; random streams."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Compiles an entry: a plain function (with functions bound to its first parameters) over arrays, numbers and records.
 
-A record is a NamedTuple of arrays or of numbers: a policy's state and its parameters. Boxing a NamedTuple into compiled code is
-slow and ties the cache to its class, so the written entry takes the fields one by one (numbers packed into one array) and puts
-the record together inside.
+A record is a NamedTuple of arrays or of numbers, such as a policy's state and its parameters. Passing a NamedTuple to compiled code
+is slow and ties the cache to its class. So the written entry takes the fields one by one (numbers packed into one array) and
+rebuilds the record inside.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ import numpy as np
 
 from robandit.errors import KernelError
 from robandit.kernel import cache
-from robandit.kernel.generate import Writer, fingerprint
+from robandit.kernel.generate import Writer
+from robandit.kernel.literals import fingerprint
+from robandit.kernel.source import identity
 from robandit.kernel.types import Floats
 
 __all__ = ["compiled", "flat", "numbers"]
 
 Entry = Callable[..., Any]
-# How Numba says that a function without reference counting (see `cache._options`) would have to allocate.
+# Numba's messages if a function without reference counting (see `cache._options`) allocates.
 _ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
 _written: dict[Any, tuple[tuple[Any, str], list[tuple[Callable[[], Any], Any]], Any]] = {}
 
 
 def numbers(record: tuple[float, ...]) -> Floats:
-    """The numbers of a parameters record as the one array that an entry takes for it."""
+    """Return the numbers of a parameters record as the array that an entry takes for it."""
     for value in record:
         if isinstance(value, (int, np.integer)) and abs(int(value)) > 2**53:
             raise KernelError(f"{value} in {record!r} is too large an integer: records hold integers up to 2**53")
@@ -37,7 +39,7 @@ def numbers(record: tuple[float, ...]) -> Floats:
 
 
 def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an entry with records taken apart, as the compiled function takes them."""
+    """Return the arguments of an entry as the compiled function takes them: with the fields of records one by one."""
     out: list[Any] = []
     for a in args:
         if not isinstance(a, tuple):
@@ -50,70 +52,56 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) -> Entry:
-    """The compiled form of an entry for arguments like ``args``.
+    """Return the compiled form of an entry for arguments like ``args``.
 
-    Records among the arguments must be passed flat (`flat`). The label is what a person reads while it compiles.
+    It takes records as `flat` returns them. The label is printed while the entry compiles.
     """
-    with (
-        cache.lock
-    ):  # throughout: reading sources (linecache) and importing Numba are not made for several threads at once
-        return _compiled(entry, label, args)
-
-
-def _compiled(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> Entry:
-    module, name = _module(entry, args)
-    try:
-        return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]
-    except KernelError:
-        raise
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "numba":
+    with cache.lock:  # reading sources (linecache) and importing Numba are not thread-safe
+        module, name = _module(entry, args)
+        try:
+            return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]
+        except KernelError:
             raise
-        raise KernelError(f"{label} cannot be compiled: {_explained(str(error))}") from error
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "numba":
+                raise
+            raise KernelError(f"{label} cannot be compiled: {_explained(str(error))}") from error
 
 
 def _explained(message: str) -> str:
-    """What a person can do about Numba's complaint, and the line that it is about."""
+    """Return what the user can do about an error of Numba, and the line that caused it."""
     lines = message.splitlines()
-    carets = [j for j, line in enumerate(lines) if line.strip() == "^"]
-    where = f" (at: {lines[carets[0] - 1].strip()})" if carets and carets[0] > 0 else ""
-    if any(sign in message for sign in _ALLOCATION):
-        return f"a hook allocates memory (an array, a list, np.median, ...) while it runs{where}; allocate in init() and reuse it"
+    carets = [j for j, each in enumerate(lines) if each.strip() == "^"]
+    line = f" (at: {lines[carets[0] - 1].strip()})" if carets and carets[0] > 0 else ""
+    if any(phrase in message for phrase in _ALLOCATION):
+        return f"a hook allocates memory (an array, a list, np.median, ...) while it runs{line}; allocate in init() and reuse it"
     unknown = re.search(r"Unknown attribute '(\w+)' of type Record_(\w+)", message)
     if unknown:
         name, record = unknown.groups()
-        way = (
-            "declare it as an annotated field of the policy, name: float = ..."
-            if record == "p"
-            else "add it to the state"
-        )
-        return f"{record} has no {name}{where}; {way}"
-    reasons = [line for line in lines if line.strip() and not line.startswith("Failed in nopython")]
-    return f"{reasons[0] if reasons else message}{where}. Numba says:\n{message}"
+        field = "declare it as an annotated field of the policy, name: float = ..."
+        return f"{record} has no {name}{line}; {field if record == 'p' else 'add it to the state'}"
+    reasons = [each for each in lines if each.strip() and not each.startswith("Failed in nopython")]
+    return f"{reasons[0] if reasons else message}{line}. Numba says:\n{message}"
 
 
 def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, str]:
-    key = (_key(entry), tuple(_shape(a) for a in args))
+    key = (identity(entry), tuple(_shape(a) for a in args))
     known = _written.get(key)
     if known is not None:
         (module, name), reads, _ = known
-        # A constant or helper may have been bound anew since, as in a notebook; then write again.
-        if all(fingerprint(get()) == was for get, was in reads):
+        # In a notebook, a constant or helper may be defined again: the text is then written again.
+        if all(fingerprint(get()) == value for get, value in reads):
             return module, name
     writer = Writer()
     text, name, parts = _entry_text(writer, entry, args)
-    # Not under the label: policies of several names may have the same hooks, and would be compiled once for each.
+    # Not named by the label: policies with the same hooks would be compiled once for each name.
     module = cache.load(text, name[:60], parts)  # a file name has at most 255 characters
     _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
     return module, name
 
 
-def _key(entry: Any) -> Any:
-    return (id(entry.func), tuple(_key(a) for a in entry.args)) if isinstance(entry, partial) else id(entry)
-
-
 def _shape(argument: Any) -> Any:
-    """What of an argument decides the text: the fields of a record and their types."""
+    """Return what the text depends on in an argument: its type, and the fields of a record with their types."""
     if isinstance(argument, tuple):
         fields = getattr(argument, "_fields", range(len(argument)))
         return tuple((name, _shape(value)) for name, value in zip(fields, argument, strict=True))
@@ -134,7 +122,7 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
         raise KernelError(f"{inner} takes {len(names)} arguments ({', '.join(names)}), but there are {len(args)}")
     for name, value in zip(names, args, strict=True):
         if not isinstance(value, tuple):
-            # Fresh names throughout: a parameter may be called like a function of the text, even like this one.
+            # Fresh names, since a parameter may have the name of a function in the text.
             parameters.append(writer.fresh(name))
             passed.append(parameters[-1])
             continue
@@ -156,7 +144,7 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
             raise KernelError(f"the record {value!r} of {inner} mixes kinds: its fields are all arrays, or all numbers")
         passed.append(f"{record}({', '.join(flat_names)})")
     outer = writer.fresh(f"{inner}_entry")
-    # Types stand in the text because Numba must see ONE signature per file: its index is not safe against two at once.
+    # Types are part of the text because Numba's index is not safe if two processes store two signatures for one file.
     types = ", ".join(f"{n}: {_shape(a)}" for n, a in zip(names, args, strict=True))
     text = "\n".join(
         [

@@ -1,4 +1,4 @@
-"""How many threads to use."""
+"""The default number of threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["cores"]
 
 
 def cores() -> int:
-    """The number of cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux

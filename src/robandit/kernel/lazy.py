@@ -1,18 +1,18 @@
-"""A lazy arg-max for index policies: the same arm as a full scan, at a fraction of the evaluations.
+"""A lazy arg-max for index policies: it returns the same arm as a full scan, with a fraction of the evaluations.
 
 The index of an arm that is not pulled changes only because a common level (log t) grows, and it changes smoothly. So each arm keeps
-a straight line that its index stays below until a known level. While the leader's exact index is above all lines, nobody else is
-looked at; when it is not, only arms whose line reaches the best exact value are evaluated. An arm that is skipped
-has index <= line < best, so it is not an arg-max; ``>=`` in the test lets exact ties be seen.
+a straight line that bounds its index up to a known level. While the leader's exact index is above all lines, no other arm is
+evaluated. When it is not, only arms whose line reaches the best exact value are evaluated. A skipped arm has
+index <= line < best, so it is not an arg-max; the test uses ``>=`` so that exact ties are seen.
 
-Lines, not constants: indices rise together, and a constant that bounds the future of an arm close behind the best exceeds the
-best's present at once. (Evaluations a round besides the leader's, counted once at 100 arms played almost uniformly, T = 1e6: 4.0
-with constants over one common window, 3.0 with a window per arm, 0.6 with lines. A full scan takes 99.)
+Lines rather than constants, because indices rise together: a constant that bounds the future of an arm close behind the leader
+exceeds the leader's present at once. (Evaluations per round besides the leader's, counted once with 100 arms played almost
+uniformly, T = 1e6: 4.0 with constants over one common window, 3.0 with a window per arm, 0.6 with lines. A full scan takes 99.)
 
-A policy hands over three functions: ``index(p, s, arm, level)``, exact; ``outlook(p, s, arm, level)``, called right after
+A policy passes three functions. ``index(p, s, arm, level)`` is exact. ``outlook(p, s, arm, level)``, called right after
 ``index`` at that level, returns (height, slope, until) with index <= height + slope (l - level) for all l from level to until,
-rounding included; ``rounds(p, s, arm)``, smaller wins a tie (then the lower arm). Its state holds ``lines`` and ``lead``
-from `lazy_state`, and it calls `touched` whenever an arm's data change.
+rounding included. ``rounds(p, s, arm)`` decides ties: the smaller value wins, then the lower arm. The policy's state holds
+``lines`` and ``lead`` from `lazy_state`, and the policy calls `touched` whenever an arm's data change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from robandit.kernel.types import Floats, Ints
 
 __all__ = ["best_arm", "lazy_state", "touched"]
 
-# Rows of ``lines``, a column per arm; the last column is a line above all lines but the leader's.
+# Rows of ``lines``, which has a column per arm; the last column is a line above all lines except the leader's.
 HEIGHT, SLOPE, FROM, UNTIL = 0, 1, 2, 3
 LEADER, SECOND = 0, 1
 Index = Callable[[Any, Any, int, float], float]
@@ -37,14 +37,14 @@ Rounds = Callable[[Any, Any, int], int]
 
 
 def lazy_state(arms: int) -> tuple[Floats, Ints]:
-    """The ``lines`` and ``lead`` of a new policy: nothing is known, every arm must be evaluated."""
+    """Return the ``lines`` and ``lead`` of a new run: every arm must be evaluated."""
     lines = np.zeros((4, arms + 1))
     lines[HEIGHT] = math.inf
     return lines, np.array([-1, -1], dtype=np.int64)
 
 
 def touched(lines: Floats, lead: Ints, arm: int) -> None:
-    """The arm's data changed: its line is void. The leader is evaluated every time, so it needs none."""
+    """Discard an arm's line because its data changed. The leader has no line, since it is always evaluated."""
     if arm != lead[LEADER]:
         lines[HEIGHT, arm] = math.inf
         lines[HEIGHT, lines.shape[1] - 1] = math.inf
@@ -53,7 +53,7 @@ def touched(lines: Floats, lead: Ints, arm: int) -> None:
 def best_arm(
     index: Index, outlook: Outlook, rounds: Rounds, p: Any, s: Any, lines: Floats, lead: Ints, level: float
 ) -> int:
-    """The arm with the largest index at this level; ties go to the fewest rounds, then to the lowest arm."""
+    """Return the arm with the largest index at this level; ties go to the fewest rounds, then to the lowest arm."""
     arms = lines.shape[1] - 1
     leader = lead[LEADER]
     value = -math.inf
@@ -65,7 +65,7 @@ def best_arm(
 
 
 def line(lines: Floats, arm: int, level: float) -> float:
-    """Height of an arm's line at a level."""
+    """Return the height of an arm's line at a level."""
     return lines[HEIGHT, arm] + lines[SLOPE, arm] * (level - lines[FROM, arm])
 
 
@@ -81,9 +81,9 @@ def contest(
     level: float,
     value: float,
 ) -> int:
-    """The leader (if any) has ``value``, which is not known to be the largest: evaluate the arms that could be better.
+    """Evaluate the arms that may beat the leader (if any), whose index is ``value``; return the winner.
 
-    The last contest's second is tried first: it usually wins this one, and then its value excludes the others at once.
+    The second of the last contest is tried first: it usually wins this one, and its value then excludes the others at once.
     """
     arms = lines.shape[1] - 1
     leader = lead[LEADER]
@@ -135,15 +135,15 @@ def contest(
 
 
 def before(rounds: Rounds, p: Any, s: Any, arm: int, other: int) -> bool:
-    """Does the arm win a tie against the other?"""
+    """Whether the arm wins a tie against the other."""
     mine, its = rounds(p, s, arm), rounds(p, s, other)
     return mine < its or (mine == its and arm < other)
 
 
 def renew(outlook: Outlook, p: Any, s: Any, lines: Floats, arm: int, level: float) -> None:
-    """Draw the line of an arm that was just evaluated at this level."""
+    """Store the line of an arm that was just evaluated at this level."""
     height, slope, until = outlook(p, s, arm, level)
-    if not slope < math.inf:  # a line that is nowhere finite: the arm is evaluated every time
+    if not slope < math.inf:  # no finite bound: the arm is evaluated every time
         height = math.inf
         slope = 0.0
     lines[HEIGHT, arm] = height

@@ -1,10 +1,10 @@
 """Random numbers inside compiled code: xoshiro256++ on four words of state.
 
-Why not ``numpy.random.Generator``: handing one to a compiled function costs about 10 us a call, a kernel cannot hold one per
-arm, and NumPy does not promise the same numbers in its next version. A stream here is a row of four ``uint64``, so it lives
-in a policy's state or in an ``(arms, 4)`` table, is saved with them, and gives the same bytes everywhere.
+``numpy.random.Generator`` is not used because passing one to a compiled function costs about 10 us per call, a kernel cannot hold
+one per arm, and NumPy does not promise the same numbers in its next version. A stream here is a row of four ``uint64``. It is
+stored in a policy's state or in an ``(arms, 4)`` table, saved with them, and gives the same numbers everywhere.
 
-The functions take the row and advance it. They are plain Python, compiled where a hook or a law calls them.
+Each function takes the row and advances it. The functions are plain Python, compiled where a hook or a law calls them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from robandit.kernel.types import UInts
 
 __all__ = ["GOLDEN", "exponential", "gamma", "mixed", "normal", "streams", "uniform"]
 
-# Constants of SplitMix64: its step, and those of its output function.
+# Constants of SplitMix64: its increment, and those of its output function.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_MIX = np.uint64(0x94D049BB133111EB)
 
 
 def streams(seed: np.random.SeedSequence, count: int) -> UInts:
-    """The first ``count`` independent streams of a seed, one row each; a larger count only adds rows."""
+    """Return the first ``count`` independent streams of a seed, one row each; a larger count only adds rows."""
     words: UInts = seed.generate_state(4 * count, np.uint64).astype(np.uint64)
     return words.reshape(count, 4)
 
 
 def next_word(rng: UInts) -> np.uint64:
-    """64 random bits (Blackman and Vigna 2019, xoshiro256++)."""
+    """Return 64 random bits (Blackman and Vigna 2019, xoshiro256++)."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
     mixed = s0 + s3
     word: np.uint64 = ((mixed << np.uint64(23)) | (mixed >> np.uint64(41))) + s0
@@ -46,23 +46,23 @@ def next_word(rng: UInts) -> np.uint64:
 
 
 def uniform(rng: UInts) -> float:
-    """A double in (0, 1], on the grid of 2^-53: never 0, so that its logarithm is finite."""
+    """Return a double in (0, 1], a multiple of 2^-53: never 0, so that its logarithm is finite."""
     return (float(next_word(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
 def exponential(rng: UInts) -> float:
-    """A standard exponential."""
+    """Return a standard exponential variable."""
     return -math.log(uniform(rng))
 
 
 def normal(rng: UInts) -> float:
-    """A standard normal (Box and Muller; the second value is thrown away, so that no state is kept between calls)."""
+    """Return a standard normal variable (Box and Muller; the second value is discarded, so that calls share no state)."""
     radius = math.sqrt(-2.0 * math.log(uniform(rng)))
     return radius * math.cos(2.0 * math.pi * uniform(rng))
 
 
 def gamma(shape: float, rng: UInts) -> float:
-    """A gamma variable with the given shape and scale 1 (Marsaglia and Tsang 2000)."""
+    """Return a gamma variable with this shape and scale 1 (Marsaglia and Tsang 2000)."""
     boost = 1.0
     if shape < 1.0:
         boost = uniform(rng) ** (1.0 / shape)
@@ -77,7 +77,7 @@ def gamma(shape: float, rng: UInts) -> float:
 
 
 def mixed(z: np.uint64) -> np.uint64:
-    """SplitMix64's output function: a hash of 64 bits that maps no two numbers to one."""
+    """Return SplitMix64's output function: an injective hash of 64 bits."""
     z = (z ^ (z >> np.uint64(30))) * FIRST_MIX
     z = (z ^ (z >> np.uint64(27))) * SECOND_MIX
     return z ^ (z >> np.uint64(31))

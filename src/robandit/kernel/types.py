@@ -1,4 +1,4 @@
-"""Names for the array types that hooks and kernels exchange."""
+"""Array types of hooks and kernels."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ column       ``IN_ORDER``: row t of a table at time t                 ``LOGGED``
 ``LENGTH``   rows of the table                                        rows of the log where the arm was played
 ``BEST``     the arm with which regret compares                       .
 ``THINNED``  .                                                        1 if rows are kept at random, else 0
-``MISSED``   first arm: total reward of ``BEST`` minus that received  .
+``MISSED``   first arm: the regret so far against ``BEST``            .
 ``PLACE``    first arm: the next row                                  first arm: the next row
 ``PASSED``   .                                                        number of the arm's rows before ``PLACE``
 ============ ======================================================== =============================================
@@ -25,7 +25,6 @@ from __future__ import annotations
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.loops import MISSED
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
@@ -35,11 +34,12 @@ __all__ = ["IN_ORDER", "LOGGED", "replayed"]
 IN_ORDER = 100
 LOGGED = 101
 
-# Columns; the first four are the same as in `robandit.laws.table`.
+# Columns: the first five are those of laws, whose ``MISSED`` stays 0 (see `robandit.laws.table.missed`).
 LOC = 1
 SCALE = 2
 OFFSET = 5
 LENGTH = 6
+MISSED = 7
 BEST = 8
 THINNED = 9
 PLACE = 10

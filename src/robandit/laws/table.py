@@ -39,10 +39,10 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import normal, uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws.base import Law, checked_law
-from robandit.laws.in_order import replayed
+from robandit.laws.in_order import MISSED, replayed
 from robandit.validation import invalid, items_of
 
-__all__ = ["Component", "LawTable", "draw", "fill", "tabulate"]
+__all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate"]
 
 PARETO = 0
 CONSTANT = 1
@@ -97,7 +97,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     """Return laws as the arrays that ``draw`` reads.
 
     ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part
-    of the pool, and a column of zeros that fills the cache line. All arrays are C-contiguous and not empty.
+    of the pool, and `MISSED`, which stays 0. All arrays are C-contiguous and not empty.
     """
     checked = [checked_law(law, f"laws[{i}]") for i, law in enumerate(items_of(laws, "laws", "laws"))]
     if not checked:
@@ -151,6 +151,15 @@ def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
     else:
         value = draw_other(kind, row, par, pool, rng)
     return float(par[row, LOC] + par[row, SCALE] * value)
+
+
+def missed(table: LawTable) -> float:
+    """Return the regret that the sampler itself has measured so far: the cell ``par[0, MISSED]``.
+
+    The sampler of a replay knows what the best arm would have given at each time, and adds the differences up in this cell of its
+    own copy of the table (`robandit.laws.in_order`). For laws, whose regret follows from the gaps, the cell is 0.
+    """
+    return float(table.par[0, MISSED])
 
 
 def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInts, out: Floats) -> None:

@@ -1,1 +1,1 @@
-"""The live bandit: a policy at work on named arms, its saved form, its memory and its diagnosis."""
+"""The live bandit: a policy at work on named arms, its saved form, and its memory of rewards."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from robandit.laws.gaussian import normal_variance
 from robandit.laws.median import law_median
@@ -31,29 +30,32 @@ def _unknown(policy: Any, problem: Any) -> None:
     return None
 
 
-@dataclass(frozen=True)
-class Assumption:
-    """An assumption about the rewards. It is true in a condition unless it assumes nothing.
+class Assumption(str):
+    """An assumption about the rewards: its text, with a name and the ways to check it. The empty text assumes nothing.
 
     ``holds_for(policy, problem)`` returns True, False, or None if that cannot be decided from the laws. ``point`` is where a live
     bandit tests it on its rewards: truncated non-positivity about a number or the median, or symmetry; None: no test exists.
 
-    >>> str(NONPOSITIVE), NONPOSITIVE.point, bool(NOTHING)
+    >>> NONPOSITIVE, NONPOSITIVE.point, bool(NOTHING)
     ('truncated non-positivity of the best arm', 0.0, False)
     """
 
     name: str
-    text: str
-    holds_for: Callable[[Any, Any], bool | None] = field(default=_unknown, compare=False, repr=False)
-    point: Point | None = None
+    holds_for: Callable[[Any, Any], bool | None]
+    point: Point | None
 
-    def __str__(self) -> str:
-        """Return the text, as tables and sentences show it."""
-        return self.text
+    def __new__(
+        cls, name: str, text: str, holds_for: Callable[[Any, Any], bool | None] = _unknown, point: Point | None = None
+    ) -> Self:
+        """Store the text as the string itself, and the rest as attributes."""
+        self = super().__new__(cls, text)
+        self.name, self.holds_for, self.point = name, holds_for, point
+        return self
 
-    def __bool__(self) -> bool:
-        """Return whether anything is assumed."""
-        return bool(self.text)
+    @property
+    def text(self) -> str:
+        """The text as a plain string."""
+        return str(self)
 
 
 def assumption_met(policy: Any, problem: Any) -> bool | None:

@@ -50,5 +50,5 @@ class Facts:
 
     def __post_init__(self) -> None:
         """Turn a string into an assumption."""
-        if isinstance(self.assumption, str):
+        if not isinstance(self.assumption, Assumption):
             object.__setattr__(self, "assumption", Assumption(self.assumption, self.assumption))

@@ -128,7 +128,7 @@ class InOrder(Replay):
 
     @property
     def counted_gaps(self) -> Floats:
-        """Zeros: the sampler counts the realised regret."""
+        """Zeros: the sampler measures the regret itself (`robandit.laws.table.missed`)."""
         return np.zeros(self.arms)
 
     def check_horizon(self, horizon: int) -> None:

@@ -20,7 +20,7 @@ from robandit.kernel.build import flat
 from robandit.kernel.cores import cores
 from robandit.kernel.random import streams
 from robandit.kernel.types import Ints
-from robandit.laws.table import draw
+from robandit.laws.table import draw, missed
 from robandit.policies.base import Policy, check_policy_given
 from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem
@@ -177,7 +177,7 @@ def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
 
 def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
     """Return the compiled loop for this policy; of the problem only the types matter."""
-    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw)
+    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw, missed)
     entry: Callable[..., int] = partial(loops.play, *hooks)
     k = problem.arms
     args = (

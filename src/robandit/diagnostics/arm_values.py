@@ -1,0 +1,219 @@
+"""What is known of an arm's values when means are compared: all of them, weighted ones, or a `Part`.
+
+Each form gives resampled means, and the two things that a resample cannot show: whether there are enough values, and how much
+values beyond those seen may add to the mean (the allowance). `robandit.diagnostics.resolution` has the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from robandit.diagnostics.part import Part
+from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.errors import formatted
+from robandit.kernel.types import Floats
+
+__all__ = ["RESAMPLES", "SEED", "UNITS", "Values", "allowance", "lower_limit", "no_mean", "values_of"]
+
+RESAMPLES = 2_000
+SEED = 8
+UNITS = 1_024  # drawn for a resample of an arm; fewer if there are many arms
+LEAST = 20  # values of an arm: with fewer, no limit is reliable
+DIFFER = 10  # values that differ from the median, unless none does
+CONSTANT = 100  # equal values, before an arm is taken to have no others
+FLOOR = 1.1  # of an index in the allowance, where a / (a - 1) is 11
+UNSEEN = 1.5  # the index if there are too few values to estimate one
+
+
+class Values:
+    """All of an arm's values."""
+
+    def __init__(self, values: Floats) -> None:
+        """Keep the values."""
+        self.values = values
+        self.source: Floats | Part = values
+        self.n = len(values)
+        self.centre = float(values.mean())
+        self.ends = float(values.min()), float(values.max())
+
+    def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+        """Return the means of resamples of at most ``most`` units, their variances, and the variance of the data's mean."""
+        units = _block_means(self.values, most)
+        return *_resample(units, rng), _variance_of_mean(units)
+
+    def too_few(self, arm: Any = None) -> str:
+        """Return the reason why the arm cannot be compared; empty if it can."""
+        return _too_few(self.values, arm)
+
+    def tail(self, side: str) -> TailIndex:
+        """Return the tail index on a side of the median."""
+        return tail_index(self.source, side, "moment", about="median")  # type: ignore[arg-type]
+
+    def reach(self, side: str) -> float:
+        """Return the largest distance from the median on a side."""
+        median = float(np.median(self.values))
+        return median - self.ends[0] if side == "left" else self.ends[1] - median
+
+
+class _Weighted(Values):
+    """Values with weights. Tails are those of the terms whose mean is the weighted mean."""
+
+    def __init__(self, values: Floats, weights: Floats) -> None:
+        self.weights = weights / weights.mean()
+        centre = float(np.mean(values * self.weights))
+        super().__init__(centre + self.weights * (values - centre))
+        self.rewards, self.centre = values, centre
+
+    def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+        off, base = _block_means(self.values - self.centre, most), _block_means(self.weights, most)
+        picked = rng.integers(0, len(off), (RESAMPLES, len(off)), dtype=np.uint16)
+        weight = base[picked].mean(axis=1)
+        ratio = off[picked].mean(axis=1) / weight
+        squares = (off * off)[picked].mean(axis=1) - 2.0 * ratio * (off * base)[picked].mean(axis=1)
+        squares = np.maximum(squares + ratio**2 * (base * base)[picked].mean(axis=1), 0.0) / weight**2
+        return self.centre + ratio, squares / len(off), _variance_of_mean(off)
+
+    def too_few(self, arm: Any = None) -> str:
+        count = 1.0 / float(np.mean(self.weights**2)) * self.n
+        if self.n >= LEAST > count:
+            return f"{_has(arm)}{self.n} values, but weights so unequal that they count for {count:.3g}, {LEAST} are needed"
+        return _too_few(self.rewards, arm)
+
+
+class _Sampled(Values):
+    """A `Part` of an arm's values."""
+
+    def __init__(self, part: Part) -> None:
+        self.source = self.part = part
+        self.values, self.n, self.centre = part.sample, part.n, part.mean
+        self.ends = float(part.smallest[0]), float(part.largest[0])
+
+    def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+        part = self.part.farthest(most // 2)  # as many extremes as units
+        body = part.body
+        units = _block_means(body, most)
+        means, variances = _resample(units, rng)
+        inner, of_units = float(units.mean()), _variance_of_mean(units)
+        own = float(body.var())
+        true = own / part.inside + max(0.0, of_units - own / len(body))
+        ratio = true / of_units if of_units > 0.0 else 0.0
+        share = part.inside / part.n
+        off = (part.extremes - inner) / part.n
+        moved, squared = _poisson_sums(off, rng)
+        shifted = share * math.sqrt(ratio) * (means - inner) + moved
+        return (
+            self.centre + shifted,
+            share**2 * ratio * variances + squared,
+            share**2 * true + float(off @ off),
+        )
+
+    def too_few(self, arm: Any = None) -> str:
+        part = self.part
+        return _too_few(np.concatenate([part.body, part.smallest, part.largest]), arm, part.n)
+
+
+def values_of(values: Floats | Part, unit: int, weights: Floats | None = None) -> Values:
+    """Return an arm's values in units of 2^unit."""
+    if isinstance(values, Part):
+        return _Sampled(values.scaled(-unit))
+    scaled = np.ldexp(values, -unit)
+    return Values(scaled) if weights is None else _Weighted(scaled, weights)
+
+
+# --- resamples -----------------------------------------------------------------------------------------------------
+
+
+def _block_means(values: Floats, most: int) -> Floats:
+    """Return at most ``most`` means of consecutive values, of blocks whose lengths differ by one at most."""
+    if len(values) <= most:
+        return values
+    edges = np.linspace(0, len(values), most + 1).astype(np.int64)
+    means: Floats = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
+    return means
+
+
+def _variance_of_mean(units: Floats) -> float:
+    """Return the variance of the mean of independent units."""
+    return float(units.var()) / len(units)
+
+
+def _resample(units: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the means of resamples, and the variance of its mean that each of them shows."""
+    centred = units - units.mean()
+    picked = rng.integers(0, len(units), (RESAMPLES, len(units)), dtype=np.uint16)
+    means = centred[picked].mean(axis=1)
+    squares = (centred * centred)[picked].mean(axis=1)
+    return means + units.mean(), np.maximum(squares - means * means, 0.0) / len(units)
+
+
+def _poisson_sums(values: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Resample with a Poisson number of copies of each value; return the changes of the sum, and the sums of squares."""
+    if not len(values):
+        return np.zeros(RESAMPLES), np.zeros(RESAMPLES)
+    counts = rng.poisson(len(values), RESAMPLES)
+    drawn = values[rng.integers(0, len(values), int(counts.sum()), dtype=np.uint16)]
+    ends = np.cumsum(counts)
+    sums, squares = (
+        np.diff(np.append(0.0, each)[np.append(0, ends)]) for each in map(np.cumsum, (drawn, drawn * drawn))
+    )
+    return sums - values.sum(), squares
+
+
+def lower_limit(means: Floats, variances: Floats, centre: float, spread: float, level: float) -> float:
+    """Return the smaller of the percentile and the studentised lower limit.
+
+    ``centre`` and ``spread`` are the mean of the data and its variance; ``means`` and ``variances`` are those of the resamples.
+    """
+    off, sd = means - centre, np.sqrt(variances)
+    t = np.where(off == 0.0, 0.0, np.copysign(math.inf, off))
+    np.divide(off, sd, out=t, where=sd > 0.0)
+    percentile = float(np.quantile(means, level, method="inverted_cdf"))
+    reach = float(np.quantile(t, 1.0 - level, method="inverted_cdf"))
+    return min(percentile, centre - max(reach, 0.0) * math.sqrt(spread)) if spread > 0.0 else centre
+
+
+# --- what a resample cannot show -----------------------------------------------------------------------------------
+
+
+def allowance(values: Values, side: str, level: float) -> tuple[float, str]:
+    """Return how much values beyond those seen may add to the mean on a side, and the reason; 0 for a light tail."""
+    reach = values.reach(side)
+    if reach <= 0.0:
+        return 0.0, ""
+    tail = values.tail(side)
+    if math.isnan(tail.index):
+        index, reason = UNSEEN, f"has too few values on the {side} to see its tail (taken to have index {UNSEEN})"
+    elif tail.low > 2.0:
+        return 0.0, ""
+    elif tail.high <= 1.0:
+        return math.inf, no_mean(tail)
+    else:
+        index = max(tail.index, FLOOR)
+        reason = f"may have an infinite variance on the {side} (tail index {tail})"
+    factor = 1.0 if math.isinf(index) else index / (index - 1.0)
+    return reach * factor * math.log(1.0 / level) / values.n, reason
+
+
+def no_mean(tail: TailIndex) -> str:
+    """Return the reason why a tail seems to have no mean; empty if it has one."""
+    return f"seems to have no mean on the {tail.side} (tail index {tail})" if tail.high <= 1.0 else ""
+
+
+def _too_few(values: Floats, arm: Any = None, count: int | None = None) -> str:
+    """Return the reason why an arm with ``count`` values (None: with these) cannot be compared; empty if it can."""
+    n = len(values) if count is None else count
+    if n < LEAST:
+        return f"{_has(arm)}{n} value{'s' * (n != 1)}, {LEAST} are needed"
+    differ = int(np.count_nonzero(values != np.median(values)))
+    if differ == 0 and n < CONSTANT:
+        return f"{_has(arm)}{n} values that are all equal: at least {CONSTANT} are needed to exclude others"
+    if 0 < differ < DIFFER:
+        return f"{_has(arm)}{n} values, but {DIFFER} that differ from the median are needed, not {differ}"
+    return ""
+
+
+def _has(arm: Any) -> str:
+    return "" if arm is None else f"{formatted(arm)} has "

@@ -1,0 +1,67 @@
+"""What the tests and estimators of this package say about one arm's rewards.
+
+`robandit diagnose` (`study`), `Bandit.diagnose` (`diagnosis`) and the advice (`recommend`) all read their numbers here.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from robandit.diagnostics.assumption import Nonpositivity, Point, judge
+from robandit.diagnostics.part import Part, at_hand
+from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.kernel.types import Floats
+
+__all__ = ["ALPHA", "Profile"]
+
+ALPHA = 0.01
+"""The level of the tests: their confidence is 0.99."""
+
+
+class Profile:
+    """The rewards of an arm, with numbers that are computed when they are first read."""
+
+    def __init__(self, rewards: Floats | Part) -> None:
+        """Keep the rewards, of which there may be none."""
+        self.rewards = rewards
+        self.values = at_hand(rewards)
+        """The rewards, or the sample of them."""
+        self._tails: dict[tuple[str, str], TailIndex] = {}
+
+    @cached_property
+    def median(self) -> float:
+        """The median; NaN without rewards."""
+        return float(np.median(self.values)) if len(self.values) else math.nan
+
+    def tail(self, side: Any, method: Any = "moment") -> TailIndex:
+        """Return the tail index on a side of the median."""
+        if (side, method) not in self._tails:
+            self._tails[side, method] = tail_index(self.rewards, side, method, about="median")
+        return self._tails[side, method]
+
+    @cached_property
+    def about_zero(self) -> Nonpositivity:
+        """The test of truncated non-positivity about 0."""
+        return self._judged(0.0)
+
+    @cached_property
+    def about_median(self) -> Nonpositivity:
+        """The same about the median: contradicted by right-skewed rewards."""
+        return self._judged("median")
+
+    @cached_property
+    def negated_about_median(self) -> Nonpositivity:
+        """The same for the negated rewards: contradicted by left-skewed ones."""
+        return judge(-self.values, "median", ALPHA)
+
+    @cached_property
+    def symmetry(self) -> Nonpositivity:
+        """The test of symmetry: about the median, on both sides."""
+        return self._judged("symmetric")
+
+    def _judged(self, about: Point) -> Nonpositivity:
+        return judge(self.values, about, ALPHA)

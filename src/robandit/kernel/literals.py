@@ -1,0 +1,47 @@
+"""Constants as source text: how a number, a string, a tuple or an array that a hook reads is written into a kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["fingerprint", "literal"]
+
+_LARGEST_ARRAY = 1_000_000  # bytes; Numba does not cache code that holds a larger one
+
+
+def literal(value: Any) -> str:
+    """Return the source text of a constant; `TypeError` with the type's name if it has none.
+
+    >>> literal((1, float("inf")))
+    '(1, float("inf"), )'
+    """
+    if isinstance(value, (bool, type(None))):
+        return repr(value)
+    if isinstance(value, str):
+        return str.__repr__(value)  # a subclass, such as an enumeration, may have another repr
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        if value.nbytes > _LARGEST_ARRAY:
+            raise TypeError(f"array of {value.nbytes} bytes, too large for a constant (pass it in the state)")
+        return f"np.array({literal(tuple(value.ravel().tolist()))}, dtype=np.{value.dtype.name}).reshape({value.shape})"
+    if isinstance(value, np.generic) and not isinstance(value, float) and value.dtype.kind in "biuf":
+        if isinstance(value.item(), np.generic):
+            raise TypeError(type(value).__name__)  # a longdouble, which no Python number holds
+        return f"np.{value.dtype.name}({literal(value.item())})"
+    if isinstance(value, int):
+        return repr(int(value))
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else f'float("{float(value)}")'
+    if isinstance(value, tuple):
+        return "(" + "".join(literal(v) + ", " for v in value) + ")"
+    raise TypeError(type(value).__name__)
+
+
+def fingerprint(value: Any) -> Any:
+    """Return what must not change about a value that was read: its literal (arrays change in place), else its identity."""
+    try:
+        return literal(value)
+    except TypeError:
+        return value

@@ -1,0 +1,52 @@
+"""Names of arms: what a name may be, so that it can be looked up, saved and read back."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import msgspec
+
+from robandit.inputs import listed
+from robandit.validation import invalid, plain
+
+__all__ = ["Arm", "checked_arms", "hashable"]
+
+Arm: TypeAlias = Any
+
+
+def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    """Return two or more different names that can be saved, or raise `InvalidInput`."""
+    names = tuple(hashable(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
+    for name in names:
+        _check_saveable(name)
+    if len(names) < 2:
+        raise invalid("arms", list(names), "a list of at least two arms")
+    if len(set(names)) < len(names):
+        hint = "pass the unique() of the column" if hasattr(arms, "unique") else "1, 1.0 and True are equal in Python"
+        raise invalid("arm", Counter(names).most_common(1)[0][0], "given once", hint=hint)
+    return names
+
+
+def hashable(arm: Arm) -> Arm:
+    """Return a name as a bandit keeps it: NumPy scalars as Python values, and lists (as files have them) as tuples."""
+    if isinstance(arm, (list, tuple)):
+        return tuple(hashable(a) for a in arm)
+    return arm if isinstance(arm, Fraction) else plain(arm)  # as a float, a fraction would be another name
+
+
+def _check_saveable(arm: Arm) -> None:
+    if isinstance(arm, tuple):
+        for part in arm:
+            _check_saveable(part)
+        return
+    saveable = arm is None or isinstance(arm, (str, int, float))
+    try:
+        msgspec.msgpack.encode(arm)  # rejects integers beyond 64 bits, lone surrogates, and most subclasses
+    except Exception:
+        saveable = False
+    if not saveable or (isinstance(arm, float) and not math.isfinite(arm)):
+        raise invalid("arm", arm, "a string, a finite number of up to 64 bits, None, or a tuple of them")

@@ -1,0 +1,153 @@
+"""What a live bandit keeps of its rewards, for `Bandit.diagnose` and the warning about its policy's assumption.
+
+Per arm: the number of rewards, the number of zeros, and a uniform random sample of at most ``SIZE`` rewards. The newest rewards, up
+to ``CHUNK``, wait in a plain list and are folded in together, since one call per reward would cost as much as learning from it.
+
+The sample is Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm takes the place hash(n) mod n, if
+the sample has such a place. It depends only on the arm's rewards and their order, not on when they were folded in, saved or
+loaded, and uses none of the policy's random numbers. Places are computed for many n at once and shared by all arms, so a fold
+costs about 10 us.
+
+The alarm: when a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, its sample is tested
+(`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)), so the levels of
+all tests add up to ``RISK``. Each test has a number of rewards that is fixed in advance, so it does not matter that the policy
+chose when to pull: the probability that a bandit ever warns although the assumption holds for every arm is at most ``RISK`` (for
+the laws for which the test is exact).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from robandit.diagnostics.assumption import Nonpositivity, judge
+from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
+from robandit.diagnostics.samples import hashed
+from robandit.policies.assumptions import Assumption
+
+__all__ = ["CHUNK", "Memory", "SavedMemory"]
+
+SIZE = 2048
+WINDOW = 4096  # rewards whose places are computed together
+CHUNK = 256
+FIRST = 256
+RISK = 1e-3
+
+
+class SavedMemory(msgspec.Struct):
+    """A memory in a file."""
+
+    rewards: list[int]
+    zeros: list[int]
+    samples: list[bytes]
+    fresh: list[bytes]
+    warned: bool
+
+
+class Memory:
+    """The rewards of a live bandit, in bounded memory: at most 2,048 numbers and 256 objects per arm."""
+
+    __slots__ = ("fresh", "rewards", "samples", "warned", "zeros")
+
+    def __init__(self, arms: int) -> None:
+        """Start without rewards."""
+        self.rewards = [0] * arms
+        self.zeros = [0] * arms
+        self.samples = [array("d") for _ in range(arms)]
+        self.fresh: list[list[float]] = [[] for _ in range(arms)]
+        """Rewards that are not folded in yet. The caller that appends the `CHUNK`-th calls `fold`."""
+        self.warned = False
+
+    def fold(self, arm: int) -> None:
+        """Move the arm's fresh rewards into its sample and counts."""
+        values, sample, before = self.fresh[arm], self.samples[arm], self.rewards[arm]
+        after = before + len(values)
+        if before < SIZE:
+            sample.extend(values[: SIZE - before])
+        if after > SIZE:
+            for window in range(before // WINDOW, (after - 1) // WINDOW + 1):
+                numbers, places = _replacements(window)
+                for j in range(bisect_right(numbers, before), bisect_right(numbers, after)):
+                    sample[places[j]] = values[numbers[j] - before - 1]
+        self.rewards[arm] = after
+        self.zeros[arm] += values.count(0.0)
+        values.clear()
+
+    def settled(self) -> Memory:
+        """Return a copy with everything folded in."""
+        settled = deepcopy(self)
+        for arm, values in enumerate(settled.fresh):
+            if values:
+                settled.fold(arm)
+        return settled
+
+    def kept(self, arms: Sequence[Any], received: Sequence[int]) -> list[KeptRewards]:
+        """Return what is kept of each arm's rewards, with the arms' names and the numbers of rewards received."""
+        settled = self.settled()
+        return [
+            KeptRewards(arm, received[i], settled.rewards[i], settled.zeros[i], np.array(settled.samples[i]))
+            for i, arm in enumerate(arms)
+        ]
+
+    def alarm(self, arm: int, received: Sequence[int], assumption: Assumption) -> Nonpositivity | None:
+        """Return the contradiction to warn of after a fold, if a test is due and finds one: at most once per bandit."""
+        times, rest = divmod(self.rewards[arm], FIRST)
+        due = rest == 0 and times > 0 and times & (times - 1) == 0  # a power of 2
+        if not due or self.warned or assumption.point is None or arm != leading_arm(received):
+            return None
+        number = times.bit_length()
+        level = RISK / (len(self.rewards) * number * (number + 1))
+        verdict = judge(np.array(self.samples[arm]), assumption.point, level)
+        if verdict:
+            return None
+        self.warned = True
+        return verdict
+
+    def save(self) -> SavedMemory:
+        """Return the memory as plain data."""
+        return SavedMemory(
+            rewards=self.rewards,
+            zeros=self.zeros,
+            samples=[_bytes(sample) for sample in self.samples],
+            fresh=[_bytes(values) for values in self.fresh],
+            warned=self.warned,
+        )
+
+    @classmethod
+    def load(cls, saved: SavedMemory | None, arms: int) -> Memory | None:
+        """Return what `save` wrote (an empty memory for None, from an older file), or None if it is inconsistent."""
+        memory = cls(arms)
+        if saved is None:
+            return memory
+        if any(len(part) != arms for part in (saved.rewards, saved.zeros, saved.samples, saved.fresh)):
+            return None
+        for i in range(arms):
+            sizes = (len(saved.samples[i]), len(saved.fresh[i]))
+            if sizes[0] != 8 * min(saved.rewards[i], SIZE) or sizes[1] % 8 or sizes[1] >= 8 * CHUNK:
+                return None
+            if not 0 <= saved.zeros[i] <= saved.rewards[i]:
+                return None
+            memory.samples[i] = array("d", np.frombuffer(saved.samples[i], dtype="<f8").tolist())
+            memory.fresh[i] = np.frombuffer(saved.fresh[i], dtype="<f8").tolist()
+        memory.rewards, memory.zeros, memory.warned = saved.rewards, saved.zeros, saved.warned
+        return memory
+
+
+def _bytes(values: Sequence[float]) -> bytes:
+    return np.asarray(values, dtype="<f8").tobytes()
+
+
+@lru_cache(maxsize=64)
+def _replacements(window: int) -> tuple[list[int], list[int]]:
+    """Return the numbers in (window WINDOW, (window + 1) WINDOW] of rewards that enter a full sample, and their places."""
+    number = np.arange(window * WINDOW + 1, (window + 1) * WINDOW + 1, dtype=np.uint64)
+    place = hashed(number) % number
+    kept = (place < SIZE) & (number > SIZE)
+    return number[kept].tolist(), place[kept].tolist()

@@ -1,0 +1,115 @@
+"""The saved form of a bandit: a header (a name, the format's version, a SHA-256 checksum), then the fields in MessagePack."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from robandit.errors import CorruptFile, InvalidInput, NewerFile
+from robandit.live.arms import checked_arms
+from robandit.live.memory import Memory, SavedMemory
+from robandit.policies.base import Policy
+
+__all__ = ["FIELDS", "FORMAT_VERSION", "HEADER", "MAGIC", "pack", "unpack"]
+
+MAGIC = b"robandit"
+FORMAT_VERSION = 1
+HEADER = len(MAGIC) + 4 + 32
+"""Bytes before the fields."""
+
+
+class _Saved(msgspec.Struct, kw_only=True):
+    """The fields of a saved bandit, in the order of the file. Fields with a default are missing in older files."""
+
+    policy: dict[str, Any]
+    arms: list[Any]
+    received: list[int]
+    open: list[tuple[int, int, float]]
+    next: int
+    expired: int = 0
+    pick: int
+    state: dict[str, tuple[str, list[int], bytes]]
+    record: SavedMemory | None = None
+
+
+FIELDS = _Saved.__struct_fields__
+"""The names of the fields; a `Bandit` has each of them as an attribute, with an underscore before the name."""
+
+
+def pack(fields: Mapping[str, Any]) -> bytes:
+    """Return the saved form of a bandit with these fields."""
+    state = fields["state"]._asdict()
+    saved = {
+        **fields,
+        "policy": fields["policy"].to_dict(),
+        "open": [[number, arm, mark] for number, (arm, mark) in fields["open"].items()],
+        "state": {name: [array.dtype.str, array.shape, array.tobytes()] for name, array in state.items()},
+        "record": fields["record"].save(),
+    }
+    payload = msgspec.msgpack.encode(saved)
+    return MAGIC + FORMAT_VERSION.to_bytes(4, "big") + hashlib.sha256(payload).digest() + payload
+
+
+def unpack(data: bytes, source: str) -> dict[str, Any]:
+    """Return the fields of the bandit that `pack` wrote; errors name the source, such as a file."""
+    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "big")
+    if data[: len(MAGIC)] != MAGIC or len(data) < HEADER or version < 1:
+        raise CorruptFile(f"{source} is not a bandit that Robandit saved")
+    if version > FORMAT_VERSION:
+        raise NewerFile(f"{source} has format {version}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit")
+    payload = data[HEADER:]
+    if hashlib.sha256(payload).digest() != data[HEADER - 32 : HEADER]:
+        raise CorruptFile(f"{source} is damaged: its checksum does not match; restore it from a copy")
+    try:
+        saved = msgspec.msgpack.decode(payload, type=_Saved)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise CorruptFile(f"{source} is damaged: {error}") from error
+    policy = Policy.from_dict(saved.policy)
+    try:
+        arms = checked_arms(saved.arms)
+    except InvalidInput as error:
+        raise CorruptFile(f"{source} is damaged: {error}") from error
+    if not _consistent(saved, len(arms)):
+        raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
+    memory = Memory.load(saved.record, len(arms))
+    if memory is None:
+        raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
+    return {name: getattr(saved, name) for name in FIELDS} | {
+        "policy": policy,
+        "arms": arms,
+        "open": {number: (arm, mark) for number, arm, mark in saved.open},
+        "state": _restored(source, policy, len(arms), saved.state),
+        "record": memory,
+    }
+
+
+def _consistent(saved: _Saved, arms: int) -> bool:
+    """Whether counts, open decisions and the selected arm fit the number of arms."""
+    open_fits = all(0 <= arm < arms and 0 <= number < saved.next for number, arm, _ in saved.open)
+    counts_fit = len(saved.received) == arms and min([saved.expired, *saved.received]) >= 0
+    return open_fits and counts_fit and -1 <= saved.pick < arms
+
+
+def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
+    """Return the saved arrays as the policy's state, if they have the names, types and sizes that it uses today."""
+    fresh = policy.init(arms, None)
+    expected = fresh._asdict()
+    try:
+        arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
+    except (TypeError, ValueError) as error:
+        raise CorruptFile(f"{source} is damaged: {error}") from error
+    if set(arrays) != set(expected) or not all(_fits(arrays[name], array) for name, array in expected.items()):
+        raise CorruptFile(
+            f"{source} holds a state that {policy.label} does not use: it was saved by another version of the policy"
+        )
+    return type(fresh)(**{name: arrays[name] for name in fresh._fields})
+
+
+def _fits(saved: Any, fresh: Any) -> bool:
+    """Whether a state that began as the fresh array may have become the saved one: of the same type, perhaps grown."""
+    same = saved.dtype == fresh.dtype and saved.ndim == fresh.ndim
+    return same and all(now >= first for now, first in zip(saved.shape, fresh.shape, strict=True))
