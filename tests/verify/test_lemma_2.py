@@ -11,7 +11,7 @@ from robandit.estimators.adaptive import lemma_2
 from robandit.estimators.threshold import C
 from robandit.laws import Law, Pareto, StudentT
 from robandit.verify.drawn_samples import roots
-from robandit.verify.lemma_2 import FITTING, RARE_GAIN, STATEMENT, Case, _limit, run
+from robandit.verify.lemma_2 import FITTING, RARE_GAIN, STATEMENT, Case, _critical_tail, run
 from robandit.verify.statement import Effort, Finding, checked
 from robandit.verify.theorem_5 import pareto_root
 
@@ -91,7 +91,7 @@ def test_the_tail_below_which_pareto_laws_break_the_bound(constant: float) -> No
         spread = math.sqrt(2.0 * variance * level / n)
         return Pareto(tail=tail).partial_mean(m) - spread - constant * m * level / n
 
-    assert lost(_limit(constant) - 0.01) > 0.0 > lost(_limit(constant) + 0.01)
+    assert lost(_critical_tail(constant) - 0.01) > 0.0 > lost(_critical_tail(constant) + 0.01)
 
 
 def test_the_constant_that_is_needed_is_a_quantile() -> None:
@@ -101,5 +101,5 @@ def test_the_constant_that_is_needed_is_a_quantile() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
-    first, other = (run(Effort(quick=True, seed=seed), laws=STUDENT).figure["data"] for seed in (0, 1))
-    assert run(QUICK, laws=STUDENT).figure["data"] == first != other
+    first, other = (run(Effort(quick=True, seed=seed), laws=STUDENT).figure.rows for seed in (0, 1))
+    assert run(QUICK, laws=STUDENT).figure.rows == first != other

@@ -7,9 +7,9 @@ import pytest
 from robandit.policies import Oracle
 from robandit.theory.lower_bounds import lower_bound_eps_adaptive, lower_bound_u_adaptive
 from robandit.verify import theorem_2, theorem_3
-from robandit.verify.hard_problems import fit, told_each
+from robandit.verify.hard_problems import fit_exponent, inform_each
 from robandit.verify.pairs import exponent_of_optimum
-from robandit.verify.statement import Effort, Ran, checked
+from robandit.verify.statement import Effort, Evidence, checked
 
 pytestmark = pytest.mark.xdist_group("pairs")  # one process plays them
 
@@ -17,13 +17,13 @@ QUICK = Effort(quick=True, threads=2)
 
 
 @pytest.fixture(scope="module", params=[theorem_2, theorem_3])
-def ran(request: pytest.FixtureRequest) -> Ran:
+def ran(request: pytest.FixtureRequest) -> Evidence:
     outcome = checked(request.param.STATEMENT, QUICK)
     assert outcome.verdict == "holds"
     return outcome.ran
 
 
-def test_no_policy_escapes(ran: Ran) -> None:
+def test_no_policy_escapes(ran: Evidence) -> None:
     over_bound, over_optimum = ran.findings[:2]
     assert over_bound.verdict == "holds"
     assert over_bound.low > 2.0  # not by a hair: the verdict stands for any seed
@@ -31,15 +31,14 @@ def test_no_policy_escapes(ran: Ran) -> None:
     assert 2.6 < over_bound.measured / over_optimum.measured < 3.9
 
 
-def test_the_figure_has_every_policy_and_both_limits(ran: Ran) -> None:
-    lines, _, limits = ran.figure["layer"]
-    assert len({row["series"] for row in lines["data"]["values"]}) == 13
-    assert {row["series"] for row in limits["data"]["values"]} == {"(best for the pair)", "(lower bound)"}
+def test_the_figure_has_every_policy_and_both_limits(ran: Evidence) -> None:
+    assert len({row["series"] for row in ran.figure.rows}) == 13
+    assert {row["series"] for row in ran.figure.limits} == {"(best for the pair)", "(lower bound)"}
 
 
 @pytest.mark.parametrize("theorem", [theorem_2, theorem_3])
 def test_one_who_is_told_the_problem_escapes(theorem: object) -> None:
-    ran = theorem.run(QUICK, policies=(Oracle(),), tell=told_each)  # type: ignore[attr-defined]
+    ran = theorem.run(QUICK, policies=(Oracle(),), inform=inform_each)  # type: ignore[attr-defined]
     assert [finding.measured for finding in ran.findings[:2]] == [0.0, 0.0]
     assert [finding.verdict for finding in ran.findings[:2]] == ["fails", "fails"]
 
@@ -78,9 +77,9 @@ def test_the_optimum_over_the_bound_has_the_limit_of_lambert() -> None:
 
 
 def test_fit() -> None:
-    exact = fit([1.0, 10.0, 100.0], [2.0, 20.0, 200.0], [0.0, 0.0, 0.0])
+    exact = fit_exponent([1.0, 10.0, 100.0], [2.0, 20.0, 200.0], [0.0, 0.0, 0.0])
     assert list(exact) == pytest.approx([1.0, 0.0])
-    shifted, tolerance = fit([1.0, math.e], [1.0, math.e * math.exp(0.1)], [0.0, 0.1])
+    shifted, tolerance = fit_exponent([1.0, math.e], [1.0, math.e * math.exp(0.1)], [0.0, 0.1])
     assert abs(shifted - 1.0) == pytest.approx(tolerance) == pytest.approx(0.1)
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from robandit.errors import InvalidInput
 from robandit.verify import Effort, Finding, Outcome, Statement, checked
-from robandit.verify.statement import Ran, found, number, worst
+from robandit.verify.figure import Cases
+from robandit.verify.statement import Evidence, arithmetic, find_statements, number, worst
 from robandit.verify.statistics import mean_interval, share, slope
 
 
@@ -36,12 +37,12 @@ def test_the_verdict_compares_the_interval_with_the_range(low, high, verdict):
     assert softer == ("inconclusive" if verdict == "fails" else verdict)
 
 
-def test_a_number_outside_of_its_interval_is_refused():
-    with pytest.raises(InvalidInput, match="not in its own interval"):
+def test_a_number_outside_its_interval_is_rejected():
+    with pytest.raises(InvalidInput, match=r"measured = 3\.0 must be inside its own interval, 1\.0 to 2\.0"):
         Finding(claim="c", measured=3.0, low=1.0, high=2.0)
-    with pytest.raises(InvalidInput, match="not in its own interval"):
+    with pytest.raises(InvalidInput, match="inside its own interval"):
         finding(math.nan, math.nan)
-    with pytest.raises(InvalidInput, match="no range"):
+    with pytest.raises(InvalidInput, match=r"least = 2\.0 must be at most most = 1\.0"):
         finding(1.0, 2.0, least=2.0, most=1.0)
 
 
@@ -56,9 +57,23 @@ def test_words():
     assert [number(x) for x in (0.0, 1234.5, 1e-9, 0.12345, math.inf)] == ["0", "1,234", "1.00e-09", "0.123", "inf"]
 
 
+def test_remarks():
+    assert finding(1.0, 1.0).remarks == ""
+    assert finding(1.0, 1.0, note="Why.", must=False, misprints=("1", "2")).remarks == (
+        "Why; for information; misprint 1, 2"
+    )
+    computed = arithmetic("1 + 1", 2.0, most=2.0)
+    assert (computed.claim, computed.must, computed.verdict, computed.remarks) == (
+        "arithmetic: 1 + 1",
+        False,
+        "holds",
+        "",
+    )
+
+
 def outcome(*findings):
-    ran = Ran(ran="r", findings=findings, figure={}, caption="c")
-    return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: ran), Effort())
+    evidence = Evidence(ran="r", findings=findings, figure=Cases(rows=[], x_title=""), caption="c")
+    return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: evidence), Effort())
 
 
 def test_only_what_must_hold_decides():
@@ -90,25 +105,32 @@ def test_statements_are_found_by_key_name_and_alias():
         return Statement(key=key, name=key.title(), says="", run=lambda effort, track: None, aliases=aliases)
 
     known = (stated("theorem-4", "theorem-1"), stated("lemma-2"))
-    assert found([], known) == known
+    assert find_statements([], known) == known
     for name in ("theorem-1", "Theorem 4", "THEOREM4"):
-        assert found([name], known) == known[:1]
-    assert found(["lemma-2", "theorem-1", "theorem-4"], known) == known  # in the paper's order, once
-    with pytest.raises(
-        InvalidInput, match="'theorem-9' is not a statement that is checked: there are theorem-4, theorem-1, lemma-2"
-    ):
-        found(["theorem-9"], known)
+        assert find_statements([name], known) == known[:1]
+    assert find_statements(["lemma-2", "theorem-1", "theorem-4"], known) == known  # in the paper's order, once
+    with pytest.raises(InvalidInput, match="statement = 'theorem-9' must be one of theorem-4, theorem-1, lemma-2"):
+        find_statements(["theorem-9"], known)
     for name, meant in (("lema 2", "lemma-2"), ("lemma-22", "lemma-2"), ("teorem-1", "theorem-1")):
         with pytest.raises(InvalidInput, match=rf"; did you mean {meant}\?$"):
-            found([name], known)
+            find_statements([name], known)
     with pytest.raises(InvalidInput, match=r"lemma-2$"):
-        found(["nothing like it"], known)
+        find_statements(["nothing like it"], known)
+    for names in ("lemma-2", 3, [3]):
+        with pytest.raises(InvalidInput, match="such as"):
+            find_statements(names, known)
 
 
 @pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": 1.5}, {"seed": True}, {"threads": 0}, {"threads": "2"}])
-def test_effort_is_refused_by_name(bad):
-    with pytest.raises(InvalidInput, match=f"{next(iter(bad))} = .* must be a whole number"):
+def test_effort_is_rejected_by_name(bad):
+    with pytest.raises(InvalidInput, match="must be an integer") as error:
         Effort(**bad)
+    assert error.value.parameter == next(iter(bad))
+
+
+def test_effort_accepts_numpy_integers():
+    assert Effort(seed=np.int64(3), threads=np.int32(2)) == Effort(seed=3, threads=2)
+    assert type(Effort(seed=np.int64(3)).seed) is int
 
 
 @settings(deadline=None, max_examples=50)

@@ -40,7 +40,7 @@ def test_where_no_policy_could_break_the_bound_nothing_is_shown():
 
 
 def test_growth_of_regret():
-    coefficient, power = theorem_7._growth_findings([(CASE, ratio, ratio, 1.0) for ratio in HIGH])
+    coefficient, power = theorem_7._growth_findings([theorem_7.Growth(CASE, ratio, ratio, 1.0) for ratio in HIGH])
     assert (coefficient.low, coefficient.high) == (1.2, 3.0)
     assert (power.low, power.high) == (1.2 - 1.0, 2.0)
     assert "1.5 and 1" in power.note
@@ -74,6 +74,6 @@ def test_the_lower_bounds():
     families = [
         theorem_4.OnFamily(case, rb.Uniform(), Interval(*(x * case.bound for x in seen)), np.zeros(2)) for seen in LOW
     ]
-    assert theorem_4._smallest(families, [case.bound] * 2).verdict == "fails"
+    assert theorem_4._over_bound(families, [case.bound] * 2).verdict == "fails"
     rate = case.bound / (2.0 * 1000.0) ** 0.5
-    assert theorem_4._rate(families, rate).verdict == "fails"
+    assert theorem_4._over_rate(families, rate).verdict == "fails"

@@ -27,6 +27,7 @@ OWN_STYLE = """
 .note { font-size: .9rem; opacity: .85; }
 td, th { text-align: left; vertical-align: top; white-space: normal; }
 td.number { white-space: nowrap; text-align: right; }
+.head-measured, .head-predicted, .head-seconds { text-align: right; }
 td.words { min-width: 7rem; overflow-wrap: anywhere; }
 svg { display: block; margin: 0 auto .5rem; }
 @media (max-width: 40rem) {

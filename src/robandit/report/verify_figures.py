@@ -23,8 +23,11 @@ __all__ = ["svg"]
 
 WIDTH = 8.6  # inches
 LABELS = 8  # most labels of a logarithmic axis
-COLOURS = ("#4c78a8", "#f58518", "#e45756", "#1b9e8f", "#54a24b", "#b8860b", "#b279a2", "#d6708b", "#9d755d", "#6b6b6b")
-MARKERS = "os^"  # one for each round of the colours
+COLOURS = (
+    *("#4c78a8", "#f58518", "#e45756", "#1b9e8f", "#54a24b", "#b8860b", "#b279a2"),
+    *("#d6708b", "#9d755d", "#6b6b6b", "#1f3b73", "#86bcf0", "#7a1f1f", "#2b5d34"),
+)
+MARKERS = "os^D"
 DASHES = ((0, (6, 3)), (0, (2, 2)))  # of limits that have a series of their own
 SETTINGS: dict[Any, Any] = {
     "font.size": 9,
@@ -68,10 +71,10 @@ def _draw_curves(figure: Curves) -> Canvas:
     series = _series(figure.rows)
     for i, name in enumerate(series):
         rows = [row for row in figure.rows if row["series"] == name]
-        colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i // len(COLOURS) % len(MARKERS)]
-        many = len(rows) > 20
-        axes.plot(*_columns(rows, "x", "y"), color=colour, marker="" if many else marker, label=_plain(name))
-        spread = [_fitted(row, "y", figure.log_y) for row in rows if "low" in row]
+        colour = COLOURS[i % len(COLOURS)]
+        marker = MARKERS[i % len(MARKERS)] if len(rows) <= 20 else ""
+        axes.plot(*_columns(rows, "x", "y"), color=colour, marker=marker, label=_plain(name))
+        spread = [_drawable(row, "y", figure.log_y) for row in rows if "low" in row]
         if spread:
             axes.vlines(*_columns(spread, "x", "low", "high"), color=colour, linewidth=1.0)
     own = [name for name in _series(figure.limits) if name not in series]
@@ -101,8 +104,8 @@ def _draw_cases(figure: Figure) -> Canvas:
             y = i + 0.3 * (j - (len(rows) - 1) / 2.0)  # several series of a case side by side
             colour = COLOURS[series.index(row["series"]) % len(COLOURS)] if series else COLOURS[0]
             if "x" in row:
-                fitted = _fitted(row, "x", figure.log_x)
-                axes.plot([fitted["low"], fitted["high"]], [y, y], color=colour, linewidth=1.2)
+                ends = _drawable(row, "x", figure.log_x)
+                axes.plot([ends["low"], ends["high"]], [y, y], color=colour, linewidth=1.2)
                 axes.plot([row["x"]], [y], "o", color=colour)
         limits = {row["limit"] for row in rows if "limit" in row}
         axes.vlines(sorted(limits), i - 0.36, i + 0.36, color="black", linewidth=1.6, zorder=1.5)
@@ -127,7 +130,7 @@ def _columns(rows: Sequence[Row], *names: str) -> list[list[float]]:
     return [[row[name] for row in rows] for name in names]
 
 
-def _fitted(row: Row, axis: str, log: bool) -> Row:
+def _drawable(row: Row, axis: str, log: bool) -> Row:
     """Return the row with ends that can be drawn: on a logarithmic axis an interval down to 0 ends at a tenth of its number."""
     low, high = (end if math.isfinite(end) else row[axis] for end in (row["low"], row["high"]))
     return {**row, "low": 0.1 * row[axis] if log and low <= 0.0 else low, "high": high}
@@ -141,7 +144,7 @@ def _scale(axes: Axes, which: str, log: bool) -> None:
         axes.set(**{f"{which}scale": "log"})
         axis = axes.xaxis if which == "x" else axes.yaxis
         low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-        decades = abs(math.log10(high / low))
+        decades = math.log10(high) - math.log10(low)
         axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.0 else (1.0, 2.0, 5.0), numticks=LABELS))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(lambda value, _: f"{value:g}")

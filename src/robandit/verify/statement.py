@@ -133,7 +133,7 @@ class Finding:
     @property
     def remarks(self) -> str:
         """The note, whether the claim is only for information, and the misprints that it demonstrates."""
-        parts = [self.note] if self.note else []
+        parts = [self.note.removesuffix(".")] if self.note else []
         if not self.must and not self.claim.startswith(ARITHMETIC):
             parts.append("for information")
         if self.misprints:
