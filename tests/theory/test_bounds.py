@@ -295,7 +295,7 @@ def test_units(policy: rb.Policy, factor: float) -> None:
 
 
 def known() -> list[rb.Policy]:
-    return [policy for policy in all_policies() if type(policy) in FORMULAS]
+    return [policy for policy in all_policies() if policy.tag() in FORMULAS]
 
 
 @pytest.mark.parametrize("policy", known(), ids=lambda policy: policy.name)
@@ -433,7 +433,7 @@ def test_a_run_stays_below(policy: rb.Policy) -> None:
     [
         ((rb.UCB1, TWO, 100), None, r"did you mean UCB1\(\)"),
         (("UCB1", TWO, 100), None, "is not a policy"),
-        ((rb.UCB1(), [0.0, 1.0], 100), None, "is not a problem"),
+        ((rb.UCB1(), [0.0, 1.0], 100), None, r"problem = .* must be a Problem; make one with Problem\(laws\)"),
         ((rb.UCB1(), TWO, 1), None, "from 2 to 2"),
         ((rb.UCB1(), TWO, True), None, "from 2 to 2"),
         ((rb.UCB1(), TWO, 100.0), None, "from 2 to 2"),

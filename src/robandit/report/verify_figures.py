@@ -76,7 +76,8 @@ def _draw_curves(figure: Curves) -> Canvas:
         axes.plot(*_columns(rows, "x", "y"), color=colour, marker=marker, label=_plain(name))
         spread = [_drawable(row, "y", figure.log_y) for row in rows if "low" in row]
         if spread:
-            axes.vlines(*_columns(spread, "x", "low", "high"), color=colour, linewidth=1.0)
+            x, low, high = _columns(spread, "x", "low", "high")
+            axes.vlines(x, low, high, color=colour, linewidth=1.0)
     own = [name for name in _series(figure.limits) if name not in series]
     for name in _series(figure.limits):
         rows = [row for row in figure.limits if row["series"] == name]
