@@ -35,7 +35,7 @@ def test_samples_carry_their_confidence():
 
 def test_invalid_arguments():
     law = laws.Gaussian(0.0, 1.0)
-    with pytest.raises(InvalidInput, match="confidence = 0.9 must be None for a law"):
+    with pytest.raises(InvalidInput, match=r"confidence = 0\.9 must be None for a law"):
         truncated_nonpositivity(law, confidence=0.9)
     with pytest.raises(InvalidInput, match="about = 'mean'"):
         truncated_nonpositivity(law, "mean")

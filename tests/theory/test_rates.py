@@ -243,7 +243,7 @@ def test_invalid_arguments():
         rate(rb.KLinfUCB())(1000, 2, 1.0, 0.5, [1.0])
     with pytest.raises(InvalidInput, match="needs kappa"):
         rate(rb.KurtosisUCB())(1000, 2, gaps=[1.0], variance=1.0)
-    with pytest.raises(InvalidInput, match="variance = .* must be one number, or one per gap"):
+    with pytest.raises(InvalidInput, match=r"variance = .* must be one number, or one per gap"):
         rate(rb.KurtosisUCB(kappa=2.0))(1000, 2, gaps=[1.0, 0.0], variance=[1.0, 2.0, 3.0])
     for change, match in [
         ({"T": 0.5}, "T = 0.5"),

@@ -10,8 +10,8 @@ import pytest
 
 import robandit as rb
 from robandit.estimators.threshold import C
-from robandit.verify.drawn_samples import roots
-from robandit.verify.proposition_10 import STATEMENT, clipped, doubling, run
+from robandit.verify.drawn_samples import clipped, roots
+from robandit.verify.proposition_10 import STATEMENT, doubling, run
 from robandit.verify.statement import Effort, checked, find_statements
 
 QUICK = Effort(quick=True)

@@ -18,25 +18,9 @@ from robandit.verify.statement import Effort, Finding, finding
 from robandit.verify.statistics import Interval, divided, share
 
 __all__ = [
-    "DELTAS",
-    "LOST",
-    "NONPOSITIVE",
-    "POSITIVE",
-    "Orders",
-    "always",
-    "blocks",
-    "clipped",
-    "deltas_for",
-    "enough",
-    "failure_rate",
-    "joint_text",
-    "listed",
-    "orders",
-    "quantile",
-    "roots",
-    "sizes_and_trials",
-    "usable",
-    "worst_rows",
+    *("DELTAS", "LOST", "NONPOSITIVE", "POSITIVE", "Orders", "always", "blocks", "clipped", "deltas_for"),
+    *("enough", "failure_rate", "joint_text", "listed", "orders", "quantile", "roots", "sizes_and_trials"),
+    *("usable", "worst_rows"),
 ]
 
 # The last one is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with

@@ -15,21 +15,7 @@ from robandit.estimators.row_moments import row_means, row_sds, trimmed
 from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Discrete, Gaussian, Law, Pareto, StudentT, two_point
-from robandit.verify.drawn_samples import (
-    DELTAS,
-    LOST,
-    NONPOSITIVE,
-    blocks,
-    deltas_for,
-    failure_rate,
-    joint_text,
-    listed,
-    quantile,
-    roots,
-    sizes_and_trials,
-    usable,
-    worst_rows,
-)
+from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Cases
 from robandit.verify.statement import (
     Effort,
@@ -56,7 +42,7 @@ MILD: dict[str, Law] = {"Pareto 1.5": Pareto(tail=1.5)}
 
 # -1 except for a rare 0, which most samples of 64 do not contain: their variance is 0, and only the bonus covers the error.
 RARE_ZERO = two_point(-1.0, 0.0, 1.0 / 128.0)
-FITTING: dict[str, Law] = {**NONPOSITIVE, "rare zero": RARE_ZERO}
+FITTING: dict[str, Law] = {**drawn.NONPOSITIVE, "rare zero": RARE_ZERO}
 
 # Laws that satisfy the assumption, and the shift that makes their mean 1.
 SHIFTED: dict[Law, float] = {
@@ -83,11 +69,11 @@ class Case:
 
     def over(self, bonus: str, confidence: float) -> Interval:
         """Return the failure rate in units of 2 delta."""
-        return failure_rate(self.failures[bonus], len(self.needed), 2.0 * self.delta, confidence)
+        return drawn.failure_rate(self.failures[bonus], len(self.needed), 2.0 * self.delta, confidence)
 
     def constant(self, confidence: float) -> Interval:
         """Return the constant with which the bound fails with probability 2 delta."""
-        return quantile(self.needed, 1.0 - 2.0 * self.delta, confidence)
+        return drawn.quantile(self.needed, 1.0 - 2.0 * self.delta, confidence)
 
 
 def run(
@@ -95,18 +81,18 @@ def run(
     track: Track = untracked,
     *,
     width: Width = lemma_2,
-    thresholds: Thresholds = roots,
+    thresholds: Thresholds = drawn.roots,
     laws: Mapping[str, Law] = FITTING,
 ) -> Evidence:
     """Count how often the bound fails where its assumption holds, and where it does not."""
-    sizes, trials = sizes_and_trials(effort)
+    sizes, trials = drawn.sizes_and_trials(effort)
     groups = {"fit": laws, "mild": MILD, "skewed": SKEWED}
     jobs = [
         (group, name, law, n)
         for group, members in groups.items()
         for name, law in members.items()
         for n in (sizes if group == "fit" else sizes[1:])
-        if deltas_for(law, n)
+        if drawn.deltas_for(law, n)
     ]
     cases: dict[str, list[Case]] = {group: [] for group in groups}
     for place, (group, name, law, n) in enumerate(track(jobs)):
@@ -115,12 +101,12 @@ def run(
     every = [case for members in cases.values() for case in members]
     confidence = joint_confidence(len(every))
     return Evidence(
-        ran=f"{trials:,} pairs of samples of {listed(sizes)} values from {len(laws)} laws that satisfy the assumption and "
-        f"{len(SKEWED) + len(MILD)} that do not, delta {listed(DELTAS)}, threshold from the second sample: "
-        f"{joint_text(len(every), confidence)}.",
+        ran=f"{trials:,} pairs of samples of {drawn.listed(sizes)} values from {len(laws)} laws that satisfy the assumption and "
+        f"{len(SKEWED) + len(MILD)} that do not, delta {drawn.listed(drawn.DELTAS)}, threshold from the second sample: "
+        f"{drawn.joint_text(len(every), confidence)}.",
         findings=_findings(cases, confidence),
         figure=Cases(
-            rows=worst_rows(((case.law, case.delta, case.constant(confidence)) for case in every), TEN),
+            rows=drawn.worst_rows(((case.law, case.delta, case.constant(confidence)) for case in every), TEN),
             x_title="constant that is needed in place of 10",
         ),
         caption="The constant with which mean <= trimmed mean + sqrt(2 V L/N) + constant M L/N fails with probability 2 delta, at "
@@ -130,24 +116,17 @@ def run(
 
 
 def _count(
-    name: str,
-    law: Law,
-    n: int,
-    trials: int,
-    width: Width,
-    thresholds: Thresholds,
-    effort: Effort,
-    place: int,
+    name: str, law: Law, n: int, trials: int, width: Width, thresholds: Thresholds, effort: Effort, place: int
 ) -> list[Case]:
     """Run the trials for one law and size, with the same samples for every delta."""
-    deltas = deltas_for(law, n)
+    deltas = drawn.deltas_for(law, n)
     failures = {delta: dict.fromkeys(BONUSES, 0) for delta in deltas}
     needed: dict[float, list[Floats]] = {delta: [] for delta in deltas}
-    for x, other in blocks(law, n, trials, effort, 2, place):
+    for x, other in drawn.blocks(law, n, trials, effort, 2, place):
         for delta in deltas:
             level = math.log(1.0 / delta)
             solved = thresholds(other, level)
-            rooted, lost = usable(solved, other, level)
+            rooted, lost = drawn.usable(solved, other, level)
             threshold = solved[rooted]
             kept = trimmed(x if rooted.all() else x[rooted], threshold)
             means = row_means(kept)
@@ -156,7 +135,7 @@ def _count(
                 low = law.mean > means + width(level, n, bonus, sds, threshold)
                 failures[delta][bonus] += int(np.sum(low)) + lost
             short = law.mean - means - sds * math.sqrt(2.0 * level / n)
-            needed[delta] += [short / np.maximum(threshold * level / n, 1e-300), np.full(lost, LOST)]
+            needed[delta] += [short / np.maximum(threshold * level / n, 1e-300), np.full(lost, drawn.LOST)]
     return [Case(name, n, delta, failures[delta], np.concatenate(needed[delta])) for delta in deltas]
 
 

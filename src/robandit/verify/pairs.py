@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-import robandit as rb
+from robandit import policies as library
 from robandit.policies import Policy
 from robandit.theory.lower_bounds import PairBound
 from robandit.verify.figure import Curves, row_of
@@ -18,9 +18,9 @@ from robandit.verify.statistics import joint_confidence, slope
 __all__ = ["UNINFORMED", "OnPair", "escapes", "exponent_of_optimum", "figure", "growth", "play_pairs"]
 
 UNINFORMED: tuple[Policy, ...] = (
-    *(rb.AdaRUCB(), rb.AdaKLUCB(), rb.UCB1(), rb.ForceMoM(), rb.OptTINF()),
-    *(rb.AdaTINF(), rb.UniINF(), rb.RUCBTEA(), rb.RUCBMoM(), rb.EpsilonGreedy()),
-    *(rb.Uniform(), rb.Oracle(arm=0), rb.Oracle(arm=1)),
+    *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.OptTINF()),
+    *(library.AdaTINF(), library.UniINF(), library.RUCBTEA(), library.RUCBMoM(), library.EpsilonGreedy()),
+    *(library.Uniform(), library.Oracle(arm=0), library.Oracle(arm=1)),
 )
 """Policies that know neither eps nor u; the last two always pull one arm."""
 

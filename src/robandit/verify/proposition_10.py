@@ -12,19 +12,7 @@ from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats, Ints
 from robandit.laws import Law, Pareto, two_point
 from robandit.policies.adar.adar_ucb import doubled
-from robandit.verify.drawn_samples import (
-    NONPOSITIVE,
-    POSITIVE,
-    always,
-    blocks,
-    clipped,
-    enough,
-    failure_rate,
-    joint_text,
-    listed,
-    orders,
-    roots,
-)
+from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Curves, row_of
 from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, untracked
 from robandit.verify.statistics import Interval, joint_confidence, largest
@@ -45,7 +33,7 @@ def doubling(matrix: Floats, a: float, start: Floats) -> tuple[Floats, Ints]:
     steps = np.zeros(len(matrix), dtype=np.int64)
     left = np.arange(len(matrix))
     while True:
-        left = left[clipped(matrix[left], guess[left]) > a]
+        left = left[drawn.clipped(matrix[left], guess[left]) > a]
         if not left.size:
             return guess, steps
         guess[left] *= 2.0
@@ -54,31 +42,31 @@ def doubling(matrix: Floats, a: float, start: Floats) -> tuple[Floats, Ints]:
 
 def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) -> Evidence:
     """Compare the result with the exact root, and the number of steps with the bound; then at other scales and starts."""
-    laws: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
+    laws: dict[str, Law] = {**drawn.NONPOSITIVE, **drawn.POSITIVE}
     taus = effort.of((2, 4), (2, 4, 8))
     trials = effort.of(500, 5_000)
-    jobs = [(law, tau) for law in laws.values() for tau in taus if enough(law, SIZE, 3.0 * math.log(tau))]
+    jobs = [(law, tau) for law in laws.values() for tau in taus if drawn.enough(law, SIZE, 3.0 * math.log(tau))]
     confidence = joint_confidence(len(jobs))
     between: list[bool] = []
     rates: list[Interval] = []
     for place, (law, tau) in enumerate(track(jobs)):
         level = 3.0 * math.log(tau)
-        most = math.ceil(math.log2(orders(law).threshold(SIZE, level) / ETA))
+        most = math.ceil(math.log2(drawn.orders(law).threshold(SIZE, level) / ETA))
         slow = count = 0
-        for _, other in blocks(law, SIZE, trials, effort, 10, place, pair=False):
-            exact = roots(other, level)
+        for _, other in drawn.blocks(law, SIZE, trials, effort, 10, place, pair=False):
+            exact = drawn.roots(other, level)
             rooted = exact >= ETA  # the proposition assumes this
             results, steps = search(other[rooted], C * level, np.full(rooted.sum(), ETA))
             between += _between(results / exact[rooted]).tolist()
             slow += int((steps > most).sum())
             count += len(other)
-        rates.append(failure_rate(slow, count, 2.0 * tau**-3.0, confidence))
+        rates.append(drawn.failure_rate(slow, count, 2.0 * tau**-3.0, confidence))
 
     unrounded, exactly = _unrounded(effort, search)
     powers = range(-24, 5, 2)
     fixed, relative, same = zip(*(_at_scale(k, effort, search) for k in (*powers, -300, 300)), strict=True)
     findings = (
-        always("from eta <= M the result is between M and 2 M: share of samples", between),
+        drawn.always("from eta <= M the result is between M and 2 M: share of samples", between),
         finding(
             "more steps than log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up, are rare: rate over 2/tau^3, worst case",
             largest(rates),
@@ -100,19 +88,19 @@ def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) 
             misprints=("27", "28"),
             note="The result is the start, which is above the root.",
         ),
-        always(
+        drawn.always(
             "from the smallest non-zero |x'| it is between M and 2 M at every scale, 1e-300 to 1e300: share of samples",
             [bool(b) for ratios in relative for b in _between(np.array(ratios))],
             misprints=("27", "28"),
         ),
-        always(
+        drawn.always(
             'AdaRUCB(solver="doubling") returns the same, bit by bit: share of samples',
             [b for each in same for b in each],
         ),
     )
     return Evidence(
-        ran=f"{trials:,} samples of {SIZE} values from {len(laws)} laws, tau = {listed(taus)}, eta = 1e-16: "
-        f"{joint_text(len(jobs), confidence)}. Then {SAMPLES} samples at each of {len(powers) + 2} scales.",
+        ran=f"{trials:,} samples of {SIZE} values from {len(laws)} laws, tau = {drawn.listed(taus)}, eta = 1e-16: "
+        f"{drawn.joint_text(len(jobs), confidence)}. Then {SAMPLES} samples at each of {len(powers) + 2} scales.",
         findings=findings,
         figure=Curves(
             rows=[
@@ -150,19 +138,19 @@ def _unrounded(effort: Effort, search: Search) -> tuple[Interval, float]:
     bound = math.sqrt(law.absolute_moment(2.0) * n / level)
     eta = 0.5 * bound * (1.0 + 1e-9) * 2.0**-53
     more = 0
-    for _, other in blocks(law, n, trials, effort, 10, 1000, pair=False):
+    for _, other in drawn.blocks(law, n, trials, effort, 10, 1000, pair=False):
         more += int((search(other, C * level, np.full(len(other), eta))[1] > math.log2(bound / eta)).sum())
     allowed = 2.0 * tau**-3.0
     exactly = float(bdtrc(math.floor(C * level), n, p)) / allowed
-    return failure_rate(more, trials, allowed, 0.99), exactly
+    return drawn.failure_rate(more, trials, allowed, 0.99), exactly
 
 
 def _at_scale(power: int, effort: Effort, search: Search) -> tuple[list[float], list[float], list[bool]]:
     """Return the ratios to the root from 1e-16 and from the smallest value, and whether AdaR-UCB's doubling equals the latter."""
     level = 3.0 * math.log(2.0)
-    ((_, other),) = blocks(HEAVY, SIZE, SAMPLES, effort, 10, 2000, pair=False)
+    ((_, other),) = drawn.blocks(HEAVY, SIZE, SAMPLES, effort, 10, 2000, pair=False)
     other = other * 10.0**power
-    exact = roots(other, level)
+    exact = drawn.roots(other, level)
     start = np.abs(other).min(axis=1)
     relative = search(other, C * level, start)[0]
     fixed = search(other, C * level, np.full(len(other), ETA))[0]

@@ -18,20 +18,8 @@ from robandit.verify.figure import Figure
 from robandit.verify.statistics import Interval, sure
 
 __all__ = [
-    "Effort",
-    "Evidence",
-    "Finding",
-    "Outcome",
-    "Statement",
-    "Track",
-    "Verdict",
-    "arithmetic",
-    "checked",
-    "find_statements",
-    "finding",
-    "number",
-    "untracked",
-    "worst",
+    *("Effort", "Evidence", "Finding", "Outcome", "Statement", "Track", "Verdict", "arithmetic", "checked"),
+    *("find_statements", "finding", "number", "untracked", "worst"),
 ]
 
 Verdict = Literal["holds", "fails", "inconclusive"]
@@ -142,22 +130,11 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data; an infinite number is null."""
-        values = {name: getattr(self, name) for name in ("measured", "low", "high", "least", "most")}
-        finite = {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
-        return {
-            "claim": self.claim,
-            "measured": finite["measured"],
-            "low": finite["low"],
-            "high": finite["high"],
-            "predicted": self.predicted,
-            "least": finite["least"],
-            "most": finite["most"],
-            "verdict": self.verdict,
-            "must": self.must,
-            "asymptotic": self.asymptotic,
-            "misprints": list(self.misprints),
-            "note": self.note,
-        }
+        names = ("claim", "measured", "low", "high", "predicted", "least", "most", "verdict", "must", "asymptotic")
+        values = {name: getattr(self, name) for name in names}
+        for name in ("measured", "low", "high", "least", "most"):
+            values[name] = float(values[name]) if math.isfinite(values[name]) else None
+        return {**values, "misprints": list(self.misprints), "note": self.note}
 
 
 def finding(claim: str, measured: Interval | float, **details: Any) -> Finding:

@@ -12,17 +12,8 @@ from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
 __all__ = [
-    "Interval",
-    "divided",
-    "joint_confidence",
-    "largest",
-    "mean_interval",
-    "share",
-    "shifted",
-    "slope",
-    "slope_weights",
-    "smallest",
-    "sure",
+    *("Interval", "divided", "joint_confidence", "largest", "mean_interval", "share", "shifted", "slope"),
+    *("slope_weights", "smallest", "sure"),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import robandit as rb
+from robandit import policies as library
 from robandit.kernel.types import Floats
 from robandit.policies import Policy
 from robandit.problems import hard_gap, lower_bound_family
@@ -21,9 +21,16 @@ from robandit.verify.statistics import divided, joint_confidence, slope, smalles
 __all__ = ["POLICIES", "STATEMENT", "optimum", "run"]
 
 POLICIES: tuple[Policy, ...] = (
-    *(rb.AdaRUCB(), rb.AdaKLUCB(), rb.UCB1(), rb.ForceMoM(), rb.RobustMOSS(), rb.HTINF()),
-    *(rb.RobustUCB(), rb.KLinfUCB(), rb.AdaTINF(), rb.OptTINF(), rb.EpsilonGreedy(), rb.Uniform()),
-    *(rb.Oracle(arm=0), rb.Oracle(arm=1)),
+    *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.RobustMOSS(), library.HTINF()),
+    *(
+        library.RobustUCB(),
+        library.KLinfUCB(),
+        library.AdaTINF(),
+        library.OptTINF(),
+        library.EpsilonGreedy(),
+        library.Uniform(),
+    ),
+    *(library.Oracle(arm=0), library.Oracle(arm=1)),
 )
 """Policies of every kind; the last two always pull one arm."""
 

@@ -12,21 +12,7 @@ from scipy.optimize import brentq
 from robandit.estimators.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Law
-from robandit.verify.drawn_samples import (
-    DELTAS,
-    LOST,
-    NONPOSITIVE,
-    POSITIVE,
-    blocks,
-    enough,
-    failure_rate,
-    joint_text,
-    listed,
-    orders,
-    roots,
-    sizes_and_trials,
-    usable,
-)
+from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.statement import (
     Effort,
@@ -68,47 +54,47 @@ class Case:
 
     def rate(self, failures: int, confidence: float) -> Interval:
         """Return a failure rate in units of 2 delta. A sample without a threshold does not fail."""
-        return failure_rate(failures, self.trials, 2.0 * self.delta, confidence)
+        return drawn.failure_rate(failures, self.trials, 2.0 * self.delta, confidence)
 
     def add(self, law: Law, other: Floats, thresholds: Thresholds) -> None:
         """Count the trials of a block of samples."""
         level = math.log(1.0 / self.delta)
         solved = thresholds(other, level, self.c)
-        rooted, lost = usable(solved, other, level, self.c)
+        rooted, lost = drawn.usable(solved, other, level, self.c)
         self.trials += len(solved)
         m = solved[rooted]
         near, far = (math.sqrt(self.c) - ROOT_2) ** 2 * level, (math.sqrt(self.c) + ROOT_2) ** 2 * level
-        self.threshold.append(np.append(m / orders(law).threshold(self.n, near), np.full(lost, LOST)))
+        self.threshold.append(np.append(m / drawn.orders(law).threshold(self.n, near), np.full(lost, drawn.LOST)))
         beyond = 1.0 - law.cdf(m) + law.cdf(np.nextafter(-m, -math.inf))
-        self.over += int((m > orders(law).threshold(self.n, level)).sum()) + lost
-        self.above.append(np.append(beyond / (far / self.n), np.full(lost, LOST)))
+        self.over += int((m > drawn.orders(law).threshold(self.n, level)).sum()) + lost
+        self.above.append(np.append(beyond / (far / self.n), np.full(lost, drawn.LOST)))
         if self.law in PARETO:
             tail = PARETO[self.law]
             low, high = pareto_root(tail, far / self.n), pareto_root(tail, near / self.n)
             self.outside += int(np.sum((m < low) | (m > high))) + lost
 
 
-def run(effort: Effort, track: Track = untracked, *, thresholds: Thresholds = roots) -> Evidence:
+def run(effort: Effort, track: Track = untracked, *, thresholds: Thresholds = drawn.roots) -> Evidence:
     """Count how often one of the two inequalities fails; P(|X| > M) is exact, from the law."""
-    laws: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
-    sizes, trials = sizes_and_trials(effort)
+    laws: dict[str, Law] = {**drawn.NONPOSITIVE, **drawn.POSITIVE}
+    sizes, trials = drawn.sizes_and_trials(effort)
     cases: list[Case] = []
     for place, (name, law, n) in enumerate(track([(name, law, n) for name, law in laws.items() for n in sizes])):
         own = [
             Case(name, n, delta, c, [], [])
-            for delta in DELTAS
+            for delta in drawn.DELTAS
             for c in CONSTANTS
-            if enough(law, n, math.log(1.0 / delta), c)
+            if drawn.enough(law, n, math.log(1.0 / delta), c)
         ]
-        for _, other in blocks(law, n, trials if own else 0, effort, 5, place, pair=False):
+        for _, other in drawn.blocks(law, n, trials if own else 0, effort, 5, place, pair=False):
             for case in own:
                 case.add(law, other, thresholds)
         cases += own
 
     confidence = joint_confidence(len(cases))
     return Evidence(
-        ran=f"{trials:,} samples of {listed(sizes)} values from {len(laws)} laws, delta {listed(DELTAS)}, c = {listed(CONSTANTS)}: "
-        f"{joint_text(len(cases), confidence)}.",
+        ran=f"{trials:,} samples of {drawn.listed(sizes)} values from {len(laws)} laws, delta {drawn.listed(drawn.DELTAS)}, "
+        f"c = {drawn.listed(CONSTANTS)}: {drawn.joint_text(len(cases), confidence)}.",
         findings=_findings(cases, sizes, confidence),
         figure=Cases(rows=_rows(cases), x_title="over its bound"),
         caption=f"M and P(|X| > M) over their bounds: the median, and the range from 1% to 99% of the trials; s = {sizes[-1]:,}, "
@@ -202,10 +188,10 @@ def pareto_root(tail: float, value: float) -> float:
 def _population(sizes: tuple[int, ...]) -> float:
     """Return the largest root of the equation with the expectation, over its bound."""
     return max(
-        pareto_root(tail, C * level / n) / orders(POSITIVE[name]).threshold(n, C * level)
+        pareto_root(tail, C * level / n) / drawn.orders(drawn.POSITIVE[name]).threshold(n, C * level)
         for name, tail in PARETO.items()
         for n in sizes
-        for level in (math.log(1.0 / delta) for delta in DELTAS)
+        for level in (math.log(1.0 / delta) for delta in drawn.DELTAS)
     )
 
 
@@ -213,7 +199,7 @@ def _rows(cases: list[Case]) -> list[Row]:
     n = max(case.n for case in cases)
     rows = []
     for case in cases:
-        if (case.n, case.delta, case.c) == (n, DELTAS[0], C):
+        if (case.n, case.delta, case.c) == (n, drawn.DELTAS[0], C):
             for series, parts in (("M", case.threshold), ("P(|X| > M)", case.above)):
                 low, middle, high = np.quantile(np.concatenate(parts), [0.01, 0.5, 0.99]).tolist()
                 rows.append(row_of(Interval(middle, low, high), case=case.law, series=series, limit=1.0))

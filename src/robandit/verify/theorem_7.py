@@ -12,17 +12,7 @@ from robandit.policies.adar.adar_ucb import AdaRUCB, C
 from robandit.policies.base import Policy
 from robandit.theory.adar_bounds import printed_instance, repaired_instance
 from robandit.verify.figure import Cases, row_of
-from robandit.verify.regret import (
-    Bound,
-    Case,
-    Comparisons,
-    Measured,
-    growth,
-    over_bound,
-    play,
-    standard_cases,
-    telling,
-)
+from robandit.verify.regret import Bound, Case, Comparisons, Measured, growth, over_bound, play, standard_cases, telling
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, untracked
 from robandit.verify.statistics import Interval, divided, joint_confidence, largest, mean_interval, shifted, slope
 
