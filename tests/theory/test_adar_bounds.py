@@ -95,13 +95,13 @@ def test_arms_as_good_as_the_best_cost_nothing_of_their_own(bound) -> None:
     )
 
 
-def test_an_arm_that_is_always_zero_is_explored_for_ever() -> None:
+def test_an_arm_that_is_always_zero_is_always_forced() -> None:
     problem = Problem([Gaussian(1.0, 1.0), Constant(0.0)])  # against the assumption, but a bound is only a number
     assert printed_instance(problem, 1000, 1.0) == math.inf
     assert math.isfinite(repaired_instance(problem, 1000, 1.0))
 
 
-def test_a_bound_beyond_a_double_is_infinite() -> None:
+def test_a_bound_that_overflows_is_infinite() -> None:
     assert repaired_instance(gaussian([0.0, -1e-9]), 1000, 0.02) == math.inf
 
 

@@ -75,8 +75,8 @@ def worst_over_arms(bound: PairBound, gap: float) -> float:
         return gap / 2.0 * (x / bound.scales[0] + blind)
 
     assert eps >= other
-    found = minimize_scalar(total, bounds=(0.0, float(t)), method="bounded", options={"xatol": 1e-10 * t})
-    return float(min(found.fun, total(0.0), total(float(t))))
+    result = minimize_scalar(total, bounds=(0.0, float(t)), method="bounded", options={"xatol": 1e-10 * t})
+    return float(min(result.fun, total(0.0), total(float(t))))
 
 
 @pytest.mark.parametrize("eps", [0.3, 0.5, 0.8, 1.0])
@@ -260,15 +260,15 @@ def test_invalid_arguments(call: Any, arguments: dict[str, Any], message: str) -
         call(**{**usual[call], **arguments})
 
 
-@pytest.mark.parametrize(("whole", "real"), [(np.int32, np.float32), (np.int64, np.float64)])
-def test_numpy_scalars(whole: Any, real: Any) -> None:
-    assert minimax_lower_bound(whole(1000), whole(3), eps=real(0.5), u=real(2.0)) == minimax_lower_bound(
+@pytest.mark.parametrize(("int_type", "real"), [(np.int32, np.float32), (np.int64, np.float64)])
+def test_numpy_scalars(int_type: Any, real: Any) -> None:
+    assert minimax_lower_bound(int_type(1000), int_type(3), eps=real(0.5), u=real(2.0)) == minimax_lower_bound(
         1000, 3, eps=0.5, u=2.0
     )
-    assert minimax_constant(arms=whole(3), eps=real(0.5)) == minimax_constant(arms=3, eps=0.5)
-    assert lower_bound_u_adaptive(whole(10**6), eps=real(0.5), u=real(1.0), u_alternative=real(4.0)) == (
+    assert minimax_constant(arms=int_type(3), eps=real(0.5)) == minimax_constant(arms=3, eps=0.5)
+    assert lower_bound_u_adaptive(int_type(10**6), eps=real(0.5), u=real(1.0), u_alternative=real(4.0)) == (
         lower_bound_u_adaptive(10**6, eps=0.5, u=1.0, u_alternative=4.0)
     )
-    assert lower_bound_eps_adaptive(whole(10**6), eps=real(1.0), eps_alternative=real(0.5)) == (
+    assert lower_bound_eps_adaptive(int_type(10**6), eps=real(1.0), eps_alternative=real(0.5)) == (
         lower_bound_eps_adaptive(10**6, eps=1.0, eps_alternative=0.5)
     )

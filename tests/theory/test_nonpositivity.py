@@ -28,9 +28,9 @@ def test_laws(law, zero, median):
 def test_samples_carry_their_confidence():
     sample = laws.StudentT(dof=2.0).sample(500, seed=1)
     assert truncated_nonpositivity(sample) == diagnostics.truncated_nonpositivity(sample)
-    found = truncated_nonpositivity(sample, 0.1, confidence=0.9)
-    assert found == diagnostics.truncated_nonpositivity(sample, 0.1, confidence=0.9)
-    assert found.confidence == pytest.approx(0.9)
+    result = truncated_nonpositivity(sample, 0.1, confidence=0.9)
+    assert result == diagnostics.truncated_nonpositivity(sample, 0.1, confidence=0.9)
+    assert result.confidence == pytest.approx(0.9)
 
 
 def test_invalid_arguments():

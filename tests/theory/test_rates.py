@@ -1,4 +1,4 @@
-"""Rates against formulas written by hand, in the paper's order; every policy's text can be read; units; refusals."""
+"""Rates against formulas written by hand, in the paper's order; every policy's formula can be parsed; units; invalid input."""
 
 import math
 from pathlib import Path
@@ -86,7 +86,7 @@ def test_rows_without_gaps_and_without_worst_case_are_the_papers():
     assert set(range(1, 14)) - set(WORST) == {5, 11, 12}
 
 
-def test_every_text_can_be_read():
+def test_every_formula_can_be_parsed():
     read = 0
     for policy in [*all_policies(), rb.UCBV(range=1.0)]:
         for text in (policy.facts.instance, policy.facts.worst):
@@ -173,7 +173,7 @@ def test_the_policys_own_numbers_are_used():
     assert values["log_squared"] / values["log"] == pytest.approx(math.log(1e6))
 
 
-def test_nothing_is_said_where_the_bound_does_not_reach():
+def test_the_rate_is_nan_where_the_bound_does_not_apply():
     assert math.isnan(rate(rb.RUCBTEA())(1000, 2, gaps=[2.0 / math.log(math.log(1000) ** 2) * 0.9]))
     assert rate(rb.RUCBTEA())(1000, 2, gaps=[2.0 / math.log(math.log(1000) ** 2) * 1.1]) > 0.0
     assert math.isnan(rate(rb.RobustMOSS())(1000, 2, 1.0, 0.5, [1e-3, 1.0]))
@@ -197,7 +197,7 @@ def test_repr_is_the_text():
         ("T sum K", "'sum'"),
     ],
 )
-def test_what_cannot_be_read(text, match):
+def test_formulas_that_cannot_be_parsed(text, match):
     with pytest.raises(InvalidInput, match=match):
         parsed(text)
 
@@ -284,7 +284,7 @@ def test_keywords_are_the_names_of_all_texts():
         for text in filter(None, (policy.facts.instance, policy.facts.worst)):
             named |= {KEYWORDS.get(name, name) for name in parsed(text).names}
     assert set(OTHERS) == named - {"T", "K", "u", "v", "eps", "gap", "min gap", "f(T)", "g(T)"}
-    # what this formula does not name may be given all the same, such as nonzero for every policy of a table
+    # names that this formula does not have are accepted, such as nonzero for every policy of a table
     assert rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0], nonzero=0.5) == rate(rb.HTINF())(1000, 2, 1.0, 0.5, [1.0])
 
 

@@ -26,7 +26,7 @@ def ran(request: pytest.FixtureRequest) -> Evidence:
 def test_no_policy_escapes(ran: Evidence) -> None:
     over_bound, over_optimum = ran.findings[:2]
     assert over_bound.verdict == "holds"
-    assert over_bound.low > 2.0  # not by a hair: the verdict stands for any seed
+    assert over_bound.low > 2.0  # a wide margin: the verdict is the same for any seed
     # the bound lies a factor of 2.6 to 3.9 below the optimum, and the same case is the nearest to both
     assert 2.6 < over_bound.measured / over_optimum.measured < 3.9
 
@@ -37,14 +37,14 @@ def test_the_figure_has_every_policy_and_both_limits(ran: Evidence) -> None:
 
 
 @pytest.mark.parametrize("theorem", [theorem_2, theorem_3])
-def test_one_who_is_told_the_problem_escapes(theorem: object) -> None:
+def test_a_policy_that_knows_the_problem_escapes(theorem: object) -> None:
     ran = theorem.run(QUICK, policies=(Oracle(),), inform=inform_each)  # type: ignore[attr-defined]
     assert [finding.measured for finding in ran.findings[:2]] == [0.0, 0.0]
     assert [finding.verdict for finding in ran.findings[:2]] == ["fails", "fails"]
 
 
 @pytest.mark.parametrize("theorem", [theorem_2, theorem_3])
-def test_one_who_is_told_the_first_problem_for_both_does_not(theorem: object) -> None:
+def test_a_policy_that_knows_only_the_first_problem_does_not_escape(theorem: object) -> None:
     ran = theorem.run(QUICK, policies=(Oracle(),))  # type: ignore[attr-defined]
     assert [finding.verdict for finding in ran.findings[:2]] == ["holds", "holds"]
 
@@ -52,9 +52,9 @@ def test_one_who_is_told_the_first_problem_for_both_does_not(theorem: object) ->
 def test_exponents() -> None:
     ratios = [1e4, 1e6, 1e8]
     bounds = [lower_bound_u_adaptive(2**53, eps=1.0, u=1.0, u_alternative=ratio) for ratio in ratios]
-    found = exponent_of_optimum(bounds, ratios, "")
-    assert found.verdict == "holds"
-    assert found.most - found.least < 0.01
+    result = exponent_of_optimum(bounds, ratios, "")
+    assert result.verdict == "holds"
+    assert result.most - result.least < 0.01
     # against the logarithm of something else it is wrong
     assert exponent_of_optimum(bounds, [ratio**1.1 for ratio in ratios], "").verdict == "fails"
     horizons = [10**11, 10**13, 10**15]

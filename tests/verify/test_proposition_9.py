@@ -39,7 +39,7 @@ def test_a_solver_that_is_off_does_not_find_where_F_crosses(factor: float) -> No
     assert {SOLVES, SINGLE} <= failing(solve=lambda x, delta, c=C: factor * trimming_threshold(x, delta, c=c))
 
 
-def test_a_solver_that_always_answers_fails() -> None:
+def test_a_solver_that_never_raises_fails() -> None:
     def eager(x: np.ndarray, delta: float, c: float = C) -> Any:
         try:
             return trimming_threshold(x, delta, c=c)

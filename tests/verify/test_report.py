@@ -1,4 +1,4 @@
-"""What `robandit verify` shows and writes, with made-up findings."""
+"""The output, the page and the JSON file of `robandit verify`, with made-up findings."""
 
 import io
 import json
@@ -119,7 +119,7 @@ def test_the_exit_code_is_3_where_a_claim_that_must_hold_fails(must, code, chose
     assert (tmp_path / "page.json").exists()
 
 
-def test_inconclusive_is_no_failure(chosen, tmp_path, capsys):
+def test_inconclusive_is_not_a_failure(chosen, tmp_path, capsys):
     chosen(statement("lemma-8", most=1.0))
     command(out=tmp_path / "page.html")
     assert "1 statement: 0 hold, 1 inconclusive, 0 fail" in capsys.readouterr().out

@@ -76,7 +76,7 @@ def outcome(*findings):
     return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: evidence), Effort())
 
 
-def test_only_what_must_hold_decides():
+def test_only_claims_that_must_hold_decide_the_verdict():
     good, bad = finding(1.0, 1.0, most=2.0), finding(3.0, 3.0, most=2.0)
     shown = finding(3.0, 3.0, most=2.0, must=False)
     open_ = finding(1.0, 3.0, most=2.0)
@@ -87,7 +87,7 @@ def test_only_what_must_hold_decides():
     assert worst([]) == "holds"
 
 
-def test_a_headline_stands_only_where_its_claim_holds():
+def test_a_headline_is_used_only_if_its_claim_holds():
     good, bad = finding(1.0, 1.0, most=2.0, headline="Good."), finding(3.0, 3.0, most=2.0, headline="Bad.")
     assert outcome(good, bad, finding(1.0, 1.0)).headline == "Good."
 
@@ -164,7 +164,7 @@ COVERS = {
 
 
 @pytest.mark.parametrize(("n", "confidence"), COVERS)
-def test_nominal_intervals_of_skewed_values_cover_nearly_as_often_as_they_say(n, confidence):
+def test_nominal_intervals_of_skewed_values_have_the_known_coverage(n, confidence):
     rng = np.random.default_rng(n)
     trials = 2000
     x = np.array([1.0, 10.0])
@@ -177,7 +177,7 @@ def test_nominal_intervals_of_skewed_values_cover_nearly_as_often_as_they_say(n,
         exponent += power.low <= 0.0 <= power.high
     for covered, expected in zip((mean, exponent), COVERS[n, confidence], strict=True):
         assert abs(covered / trials - expected) < 4.0 * math.sqrt(expected * (1.0 - expected) / trials) + 1e-3
-    # the controls: half as wide is seen, and so is a wrong mean where the interval is not as wide as that
+    # the controls: half the width covers less, and a wrong mean is not covered, except by the wide intervals of n = 10
     assert half / trials < COVERS[n, confidence][0] - 0.05
     assert n == 10 or wrong / trials < 0.05
 
@@ -188,9 +188,9 @@ def test_intervals_by_hand():
         (2.0, 2.0 - 1.685854, 2.0 + 1.685854), abs=1e-6
     )
     # two rows: leaving one out gives the other's exponent, 0 or 2; half their difference is the standard error; t is 6.313752
-    found = slope(np.array([1.0, 10.0]), np.array([[1.0, 1.0], [1.0, 100.0]]), 0.9)
+    exponent = slope(np.array([1.0, 10.0]), np.array([[1.0, 1.0], [1.0, 100.0]]), 0.9)
     middle = math.log10(50.5)
-    assert found == pytest.approx((middle, middle - 6.313752, middle + 6.313752), rel=1e-6)
+    assert exponent == pytest.approx((middle, middle - 6.313752, middle + 6.313752), rel=1e-6)
     assert slope(np.array([1.0, 10.0]), np.array([[1.0, 10.0]]))[1:] == (-math.inf, math.inf)  # one row says nothing
     with pytest.raises(InvalidInput, match="nothing to say"):
         mean_interval(np.array([1.0, math.inf]))

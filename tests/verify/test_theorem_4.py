@@ -19,8 +19,8 @@ def test_it_holds() -> None:
     outcome = checked(theorem_4.STATEMENT, QUICK)
     assert outcome.verdict == "holds"
     smallest, rate, optimal, *_ = outcome.ran.findings
-    assert smallest.low > 2.0  # not by a hair
-    # nobody is below the exact optimum, but for chance
+    assert smallest.low > 2.0  # a wide margin
+    # no policy is below the exact optimum, except by chance
     assert smallest.high >= optimal.measured
     assert rate.low > rate.least
     assert outcome.ran.findings[-1].misprints == ("26",)
@@ -32,12 +32,12 @@ def test_it_holds() -> None:
     assert always["always arm 0"] == pytest.approx(least) == pytest.approx(always["always arm 1"])
 
 
-def test_one_who_is_inform_each_best_arm_makes_it_fail() -> None:
+def test_a_policy_that_knows_each_best_arm_makes_it_fail() -> None:
     ran = theorem_4.run(QUICK, policies=(Oracle(),), inform=inform_each, orders=(1.0,))
     assert [finding.verdict for finding in ran.findings[:2]] == ["fails", "fails"]
 
 
-def test_one_who_is_told_the_base_only_does_not() -> None:
+def test_a_policy_that_knows_only_the_base_does_not() -> None:
     ran = theorem_4.run(QUICK, policies=(Oracle(),), orders=(1.0,))
     assert [finding.verdict for finding in ran.findings[:2]] == ["holds", "holds"]
 
@@ -47,11 +47,11 @@ def test_a_bound_with_too_large_a_constant_fails() -> None:
     assert ran.findings[0].verdict == "fails"
 
 
-def test_all_problems_of_a_family_are_inform_alike() -> None:
+def test_a_policy_knows_the_same_on_all_problems_of_a_family() -> None:
     problems = [lower_bound_family(2, 0.5, 1.0, 1000, best=best) for best in (0, 1)]
-    told = [inform_alike(RobustMOSS(), problems, i, 0.5) for i in (0, 1)]
-    assert told[0] == told[1]
-    assert told[0].u == pytest.approx(1.0)  # type: ignore[attr-defined]
+    informed = [inform_alike(RobustMOSS(), problems, i, 0.5) for i in (0, 1)]
+    assert informed[0] == informed[1]
+    assert informed[0].u == pytest.approx(1.0)  # type: ignore[attr-defined]
     assert inform_each(RobustMOSS(), problems, 1, 0.5).u == pytest.approx(2.0 / 3.0)  # type: ignore[attr-defined]
 
 

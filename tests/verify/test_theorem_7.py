@@ -70,11 +70,11 @@ def test_growth_finds_the_coefficient() -> None:
 
 def test_over_and_worst_of() -> None:
     regret = np.array([[10.0, 30.0], [20.0, 50.0]])
-    found = over(lambda problem, horizon, eps: horizon * eps, EASY, [100, 200], regret, 0.9)
-    assert [m.horizon for m in found] == [100, 200]
-    assert [m.ratio.measured for m in found] == pytest.approx([0.15, 0.2])
-    assert found[0].ratio.high == pytest.approx(mean_interval(regret[:, 0], 0.9).high / 100.0)
-    assert worst_of(found) is found[1]
+    finding = over(lambda problem, horizon, eps: horizon * eps, EASY, [100, 200], regret, 0.9)
+    assert [m.horizon for m in finding] == [100, 200]
+    assert [m.ratio.measured for m in finding] == pytest.approx([0.15, 0.2])
+    assert finding[0].ratio.high == pytest.approx(mean_interval(regret[:, 0], 0.9).high / 100.0)
+    assert worst_of(finding) is finding[1]
 
 
 def test_play_is_seeded_by_effort_and_key() -> None:

@@ -1,4 +1,4 @@
-"""Of several cases the worst counts, end by end: one that fails for certain is not hidden by one that is uncertain."""
+"""The worst of several cases counts, end by end: an uncertain case does not hide one that certainly fails."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from robandit.verify.regret import Case, Measured, worst_of
 from robandit.verify.statement import Finding
 from robandit.verify.statistics import Interval, largest, smallest
 
-# Each pair crosses: one interval reaches further, the other lies beyond the limit as a whole.
+# Each pair crosses: one interval reaches further, the other lies entirely beyond the limit.
 HIGH = [Interval(1.0, 0.5, 3.0), Interval(1.5, 1.2, 2.0)]
 LOW = [Interval(1.0, 0.2, 3.0), Interval(0.5, 0.4, 0.8)]
 CASE = Case("a", Problem([Gaussian(0.0, 0.01), Constant(-1.0)]), 1.0)
@@ -33,7 +33,7 @@ def test_mean_regret_over_the_bounds():
         assert "T = 20" in repaired.note
 
 
-def test_where_no_policy_could_break_the_bound_nothing_is_shown():
+def test_if_no_policy_could_break_the_bound_it_is_inconclusive():
     measured = [Measured(CASE, 10, Interval(0.1, 0.1, 0.1), 0.9)]
     for theorem in (theorem_7, theorem_8):
         assert theorem._regret_findings(measured, measured)[0].verdict == "inconclusive"
@@ -51,9 +51,9 @@ def test_the_rows_of_the_table():
         return (table_1.Exponent("T", power, 0.0),)
 
     rows = {rb.AdaRUCB(): grows(Interval(0.5, 0.1, 0.9)), rb.HTINF(): grows(Interval(0.7, 0.6, 0.8))}
-    (found,) = table_1._learning(rows)
-    assert found.verdict == "fails"
-    assert "HTINF" in found.note
+    (finding,) = table_1._learning(rows)
+    assert finding.verdict == "fails"
+    assert "HTINF" in finding.note
 
 
 def test_the_control_of_the_table_can_fail():

@@ -148,7 +148,7 @@ def _scale(axes: Axes, which: str, log: bool) -> None:
         decades = math.log10(high) - math.log10(low)
         axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.0 else (1.0, 2.0, 5.0), numticks=LABELS))
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if 1.0 <= value < 1e7 else f"{value:g}")
 
 
 def _plain(text: str) -> str:

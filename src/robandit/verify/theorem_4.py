@@ -21,16 +21,9 @@ from robandit.verify.statistics import divided, joint_confidence, slope, smalles
 __all__ = ["POLICIES", "STATEMENT", "optimum", "run"]
 
 POLICIES: tuple[Policy, ...] = (
-    *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.RobustMOSS(), library.HTINF()),
-    *(
-        library.RobustUCB(),
-        library.KLinfUCB(),
-        library.AdaTINF(),
-        library.OptTINF(),
-        library.EpsilonGreedy(),
-        library.Uniform(),
-    ),
-    *(library.Oracle(arm=0), library.Oracle(arm=1)),
+    *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.RobustMOSS()),
+    *(library.HTINF(), library.RobustUCB(), library.KLinfUCB(), library.AdaTINF(), library.OptTINF()),
+    *(library.EpsilonGreedy(), library.Uniform(), library.Oracle(arm=0), library.Oracle(arm=1)),
 )
 """Policies of every kind; the last two always pull one arm."""
 
