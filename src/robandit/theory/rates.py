@@ -125,14 +125,7 @@ class Rate:
         return float(slope) if slope.ndim == 0 else slope
 
     def _value(
-        self,
-        T: ArrayLike,
-        K: float,
-        u: ArrayLike | None,
-        eps: float | None,
-        gaps: ArrayLike | None,
-        known: dict[str, ArrayLike],
-        by: dict[str, float] | None = None,
+        self, T: Any, K: Any, u: Any, eps: Any, gaps: Any, known: dict[str, Any], by: dict[str, float] | None = None
     ) -> Floats:
         """Return the rate with T, K, u and the gaps multiplied by the factors in ``by``."""
         formula = self._formula("worst-case" if gaps is None else "instance-dependent")
