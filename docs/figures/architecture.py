@@ -46,7 +46,9 @@ def _imported(path: Path, known: dict[str, list[Path]]) -> set[str]:
 
 def layers() -> list[list[str]]:
     """Return the rooms from the top layer to the bottom one, from import-linter's contract."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     return [re.findall(r"robandit\.(\w+)", layer) for layer in contracts[0]["layers"]]
 
 
@@ -97,7 +99,12 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
     width, height = 0.14, 0.46
     for room, (x, y) in place.items():
         box = FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.004", facecolor="white", edgecolor=BLUE
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0.004",
+            facecolor="white",
+            edgecolor=BLUE,
         )
         axes.add_patch(box)
         axes.text(x, y, room, ha="center", va="center", fontsize=9, family="monospace", zorder=3)

@@ -94,7 +94,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--colour", "red"], 2, "--colour"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
-        (["verify", "lemma-9"], 1, "'lemma-9' is not a statement that is checked: there are table-1"),
+        (["verify", "lemma-9"], 1, "statement = 'lemma-9' must be one of table-1"),
         (["verify", "--out", "page.json"], 1, "out is page.json: that is the name of the JSON file"),
         (["verify", "--out", "missing/page.html"], 1, "missing does not exist"),
         (["verify", "--seed", "-1"], 1, "seed = -1"),

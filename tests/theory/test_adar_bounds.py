@@ -95,13 +95,13 @@ def test_arms_as_good_as_the_best_cost_nothing_of_their_own(bound) -> None:
     )
 
 
-def test_an_arm_that_is_always_zero_is_explored_for_ever() -> None:
+def test_an_arm_that_is_always_zero_is_always_forced() -> None:
     problem = Problem([Gaussian(1.0, 1.0), Constant(0.0)])  # against the assumption, but a bound is only a number
     assert printed_instance(problem, 1000, 1.0) == math.inf
     assert math.isfinite(repaired_instance(problem, 1000, 1.0))
 
 
-def test_a_bound_beyond_a_double_is_infinite() -> None:
+def test_a_bound_that_overflows_is_infinite() -> None:
     assert repaired_instance(gaussian([0.0, -1e-9]), 1000, 0.02) == math.inf
 
 
@@ -138,29 +138,29 @@ def test_the_worst_case_bound_covers_every_split(eps: float) -> None:
 
 
 @pytest.mark.parametrize("bound", ALL)
-def test_refusals(bound) -> None:
-    with pytest.raises(InvalidInput, match=r"horizon is 1: .* from 2 to 2\^53"):
+def test_invalid_arguments(bound) -> None:
+    with pytest.raises(InvalidInput, match=r"horizon = 1 must be an integer from 2 to 2\^53"):
         bound(RARE, 1, 1.0)
-    with pytest.raises(InvalidInput, match=r"horizon is 10\.0"):
+    with pytest.raises(InvalidInput, match=r"horizon = 10\.0"):
         bound(RARE, 10.0, 1.0)
-    with pytest.raises(InvalidInput, match="horizon is True"):
+    with pytest.raises(InvalidInput, match="horizon = True"):
         bound(RARE, True, 1.0)
-    with pytest.raises(InvalidInput, match="eps is 0"):
+    with pytest.raises(InvalidInput, match=r"eps = 0\.0"):
         bound(RARE, 10, 0.0)
-    with pytest.raises(InvalidInput, match=r"eps is 0.5, and an arm has an infinite E\|X\|\^1.5: .* below 0.5"):
+    with pytest.raises(InvalidInput, match=r"eps = 0\.5 must be below 0\.5, .*an arm has an infinite E\|X\|\^1\.5"):
         bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.5)
     assert bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.49) > 0.0
     assert bound(Problem([-Pareto(3.0), -Pareto(3.0, 2.0)]), np.int64(100), 1.0) > 0.0
 
 
 @pytest.mark.parametrize("bound", ALL)
-def test_what_all_four_refuse(bound: Any) -> None:
+def test_arguments_that_all_four_reject(bound: Any) -> None:
     problem = gaussian([0.0, -1.0])
     for given, message in (
-        (([0.0, -1.0], 100, 1.0), "problem is .*make one with Problem"),
+        (([0.0, -1.0], 100, 1.0), "problem = .*make one with Problem"),
         ((problem, 2**53 + 1, 1.0), "from 2 to 2\\^53"),
         ((problem, 10**400, 1.0), "from 2 to 2\\^53"),
-        ((problem, 100, math.nan), "eps is nan.*order of the moments"),
+        ((problem, 100, math.nan), "eps = nan must be a number with 0 < eps <= 1"),
     ):
         with pytest.raises(InvalidInput, match=message):
             bound(*given)

@@ -53,7 +53,7 @@ def test_no_law_on_a_grid_is_nearer():
     count, power = len(x), np.abs(places) ** (1.0 + eps)
     start = np.full(len(places), 1e-3)
     start[:count] = (1.0 - 1e-3 * 60) / count
-    found = optimize.minimize(
+    result = optimize.minimize(
         lambda w: -np.log(np.maximum(count * w[:count], 1e-9)).mean(),
         start,
         jac=lambda w: np.concatenate([-1.0 / (count * np.maximum(w[:count], 1e-9)), np.zeros(len(places) - count)]),
@@ -66,9 +66,9 @@ def test_no_law_on_a_grid_is_nearer():
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    assert found.success
+    assert result.success
     value = klinf(x, m, eps=eps, u=bound)
-    assert value - 1e-6 <= found.fun <= value * 1.01  # the grid is a subset of all laws, and a fine one
+    assert value - 1e-6 <= result.fun <= value * 1.01  # the grid is a subset of all laws, and a fine one
 
 
 def cases(count, seed=0):
@@ -194,13 +194,13 @@ def test_negated_pareto_by_its_quantiles():
         l1 = 1.0 / (y + 1.0 / unit - y**-eps * (y**1.45 - 1.0) / 1.45)
         return l1, l1 * y**-eps / 1.45
 
-    found = optimize.minimize_scalar(lambda s: -dual(*pair(math.exp(s))), bounds=(10.0, 40.0), options={"xatol": 1e-9})
-    l1, l2 = pair(math.exp(found.x))
+    result = optimize.minimize_scalar(lambda s: -dual(*pair(math.exp(s))), bounds=(10.0, 40.0), options={"xatol": 1e-9})
+    l1, l2 = pair(math.exp(result.x))
     assert dual(l1, 1.001 * l2) < dual(l1, l2)  # it is best to be at that end
-    assert klinf(problem.laws[1], -1.0, eps=eps, u=u) == pytest.approx(-1e-11 * found.fun, rel=1e-6)
+    assert klinf(problem.laws[1], -1.0, eps=eps, u=u) == pytest.approx(-1e-11 * result.fun, rel=1e-6)
 
 
-def test_what_is_not_resolved():
+def test_values_that_are_too_small():
     problem = student_t([0.0, -1e-12], 1.8)
     law, u = problem.laws[1], problem.u(0.5)
     assert not is_resolved(klinf(law, 0.0, eps=0.5, u=u), law, 0.0, eps=0.5, u=u)
@@ -211,8 +211,10 @@ def test_what_is_not_resolved():
     assert is_resolved(1e-12, laws.Bernoulli(0.5), 0.6, eps=0.5, u=1.0)
     with pytest.raises(NotApplicable, match="too small to be computed"):
         regret_bound(rb.KLinfUCB(), problem, 1000, eps=0.5)
-    found = regret_bound(rb.KLinfUCB(), negated_pareto([-1.0, -1.0001], 1.5), 1000, eps=0.45)
-    assert found.instance == pytest.approx((1.0 + found.policy.batch) * 1e-4 * math.log(1000) / 1.6585681e-14, rel=1e-5)
+    result = regret_bound(rb.KLinfUCB(), negated_pareto([-1.0, -1.0001], 1.5), 1000, eps=0.45)
+    assert result.instance == pytest.approx(
+        (1.0 + result.policy.batch) * 1e-4 * math.log(1000) / 1.6585681e-14, rel=1e-5
+    )
 
 
 def test_a_law_is_its_quantiles():
@@ -235,7 +237,7 @@ def test_a_law_is_its_quantiles():
         ({"u": 0.0}, "u = 0.0"),
     ],
 )
-def test_refusals(change, match):
+def test_invalid_arguments(change, match):
     given = {"x": SAMPLE, "mean": 1.0, "eps": 0.5, "u": 3.0} | change
     with pytest.raises(InvalidInput, match=match):
         klinf(given.pop("x"), given.pop("mean"), **given)
@@ -258,7 +260,7 @@ def test_budgets_that_rounding_would_hide():
         assert klinf(SAMPLE, upper + 1e-3 * (upper - mean), eps=0.5, u=3.0) > budget
         assert upper - mean < 2.0 * unit * budget ** (1 / 3)
     for budget in (9e-13, 1e-17, 1e-100, 1e-300):
-        with pytest.raises(InvalidInput, match=rf"budget = {budget!r} must be at least 1e-12.*take a larger"):
+        with pytest.raises(InvalidInput, match=rf"budget = {budget!r} must be a finite number >= 1e-12; rounding"):
             klinf_upper(SAMPLE, eps=0.5, u=3.0, budget=budget)
 
 
@@ -270,7 +272,7 @@ def test_numpy_scalars(kind):
     assert upper == klinf_upper(SAMPLE, eps=0.5, u=3.0, budget=0.5)
 
 
-def test_values_whose_moment_is_beyond_a_double():
+def test_values_whose_moment_overflows():
     # They count as 1e75 units. Nearly all goes to 1/2, and what is left of the moment says how much may stay.
     value = klinf([1e300] * 3, 0.5, eps=0.5, u=1.0)
     left = 1.5 * math.log(1e75) - math.log(1.0 - 0.5**1.5)
@@ -278,11 +280,11 @@ def test_values_whose_moment_is_beyond_a_double():
 
 
 @pytest.mark.parametrize(("tail", "mean"), [(2.5, 0.5), (3.0, 1.0)])
-def test_a_law_that_is_known_by_its_cdf_alone(tail, mean, monkeypatch):
-    """Stable laws are: here others, whose density gives the same number another way."""
+def test_a_law_with_only_a_cdf(tail, mean, monkeypatch):
+    """As stable laws are; here laws whose density gives the same number in another way."""
     law = laws.StudentT(dof=tail)
     by_density = klinf(law, mean, eps=0.5, u=4.0)
     monkeypatch.setattr(law_nodes, "has_density", lambda leaf: False)
     assert klinf(law, mean, eps=0.5, u=4.0) == pytest.approx(by_density, rel=1e-4)
-    monkeypatch.setattr(law_nodes, "TAIL", 1e-3)  # so much is cut off, and seen
+    monkeypatch.setattr(law_nodes, "TAIL", 1e-3)  # cuts off so much that the value changes
     assert klinf(law, mean, eps=0.5, u=4.0) != pytest.approx(by_density, rel=1e-4)

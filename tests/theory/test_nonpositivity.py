@@ -28,14 +28,14 @@ def test_laws(law, zero, median):
 def test_samples_carry_their_confidence():
     sample = laws.StudentT(dof=2.0).sample(500, seed=1)
     assert truncated_nonpositivity(sample) == diagnostics.truncated_nonpositivity(sample)
-    found = truncated_nonpositivity(sample, 0.1, confidence=0.9)
-    assert found == diagnostics.truncated_nonpositivity(sample, 0.1, confidence=0.9)
-    assert found.confidence == pytest.approx(0.9)
+    result = truncated_nonpositivity(sample, 0.1, confidence=0.9)
+    assert result == diagnostics.truncated_nonpositivity(sample, 0.1, confidence=0.9)
+    assert result.confidence == pytest.approx(0.9)
 
 
-def test_refusals():
+def test_invalid_arguments():
     law = laws.Gaussian(0.0, 1.0)
-    with pytest.raises(InvalidInput, match="no meaning for a law"):
+    with pytest.raises(InvalidInput, match=r"confidence = 0\.9 must be None for a law"):
         truncated_nonpositivity(law, confidence=0.9)
     with pytest.raises(InvalidInput, match="about = 'mean'"):
         truncated_nonpositivity(law, "mean")

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from robandit.intervals import Interval
 from robandit.laws import Gaussian, Pareto, ZeroInflated
 from robandit.verify.drawn_samples import (
     BLOCK,
@@ -22,13 +23,13 @@ from robandit.verify.drawn_samples import (
     roots,
     usable,
 )
+from robandit.verify.interval_arithmetic import largest, smallest, sure
 from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, largest, smallest, sure
 
 QUICK = Effort(quick=True)
 
 
-def test_the_laws_are_what_they_are_said_to_be() -> None:
+def test_the_laws_satisfy_or_violate_the_assumption_as_named() -> None:
     assert all(law.truncated_nonpositivity().holds for law in NONPOSITIVE.values())
     assert not any(law.truncated_nonpositivity().holds for law in POSITIVE.values())
     rare = NONPOSITIVE["rare loss"]  # eps = 1/2, u = 1, Delta = 0.4
@@ -66,7 +67,7 @@ def test_roots_are_missing_where_there_are_none() -> None:
     assert np.isnan(roots(matrix, 10.0)).all()
 
 
-def test_a_root_that_exists_must_be_found() -> None:
+def test_a_missing_root_that_exists_is_lost() -> None:
     matrix = np.array([[1.0, -1.0, 1.0, 1.0], [0.0, 5.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
     for missing in (math.nan, math.inf, -math.inf):
         rows, lost = usable(np.array([missing, math.nan, 2.0]), matrix, 1.0, c=2.0)
@@ -106,7 +107,7 @@ def test_the_largest_and_smallest_of_intervals() -> None:
     assert sure(3.0) == (3.0, 3.0, 3.0)
 
 
-def test_always_means_every_one() -> None:
+def test_always_requires_every_sample() -> None:
     assert always("so it is", [True] * 5).verdict == "holds"
     assert always("so it is", [True] * 4 + [False]).verdict == "fails"
 
@@ -120,7 +121,7 @@ def test_a_quantile_lies_in_its_interval_as_often_as_promised() -> None:
     assert 0.9 - 4 * math.sqrt(0.09 / 1000) < inside / 1000 < 0.97 + 4 * math.sqrt(0.03 / 1000)
 
 
-def test_an_extreme_quantile_has_no_end() -> None:
+def test_the_interval_of_an_extreme_quantile_is_infinite() -> None:
     assert quantile([1.0, 2.0, 3.0], 0.99).high == math.inf
     assert quantile([1.0, 2.0, 3.0], 0.01).low == -math.inf
 

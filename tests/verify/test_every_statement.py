@@ -18,21 +18,21 @@ NUMBERED = [
 ]
 
 
-def test_every_numbered_statement_is_there():
+def test_every_numbered_statement_has_a_check():
     keys = {key for s in statements() for key in (s.key, *s.aliases)}
     assert keys >= set(NUMBERED)
     assert len(statements()) == len(FILES) == 11
 
 
 @pytest.mark.parametrize("statement", statements(), ids=lambda s: s.key)
-def test_it_says_itself_in_one_line(statement):
+def test_a_statement_is_one_sentence(statement):
     assert "\n" not in statement.says
     assert 40 < len(statement.says) < 240
     assert statement.says.endswith(".")
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_its_quick_run_and_its_negative_control_are_tests(file):
+def test_every_check_has_a_quick_test_and_a_negative_control(file):
     texts = [path.read_text() for path in HERE.glob("test_*.py") if re.search(rf"\b{file}\b", path.read_text())]
     assert any("checked(" in text or "run(QUICK" in text or "run(Effort(quick=True" in text for text in texts)
     assert any('"fails"' in text for text in texts)

@@ -10,9 +10,9 @@ import pytest
 
 import robandit as rb
 from robandit.estimators.threshold import C
-from robandit.verify.drawn_samples import roots
-from robandit.verify.proposition_10 import STATEMENT, clipped, doubling, run
-from robandit.verify.statement import Effort, checked, found
+from robandit.verify.drawn_samples import clipped, roots
+from robandit.verify.proposition_10 import STATEMENT, doubling, run
+from robandit.verify.statement import Effort, checked, find_statements
 
 QUICK = Effort(quick=True)
 RATIO, STEPS, UNROUNDED, TINY, SMALLEST, LIBRARY = range(6)
@@ -39,7 +39,7 @@ def by(factor: float) -> Any:
 def test_it_holds() -> None:
     outcome = checked(STATEMENT, QUICK)
     assert outcome.verdict == "holds"
-    assert found(["algorithm-2"], [STATEMENT]) == found(["prop-10"], [STATEMENT]) == (STATEMENT,)
+    assert find_statements(["algorithm-2"], [STATEMENT]) == find_statements(["prop-10"], [STATEMENT]) == (STATEMENT,)
     assert [f.verdict for f in outcome.ran.findings] == ["holds"] * 6
     assert {item for f in outcome.ran.findings for item in f.misprints} == {"27", "28"}
 

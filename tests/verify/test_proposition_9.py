@@ -11,7 +11,7 @@ from robandit.errors import NoThresholdError
 from robandit.estimators import trimming_threshold
 from robandit.estimators.threshold import C
 from robandit.verify.proposition_9 import KINDS, STATEMENT, _around, _first_request, _sample, _values, run
-from robandit.verify.statement import Effort, checked, found
+from robandit.verify.statement import Effort, checked, find_statements
 
 QUICK = Effort(quick=True)
 SOLVES, SINGLE, REFUSES, SIGN, FIRST, NOUGHT, ROUND_1 = range(7)
@@ -26,7 +26,7 @@ def test_it_holds() -> None:
     outcome = checked(STATEMENT, QUICK)
     assert outcome.verdict == "holds"
     assert {item for f in outcome.ran.findings for item in f.misprints} == {"1", "2", "2c", "4"}
-    assert found(["prop-9"], [STATEMENT]) == (STATEMENT,)
+    assert find_statements(["prop-9"], [STATEMENT]) == (STATEMENT,)
 
 
 @pytest.mark.parametrize("factor", [1.0 + 1e-9, 1.0 - 1e-9])
@@ -39,7 +39,7 @@ def test_a_solver_that_is_off_does_not_find_where_F_crosses(factor: float) -> No
     assert {SOLVES, SINGLE} <= failing(solve=lambda x, delta, c=C: factor * trimming_threshold(x, delta, c=c))
 
 
-def test_a_solver_that_always_answers_fails() -> None:
+def test_a_solver_that_never_raises_fails() -> None:
     def eager(x: np.ndarray, delta: float, c: float = C) -> Any:
         try:
             return trimming_threshold(x, delta, c=c)

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robandit.errors import InvalidInput
+from robandit.intervals import mean_interval, share
 from robandit.verify import Effort, Finding, Outcome, Statement, checked
-from robandit.verify.statement import Ran, found, number, worst
-from robandit.verify.statistics import mean_interval, share, slope
+from robandit.verify.figure import Cases
+from robandit.verify.interval_arithmetic import slope
+from robandit.verify.statement import Evidence, arithmetic, find_statements, number, worst
 
 
 def finding(low, high, **more):
@@ -36,12 +38,12 @@ def test_the_verdict_compares_the_interval_with_the_range(low, high, verdict):
     assert softer == ("inconclusive" if verdict == "fails" else verdict)
 
 
-def test_a_number_outside_of_its_interval_is_refused():
-    with pytest.raises(InvalidInput, match="not in its own interval"):
+def test_a_number_outside_its_interval_is_rejected():
+    with pytest.raises(InvalidInput, match=r"measured = 3\.0 must be inside its own interval, 1\.0 to 2\.0"):
         Finding(claim="c", measured=3.0, low=1.0, high=2.0)
-    with pytest.raises(InvalidInput, match="not in its own interval"):
+    with pytest.raises(InvalidInput, match="inside its own interval"):
         finding(math.nan, math.nan)
-    with pytest.raises(InvalidInput, match="no range"):
+    with pytest.raises(InvalidInput, match=r"least = 2\.0 must be at most most = 1\.0"):
         finding(1.0, 2.0, least=2.0, most=1.0)
 
 
@@ -56,12 +58,26 @@ def test_words():
     assert [number(x) for x in (0.0, 1234.5, 1e-9, 0.12345, math.inf)] == ["0", "1,234", "1.00e-09", "0.123", "inf"]
 
 
+def test_remarks():
+    assert finding(1.0, 1.0).remarks == ""
+    assert finding(1.0, 1.0, note="Why.", must=False, misprints=("1", "2")).remarks == (
+        "Why; for information; misprint 1, 2"
+    )
+    computed = arithmetic("1 + 1", 2.0, most=2.0)
+    assert (computed.claim, computed.must, computed.verdict, computed.remarks) == (
+        "arithmetic: 1 + 1",
+        False,
+        "holds",
+        "",
+    )
+
+
 def outcome(*findings):
-    ran = Ran(ran="r", findings=findings, figure={}, caption="c")
-    return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: ran), Effort())
+    evidence = Evidence(ran="r", findings=findings, figure=Cases(rows=[], x_title=""), caption="c")
+    return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: evidence), Effort())
 
 
-def test_only_what_must_hold_decides():
+def test_only_claims_that_must_hold_decide_the_verdict():
     good, bad = finding(1.0, 1.0, most=2.0), finding(3.0, 3.0, most=2.0)
     shown = finding(3.0, 3.0, most=2.0, must=False)
     open_ = finding(1.0, 3.0, most=2.0)
@@ -72,7 +88,7 @@ def test_only_what_must_hold_decides():
     assert worst([]) == "holds"
 
 
-def test_a_headline_stands_only_where_its_claim_holds():
+def test_a_headline_is_used_only_if_its_claim_holds():
     good, bad = finding(1.0, 1.0, most=2.0, headline="Good."), finding(3.0, 3.0, most=2.0, headline="Bad.")
     assert outcome(good, bad, finding(1.0, 1.0)).headline == "Good."
 
@@ -90,25 +106,32 @@ def test_statements_are_found_by_key_name_and_alias():
         return Statement(key=key, name=key.title(), says="", run=lambda effort, track: None, aliases=aliases)
 
     known = (stated("theorem-4", "theorem-1"), stated("lemma-2"))
-    assert found([], known) == known
+    assert find_statements([], known) == known
     for name in ("theorem-1", "Theorem 4", "THEOREM4"):
-        assert found([name], known) == known[:1]
-    assert found(["lemma-2", "theorem-1", "theorem-4"], known) == known  # in the paper's order, once
-    with pytest.raises(
-        InvalidInput, match="'theorem-9' is not a statement that is checked: there are theorem-4, theorem-1, lemma-2"
-    ):
-        found(["theorem-9"], known)
+        assert find_statements([name], known) == known[:1]
+    assert find_statements(["lemma-2", "theorem-1", "theorem-4"], known) == known  # in the paper's order, once
+    with pytest.raises(InvalidInput, match="statement = 'theorem-9' must be one of theorem-4, theorem-1, lemma-2"):
+        find_statements(["theorem-9"], known)
     for name, meant in (("lema 2", "lemma-2"), ("lemma-22", "lemma-2"), ("teorem-1", "theorem-1")):
         with pytest.raises(InvalidInput, match=rf"; did you mean {meant}\?$"):
-            found([name], known)
+            find_statements([name], known)
     with pytest.raises(InvalidInput, match=r"lemma-2$"):
-        found(["nothing like it"], known)
+        find_statements(["nothing like it"], known)
+    for names in ("lemma-2", 3, [3]):
+        with pytest.raises(InvalidInput, match="such as"):
+            find_statements(names, known)
 
 
 @pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": 1.5}, {"seed": True}, {"threads": 0}, {"threads": "2"}])
-def test_effort_is_refused_by_name(bad):
-    with pytest.raises(InvalidInput, match=f"{next(iter(bad))} = .* must be a whole number"):
+def test_effort_is_rejected_by_name(bad):
+    with pytest.raises(InvalidInput, match="must be an integer") as error:
         Effort(**bad)
+    assert error.value.parameter == next(iter(bad))
+
+
+def test_effort_accepts_numpy_integers():
+    assert Effort(seed=np.int64(3), threads=np.int32(2)) == Effort(seed=3, threads=2)
+    assert type(Effort(seed=np.int64(3)).seed) is int
 
 
 @settings(deadline=None, max_examples=50)
@@ -142,7 +165,7 @@ COVERS = {
 
 
 @pytest.mark.parametrize(("n", "confidence"), COVERS)
-def test_nominal_intervals_of_skewed_values_cover_nearly_as_often_as_they_say(n, confidence):
+def test_nominal_intervals_of_skewed_values_have_the_known_coverage(n, confidence):
     rng = np.random.default_rng(n)
     trials = 2000
     x = np.array([1.0, 10.0])
@@ -155,7 +178,7 @@ def test_nominal_intervals_of_skewed_values_cover_nearly_as_often_as_they_say(n,
         exponent += power.low <= 0.0 <= power.high
     for covered, expected in zip((mean, exponent), COVERS[n, confidence], strict=True):
         assert abs(covered / trials - expected) < 4.0 * math.sqrt(expected * (1.0 - expected) / trials) + 1e-3
-    # the controls: half as wide is seen, and so is a wrong mean where the interval is not as wide as that
+    # the controls: half the width covers less, and a wrong mean is not covered, except by the wide intervals of n = 10
     assert half / trials < COVERS[n, confidence][0] - 0.05
     assert n == 10 or wrong / trials < 0.05
 
@@ -166,9 +189,9 @@ def test_intervals_by_hand():
         (2.0, 2.0 - 1.685854, 2.0 + 1.685854), abs=1e-6
     )
     # two rows: leaving one out gives the other's exponent, 0 or 2; half their difference is the standard error; t is 6.313752
-    found = slope(np.array([1.0, 10.0]), np.array([[1.0, 1.0], [1.0, 100.0]]), 0.9)
+    exponent = slope(np.array([1.0, 10.0]), np.array([[1.0, 1.0], [1.0, 100.0]]), 0.9)
     middle = math.log10(50.5)
-    assert found == pytest.approx((middle, middle - 6.313752, middle + 6.313752), rel=1e-6)
+    assert exponent == pytest.approx((middle, middle - 6.313752, middle + 6.313752), rel=1e-6)
     assert slope(np.array([1.0, 10.0]), np.array([[1.0, 10.0]]))[1:] == (-math.inf, math.inf)  # one row says nothing
     with pytest.raises(InvalidInput, match="the measured number is inf"):
         mean_interval(np.array([1.0, math.inf]))

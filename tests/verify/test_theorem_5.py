@@ -65,5 +65,5 @@ def test_chernoffs_bound_on_a_large_threshold(c: float, delta: float) -> None:
         assert bdtrc(math.floor(c * level), n, level / n) <= delta**exponent <= delta
 
 
-def test_there_is_no_root_above_one() -> None:
+def test_the_root_is_0_from_value_1_on() -> None:
     assert pareto_root(1.5, 1.0) == pareto_root(1.5, 3.0) == 0.0

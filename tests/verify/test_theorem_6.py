@@ -42,10 +42,10 @@ def test_a_threshold_that_trims_all_fails() -> None:
 
 
 @pytest.mark.parametrize("missing", [math.nan, math.inf])
-def test_a_threshold_that_is_never_there_is_no_excuse(missing: float) -> None:
+def test_a_missing_threshold_counts_as_a_failure(missing: float) -> None:
     never = run(QUICK, thresholds=lambda other, level: np.full(len(other), missing))
     assert never.findings[0].verdict == "fails"
-    assert never.findings[0].measured > 2.0  # in every sample, 1/(4 delta), but for the few that have none
+    assert never.findings[0].measured > 2.0  # in every sample, 1/(4 delta), except the few without a threshold
 
 
 def test_the_mean_that_is_not_trimmed_fails() -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from robandit import AdaRUCB, Uniform
+from robandit.intervals import mean_interval
 from robandit.laws import Constant, Gaussian
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import repaired_instance
 from robandit.verify import theorem_7
 from robandit.verify.regret import Case, growth, over, play, standard_cases, worst_of
 from robandit.verify.statement import Effort, checked
-from robandit.verify.statistics import mean_interval
 
 QUICK = Effort(quick=True)
 # Always -1 against about 0: the gap is as large as u allows, so the bound is as far below linear regret as it can be.
@@ -30,7 +30,7 @@ def test_it_holds_and_the_printed_bound_does_not() -> None:
     assert coefficient.verdict == "holds"
     assert exponent.verdict != "fails"
     assert {m for f in arithmetic for m in f.misprints} == {"12", "13", "14"}
-    assert len(outcome.ran.figure["data"]["values"]) == 2 * len(standard_cases())
+    assert len(outcome.ran.figure.rows) == 2 * len(standard_cases())
     assert outcome.to_dict()["verdict"] == "holds"
 
 
@@ -70,11 +70,11 @@ def test_growth_finds_the_coefficient() -> None:
 
 def test_over_and_worst_of() -> None:
     regret = np.array([[10.0, 30.0], [20.0, 50.0]])
-    found = over(lambda problem, horizon, eps: horizon * eps, EASY, [100, 200], regret, 0.9)
-    assert [m.horizon for m in found] == [100, 200]
-    assert [m.ratio.measured for m in found] == pytest.approx([0.15, 0.2])
-    assert found[0].ratio.high == pytest.approx(mean_interval(regret[:, 0], 0.9).high / 100.0)
-    assert worst_of(found) is found[1]
+    finding = over(lambda problem, horizon, eps: horizon * eps, EASY, [100, 200], regret, 0.9)
+    assert [m.horizon for m in finding] == [100, 200]
+    assert [m.ratio.measured for m in finding] == pytest.approx([0.15, 0.2])
+    assert finding[0].ratio.high == pytest.approx(mean_interval(regret[:, 0], 0.9).high / 100.0)
+    assert worst_of(finding) is finding[1]
 
 
 def test_play_is_seeded_by_effort_and_key() -> None:

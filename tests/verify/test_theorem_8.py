@@ -41,7 +41,7 @@ def test_linear_regret_breaks_the_bound_in_the_shipped_cases(policy: Policy, los
     assert ran.findings[3].verdict == "fails"  # neither has an index
 
 
-def test_where_no_policy_could_break_the_bound_nothing_is_shown() -> None:
+def test_if_no_policy_could_break_the_bound_it_is_inconclusive() -> None:
     ran = theorem_8.run(QUICK, families=FAMILIES[:1], wide=())
     assert "largest gap in 0 of" in ran.ran
     assert ran.findings[0].verdict == "inconclusive"

@@ -1,17 +1,18 @@
-"""Of several cases the worst counts, end by end: one that fails for certain is not hidden by one that is uncertain."""
+"""The worst of several cases counts, end by end: an uncertain case does not hide one that certainly fails."""
 
 import numpy as np
 
 import robandit as rb
+from robandit.intervals import Interval
 from robandit.laws import Constant, Gaussian
 from robandit.problems import Problem
 from robandit.theory.lower_bounds import lower_bound_eps_adaptive
 from robandit.verify import pairs, table_1, theorem_4, theorem_7, theorem_8
+from robandit.verify.interval_arithmetic import largest, smallest
 from robandit.verify.regret import Case, Measured, worst_of
 from robandit.verify.statement import Finding
-from robandit.verify.statistics import Interval, largest, smallest
 
-# Each pair crosses: one interval reaches further, the other lies beyond the limit as a whole.
+# Each pair crosses: one interval reaches further, the other lies entirely beyond the limit.
 HIGH = [Interval(1.0, 0.5, 3.0), Interval(1.5, 1.2, 2.0)]
 LOW = [Interval(1.0, 0.2, 3.0), Interval(0.5, 0.4, 0.8)]
 CASE = Case("a", Problem([Gaussian(0.0, 0.01), Constant(-1.0)]), 1.0)
@@ -33,14 +34,14 @@ def test_mean_regret_over_the_bounds():
         assert "T = 20" in repaired.note
 
 
-def test_where_no_policy_could_break_the_bound_nothing_is_shown():
+def test_if_no_policy_could_break_the_bound_it_is_inconclusive():
     measured = [Measured(CASE, 10, Interval(0.1, 0.1, 0.1), 0.9)]
     for theorem in (theorem_7, theorem_8):
         assert theorem._regret_findings(measured, measured)[0].verdict == "inconclusive"
 
 
 def test_growth_of_regret():
-    coefficient, power = theorem_7._growth_findings([(CASE, ratio, ratio, 1.0) for ratio in HIGH])
+    coefficient, power = theorem_7._growth_findings([theorem_7.Growth(CASE, ratio, ratio, 1.0) for ratio in HIGH])
     assert (coefficient.low, coefficient.high) == (1.2, 3.0)
     assert (power.low, power.high) == (1.2 - 1.0, 2.0)
     assert "1.5 and 1" in power.note
@@ -51,9 +52,9 @@ def test_the_rows_of_the_table():
         return (table_1.Exponent("T", power, 0.0),)
 
     rows = {rb.AdaRUCB(): grows(Interval(0.5, 0.1, 0.9)), rb.HTINF(): grows(Interval(0.7, 0.6, 0.8))}
-    (found,) = table_1._learning(rows)
-    assert found.verdict == "fails"
-    assert "HTINF" in found.note
+    (finding,) = table_1._learning(rows)
+    assert finding.verdict == "fails"
+    assert "HTINF" in finding.note
 
 
 def test_the_control_of_the_table_can_fail():
@@ -74,6 +75,6 @@ def test_the_lower_bounds():
     families = [
         theorem_4.OnFamily(case, rb.Uniform(), Interval(*(x * case.bound for x in seen)), np.zeros(2)) for seen in LOW
     ]
-    assert theorem_4._smallest(families, [case.bound] * 2).verdict == "fails"
+    assert theorem_4._over_bound(families, [case.bound] * 2).verdict == "fails"
     rate = case.bound / (2.0 * 1000.0) ** 0.5
-    assert theorem_4._rate(families, rate).verdict == "fails"
+    assert theorem_4._over_rate(families, rate).verdict == "fails"

@@ -43,9 +43,10 @@ def verify(
     from rich.console import Console
 
     from robandit.cli.terminal.progress import tracked
+    from robandit.cli.terminal.verify import block, recap
     from robandit.errors import InvalidInput
     from robandit.files import check_writable
-    from robandit.report.verify import block, recap, summary, write_findings
+    from robandit.report.verify import summary, write_findings
     from robandit.verify import Effort, checked, statements
 
     chosen = statements(statement)

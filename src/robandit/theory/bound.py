@@ -1,4 +1,4 @@
-"""What a regret bound is made of: one bound, the case that it is asked for, and what a formula answers."""
+"""The parts of a regret bound: one bound, the case that it is computed for, and the result of a formula."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.gaussian import normal_variance
 from robandit.policies import Policy
-from robandit.policies.base import LEAST_EPS
 from robandit.problems import Problem
+from robandit.validation import LEAST_EPS, invalid
 
-__all__ = ["Bound", "Case", "Found", "Kind", "Status", "power", "sub_gaussian", "total"]
+__all__ = ["Bound", "BoundSet", "Case", "Kind", "Status", "check_problem", "power", "sub_gaussian", "total"]
 
 Kind = Literal["instance", "worst-case"]
 Status = Literal["proved", "repaired", "derived", "asymptotic", "printed"]
-LEAST = 1e-12  # relative: far above the rounding of a moment
+TOLERANCE = 1e-12  # relative: far above the rounding of a moment
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound on the expected regret at a horizon, in units of reward; it is never cut at the horizon times a gap."""
+    """One bound on the expected regret at a horizon, in units of reward; it may exceed the horizon times a gap."""
 
     kind: Kind
     """An "instance" bound uses the problem's gaps; the leading term of a "worst-case" bound does not."""
     value: float
     source: str
     status: Status
-    """How far to trust it. "proved": printed with these constants, and no gap in the proof is known. "repaired": a printed bound
+    """How reliable it is. "proved": printed with these constants, and no gap in the proof is known. "repaired": a printed bound
     with the constants that its proof gives. "derived": our own constants, from a lemma of the source. "asymptotic": the leading
     term as T grows; at a given T regret may exceed it. "printed": as printed, with a known gap in its proof."""
     note: str = ""
@@ -40,21 +40,21 @@ class Bound:
 
 @dataclass(frozen=True)
 class Case:
-    """A policy that has been told what it must know, on a problem, for that many pulls; ``asked`` is the eps asked for, if any."""
+    """A policy that has all it must know, a problem and a horizon; ``requested_eps`` is the caller's eps, if any."""
 
     policy: Any
     problem: Problem
     horizon: int
-    asked: float | None
+    requested_eps: float | None
 
     @property
     def gaps(self) -> Floats:
-        """Those of the worse arms."""
+        """The gaps of the worse arms."""
         return self.problem.gaps[self.problem.gaps > 0.0]
 
     @property
     def name(self) -> str:
-        """The policy's."""
+        """The policy's name."""
         policy: Policy = self.policy
         return policy.name
 
@@ -64,58 +64,66 @@ class Case:
         return math.log(self.horizon)
 
     def order(self) -> float:
-        """The eps to use: the policy's own, the one asked for, or min(1, 0.9 (tail index - 1))."""
-        for eps in (getattr(self.policy, "eps", None), self.asked):
+        """Return the eps to use: the policy's own, the requested one, or min(1, 0.9 (tail index - 1))."""
+        for eps in (getattr(self.policy, "eps", None), self.requested_eps):
             if eps is not None:
                 return float(eps)
         eps = min(1.0, 0.9 * (self.problem.tail_index - 1.0))
         if eps < LEAST_EPS:
             raise NotApplicable(
-                f"a tail index of {self.problem.tail_index!r} leaves eps = {eps:.3g}: bounds begin at {LEAST_EPS:g}"
+                f"a tail index of {self.problem.tail_index!r} leaves eps = {eps:.3g}: bounds need at least {LEAST_EPS:g}"
             )
         return eps
 
     def u(self, eps: float) -> float:
-        """The problem's own bound of the raw moments, which must be finite."""
+        """Return the problem's own bound on the raw moments, which must be finite."""
         u = self.problem.u(eps)
         if not math.isfinite(u):
             raise NotApplicable(
-                f"{self.name}: an arm has an infinite E|X|^{1.0 + eps:g}, so its bound says nothing at eps = {eps:g}: take eps "
-                f"below {self.problem.tail_index - 1.0:g}, the tail index minus 1"
+                f"{self.name}: an arm has an infinite E|X|^{1.0 + eps:g}, so there is no bound at eps = {eps:g}; take eps below "
+                f"{self.problem.tail_index - 1.0:g}, the tail index minus 1"
             )
         return u
 
 
 @dataclass(frozen=True)
-class Found:
-    """The answer of a formula: bounds, and the moments in them."""
+class BoundSet:
+    """The result of a formula: bounds, and the moments in them."""
 
     bounds: tuple[Bound, ...]
     eps: float | None = None
     moment: float | None = None
-    actual: float | None = None
-    """The problem's own moment, where the policy was told one."""
+    problem_moment: float | None = None
+    """The problem's own moment, where the policy has a parameter for it."""
     met: bool | None = None
-    """Where the formula itself has checked what is assumed."""
+    """Whether the assumption holds, where the formula itself checks it."""
 
     @property
-    def told_right(self) -> bool:
-        """Whether the moment that the policy was told bounds the problem's own."""
-        return self.moment is None or self.actual is None or self.moment >= self.actual * (1.0 - LEAST)
+    def moment_is_enough(self) -> bool:
+        """Whether the policy's moment bounds the problem's own."""
+        if self.moment is None or self.problem_moment is None:
+            return True
+        return self.moment >= self.problem_moment * (1.0 - TOLERANCE)
+
+
+def check_problem(problem: Any, owner: str = "") -> None:
+    """Raise `InvalidInput` unless this is a problem."""
+    if not isinstance(problem, Problem):
+        raise invalid("problem", problem, "a Problem", owner=owner, hint="make one with Problem(laws)")
 
 
 def total(terms: Any) -> float:
-    """Their sum."""
+    """Return the sum as a float."""
     return float(np.sum(terms))
 
 
 def power(base: Any, exponent: float) -> Any:
-    """base^exponent, infinite where it is beyond a double."""
+    """Return base^exponent, infinite where it overflows."""
     with np.errstate(over="ignore"):
         return np.float_power(base, exponent)
 
 
 def sub_gaussian(law: Law) -> float | None:
-    """A variance proxy: that of a normal law, or a quarter of the squared length of a bounded support; None: cannot say."""
+    """Return a variance proxy: that of a normal law, or a quarter of the squared length of a bounded support; None: unknown."""
     low, high = law.support
     return 0.25 * (high - low) ** 2 if math.isfinite(high - low) else normal_variance(law)

@@ -1,7 +1,7 @@
-"""The regret that a policy's proof allows on a problem. To add a policy: a function from `Case` to `Found`, and a line in FORMULAS.
+"""Regret bounds of policies on problems. To add one: a function from `Case` to `BoundSet`, and a line in FORMULAS.
 
-What was looked for and not found with constants: Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and
-Clipped-SGD-UCB have rates only, as has ForceMoM in the worst case.
+No bounds with constants are known for Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and
+Clipped-SGD-UCB, nor for ForceMoM in the worst case: they have rates only.
 """
 
 from __future__ import annotations
@@ -12,35 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable
-from robandit.policies import (
-    HTINF,
-    RUCBLT,
-    RUCBTEA,
-    UCB1,
-    UCBV,
-    Ada2TINF,
-    AdaRUCB,
-    AdaTINF,
-    ForceMoM,
-    KLinfUCB,
-    NormalUCB,
-    OptTINF,
-    Oracle,
-    Policy,
-    RobustUCB,
-    RUCBMoM,
-    Uniform,
-)
+from robandit.errors import NotApplicable
+from robandit.policies import Policy
 from robandit.policies.adar.adar_ucb import C
 from robandit.policies.assumptions import assumption_met
-from robandit.policies.base import check_eps, check_policy_given
+from robandit.policies.base import check_policy_given
 from robandit.problems import Problem
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
-from robandit.theory.bound import Bound, Case, Found, Kind, total
+from robandit.theory.bound import Bound, BoundSet, Case, Kind, check_problem, total
 from robandit.theory.divergence import is_resolved, klinf
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
+from robandit.validation import integer, invalid, order
 
 __all__ = ["Bound", "RegretBound", "regret_bound"]
 
@@ -49,31 +32,31 @@ _TRUST = {"proved": 0, "repaired": 0, "derived": 0, "asymptotic": 1, "printed": 
 
 @dataclass(frozen=True)
 class RegretBound:
-    """What `regret_bound` found; printing it shows a short table."""
+    """The result of `regret_bound`; printing it shows a short table."""
 
     policy: Policy
-    """With what it was told."""
+    """With all parameters that it must know."""
     problem: Problem
     horizon: int
     eps: float | None
     """The order of the moments minus 1, where a bound uses them."""
     moment: float | None
-    """Their bound: u, or v for a policy that is told that."""
+    """Their bound: u, or v for a policy with that parameter."""
     assumption: str
-    """What the bounds assume beyond what the policy is told; empty: nothing."""
+    """What the bounds assume beyond the policy's parameters; empty: nothing."""
     met: bool | None
-    """Whether the problem satisfies the assumption, and the moment that the policy was told; None: cannot say. Where it is False
-    the guarantee does not apply."""
+    """Whether the problem satisfies the assumption and the policy's moment; None: unknown. If False, the guarantee does not
+    apply."""
     bounds: tuple[Bound, ...]
 
     @property
     def instance(self) -> float | None:
-        """The instance-dependent bound to rely on: the least without a known gap; else the asymptotic one; else the printed one."""
+        """The instance-dependent bound to use: the least without a known gap, else the asymptotic one, else the printed one."""
         return self._best("instance")
 
     @property
     def worst_case(self) -> float | None:
-        """The worst-case bound to rely on, chosen in the same way."""
+        """The worst-case bound to use, chosen in the same way."""
         return self._best("worst-case")
 
     def _best(self, kind: Kind) -> float | None:
@@ -89,10 +72,10 @@ class RegretBound:
         numbers = [f"T = {self.horizon:,}", f"{self.problem.arms} arms"]
         numbers += [f"eps = {self.eps:.4g}"] if self.eps is not None else []
         numbers += [f"moment {self.moment:.4g}"] if self.moment is not None else []
-        says = {True: "met", False: "NOT met: no guarantee", None: "cannot say whether it is met"}[self.met]
+        met = {True: "met", False: "NOT met: no guarantee", None: "unknown whether it is met"}[self.met]
         lines = [f"Regret bounds of {self.policy.name}: {', '.join(numbers)}"]
         if self.assumption or not self.met:
-            lines.append(f"assumes {self.assumption or 'the moment that it was told'}: {says}")
+            lines.append(f"assumes {self.assumption or 'the moment in its parameters'}: {met}")
         for bound in self.bounds:
             lines.append(f"  {bound.kind:<10}  {bound.value:>10.4g}  {bound.status:<10}  {bound.source}")
             if bound.note:
@@ -104,14 +87,14 @@ class RegretBound:
 
 
 def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float | None = None) -> RegretBound:
-    """What the proof behind a policy says about its expected regret on a problem, with constants.
+    """Return the bounds on a policy's expected regret on a problem, with the constants of their proofs.
 
     Parameters
     ----------
     policy
-        Parameters that it must be told and has not been are taken from the problem, as `Policy.informed_by` does.
+        Missing parameters that it must know are taken from the problem, as `Policy.informed_by` does.
     problem
-        Its gaps and moments enter.
+        Its gaps and moments are used.
     horizon
         Number of pulls, T, at least 2.
     eps
@@ -121,28 +104,28 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     Returns
     -------
     RegretBound
-        Every bound with its source and status; ``instance`` and ``worst_case`` are the ones to rely on. Values are in units of
-        reward and may exceed T times the largest gap, which no regret does.
+        Every bound with its source and status; ``instance`` and ``worst_case`` are the ones to use. Values are in units of
+        reward and may exceed T times the largest gap, which regret never does.
 
     Raises
     ------
     NotApplicable
-        Nothing with constants is known of this policy, or not with these parameters, or not at this horizon; or the problem replays
-        recorded rewards in their order. The message says why.
+        No bound with constants is known for this policy, these parameters or this horizon; or the problem replays recorded
+        rewards in their order. The message says why.
 
     Guarantee
     ---------
-    A bound holds where ``met`` is True, for the expected regret. Those that are "derived" are ours, and what they are derived from
-    stands at the top of `robandit.theory.index_bounds` and `robandit.theory.tsallis_bounds`.
+    A bound holds where ``met`` is True, for the expected regret. The "derived" ones are our own; `robandit.theory.index_bounds`
+    and `robandit.theory.tsallis_bounds` give their derivations.
 
     Examples
     --------
     >>> import robandit as rb
     >>> from robandit.theory import regret_bound
-    >>> found = regret_bound(rb.UCB1(), rb.problems.bernoulli(means=[0.2, 0.8]), horizon=1000)
-    >>> found.instance, found.met
+    >>> result = regret_bound(rb.UCB1(), rb.problems.bernoulli(means=[0.2, 0.8]), horizon=1000)
+    >>> result.instance, result.met
     (94.7, True)
-    >>> print(found)
+    >>> print(result)
     Regret bounds of UCB1: T = 1,000, 2 arms
     assumes rewards in an interval of known length: met
       instance          94.68  proved      Auer, Cesa-Bianchi, Fischer 2002, Theorem 1
@@ -150,53 +133,50 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
       no policy           600  can lose more: T times the largest gap
     """
     check_policy_given(policy)
-    if not isinstance(problem, Problem):
-        raise InvalidInput(f"regret_bound: problem = {problem!r} is not a problem: make one with Problem(laws)")
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or not 2 <= horizon <= 2**53:
-        raise InvalidInput(f"regret_bound: horizon = {horizon!r} must be a whole number of pulls from 2 to 2^53")
-    if isinstance(eps, np.generic):
-        eps = eps.item()
-    check_eps("regret_bound", eps)
+    check_problem(problem, "regret_bound")
+    horizon = integer(horizon, "horizon", 2, owner="regret_bound")
+    if eps is not None:
+        eps = order(eps, owner="regret_bound")
     if not problem.independent:
         raise NotApplicable(
-            f"{problem!r} replays recorded rewards in their order: they are not independent draws, and bounds speak of nothing "
-            "else; for those of its laws pass Problem(problem.laws)"
+            f"{problem!r} replays recorded rewards in their order: they are not independent draws, as bounds require; for the "
+            "bounds of its laws pass Problem(problem.laws)"
         )
-    formula = FORMULAS.get(type(policy))
+    formula = FORMULAS.get(policy.tag())
     if formula is None:
         raise NotApplicable(_why_not(policy))
-    told = policy.informed_by(problem, eps=eps).prepared(int(horizon))
+    informed = policy.informed_by(problem, eps=eps).prepared(horizon)
     with np.errstate(over="ignore"):  # for the smallest gaps a bound is infinite
-        found = formula(Case(told, problem, int(horizon), eps))
-    met = found.met if found.met is not None else assumption_met(told, problem)
+        result = formula(Case(informed, problem, horizon, eps))
+    met = result.met if result.met is not None else assumption_met(informed, problem)
     return RegretBound(
-        policy=told,
+        policy=informed,
         problem=problem,
-        horizon=int(horizon),
-        eps=found.eps,
-        moment=found.moment,
-        assumption=told.facts.assumption.text,
-        met=met if found.told_right else False,
-        bounds=found.bounds,
+        horizon=horizon,
+        eps=result.eps,
+        moment=result.moment,
+        assumption=informed.facts.assumption,
+        met=met if result.moment_is_enough else False,
+        bounds=result.bounds,
     )
 
 
 def _why_not(policy: Policy) -> str:
     name = type(policy).__name__
     if ":" in policy.tag():
-        return f"{name} is a policy of your own: bounds are known for Robandit's policies only"
+        return f"{name} is a policy of your own: bounds are known only for Robandit's policies"
     if policy.facts.bound:
-        return f"{name}: no constants are known, only a rate ({policy.facts.bound}): see theory.rate(policy)"
+        return f"{name}: no constants are known, only a rate ({policy.facts.bound}); see theory.rate(policy)"
     return f"{name}: no regret bound is proved"
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------
 
 
-def _adar_ucb(case: Case) -> Found:
-    """Theorems 7 and 8, repaired and as printed; for the paper's constants."""
+def _adar_ucb(case: Case) -> BoundSet:
+    """Theorems 7 and 8, repaired and as printed, for the paper's constants."""
     policy = case.policy
-    wanted = {
+    constants = {
         "c": (C,),
         "guard": (None, C),
         "bonus": ("paper", "tight", 10.0),
@@ -205,17 +185,17 @@ def _adar_ucb(case: Case) -> Found:
         "solver": ("exact",),
         "center": (None,),
     }
-    for name, values in wanted.items():
+    for name, values in constants.items():
         if getattr(policy, name) not in values:
             raise NotApplicable(
-                f"{case.name}: the theorems are about the paper's constants, and {name} is {getattr(policy, name)!r}: leave it out"
+                f"{case.name}: the theorems need the paper's constants, and {name} is {getattr(policy, name)!r}; leave it out"
             )
     eps = case.order()
     u = case.u(eps)
     source = "Genalti, Marsigli, Gatti, Metelli 2024, Theorem"
     gap = "as printed, proof gap at (robust3)"
     at = (case.problem, case.horizon, eps)
-    return Found(
+    return BoundSet(
         (
             Bound("instance", repaired_instance(*at), f"{source} 7", "repaired"),
             Bound("worst-case", repaired_worst_case(*at), f"{source} 8", "repaired"),
@@ -227,11 +207,11 @@ def _adar_ucb(case: Case) -> Found:
     )
 
 
-def _klinf_ucb(case: Case) -> Found:
+def _klinf_ucb(case: Case) -> BoundSet:
     """(1 + batch) times the sum of gap log T / KLinf(arm, best mean)."""
     policy, problem = case.policy, case.problem
     if policy.threshold != "proved":
-        raise NotApplicable(f"{case.name}: its bound is for threshold='proved', and nothing is proved for 'log'")
+        raise NotApplicable(f"{case.name}: its bound needs threshold='proved'; nothing is proved for 'log'")
     eps, u = float(policy.eps), float(policy.u)
     best = float(np.max(problem.means))
     value = 0.0
@@ -241,72 +221,73 @@ def _klinf_ucb(case: Case) -> Found:
             if not is_resolved(distance, law, best, eps=eps, u=u):
                 raise NotApplicable(
                     f"{case.name}: its bound divides by KLinf, which for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too "
-                    "small to be computed: take a larger gap"
+                    "small to be computed; take a larger gap"
                 )
             value += gap * case.log / distance
     bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
-    return Found((bound,), eps, u, problem.u(eps))
+    return BoundSet((bound,), eps, u, problem.u(eps))
 
 
-def _normal_ucb(case: Case) -> Found:
+def _normal_ucb(case: Case) -> BoundSet:
     """The sum of 2 gap log T / log(1 + gap^2/variance)."""
     value = 0.0
     for law, gap in zip(case.problem.laws, case.problem.gaps.tolist(), strict=True):
         if gap > 0.0:
             if not 0.0 < law.variance < math.inf:
-                raise NotApplicable(f"{case.name}: its bound needs a finite variance above 0, and {law!r} has none")
+                raise NotApplicable(f"{case.name}: its bound needs a finite variance above 0, which {law!r} lacks")
             value += 2.0 * case.log * _gap_over_log(gap, law.variance)
-    return Found((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
+    return BoundSet((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
 
 
 def _gap_over_log(gap: float, variance: float) -> float:
-    """gap / log(1 + gap^2/variance), whose square may be beyond a double on either side."""
+    """Return gap / log(1 + gap^2/variance) without overflow or underflow of the square."""
     ratio = gap / math.sqrt(variance)
     if ratio < 1e-9:
-        return variance / gap  # to a relative 1e-18
+        return variance / gap  # relative error below 1e-18
     return gap / (2.0 * math.log(ratio) if ratio > 1e9 else math.log1p(ratio**2))
 
 
-def _force_mom(case: Case) -> Found:
-    """(T/K)^rho times the sum of the gaps; the worst case has an unknown constant."""
+def _force_mom(case: Case) -> BoundSet:
+    """(T/K)^rho times the sum of the gaps; the constant of the worst case is unknown."""
     value = (case.horizon / case.problem.arms) ** float(case.policy.rho) * total(case.gaps)
-    note = "the regret of its schedule; for the worst case a rate is known, see theory.rate(policy)"
-    return Found((Bound("instance", value, "Dewasurendra 2026 (preprint)", "asymptotic", note),))
+    note = "the regret of its schedule; for the rate of the worst case see theory.rate(policy)"
+    return BoundSet((Bound("instance", value, "Dewasurendra 2026 (preprint)", "asymptotic", note),))
 
 
-def _uniform(case: Case) -> Found:
+def _uniform(case: Case) -> BoundSet:
     """Exactly T times the mean gap."""
     value = case.horizon * float(np.mean(case.problem.gaps))
-    return Found((Bound("instance", value, "by definition", "proved", "exact"),))
+    return BoundSet((Bound("instance", value, "by definition", "proved", "exact"),))
 
 
-def _oracle(case: Case) -> Found:
-    """Exactly T times the gap of the arm that it was told, which is 0 for the best; then in the worst case too."""
+def _oracle(case: Case) -> BoundSet:
+    """Exactly T times the gap of its arm; for the best arm that is 0, also in the worst case."""
     arm = case.policy.arm
     if arm >= case.problem.arms:
-        raise InvalidInput(f"{case.name}: arm = {arm} must be below {case.problem.arms}, the number of arms")
+        raise invalid("arm", arm, f"below {case.problem.arms}, the number of arms", owner=case.name)
     value = case.horizon * float(case.problem.gaps[arm])
     bounds = [Bound("instance", value, "by definition", "proved", "exact")]
     if value == 0.0:
         bounds.append(Bound("worst-case", 0.0, "by definition", "proved", "exact"))
-    return Found(tuple(bounds))
+    return BoundSet(tuple(bounds))
 
 
-FORMULAS: dict[type[Policy], Callable[[Case], Found]] = {
-    AdaRUCB: _adar_ucb,
-    Ada2TINF: ada2_tinf,
-    AdaTINF: ada_tinf,
-    ForceMoM: _force_mom,
-    HTINF: htinf,
-    KLinfUCB: _klinf_ucb,
-    NormalUCB: _normal_ucb,
-    OptTINF: opt_tinf,
-    Oracle: _oracle,
-    RobustUCB: robust_ucb,
-    RUCBLT: r_ucb_lt,
-    RUCBMoM: r_ucb_mom,
-    RUCBTEA: r_ucb_tea,
-    UCB1: ucb1,
-    UCBV: ucb_v,
-    Uniform: _uniform,
+FORMULAS: dict[str, Callable[[Case], BoundSet]] = {
+    "AdaRUCB": _adar_ucb,
+    "Ada2TINF": ada2_tinf,
+    "AdaTINF": ada_tinf,
+    "ForceMoM": _force_mom,
+    "HTINF": htinf,
+    "KLinfUCB": _klinf_ucb,
+    "NormalUCB": _normal_ucb,
+    "OptTINF": opt_tinf,
+    "Oracle": _oracle,
+    "RobustUCB": robust_ucb,
+    "RUCBLT": r_ucb_lt,
+    "RUCBMoM": r_ucb_mom,
+    "RUCBTEA": r_ucb_tea,
+    "UCB1": ucb1,
+    "UCBV": ucb_v,
+    "Uniform": _uniform,
 }
+"""The formula of each policy, by `Policy.tag`."""

@@ -1,26 +1,26 @@
-"""KLinf: how far a law is from having a larger mean, within a class of moments; and the mean that a divergence allows.
+"""KLinf: the divergence of a law from the laws with a larger mean in a class of moments; and the largest mean at a divergence.
 
-KLinf(law, m) is the least Kullback-Leibler divergence KL(law, other) of any other law with E|X|^(1+eps) <= u and mean at
+KLinf(law, m) is the least Kullback-Leibler divergence KL(law, other) over all other laws with E|X|^(1+eps) <= u and mean at
 least m. In units where u = 1 it is the maximum of a concave function of two numbers,
 
     E log(1 - l1 (X - m) + l2 (|X|^(1+eps) - 1)),
 
-over the pairs with l1, l2 >= 0 for which the logarithm's argument is not negative at any real X. How it is solved here:
+over l1, l2 >= 0 for which the logarithm's argument is non-negative at every real X. The solution:
 
-**The pairs.** For l1 = 0 they are 0 <= l2 <= 1, and the result is the distance to the class. For l1 > 0 write c = m + 1/l1. The
-argument's least value is at the place y where (1+eps) (l2/l1) y^eps = 1, and it is zero if (eps y + y^-eps) / (1+eps) = c. This has
-two solutions, one below and one above 1, if c > 1, and they give the two ends of l2. So l1 is in [0, 1/(1-m)].
+**The domain.** For l1 = 0 it is 0 <= l2 <= 1, and the result is the distance to the class. For l1 > 0 write c = m + 1/l1. The
+argument is least at the place y where (1+eps) (l2/l1) y^eps = 1, and it is zero there if (eps y + y^-eps) / (1+eps) = c. If c > 1,
+this has two solutions, one below and one above 1, which give the two ends of l2. So l1 is in [0, 1/(1-m)].
 
-**Search.** For each l1 the best l2, by Newton's method with bisection; then l1, by bisection of log(l1 / (1/(1-m) - l1)) on the
+**Search.** For each l1 the best l2, by Newton's method with bisection; then l1, by bisection in log(l1 / (1/(1-m) - l1)) on the
 sign of the derivative, which is exact: at an end of l2 it is taken along that end. A maximum is flat, so the value has twice the
-digits of the place.
+digits of its location.
 
 **Laws.** Atoms are used as they are. The rest of a law is integrated (`robandit.theory.law_nodes`) on each side of two places: 0,
-where |X|^(1+eps) has a kink, and y, where the logarithm is singular or nearly so. A first solution says where y is.
+where |X|^(1+eps) has a kink, and y, where the logarithm is singular or nearly so. A first solution estimates y.
 
-**Small values.** In the bulk of a law the logarithm's argument differs from 1 by no more than a few times the l1 and l2 found. So
-all rounding is relative to them, and with it the error of the value is relative too: that of the law's mean as it is integrated,
-1e-13 units, over what the mean lacks. `is_resolved` says where that is little.
+**Small values.** In the bulk of a law the logarithm's argument differs from 1 by no more than a few times the solution's l1 and l2.
+So all rounding is relative to them, and the error of the value is relative too: the error of the integrated mean, 1e-13 units,
+over the difference between the two means. `is_resolved` tells where that is small.
 """
 
 from __future__ import annotations
@@ -36,27 +36,26 @@ from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Empirical, Law
 from robandit.laws.combinators import Leaf, leaves
-from robandit.policies.base import check_eps, check_number
 from robandit.policies.klinf.upper_bound import FARTHEST, klinf_index
-from robandit.theory.given import plain
 from robandit.theory.law_nodes import has_density, nodes
+from robandit.validation import finite, order, positive, within
 
 __all__ = ["is_resolved", "klinf", "klinf_upper"]
 
-ROUNDS = 6  # of looking where the logarithm's argument is least
-SAME = 1e-6  # relative: two such places are one
+ROUNDS = 6  # of locating where the logarithm's argument is least
+SAME = 1e-6  # relative difference below which two places count as one
 LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))
 LEAST_BUDGET = (
-    1e-12  # the index is good to 1e-16 / budget units (see robandit.policies.klinf.upper_bound): to 1e-4 here
+    1e-12  # the index has an error of 1e-16 / budget units (see robandit.policies.klinf.upper_bound): 1e-4 here
 )
-CUT = 1e-3  # a value from a law whose tails are cut has two digits from here on
-NARROW = 1e-9  # units: so much must a mean lack
+CUT = 1e-3  # larger values have two digits even if the law's tails are cut
+NARROW = 1e-9  # least difference of the means, in units
 FAINT = 1e-50  # tails are integrated to probabilities of 1e-60
-LEAST = 2.0**-53  # the logarithm's argument counts as at least this
+LEAST = 2.0**-53  # lower limit of the logarithm's argument
 
 
 def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
-    """The largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most the budget.
+    """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most the budget.
 
     It is sup{m : `klinf` (x, m) <= budget}. KLinf-UCB plays the arm where it is largest.
 
@@ -71,9 +70,9 @@ def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
 
     Returns
     -------
-    The mean, good to 1e-10 of u^(1/(1+eps)), or 1e-16 / C of it if that is more, and never above it; +inf if no law of the
-    class is so near to the sample. A sample within the class may gain C^(eps/(1+eps)) of it by putting a mass of C as far out as
-    u allows, so at the least budget 4 digits of the gain are left, and below there would soon be none.
+    The mean, with an error of at most 1e-10 u^(1/(1+eps)), or 1e-16 / C times that unit if larger, and never too large; +inf if no
+    law of the class is within the budget. A sample in the class can gain C^(eps/(1+eps)) units by moving a mass of C as far out as
+    u allows, so at the least budget 4 digits of the gain are left, and soon none below it.
 
     Examples
     --------
@@ -86,27 +85,22 @@ def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     values = sample(x)
-    eps, u, budget = plain(eps), plain(u), plain(budget)
-    _check_class("klinf_upper", eps, u)
-    check_number("klinf_upper", "budget", budget, above=0.0)
-    if budget < LEAST_BUDGET:
-        raise InvalidInput(
-            f"klinf_upper: budget = {budget!r} must be at least {LEAST_BUDGET:g}: rounding, {1e-16 / LEAST_BUDGET:g} of "
-            "u^(1/(1+eps)) there, would hide what so small a divergence allows; take a larger budget"
-        )
+    eps, u = order(eps, owner="klinf_upper"), positive(u, "u", owner="klinf_upper")
+    hint = "rounding hides what a smaller divergence allows"
+    budget = within(budget, "budget", LEAST_BUDGET, math.inf, owner="klinf_upper", hint=hint)
     return klinf_index(values, eps=eps, u=u, budget=budget)
 
 
 def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
-    """The least divergence KL(x, law) over the laws with E|X|^(1+eps) <= u and a mean of at least ``mean``.
+    """Return the least divergence KL(x, law) over the laws with E|X|^(1+eps) <= u and a mean of at least ``mean``.
 
-    It says how many rewards it takes to tell that an arm does not have that mean: log T / KLinf(arm, best mean) pulls of a worse
-    arm are needed, and KLinf-UCB needs no more.
+    It determines how many rewards show that an arm does not have that mean: log T / KLinf(arm, best mean) pulls of a worse arm
+    are necessary, and KLinf-UCB needs no more.
 
     Parameters
     ----------
     x
-        A law, or a sample: each of its values then has the same weight.
+        A law, or a sample, whose values all have the same weight.
     mean
         The mean to reach.
     eps, u
@@ -114,12 +108,12 @@ def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
 
     Returns
     -------
-    The divergence, at least 0. It is 0 for a law of the class that has the mean already, and +inf for a mean that no law of the
-    class has, above u^(1/(1+eps)). A law outside of the class has a positive one to every mean.
+    The divergence, at least 0. It is 0 for a law of the class that has the mean already, and +inf for a mean above
+    u^(1/(1+eps)), which no law of the class has. For a law outside the class it is positive at every mean.
 
-    Samples, and laws on finitely many values: good to 1e-9. Laws with a density: to a relative 1e-5, or 1e-13 u^(1/(1+eps))
-    over what the law's mean lacks if that is more. Others (`robandit.laws.Stable`, and laws of your own), whose tails are
-    cut where they have a probability of 1e-10: to an absolute 1e-5.
+    Error: 1e-9 for samples and laws on finitely many values. For laws with a density a relative 1e-5, or 1e-13 u^(1/(1+eps))
+    over the difference of the means if that is more. For others (`robandit.laws.Stable`, and your own), whose tails are cut at a
+    probability of 1e-10, an absolute 1e-5.
 
     Examples
     --------
@@ -135,17 +129,16 @@ def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     law = x if isinstance(x, Law) else Empirical(sample(x))
-    mean, eps, u = plain(mean), plain(eps), plain(u)
-    check_number("klinf", "mean", mean)
-    _check_class("klinf", eps, u)
+    mean, eps = finite(mean, "mean", owner="klinf"), order(eps, owner="klinf")
+    u = positive(u, "u", owner="klinf")
     unit = u ** (1.0 / (1.0 + eps))
     m = mean / unit
     inside = False
-    with suppress(InvalidInput):  # a moment too large for a double is outside of every class
+    with suppress(InvalidInput):  # a moment that overflows is outside every class
         inside = law.absolute_moment(1.0 + eps) <= u
     if inside and mean <= law.mean:
         return 0.0
-    if m >= 1.0:  # of the whole class only the constant at the very end may be left
+    if m >= 1.0:  # only the constant at the end of the class can have this mean
         return 0.0 if m == 1.0 and law.support == (unit, unit) else math.inf
     place = 0.0
     for _ in range(ROUNDS):
@@ -157,7 +150,7 @@ def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
 
 
 def is_resolved(value: float, law: Law, mean: float, *, eps: float, u: float) -> bool:
-    """Whether a positive `klinf` of a law has at least two digits.
+    """Return whether a positive `klinf` of a law has at least two correct digits.
 
     >>> from robandit.laws import Pareto
     >>> law = -Pareto(tail=2.0, scale=0.5)
@@ -166,14 +159,8 @@ def is_resolved(value: float, law: Law, mean: float, *, eps: float, u: float) ->
     """
     if value >= CUT:
         return True
-    whole = all(leaf.law.atoms() is not None or has_density(leaf) for leaf in leaves(law))
-    return whole and value >= FAINT and mean - law.mean >= NARROW * u ** (1.0 / (1.0 + eps))
-
-
-def _check_class(owner: str, eps: float, u: float) -> None:
-    check_number(owner, "eps", eps)
-    check_eps(owner, eps)
-    check_number(owner, "u", u, above=0.0)
+    uncut = all(leaf.law.atoms() is not None or has_density(leaf) for leaf in leaves(law))
+    return uncut and value >= FAINT and mean - law.mean >= NARROW * u ** (1.0 / (1.0 + eps))
 
 
 class Points(NamedTuple):
@@ -186,7 +173,7 @@ class Points(NamedTuple):
 
 
 def _points(law: Law, unit: float, eps: float, place: float) -> Points:
-    """The law in units; what has no atoms, as nodes that lie closest at 0 and ``place``."""
+    """Return the law in units; parts without atoms become nodes that are densest at 0 and ``place``."""
     parts = [_atoms(leaf, unit) or nodes(leaf, unit, (0.0, place)) for leaf in leaves(law)]
     x = np.clip(np.concatenate([values for values, _ in parts]), -FARTHEST, FARTHEST)
     weight = np.concatenate([weights for _, weights in parts])
@@ -200,7 +187,7 @@ def _atoms(leaf: Leaf, unit: float) -> tuple[Floats, Floats] | None:
 
 
 class Solved(NamedTuple):
-    """The maximum over both, and the place where the logarithm's argument is least, if it has a part in X."""
+    """The maximum over l1 and l2, and the place where the logarithm's argument is least, if it depends on X."""
 
     value: float
     least: float | None
@@ -208,10 +195,10 @@ class Solved(NamedTuple):
 
 def _solved(points: Points, m: float, eps: float) -> Solved:
     m = max(m, -1.0)  # no law of the class has a smaller mean
-    whole = Slice(points, 0.0, m, 0.0, 1.0)
-    l2, end = whole.best()
-    if whole.slope(l2) + (m * whole.rise(l2) if end == 1 else 0.0) <= 0.0:
-        return Solved(whole.value(l2), None)
+    first = Slice(points, 0.0, m, 0.0, 1.0)
+    l2, end = first.best()
+    if first.slope(l2) + (m * first.rise(l2) if end == 1 else 0.0) <= 0.0:
+        return Solved(first.value(l2), None)
     low, high = LOWEST, HIGHEST
     for _ in range(60):
         position = 0.5 * (low + high)
@@ -223,18 +210,18 @@ def _solved(points: Points, m: float, eps: float) -> Solved:
         slope = part.slope(l2)
         if end is not None:
             y = math.exp(places[end])
-            along = math.expm1((1.0 + eps) * places[end])  # the end moves by (y - m) / this when l1 does by 1
+            along = math.expm1((1.0 + eps) * places[end])  # the end moves by (y - m) / this per unit of l1
             slope = slope + part.rise(l2) * (y - m) / along if along != 0.0 else -math.inf
         low, high = (position, high) if slope > 0.0 else (low, position)
     return Solved(part.value(l2), (l1 / l2 / (1.0 + eps)) ** (1.0 / eps))
 
 
 def _places(excess: float, eps: float) -> tuple[float, float]:
-    """The logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first.
+    """Return the logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first.
 
-    Newton's method comes from outside, and never jumps over them, since the left side is convex.
+    Newton's method starts outside and never jumps over them, since the left side is convex.
     """
-    found = []
+    places = []
     most = (1.0 + eps) * (1.0 + excess)
     for start in (math.log(most / eps), -math.log(most) / eps):
         theta = start
@@ -245,41 +232,41 @@ def _places(excess: float, eps: float) -> tuple[float, float]:
             if not abs(step) > 1e-16 * abs(theta) or step * start <= 0.0:
                 break
             theta -= step
-        found.append(theta if theta * start > 0.0 else 0.0)
-    return found[0], found[1]
+        places.append(theta if theta * start > 0.0 else 0.0)
+    return places[0], places[1]
 
 
 class Slice:
     """The concave function for one l1, over l2 from ``low`` to ``high``."""
 
     def __init__(self, points: Points, l1: float, m: float, low: float, high: float) -> None:
-        """Keep what does not depend on l2."""
+        """Store what does not depend on l2."""
         self.weight, self.gap, self.short = points.weight, points.power - 1.0, m - points.x
         self.base = l1 * self.short
         self.low, self.high = low, high
 
     def argument(self, l2: float) -> Floats:
-        """Of the logarithm, minus 1."""
+        """Return the logarithm's argument minus 1."""
         return np.maximum(self.base + l2 * self.gap, LEAST - 1.0)
 
     def mean(self, values: Floats) -> float:
-        """Summed in pairs, for digits; and a dot product would start threads, which costs more than it gains."""
+        """Return the weighted mean; np.sum adds in pairs, which saves digits, and a dot product would start threads."""
         return float(np.sum(self.weight * values))
 
     def value(self, l2: float) -> float:
-        """The function."""
+        """Return the function's value."""
         return self.mean(np.log1p(self.argument(l2)))
 
     def slope(self, l2: float) -> float:
-        """Its derivative by l1."""
+        """Return its derivative by l1."""
         return self.mean(self.short / (1.0 + self.argument(l2)))
 
     def rise(self, l2: float) -> float:
-        """Its derivative by l2."""
+        """Return its derivative by l2."""
         return self.mean(self.gap / (1.0 + self.argument(l2)))
 
     def best(self) -> tuple[float, int | None]:
-        """The best l2; and 0 or 1 if it is the lower or the upper end."""
+        """Return the best l2, and 0 or 1 if it is the lower or the upper end."""
         low, high = self.low, self.high
         if self.rise(high) >= 0.0:
             return high, 1

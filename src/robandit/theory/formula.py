@@ -1,15 +1,15 @@
-"""The notation in which policies state their rates, such as ``sum (u/gap)^(1/eps) log T``, as a function of its names.
+"""A parser for the notation of policies' rates, such as ``sum (u/gap)^(1/eps) log T``; it returns a function of the names.
 
 ::
 
     sum of terms        a + b - c
-    product             a b / c: a product needs no sign, and goes from left to right with the quotient
+    product             a b / c: products need no sign; products and quotients are evaluated from left to right
     power               a^b
-    log x, sqrt(x)      of the next number, name or pair of parentheses: log T^2 is (log T)^2
-    sum a b / c         the product that follows, added up over the arms with a positive gap
+    log x, sqrt(x)      of the next number, name or parenthesis: log T^2 is (log T)^2
+    sum a b / c         the sum of the product that follows over the arms with a positive gap
     names               one word, or one of `PHRASES`
 
-Names that stand inside a sum may be one number for all arms, or one for each.
+A name inside a sum may have one value for all arms, or one per arm.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from robandit.kernel.types import Floats
 __all__ = ["COPIES", "PER_ARM", "PHRASES", "Formula", "parsed"]
 
 PHRASES = ("P(X != 0)", "KLinf(arm, best mean)", "min gap", "f(T)", "g(T)")
-"""Names of more than a word."""
+"""Names of more than one word."""
 PER_ARM = ("gap", "P(X != 0)", "KLinf(arm, best mean)", "variance", "Var", "tau")
-"""Names that differ from arm to arm: their last axis is the arm."""
+"""Names with a value per arm: their last axis is the arm."""
 COPIES = "copies"
-"""How many arms each place of that axis stands for; 1 if it is not said."""
+"""The number of arms that each entry of that axis represents; 1 by default."""
 
 Values = Mapping[str, Floats]
 Part = Callable[[Values], Floats]
@@ -40,17 +40,17 @@ _ENDS = ("", ")", "+", "-")
 
 
 class Formula(NamedTuple):
-    """A text with its meaning."""
+    """A parsed formula."""
 
     text: str
     names: frozenset[str]
-    """What must be known."""
+    """The names that need a value."""
     value: Part
-    """From an array for each name."""
+    """Evaluates the formula, from an array for each name."""
 
 
 def parsed(text: str) -> Formula:
-    """The meaning of a formula.
+    """Parse a formula.
 
     >>> import numpy as np
     >>> formula = parsed("sum (u/gap)^2 log K + 3 u/K u")
@@ -62,15 +62,18 @@ def parsed(text: str) -> Formula:
     parser = _Parser(text)
     value = parser.terms()
     if parser.next():
-        raise InvalidInput(f"{text!r} cannot be read as a rate: {parser.next()!r} is not expected there")
+        raise parser.error(f"{parser.next()!r} is not expected there")
     return Formula(text, frozenset(parser.names), value)
 
 
 class _Parser:
-    """Recursive descent: a method for each line of the notation."""
+    """Recursive descent, with a method for each line of the notation."""
 
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.names = text, _TOKEN.findall(text), set[str]()
+
+    def error(self, reason: str) -> InvalidInput:
+        return InvalidInput(f"{self.text!r} is not a rate: {reason}")
 
     def next(self) -> str:
         return self.tokens[0] if self.tokens else ""
@@ -85,7 +88,7 @@ class _Parser:
     def product(self) -> Part:
         if self.next() == "sum":
             self.tokens.pop(0)
-            self.names.add("gap")  # they say how many arms there are
+            self.names.add("gap")  # the gaps give the number of arms
             return _over_arms(self.product())
         parts = [(1, self.power())]
         while self.next() not in _ENDS:
@@ -117,7 +120,7 @@ class _Parser:
         if token == "(":
             inner = self.terms()
             if self.next() != ")":
-                raise InvalidInput(f"{self.text!r} cannot be read as a rate: a parenthesis is not closed")
+                raise self.error("a parenthesis is not closed")
             self.tokens.pop(0)
             return inner
         if token in _FUNCTIONS:
@@ -129,13 +132,11 @@ class _Parser:
         if token in PHRASES or (token.isalpha() and token != "sum"):
             self.names.add(token)
             return lambda values: values[token]
-        raise InvalidInput(
-            f"{self.text!r} cannot be read as a rate: {token or 'its end'!r} stands where a number should be"
-        )
+        raise self.error(f"{token or 'its end'!r} is where a number should be")
 
 
 def _over_arms(term: Part) -> Part:
-    """The sum over the last axis. A negative term says nothing about its arm: the bound does not reach there."""
+    """Sum over the last axis. A negative term makes the sum NaN: the bound does not apply to that arm."""
 
     def value(values: Values) -> Floats:
         wide = {name: value if name in PER_ARM else value[..., np.newaxis] for name, value in values.items()}

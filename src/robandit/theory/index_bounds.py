@@ -1,31 +1,31 @@
 """Bounds of policies that pull the arm with the largest estimate plus width.
 
-**Robust UCB**, derived here. (The source, Bubeck, Cesa-Bianchi and Lugosi 2013, was not at hand; the rates are theirs.) At pull t
-an arm with n rewards has the width W (l(t)/n)^q, with q = eps/(1+eps) and p = 1/(1+eps). For each n, but for a probability t^-2 on
-either side, an estimate misses its mean by less than that:
+**Robust UCB**, derived here. (We did not have the source, Bubeck, Cesa-Bianchi and Lugosi 2013; the rates are theirs.) At pull t
+an arm with n rewards has the width W (l(t)/n)^q, with q = eps/(1+eps) and p = 1/(1+eps). For each n, an estimate misses its mean
+by less than that, except with probability t^-2 on either side:
 
 - truncated: W = 4 u^p, l = 2 log t. Bernstein's inequality with raw second moments gives sqrt 2 + 1/3, and the bias is at most
   1 + eps (1 with a common threshold), in units of u^p (l/n)^q: together below 4.
 - catoni: W = sqrt v, l = 8 log t, q = 1/2. With d = 2 log t, Catoni's sqrt(2 v d / (n - 2 d)) if n >= 4 d. Until then the arm is
-  forced: that is ``least`` = 8 log T pulls.
-- median_of_means: W = (12 v)^p, l = 2 + 32 log t. There are at least 8 log(t^2) blocks, half of them must be off, and each is
-  with a probability of at most 1/4. This needs n >= l. The policy does not wait for it: see `few_rewards`.
+  forced, for ``least`` = 8 log T pulls.
+- median_of_means: W = (12 v)^p, l = 2 + 32 log t. There are at least 8 log(t^2) blocks; half of them must be off, and each is
+  off with a probability of at most 1/4. This needs n >= l, which the policy does not wait for: see `few_rewards`.
 
-A worse arm with n rewards is pulled at t > K only if the best arm's index is too low, its own estimate too high, or n < A, where
-A = l(T) (2 W / gap)^(1/q). The first two have a probability of at most (t-1) t^-2 < 1/t each, all n at once: over all t below
-log(T/K). The first is paid with the largest gap at most, whichever arm is pulled. So
+A worse arm with n rewards is pulled at t > K only if the best arm's index is too low, its own estimate is too high, or n < A, where
+A = l(T) (2 W / gap)^(1/q). The first two each have a probability of at most (t-1) t^-2 < 1/t over all n: over all t below
+log(T/K). The first costs at most the largest gap, whichever arm is pulled. So
 
     regret <= sum gap (max(A, least) + 1 + log(T/K)) + max gap (log(T/K) + missed).
 
 Worst case: let P be the pulls of an arm with n < A. Then gap P = (gap P^q) P^p <= 2 W l(T)^q P^p, and by Jensen's inequality the
 sum over K - 1 arms is at most 2 W ((K-1) l(T))^q T^p. The rest stays, with ``least`` in place of the maximum.
 
-**UCB1**: Theorem 1 of Auer et al., times the square of the scale; its worst case in the same way. **UCB-V**: Audibert et al.
-state the constant 10 for zeta = 1.2 and c = 1 (from memory).
+**UCB1**: Theorem 1 of Auer et al., times the square of the scale; the worst case follows in the same way. **UCB-V**: Audibert et
+al. state the constant 10 for zeta = 1.2 and c = 1 (from memory).
 
-**R-UCB** (Ashutosh et al. 2021): their theorems say "for T large enough". Their proofs need that (1) the confidence bound holds at
-all pulls from number m to T, where m is the number of pulls in the bound itself (before there are no more than m anyway), and (2)
-that no smaller T gives a larger m. Both are checked; where m >= T the bound is true but says nothing.
+**R-UCB** (Ashutosh et al. 2021): the theorems say "for T large enough". The proofs need that (1) the confidence bound holds at
+all pulls from number m to T, where m is the number of pulls in the bound itself (before, there are at most m pulls anyway), and
+(2) no smaller T gives a larger m. Both are checked; where m >= T the bound is true but says nothing.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from scipy.stats import binom
 
 from robandit.errors import NotApplicable
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
-from robandit.theory.bound import Bound, Case, Found, power, sub_gaussian, total
+from robandit.theory.bound import Bound, BoundSet, Case, power, sub_gaussian, total
 
 __all__ = ["few_rewards", "r_ucb_lt", "r_ucb_mom", "r_ucb_tea", "robust_ucb", "ucb1", "ucb_v"]
 
 BUBECK = "Bubeck, Cesa-Bianchi, Lugosi 2013"
 ASHUTOSH = "Ashutosh, Nair, Kagrecha, Jagannathan 2021"
-RATIO = 1.25  # of the pull numbers in a block of `few_rewards`
+RATIO = 1.25  # last over first pull number of a block of `few_rewards`
 
 
-def robust_ucb(case: Case) -> Found:
-    """The bound at the top of the module, for each estimator."""
+def robust_ucb(case: Case) -> BoundSet:
+    """Return the bound at the top of the module, for the policy's estimator."""
     return _ESTIMATORS[case.policy.estimator](case)
 
 
-def _truncated(case: Case) -> Found:
+def _truncated(case: Case) -> BoundSet:
     eps, u = float(case.policy.eps), float(case.policy.u)
     width = 4.0 * u ** (1.0 / (1.0 + eps))
     bounds = _optimistic(case, eps, width, 2.0 * case.log, source=f"{BUBECK}, truncated mean")
-    return Found(bounds, eps, u, case.problem.u(eps))
+    return BoundSet(bounds, eps, u, case.problem.u(eps))
 
 
-def _catoni(case: Case) -> Found:
-    if case.asked not in (None, 1.0):
+def _catoni(case: Case) -> BoundSet:
+    if case.requested_eps not in (None, 1.0):
         raise NotApplicable(
-            f"{case.name}: eps = {case.asked:g} is asked for, and Catoni's estimator is about the variance: eps is 1"
+            f"{case.name}: eps = {case.requested_eps:g} must be 1, since Catoni's estimator is about the variance; leave it out"
         )
     v = float(case.policy.v)
     level = 8.0 * case.log
     bounds = _optimistic(case, 1.0, math.sqrt(v), level, least=level, source=f"{BUBECK}, Catoni's estimator")
-    return Found(bounds, 1.0, v, case.problem.v(1.0))
+    return BoundSet(bounds, 1.0, v, case.problem.v(1.0))
 
 
-def _median_of_means(case: Case) -> Found:
+def _median_of_means(case: Case) -> BoundSet:
     eps, v = float(case.policy.eps), float(case.policy.v)
     level = 2.0 + 32.0 * case.log
     missed = few_rewards(case.problem.arms, case.horizon, eps)
@@ -78,7 +78,7 @@ def _median_of_means(case: Case) -> Found:
     bounds = _optimistic(
         case, eps, width, level, least=level, missed=missed, source=f"{BUBECK}, median of means", note=note
     )
-    return Found(bounds, eps, v, case.problem.v(eps))
+    return BoundSet(bounds, eps, v, case.problem.v(eps))
 
 
 _ESTIMATORS = {"truncated": _truncated, "catoni": _catoni, "median_of_means": _median_of_means}
@@ -95,7 +95,7 @@ def _optimistic(
     missed: float = 0.0,
     note: str = "",
 ) -> tuple[Bound, ...]:
-    """Both bounds for the width ``width (level / n)^q``: see the top of the module."""
+    """Return both bounds for the width ``width (level / n)^q``; see the top of the module."""
     gaps, arms = case.gaps, case.problem.arms
     q, p = eps / (1.0 + eps), 1.0 / (1.0 + eps)
     failing = max(math.log(case.horizon / arms), 0.0)
@@ -111,19 +111,19 @@ def _optimistic(
 
 
 def few_rewards(arms: int, horizon: int, eps: float) -> float:
-    """Robust UCB with the median of means: pulls at which a best arm with fewer than 2 + 32 log t rewards may be undervalued.
+    """Bound the pulls at which Robust UCB with the median of means may undervalue a best arm with fewer than 2 + 32 log t rewards.
 
     With n < l = 2 + 32 log t rewards there are k = max(1, floor(n/2)) blocks of N = 1, 2 or 3. By the inequality of von Bahr and
     Esseen a block's mean lies a width, (12 v)^p (l/n)^q, below the mean with a probability of at most C N^-eps (n/l)^eps / 12,
-    with C = 1 for N = 1, else 2; and the median only if half of the blocks do. The sum of these over n and t, each block of pull
-    numbers a to 1.25 a counted as if t were a, bounds the expected number of such pulls from above. The term for n = 1 is not
-    smaller in kind than (log t)^-eps, so the sum outgrows every power of log T: the logarithmic rate needs 2 + 32 log T rewards of
-    each arm to begin with.
+    with C = 1 for N = 1, else 2; the median does so only if half of the blocks do. The sum of these probabilities over n and t
+    bounds the expected number of such pulls; each block of pull numbers a to 1.25 a is counted as if t were a. The term for n = 1
+    is of order (log t)^-eps, so the sum outgrows every power of log T: the logarithmic rate needs 2 + 32 log T rewards of each arm
+    at the start.
 
     >>> few_rewards(arms=2, horizon=10_000, eps=1.0)
     76.2
     """
-    whole, first = 0.0, arms + 1
+    expected, first = 0.0, arms + 1
     while first <= horizon:
         last = min(int(first * RATIO), horizon)
         n = np.arange(1.0, min(last - 1, math.floor(2.0 + 32.0 * math.log(last))) + 1.0)
@@ -131,39 +131,39 @@ def few_rewards(arms: int, horizon: int, eps: float) -> float:
         size = np.floor(n / blocks)
         off = np.where(n == 1.0, 1.0, 2.0) / 12.0 * (n / size / (2.0 + 32.0 * math.log(first))) ** eps
         chances = binom.sf(np.ceil(0.5 * blocks) - 1.0, blocks, np.minimum(off, 1.0))
-        whole += (last - first + 1) * min(total(chances), 1.0)
+        expected += (last - first + 1) * min(total(chances), 1.0)
         first = last + 1
-    return whole
+    return expected
 
 
-def ucb1(case: Case) -> Found:
+def ucb1(case: Case) -> BoundSet:
     """Theorem 1 of Auer et al. for rewards in an interval of length ``scale``: 8 scale^2 log T / gap + (1 + pi^2/3) gap."""
     gaps, scale = case.gaps, float(case.policy.scale)
     rest = (1.0 + math.pi**2 / 3.0) * total(gaps)
     instance = 8.0 * scale**2 * case.log * total(1.0 / gaps) + rest
     worst = scale * math.sqrt(8.0 * (case.problem.arms - 1) * case.horizon * case.log) + rest
     source = "Auer, Cesa-Bianchi, Fischer 2002, Theorem 1"
-    return Found((Bound("instance", instance, source, "proved"), Bound("worst-case", worst, source, "derived")))
+    return BoundSet((Bound("instance", instance, source, "proved"), Bound("worst-case", worst, source, "derived")))
 
 
-def ucb_v(case: Case) -> Found:
+def ucb_v(case: Case) -> BoundSet:
     """Audibert et al.: 10 (variance/gap + 2 range) log T, for zeta = 1.2 and c = 1."""
     policy = case.policy
     if policy.range == "observed":
-        raise NotApplicable(f"{case.name}: nothing is proved about an observed range; make it with range=...")
+        raise NotApplicable(f"{case.name}: nothing is proved for an observed range; pass range=...")
     if (policy.zeta, policy.c) != (1.2, 1.0):
         raise NotApplicable(
-            f"{case.name}: the bound's constant is known for zeta = 1.2 and c = 1, and these are {policy.zeta:g} and {policy.c:g}; "
+            f"{case.name}: the bound's constant is known only for zeta = 1.2 and c = 1, not for {policy.zeta:g} and {policy.c:g}; "
             "for the rate see theory.rate(policy)"
         )
     gaps = case.problem.gaps
     variances = np.array([law.variance for law in case.problem.laws])[gaps > 0.0]
     value = 10.0 * case.log * total(variances / case.gaps + 2.0 * float(policy.range))
     note = "the constant 10 is from memory"
-    return Found((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved", note),))
+    return BoundSet((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved", note),))
 
 
-def r_ucb_tea(case: Case) -> Found:
+def r_ucb_tea(case: Case) -> BoundSet:
     """Theorem 3 of Ashutosh et al.: the sum of 32 f(T) log T / (1 - 2/(gap log f(T))) + 4 gap."""
     eps = case.order()
     u = case.u(eps)
@@ -175,15 +175,17 @@ def r_ucb_tea(case: Case) -> Found:
         pulls = _tea_pulls(gap, end, case.log)
         _bias_is_small(case, end, end, u, eps, case.horizon)
         if pulls < case.horizon:
-            here = growth(kind, math.log(pulls))
-            _bias_is_small(case, here, end, u, eps, math.ceil(pulls))
+            start = growth(kind, math.log(pulls))
+            _bias_is_small(case, start, end, u, eps, math.ceil(pulls))
             _need(
                 case,
-                f"that the number of pulls in it, {pulls:.4g}, is not larger for smaller T: it is from T = {pulls:.4g} on",
-                math.log(here) > 2.0 / gap and _tea_pulls(gap, here, math.log(pulls)) <= pulls,
+                f"that its number of pulls, {pulls:.4g}, is not larger for smaller T, from T = {pulls:.4g} on",
+                math.log(start) > 2.0 / gap and _tea_pulls(gap, start, math.log(pulls)) <= pulls,
             )
         value += gap * (pulls + 4.0)
-    return Found((Bound("instance", value, f"{ASHUTOSH}, Theorem 3", "proved", _says(case, value)),), eps, u, met=True)
+    return BoundSet(
+        (Bound("instance", value, f"{ASHUTOSH}, Theorem 3", "proved", _vacuous(case, value)),), eps, u, met=True
+    )
 
 
 def _tea_pulls(gap: float, f: float, level: float) -> float:
@@ -191,14 +193,14 @@ def _tea_pulls(gap: float, f: float, level: float) -> float:
 
 
 def _bias_is_small(case: Case, low: float, high: float, u: float, eps: float, since: int) -> None:
-    """Whether 3 u log f < 2 f^eps for all f from low to high: the difference is convex in log f, least at f^eps = 3u / (2 eps)."""
+    """Check 3 u log f < 2 f^eps for all f from low to high: the difference is convex in log f, least at f^eps = 3u / (2 eps)."""
     ends = (math.log(low), math.log(high))
     lowest = math.exp(min(max(math.log(1.5 * u / eps) / eps, ends[0]), ends[1]))
     left, right = 3.0 * u * math.log(lowest), 2.0 * lowest**eps
     _need(case, f"3 u log f = {left:.4g} below 2 f^eps = {right:.4g} from pull {since} on", left < right)
 
 
-def r_ucb_mom(case: Case) -> Found:
+def r_ucb_mom(case: Case) -> BoundSet:
     """Theorem 4 of Ashutosh et al.: the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap.
 
     The number of pulls is at least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
@@ -215,9 +217,9 @@ def r_ucb_mom(case: Case) -> Found:
             _wide_enough(case, kind, fixed, u, eps, pulls)
         value += gap * (pulls + 4.0)
     note = "its proof assumes that every arm has more than 32 log t rewards at each t"
-    if says := _says(case, value):
-        note += f"; {says}"
-    return Found((Bound("instance", value, f"{ASHUTOSH}, Theorem 4", "printed", note),), eps, u, met=True)
+    if vacuous := _vacuous(case, value):
+        note += f"; {vacuous}"
+    return BoundSet((Bound("instance", value, f"{ASHUTOSH}, Theorem 4", "printed", note),), eps, u, met=True)
 
 
 def _wide_enough(case: Case, kind: int, fixed: float, u: float, eps: float, t: float) -> None:
@@ -228,12 +230,12 @@ def _wide_enough(case: Case, kind: int, fixed: float, u: float, eps: float, t: f
     _need(case, f"f^(1+eps) = {left:.4g} above 12 u = {12.0 * u:.4g} from pull {math.ceil(t)} on", left > 12.0 * u)
 
 
-def r_ucb_lt(case: Case) -> Found:
+def r_ucb_lt(case: Case) -> BoundSet:
     """Theorem 2 of Ashutosh et al. for sub-Gaussian rewards: the sum of 4 f(T) log T / gap + 4 gap, once f exceeds 8 sigma^2."""
     proxies = [sub_gaussian(law) for law in case.problem.laws]
     if None in proxies:
         law = case.problem.laws[proxies.index(None)]
-        raise NotApplicable(f"{case.name}: its bound is for sub-Gaussian rewards, and {law!r} is not known to be that")
+        raise NotApplicable(f"{case.name}: its bound needs sub-Gaussian rewards, which {law!r} is not known to have")
     needed = 8.0 * max(proxy for proxy in proxies if proxy is not None)
     kind = growth_kind(case.policy.f)
     end = growth(kind, case.log)
@@ -244,10 +246,10 @@ def r_ucb_lt(case: Case) -> Found:
             f = growth(kind, math.log(t))
             _need(case, f"f = {f:.4g} above 8 sigma^2 = {needed:.4g} from pull {math.ceil(t)} on", f > needed)
         value += 4.0 * end * case.log / gap + 4.0 * gap
-    return Found((Bound("instance", value, f"{ASHUTOSH}, Theorem 2", "proved", _says(case, value)),), met=True)
+    return BoundSet((Bound("instance", value, f"{ASHUTOSH}, Theorem 2", "proved", _vacuous(case, value)),), met=True)
 
 
-def _says(case: Case, value: float) -> str:
+def _vacuous(case: Case, value: float) -> str:
     most = case.horizon * max(case.gaps, default=0.0)
     return "no better than T times the largest gap" if value >= most > 0.0 else ""
 
@@ -255,5 +257,5 @@ def _says(case: Case, value: float) -> str:
 def _need(case: Case, condition: str, holds: bool) -> None:
     if not holds:
         raise NotApplicable(
-            f"{case.name}: at T = {case.horizon} its bound needs {condition}: take a larger T or larger gaps"
+            f"{case.name}: at T = {case.horizon} its bound needs {condition}; take a larger T or larger gaps"
         )

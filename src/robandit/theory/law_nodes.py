@@ -1,11 +1,11 @@
-"""Laws as points with weights, for expectations of functions that are smooth but for a few known places.
+"""Laws as points with weights, for expectations of functions that are smooth except at a few known places.
 
 **Laws with a density** are integrated over x itself, by the double-exponential rule in the logarithm of the distance to the next
-place: an end of the support, the bulk, or a place that was named. Logarithms reach as far out as need be, so that nothing is left
-out that has a probability above 1e-60, and means have 13 digits or more.
+place: an end of the support, the bulk, or a named place. The tails are cut at a probability below 1e-60, and means have at least
+13 digits.
 
-**Other laws** (`robandit.laws.Stable`, and those of your own) say their cdf only. They are integrated over its logit, up to
-probabilities of `TAIL` on either side, since 1 - cdf has few digits beyond. What lies there is lost.
+**Other laws** (`robandit.laws.Stable`, and your own) have only a cdf. They are integrated over its logit, up to probabilities of
+`TAIL` on either side, since 1 - cdf has few digits beyond. The rest of the tails is ignored.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from robandit.policies.klinf.upper_bound import FARTHEST
 
 __all__ = ["has_density", "nodes"]
 
-NODES = 800  # in each piece of a law
-OUT = 10.0  # times the centre: between these the tail begins, and it may fall steeply
-DEPTH = 140.0  # of a heavy tail: beyond is a probability of exp(-140) < 1e-60
-TAIL = 1e-10  # where only the cdf is known
+NODES = 800  # per piece of a law
+OUT = 10.0  # times the centre: in between, the tail begins, and may fall steeply
+DEPTH = 140.0  # of a heavy tail: the probability beyond is exp(-140) < 1e-60
+TAIL = 1e-10  # cut probability where only the cdf is known
 
 
 def has_density(leaf: Leaf) -> bool:
-    """Whether the law is integrated to the very end of its tails."""
+    """Return whether the law is integrated to the end of its tails."""
     return isinstance(leaf.law, LocationScale)
 
 
 def nodes(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Points in units, with weights that add up to the leaf's; they lie closest at ``places``, which are in units too."""
+    """Return points in units, and weights that add up to the leaf's; the points are densest at ``places``, also in units."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         x, weight = _by_density(leaf, unit, places) if has_density(leaf) else _by_cdf(leaf, unit, places)
-    counts = weight > 0.0
-    return x[counts], leaf.weight * weight[counts] / weight.sum()
+    positive = weight > 0.0
+    return x[positive], leaf.weight * weight[positive] / weight.sum()
 
 
 def _by_density(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats, Floats]:
@@ -61,7 +61,7 @@ def _by_density(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Flo
 
 
 def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Floats]]:
-    """Points and weights between the breaks, and beyond the last one."""
+    """Yield points and weights between the breaks, and beyond the last one."""
     for low, high in pairwise(breaks):
         edge = min(density.edge, 1.0) if low == density.lower else 1.0
         length = math.log(high - low)
@@ -84,7 +84,7 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
     z = low + np.exp(offset)
     if density.log_kernel is None:
         yield z, _terms(density.log_density(z, log_z) + offset, t)
-    else:  # z itself may be beyond a double
+    else:  # z itself may overflow
         yield z, _terms(density.log_kernel(np.exp(-log_z)) - (density.tail + 1.0) * log_z + offset, t)
 
 
@@ -93,7 +93,7 @@ def _end(reach: float) -> float:
 
 
 def _terms(log_terms: Floats, t: Floats) -> Floats:
-    """The rule's weights, 0 where nothing times infinity left no number."""
+    """Return the rule's weights; 0 where the term is NaN (0 times infinity)."""
     return np.asarray(np.exp(np.where(np.isnan(log_terms), -np.inf, log_terms)) * np.cosh(t) * (t[1] - t[0]))
 
 
@@ -101,7 +101,7 @@ def _by_cdf(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats,
     end = math.log(1.0 / TAIL - 1.0)
     levels = np.clip(leaf.cdf(np.array(places) * unit), TAIL, 1.0 - TAIL)
     breaks = np.unique([-end, *np.log(levels / (1.0 - levels)), end])
-    t = np.linspace(-3.7, 3.7, NODES)  # beyond, nodes are less than 1e-27 from a break
+    t = np.linspace(-3.7, 3.7, NODES)  # further out, nodes are less than 1e-27 from a break
     near = 1.0 / (1.0 + np.exp(np.pi * np.sinh(t)))
     logits, weights = [], []
     for low, high in pairwise(breaks.tolist()):
@@ -113,7 +113,7 @@ def _by_cdf(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats,
 
 
 def _quantiles(leaf: Leaf, unit: float, level: Floats) -> Floats:
-    """In units, by bisection of asinh x: to 1e-10 for small x, and to a relative 1e-10 for large ones."""
+    """Return quantiles in units, by bisection in asinh x: the error is 1e-10 for small x, relative 1e-10 for large ones."""
     reach = math.asinh(FARTHEST)
     low, high = np.full(level.shape, -reach), np.full(level.shape, reach)
     for _ in range(42):

@@ -1,31 +1,24 @@
-"""What no algorithm can do better: the AdaR-UCB paper's lower bounds (Theorems 1 to 4), with their constants."""
+"""The AdaR-UCB paper's lower bounds on regret (Theorems 1 to 4), with their constants."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from robandit.errors import InvalidInput
 from robandit.problems import Problem, eps_adaptive_pair, hard_gap, u_adaptive_pair
-from robandit.theory.given import MOST, number, order, whole
+from robandit.validation import LARGEST_INTEGER, integer, invalid, order, positive
 
-__all__ = [
-    "PairBound",
-    "lower_bound_eps_adaptive",
-    "lower_bound_u_adaptive",
-    "minimax_constant",
-    "minimax_lower_bound",
-]
+__all__ = ["PairBound", "lower_bound_eps_adaptive", "lower_bound_u_adaptive", "minimax_constant", "minimax_lower_bound"]
 
 CURVATURE = 2.0 * math.log(2.0)
-"""The proofs' c: log(1/(1-q)) <= c q for q <= 1/2. The left side is convex, so the line through q = 1/2 is above it."""
+"""The proofs' c: log(1/(1-q)) <= c q for q <= 1/2, since the left side is convex and equal at q = 1/2."""
 
 
 def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> float:
-    """The regret that no algorithm undercuts on all problems with E|X|^(1+eps) <= u, even if it is told eps and u.
+    """Return a regret that no algorithm can beat on all problems with E|X|^(1+eps) <= u, even if it knows eps and u.
 
-    It is reached on rewards that are never positive, so it holds with the paper's assumption (Theorem 4) and all the more without
-    it (Theorem 1). The problems are those of `robandit.problems.lower_bound_family` at the gap of `robandit.problems.hard_gap`.
+    The proof's rewards are never positive, so it holds with the paper's assumption (Theorem 4) and also without it (Theorem 1).
+    The problems are those of `robandit.problems.lower_bound_family` at the gap of `robandit.problems.hard_gap`.
 
     Parameters
     ----------
@@ -46,14 +39,15 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
 
     Guarantee
     ---------
-    Call the base problem P and let Q be the same with another best arm i, the one among 1..K-1 that the algorithm pulls least on
-    P: E_P[N_i] <= T/(K-1). On P every pull that is not of arm 0 costs Delta/3; on Q every pull of arm 0 does. So
+    Let P be the base problem, and Q the same with another best arm i: the one among 1..K-1 that the algorithm pulls least on P, so
+    that E_P[N_i] <= T/(K-1). On P every pull of an arm other than 0 costs Delta/3; on Q every pull of arm 0 does. So
 
         R(P) + R(Q) >= Delta T/6 (P(N_0 <= T/2) + Q(N_0 > T/2)) >= Delta T/12 exp(-E_P[N_i] KL),
 
-    by the inequality of Bretagnolle and Huber, and KL <= log(3) Delta^(1+1/eps) u^(-1/eps), where arm i differs. At the hard gap
-    the exponent is at most 2^(-(1+eps)/eps); the larger of the two regrets is at least half of the sum. The paper leaves out the
-    inequality's 1/2, and so gets twice as much. The construction needs Delta^(1+eps) <= u, or K - 1 <= 2^((1+eps)/eps) log(3) T.
+    by the inequality of Bretagnolle and Huber, with KL <= log(3) Delta^(1+1/eps) u^(-1/eps), where arm i differs. At the hard gap
+    the exponent is at most 2^(-(1+eps)/eps), and the larger of the two regrets is at least half of the sum. The paper leaves out
+    the inequality's 1/2, so its bound is twice as large. The construction needs Delta^(1+eps) <= u, which is
+    K - 1 <= 2^((1+eps)/eps) log(3) T.
 
     Examples
     --------
@@ -65,22 +59,22 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
     G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
     Theorem 4. S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory, 2013.
     """
-    horizon, arms = whole(horizon, "horizon", 1), whole(arms, "arms", 2)
-    eps, u = order(eps), number(u, "u")
+    horizon, arms = integer(horizon, "horizon", 1), integer(arms, "arms", 2)
+    eps, u = order(eps), positive(u, "u")
     gap = hard_gap(arms, eps, u, horizon)
-    # the same as gap^(1+eps) > u, which has no room in a double for extreme u
+    # The same as gap^(1+eps) > u, which overflows for extreme u.
     if arms - 1 > 2.0 ** min(1.0 / _share(eps), 1000.0) * math.log(3.0) * horizon:
-        raise InvalidInput(
-            f"horizon is {horizon} for {arms} arms: its hard problems would need a probability above 1; take a longer horizon"
+        raise invalid(
+            "horizon", horizon, f"longer for {arms} arms", hint="their hard problems need a probability above 1"
         )
     return gap * horizon / 24.0 * math.exp(-(2.0 ** (-1.0 / _share(eps))))
 
 
 def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
-    """The c in ``minimax_lower_bound = c K^(eps/(1+eps)) (uT)^(1/(1+eps))``.
+    """Return the c in ``minimax_lower_bound = c K^(eps/(1+eps)) (uT)^(1/(1+eps))``.
 
-    ``((K-1)/(K log 3))^(eps/(1+eps)) exp(-2^(-(1+eps)/eps)) / 48``: it increases with K, since 1/log(3) < 1 it decreases with eps
-    at two arms, and the exponential always does. The defaults give the smallest of all.
+    It is ``((K-1)/(K log 3))^(eps/(1+eps)) exp(-2^(-(1+eps)/eps)) / 48``. It increases with K. At two arms it decreases with eps,
+    since 1/log(3) < 1 and the exponential decreases. The defaults give the smallest value.
 
     Parameters
     ----------
@@ -94,36 +88,36 @@ def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
     >>> minimax_constant()
     0.010946
     """
-    arms = whole(arms, "arms", 2)
-    # at T = K and u = 1 the powers of K and T together are K
+    arms = integer(arms, "arms", 2)
+    # At T = K and u = 1 the powers of K and T multiply to K.
     return minimax_lower_bound(arms, arms, eps=eps, u=1.0) / arms
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairBound:
-    """Two problems between which an algorithm must choose, and what that costs at least.
+    """Two problems that an algorithm cannot tell apart in time, and a lower bound on the cost.
 
-    Regret is compared with what an algorithm would have that knew the moments: R/(uT)^(1/(1+eps)) on the first problem,
-    R/(u'T)^(1/(1+eps')) on the second. An algorithm that adapts for free would keep both below a constant.
+    Regret is divided by the rate of an algorithm that knows the moments: R/(uT)^(1/(1+eps)) on the first problem,
+    R/(u'T)^(1/(1+eps')) on the second. An algorithm that adapts at no cost would keep both below a constant.
     """
 
     horizon: int
     value: float
-    """The larger of the two is at least this, for every algorithm: ``constant`` times a power of u'/u or T."""
+    """Lower bound on the larger of the two, for every algorithm: ``constant`` times a power of u'/u or T."""
     constant: float
     exponent: float
     """Of u'/u (Theorem 2) or of T (Theorem 3)."""
     delta: float
     """The gap between the arms that the proof chooses."""
     mass: float
-    """How often arm 0 pays in the second problem; in the first it never does."""
+    """Probability that arm 0 pays in the second problem; in the first it never pays."""
     orders: tuple[float, float]
     """The moments' orders minus 1, eps and eps', of the two problems."""
     moments: tuple[float, float]
     """Their bounds, u and u'."""
 
     def problems(self) -> tuple[Problem, Problem]:
-        """The pair at ``delta``: the better arm is 1 in the first and 0 in the second."""
+        """Return the pair at ``delta``: the better arm is 1 in the first and 0 in the second."""
         (eps, eps_alternative), (u, u_alternative) = self.orders, self.moments
         if eps == eps_alternative:
             return u_adaptive_pair(u, u_alternative, self.delta, eps)
@@ -131,18 +125,18 @@ class PairBound:
 
     @property
     def scales(self) -> tuple[float, float]:
-        """What the regrets on the two problems are divided by."""
+        """The rates that divide the regrets on the two problems."""
         first, second = (
             (u * self.horizon) ** (1.0 / (1.0 + eps)) for u, eps in zip(self.moments, self.orders, strict=True)
         )
         return first, second
 
     def optimum(self) -> float:
-        """The least that the larger of the two can be, exactly: what the best algorithm for this very pair has.
+        """Return the least possible value of the larger of the two, exactly: that of the best algorithm for this pair.
 
-        Arm 1 is the same in both problems, so only arm 0 tells them apart, and only by a reward that is not 0. Until then all an
-        algorithm chooses is how many pulls x of arm 0 to risk, and it is best to have them first: delta x on the first problem,
-        delta (T-x) (1-mass)^x on the second. The second is convex in x, so only mixing two neighbours can help.
+        Arm 1 is the same in both problems, so only a non-zero reward of arm 0 tells them apart. Until then an algorithm only
+        chooses how many pulls x of arm 0 to risk, and it is best to risk them first: this costs delta x on the first problem, and
+        delta (T-x) (1-mass)^x on the second. The second cost is convex in x, so the optimum mixes two neighbouring x.
 
         >>> bound = lower_bound_u_adaptive(10_000, eps=1.0, u=1.0, u_alternative=100.0)
         >>> bound.optimum() / bound.value
@@ -153,7 +147,7 @@ class PairBound:
             blind = (self.horizon - pulls) * math.exp(pulls * math.log1p(-self.mass))
             return self.delta * pulls / self.scales[0], self.delta * blind / self.scales[1]
 
-        low, high = 0, self.horizon  # the second cost is the larger at low, and not at high
+        low, high = 0, self.horizon  # the second cost is larger at low, and not at high
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if costs(middle)[0] < costs(middle)[1] else (low, middle)
@@ -162,7 +156,7 @@ class PairBound:
 
 
 def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative: float) -> PairBound:
-    """The price of not knowing u (Theorem 2): a factor of (u'/u)^(eps/(1+eps)^2) on one of two problems.
+    """Return the cost of not knowing u (Theorem 2): a factor of (u'/u)^(eps/(1+eps)^2) on one of two problems.
 
     Parameters
     ----------
@@ -182,11 +176,11 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
     ---------
     For every algorithm. Let x = E[N_0] on the first problem. There R = Delta x. By the inequality of Bretagnolle and Huber the
     larger of the two normalised regrets is also at least (u'T)^(-1/(1+eps)) (Delta T/8) exp(-x KL), with KL = log(1/(1-q)) <=
-    2 log(2) q for q = (2 Delta)^(1+1/eps) u'^(-1/eps) <= 1/2. So it is at least half of the sum, whose smallest value over x is
-    closed form, and the gap ``delta`` makes that largest.
+    2 log(2) q for q = (2 Delta)^(1+1/eps) u'^(-1/eps) <= 1/2. So it is at least half of the sum, whose minimum over x has a closed
+    form; the gap ``delta`` maximises that minimum.
 
-    The first problem exists only if Delta^(1+eps) <= u, and that takes T >= C (u'/u)^((1+2 eps)/(eps (1+eps))). The paper asks
-    for a large T and then lets u' grow at a fixed one; at a fixed T nothing is infinite: a regret is at most 2 T u^(1/(1+eps)).
+    The first problem exists only if Delta^(1+eps) <= u, which needs T >= C (u'/u)^((1+2 eps)/(eps (1+eps))). The paper takes a
+    large T and then lets u' grow at this fixed T, where regret cannot be infinite: it is at most 2 T u^(1/(1+eps)).
 
     Examples
     --------
@@ -199,30 +193,26 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
     G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
     Theorem 2.
     """
-    horizon = whole(horizon, "horizon", 1)
-    eps, u, u_alternative = order(eps), number(u, "u"), number(u_alternative, "u_alternative")
+    horizon = integer(horizon, "horizon", 1)
+    eps, u, u_alternative = order(eps), positive(u, "u"), positive(u_alternative, "u_alternative")
     if u_alternative < u:
-        raise InvalidInput(f"u_alternative is {u_alternative}: it must be at least u = {u}; exchange the two")
+        raise invalid("u_alternative", u_alternative, f"at least u = {u}", hint="exchange the two")
     share = _share(eps)
     ratio = u_alternative / u
     if ratio == math.inf:
-        raise InvalidInput(
-            f"u_alternative is {u_alternative} and u is {u}: their ratio must be finite; take them nearer"
-        )
-    # q T = 8 e^eps/c (u'/u)^(1/(1+eps)): where the derivative over the gap is 0
+        raise invalid("u_alternative", u_alternative, f"closer to u = {u}", hint="their ratio overflows")
+    # q T = 8 e^eps/c (u'/u)^(1/(1+eps)), where the derivative over the gap is 0.
     mass = 8.0 * math.exp(eps) / CURVATURE * ratio ** (1.0 - share) / horizon
     relative = 0.5 * mass**share * ratio ** (1.0 - share)  # the gap over u^(1/(1+eps))
     if mass > 0.5 or relative > 1.0:
         log_shortest = math.log(horizon) + max(math.log(2.0 * mass), math.log(relative) / share)
-        if log_shortest < math.log(MOST):
+        if log_shortest < math.log(LARGEST_INTEGER):
             shortest = math.ceil(max(2.0 * mass, relative ** (1.0 / share)) * horizon)
-            way = f"take at least {shortest} pulls, or a u_alternative nearer to u"
+            hint = f"take at least {shortest} pulls, or a u_alternative closer to u"
         else:
-            way = "take a u_alternative nearer to u; the pulls that these two need are beyond 2^53"
-        raise InvalidInput(
-            f"horizon is {horizon}, too short for u_alternative/u = {ratio:g} at eps = {eps:g}: the two problems do not exist; "
-            + way
-        )
+            hint = "take a u_alternative closer to u; these two need more than 2^53 pulls"
+        rule = f"longer for u_alternative/u = {ratio:g} at eps = {eps:g}, so that the two problems exist"
+        raise invalid("horizon", horizon, rule, hint=hint)
     constant = (1.0 + eps) * (4.0 / (math.e * math.log(2.0))) ** share / 32.0
     exponent = eps / (1.0 + eps) ** 2
     return PairBound(
@@ -238,9 +228,9 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
 
 
 def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> PairBound:
-    """The price of not knowing eps (Theorem 3): a factor of T^(eps'(eps-eps')/((1+eps)(1+eps')^2)) on one of two problems.
+    """Return the cost of not knowing eps (Theorem 3): a factor of T^(eps'(eps-eps')/((1+eps)(1+eps')^2)) on one of two problems.
 
-    All moments are at most u = 1. The default orders make the exponent largest: 1/16.
+    All moments are at most u = 1. The default orders give the largest exponent, 1/16.
 
     Parameters
     ----------
@@ -252,12 +242,12 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
     Returns
     -------
     PairBound
-        ``value = (4/log 2)^(eps'/(1+eps')) / 32 * T^exponent``: the constant is above 1/32 whatever the orders are.
+        ``value = (4/log 2)^(eps'/(1+eps')) / 32 * T^exponent``: the constant is above 1/32 for all orders.
 
     Guarantee
     ---------
-    For every algorithm, as in `lower_bound_u_adaptive` with q = (2 Delta)^(1+1/eps') <= 1/2. The proof's gap puts the smallest
-    sum at x = 0; a gap with e^eps' for 1 would gain at most 21 %.
+    For every algorithm, as in `lower_bound_u_adaptive` with q = (2 Delta)^(1+1/eps') <= 1/2. At the proof's gap the sum
+    is smallest at x = 0; a gap with e^eps' in place of 1 would gain at most 21 %.
 
     Examples
     --------
@@ -270,18 +260,16 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
     G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
     Theorem 3.
     """
-    horizon = whole(horizon, "horizon", 1)
+    horizon = integer(horizon, "horizon", 1)
     eps, eps_alternative = order(eps), order(eps_alternative, "eps_alternative")
     if eps_alternative >= eps:
-        raise InvalidInput(f"eps_alternative is {eps_alternative}: it must be below eps = {eps}; exchange the two")
+        raise invalid("eps_alternative", eps_alternative, f"below eps = {eps}", hint="exchange the two")
     share = _share(eps_alternative)
     power = 1.0 / (1.0 + eps) + share
     mass = 8.0 / CURVATURE * float(horizon) ** -power
     if mass > 0.5:
         shortest = math.ceil((16.0 / CURVATURE) ** (1.0 / power))
-        raise InvalidInput(
-            f"horizon is {horizon}: the two problems need at least {shortest} pulls; take a longer horizon"
-        )
+        raise invalid("horizon", horizon, f"at least {shortest}", hint="below that the two problems do not exist")
     constant = (4.0 / math.log(2.0)) ** share / 32.0
     exponent = eps_alternative * (eps - eps_alternative) / ((1.0 + eps) * (1.0 + eps_alternative) ** 2)
     return PairBound(

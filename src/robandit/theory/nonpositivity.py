@@ -1,4 +1,4 @@
-"""The assumption of AdaR-UCB, for what is known of an arm: its law, or rewards."""
+"""The assumption of AdaR-UCB, checked for a law or tested on a sample."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from robandit import diagnostics
 from robandit.diagnostics.assumption import Nonpositivity
-from robandit.errors import InvalidInput
 from robandit.laws import Law, Verdict
 from robandit.laws.median import law_median
+from robandit.validation import invalid
 
 __all__ = ["truncated_nonpositivity"]
 
@@ -16,9 +16,9 @@ __all__ = ["truncated_nonpositivity"]
 def truncated_nonpositivity(
     law_or_sample: Any, about: float | Literal["median"] = 0.0, *, confidence: float | None = None
 ) -> Verdict | Nonpositivity:
-    """Whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0: decided for a law, tested for a sample.
+    """Return whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0: decided for a law, tested for a sample.
 
-    This is what AdaR-UCB assumes of the best arm about 0, and centred policies about its median.
+    AdaR-UCB assumes this of the best arm about 0, and centred policies about its median.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ def truncated_nonpositivity(
     about
         The point, or ``"median"``.
     confidence
-        For a sample only: it is contradicted by chance with probability at most 1 - confidence. None: 0.99.
+        For a sample only: a true assumption is contradicted with probability at most 1 - confidence. None: 0.99.
 
     Returns
     -------
-    A verdict that is true where the assumption holds (law: `Verdict`) or may stand (sample: `Nonpositivity`).
+    A verdict that is true where the assumption holds (law: `Verdict`) or is not contradicted (sample: `Nonpositivity`).
 
     Examples
     --------
@@ -44,12 +44,12 @@ def truncated_nonpositivity(
     about 0: CONTRADICTED (...)
     """
     if not isinstance(law_or_sample, Law):
-        given = {} if confidence is None else {"confidence": confidence}
-        return diagnostics.truncated_nonpositivity(law_or_sample, about, **given)
+        options = {} if confidence is None else {"confidence": confidence}
+        return diagnostics.truncated_nonpositivity(law_or_sample, about, **options)
     if confidence is not None:
-        raise InvalidInput(f"confidence = {confidence!r} has no meaning for a law, which is known: leave it out")
+        raise invalid("confidence", confidence, "None for a law, which is decided exactly", hint="leave it out")
     if isinstance(about, str):
         if about != "median":
-            raise InvalidInput(f"about = {about!r} must be a finite number, or 'median'")
+            raise invalid("about", about, "a finite number, or 'median'")
         about = law_median(law_or_sample)
     return law_or_sample.truncated_nonpositivity(about)

@@ -1,4 +1,4 @@
-"""How regret grows: the rates that policies state, as functions of T, K, u, eps and the gaps."""
+"""The growth of regret: policies' rates as functions of T, K, u, eps and the gaps."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.types import Floats
-from robandit.policies.base import Policy, check_eps, check_number, check_policy_given
+from robandit.policies.base import Policy, check_policy_given
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
 from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
-from robandit.theory.given import MOST, plain
+from robandit.validation import LARGEST_INTEGER, choice, invalid, order, within
 
 __all__ = ["Rate", "rate"]
 
 Of = Literal["T", "K", "u", "gap"]
 STEP = 1e-4  # of a logarithm, for derivatives: their error is about 1e-8
 KEYWORDS = {"P(X != 0)": "nonzero", "KLinf(arm, best mean)": "klinf", "Var": "variance"}
-"""What names are called where Python must read them."""
-MADE = ("T", "K", "gap", "min gap", "f(T)", "g(T)")
-"""Names whose values are worked out, not looked up."""
+"""Python keywords for names that are not identifiers or are ambiguous."""
+COMPUTED = ("T", "K", "gap", "min gap", "f(T)", "g(T)")
+"""Names whose values are computed, not looked up."""
 OTHERS = ("kappa", "klinf", "nonzero", "range", "rho", "scale", "tau", "variance")
-"""Keywords that a formula may need beyond T, K, u, eps and the gaps; one of your own may have other names."""
+"""Keywords that formulas use besides T, K, u, eps and the gaps; your own formula may have other names."""
 
 
 def rate(policy: Policy) -> Rate:
-    """The growth of a policy's regret as it is proved, without constants.
+    """Return the proved growth of a policy's regret, without constants.
 
     The formulas are those of the table of policies (``policy.facts.instance`` and ``policy.facts.worst``).
 
     Parameters
     ----------
     policy
-        Of its parameters only those that the formula names matter, such as f of R-UCB-TEA.
+        Only the parameters that the formula names matter, such as f of R-UCB-TEA.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def rate(policy: Policy) -> Rate:
 class Rate:
     """The rates of one policy. T and u may be arrays; the result is a number, or an array of their common shape.
 
-    It is NaN where the formula says nothing: for R-UCB-TEA, where a gap is below 2 / log f(T); for logarithms of less than 1.
+    The result is NaN where the formula does not apply: for R-UCB-TEA, where a gap is below 2 / log f(T); for logarithms below 0.
 
     Parameters of a call
     --------------------
@@ -71,16 +71,16 @@ class Rate:
     K
         Arms.
     u
-        The moment bound that the policy's bound is in: on E|X|^(1+eps), or on E|X - mean|^(1+eps) for those that say v. None: the
+        The moment bound in the policy's formula: on E|X|^(1+eps), or on E|X - mean|^(1+eps) for formulas with v. None: the
         policy's own.
     eps
-        The moments' order minus 1. None: the policy's own; Catoni's needs none.
+        The moments' order minus 1. None: the policy's own; Catoni's estimator needs none.
     gaps
-        What each arm's mean lacks to the best one; those that are 0 are left out. None: the worst case. Where a worst-case formula
-        has a sum over gaps all the same, K - 1 of them are as large as u allows, u^(1/(1+eps)).
+        The best mean minus each arm's mean; gaps of 0 are ignored. None: the worst case. If a worst-case formula has a sum over
+        gaps, it uses K - 1 gaps of u^(1/(1+eps)), the largest that u allows.
     known
-        What else the formula names: ``nonzero`` for P(X != 0), 1 unless given, ``klinf``, ``variance``, ``tau``: a number, or one
-        for each gap.
+        Other names in the formula: ``nonzero`` for P(X != 0) (default 1), ``klinf``, ``variance``, ``tau``: a number, or one
+        per gap.
     """
 
     policy: Policy
@@ -99,7 +99,7 @@ class Rate:
         gaps: ArrayLike | None = None,
         **known: ArrayLike,
     ) -> Any:
-        """The rate."""
+        """Return the rate."""
         value = self._value(T, K, u, eps, gaps, known)
         return float(value) if value.ndim == 0 else value
 
@@ -113,11 +113,10 @@ class Rate:
         gaps: ArrayLike | None = None,
         **known: ArrayLike,
     ) -> Any:
-        """The derivative of log rate by log T, log K, log u or log gap, of all gaps at once, with the rest held fixed."""
-        if of not in ("T", "K", "u", "gap"):
-            raise InvalidInput(f"of = {of!r} must be one of 'T', 'K', 'u', 'gap'")
+        """Return the derivative of log rate by log T, log K, log u or log gap (all gaps at once), with the rest held fixed."""
+        choice(of, "of", ("T", "K", "u", "gap"))
         if of == "gap" and gaps is None:
-            raise InvalidInput("of = 'gap' needs gaps: give those of the arms")
+            raise invalid("gaps", None, "the gaps of the arms", hint="of = 'gap' needs gaps")
         ends = []
         for step in (STEP, -STEP):
             by = {name: math.exp(step if name == of else 0.0) for name in ("T", "K", "u", "gap")}
@@ -126,30 +125,21 @@ class Rate:
         return float(slope) if slope.ndim == 0 else slope
 
     def _value(
-        self,
-        T: ArrayLike,
-        K: float,
-        u: ArrayLike | None,
-        eps: float | None,
-        gaps: ArrayLike | None,
-        known: dict[str, ArrayLike],
-        by: dict[str, float] | None = None,
+        self, T: Any, K: Any, u: Any, eps: Any, gaps: Any, known: dict[str, Any], by: dict[str, float] | None = None
     ) -> Floats:
-        """With T, K, u and the gaps multiplied by what ``by`` says."""
+        """Return the rate with T, K, u and the gaps multiplied by the factors in ``by``."""
         formula = self._formula("worst-case" if gaps is None else "instance-dependent")
         factor = by or {"T": 1.0, "K": 1.0, "u": 1.0, "gap": 1.0}
-        if unknown := sorted(known.keys() - set(OTHERS) - (formula.names - set(MADE) - {"v"})):
-            raise InvalidInput(
-                f"rate: {unknown[0]} = {known[unknown[0]]!r} is not known: what a rate may need besides T, K, u, eps and gaps is "
-                + ", ".join(OTHERS)
-            )
-        values = {"T": _numbers("T", T, least=1.0, most=float(MOST)) * factor["T"]}
-        check_number("rate", "K", plain(K), least=1.0)
-        values["K"] = np.asarray(float(K) * factor["K"])
-        given = {"u": u, "eps": eps, "nonzero": 1.0} | known
+        if unknown := sorted(known.keys() - set(OTHERS) - (formula.names - set(COMPUTED) - {"v"})):
+            name = unknown[0]
+            rule = f"left out: besides T, K, u, eps and gaps a rate may need {', '.join(OTHERS)}"
+            raise invalid(name, known[name], rule, owner="rate")
+        values = {"T": _numbers("T", T, least=1.0, most=float(LARGEST_INTEGER)) * factor["T"]}
+        values["K"] = np.asarray(within(K, "K", 1.0, math.inf, owner="rate") * factor["K"])
+        arguments = {"u": u, "eps": eps, "nonzero": 1.0} | known
         bound = "v" if "v" in formula.names else "u"
-        for name in sorted(formula.names - set(MADE)):
-            values[name] = self._known(name, given)
+        for name in sorted(formula.names - set(COMPUTED)):
+            values[name] = self._known(name, arguments)
         if bound in values:
             values[bound] = values[bound] * factor["u"]
         self._functions(formula, values)
@@ -164,22 +154,26 @@ class Rate:
         facts = self.policy.facts
         text, other = (facts.worst, facts.instance) if kind == "worst-case" else (facts.instance, facts.worst)
         if not text:
-            ways = {"instance-dependent": "leave the gaps out for its worst-case rate", "worst-case": "give the gaps"}
+            ways = {"instance-dependent": "leave the gaps out for its worst-case rate", "worst-case": "pass the gaps"}
             raise NotApplicable(
                 f"{self.policy.name} has no {kind} bound" + (f": {ways[kind]}" if other else ": none is proved for it")
             )
         return parsed(text)
 
-    def _known(self, name: str, given: dict[str, Any]) -> Floats:
-        """A name's value: as given, or the policy's own."""
+    def _known(self, name: str, arguments: dict[str, Any]) -> Floats:
+        """Return a name's value: the caller's, or the policy's own."""
         keyword = KEYWORDS.get(name, "u" if name == "v" else name)
-        value = given.get(keyword)
+        value = arguments.get(keyword)
         if value is None:
             value = getattr(self.policy, name, None)
-        if value is None or (isinstance(value, str) and given.get(keyword) is None):
-            raise InvalidInput(f"the rate of {self.policy.name} needs {name}: give it as {keyword}=...")
+        if value is None or (isinstance(value, str) and arguments.get(keyword) is None):
+            raise InvalidInput(
+                f"the rate of {self.policy.name} needs {name}; pass it as {keyword}=...",
+                parameter=keyword,
+                rule="a number",
+            )
         if name == "eps":
-            check_eps("rate", plain(value))
+            order(value, owner="rate")
         return _numbers(keyword, value, above=0.0)
 
     def _functions(self, formula: Formula, values: dict[str, Floats]) -> None:
@@ -191,38 +185,37 @@ class Rate:
             values["g(T)"] = np.vectorize(decay, otypes=[np.float64])(decay_number(policy.g), level)
 
     def _gaps(self, formula: Formula, values: dict[str, Floats], gaps: ArrayLike | None, factor: float) -> None:
-        """Put the positive gaps, and what belongs to their arms, into the last axis."""
+        """Put the positive gaps, and the values of their arms, into the last axis."""
         if gaps is None:
-            order = 1.0 + float(values["eps"]) if "eps" in values else 2.0
-            values["gap"] = (values["v" if "v" in values else "u"] ** (1.0 / order))[..., np.newaxis]
+            exponent = 1.0 + float(values["eps"]) if "eps" in values else 2.0
+            values["gap"] = (values["v" if "v" in values else "u"] ** (1.0 / exponent))[..., np.newaxis]
             values[COPIES] = values["K"] - 1.0
-            given = np.ones(1)
+            array = np.ones(1)
         else:
-            given = _numbers("gaps", gaps, least=0.0)
-            if given.ndim != 1 or not (given > 0.0).any():
-                raise InvalidInput(f"gaps = {gaps!r} must be a list of numbers, of which at least one is above 0")
-            values["gap"] = given[given > 0.0] * factor
+            array = _numbers("gaps", gaps, least=0.0)
+            if array.ndim != 1 or not (array > 0.0).any():
+                raise invalid("gaps", gaps, "a list of numbers >= 0, at least one of them > 0", owner="rate")
+            values["gap"] = array[array > 0.0] * factor
             values["min gap"] = values["gap"].min()
         for name in (formula.names - {"gap"}).intersection(PER_ARM):
-            if values[name].ndim and values[name].shape != given.shape:
-                raise InvalidInput(
-                    f"{KEYWORDS.get(name, name)} has the shape {values[name].shape}: give one number, or one for each gap"
-                )
-            values[name] = np.broadcast_to(values[name], given.shape)[given > 0.0]
+            if values[name].ndim and values[name].shape != array.shape:
+                raise invalid(KEYWORDS.get(name, name), values[name], "one number, or one per gap", owner="rate")
+            values[name] = np.broadcast_to(values[name], array.shape)[array > 0.0]
 
 
 def _numbers(
     name: str, value: Any, *, above: float = -math.inf, least: float | None = None, most: float = math.inf
 ) -> Floats:
-    """An array of finite numbers above, or from, a limit."""
-    rule = f"above {above:g}" if least is None else f"at least {least:g}"
+    """Return an array of finite numbers above, or at least, a limit."""
+    rule = f"a finite number, or an array of them, {f'> {above:g}' if least is None else f'>= {least:g}'}"
     if most < math.inf:
-        rule += f" and at most {most:.0f}"
+        rule += f" and <= {most:.0f}"
     try:
         array = np.asarray(value, dtype=np.float64)
+        is_bool = np.asarray(value).dtype == np.bool_
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} = {value!r} must be a number, or an array of numbers, {rule}") from None
+        raise invalid(name, value, rule, owner="rate") from None
     good = np.isfinite(array) & (array <= most) & (array > above if least is None else array >= least)
-    if not array.size or not good.all():
-        raise InvalidInput(f"{name} = {value!r} must be finite and {rule}")
+    if is_bool or not array.size or not good.all():
+        raise invalid(name, value, rule, owner="rate")
     return array

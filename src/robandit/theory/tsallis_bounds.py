@@ -1,9 +1,9 @@
 """The bounds of Huang, Dai and Huang (2022) with the constants of their appendices. alpha = 1 + eps, sigma = u^(1/alpha).
 
-What is changed, and why. Their proofs take log(T+1) for the sum of 1/t, which is larger: the instance-dependent bounds stand here
-as printed, and with 1 + log T. That of OptTINF has a factor sigma in its second term; Lemma B.3, which it comes from, has none.
-That of Ada2TINF (Theorem D.1) leaves out AdaTINF's sqrt(K T), and takes 2 for a geometric sum over the starts that may be
-2^(1/alpha) / (1 - 2^(-1/alpha)), up to 4.9: here the sum is made.
+Corrections. Their proofs bound the sum of 1/t by log(T+1), which is smaller: the instance-dependent bounds are given as printed,
+and with 1 + log T. OptTINF's has a factor sigma in its second term, which Lemma B.3, its source, does not have. Ada2TINF's
+(Theorem D.1) leaves out AdaTINF's sqrt(K T), and uses 2 for a geometric sum over the starts that can be
+2^(1/alpha) / (1 - 2^(-1/alpha)), up to 4.9: here the sum is computed.
 """
 
 from __future__ import annotations
@@ -11,69 +11,71 @@ from __future__ import annotations
 import math
 
 from robandit.errors import NotApplicable
-from robandit.theory.bound import Bound, Case, Found, power, total
+from robandit.theory.bound import Bound, BoundSet, Case, power, total
 
 __all__ = ["ada2_tinf", "ada_tinf", "htinf", "opt_tinf"]
 
 SOURCE = "Huang, Dai, Huang 2022"
-SUM = "the proof bounds sum 1/t by log(T+1), which is less"
+SUM = "the proof bounds sum 1/t by log(T+1), which is smaller"
 
 
-def htinf(case: Case) -> Found:
+def htinf(case: Case) -> BoundSet:
     """Theorem A.1: 30 sigma K^(1-1/alpha) (T+1)^(1/alpha); with a unique best arm also the instance-dependent one."""
     eps, u = float(case.policy.eps), float(case.policy.u)
     alpha, sigma = 1.0 + eps, u ** (1.0 / (1.0 + eps))
     worst = 30.0 * sigma * case.problem.arms ** (1.0 - 1.0 / alpha) * (case.horizon + 1.0) ** (1.0 / alpha)
-    bounds = [Bound("worst-case", worst, f"{SOURCE}, Theorem A.1", "proved", "against adversaries too")]
+    bounds = [Bound("worst-case", worst, f"{SOURCE}, Theorem A.1", "proved", "also against adversaries")]
     if len(case.problem.best_arms) == 1:
         factor = 2.0 * eps / alpha * power(alpha / 2.0, -1.0 / eps) * power(30.0 * sigma / alpha, alpha / eps)
         leading = float(factor) * total(power(case.gaps, -1.0 / eps))
         bounds += _both(leading, case, "Theorem A.1", SUM)
-    return Found(tuple(bounds), eps, u, case.problem.u(eps))
+    return BoundSet(tuple(bounds), eps, u, case.problem.u(eps))
 
 
-def opt_tinf(case: Case) -> Found:
+def opt_tinf(case: Case) -> BoundSet:
     """Theorem B.1: 26 u K^(eps/2) (T+1)^(1-eps/2) + 4 sqrt(K (T+1)), and with a unique best arm the instance-dependent one."""
     eps = case.order()
     u = case.u(eps)
     arms, end = case.problem.arms, case.horizon + 1.0
     worst = 26.0 * u * arms ** (0.5 * eps) * end ** (1.0 - 0.5 * eps) + 4.0 * math.sqrt(arms * end)
-    bounds = [Bound("worst-case", worst, f"{SOURCE}, Theorem B.1", "proved", "against adversaries too")]
+    bounds = [Bound("worst-case", worst, f"{SOURCE}, Theorem B.1", "proved", "also against adversaries")]
     if len(case.problem.best_arms) == 1:
         far = float(power(4.0, (2.0 - eps) / eps) * (power(5.0, 2.0 / eps) + power(8.0, 2.0 / eps)))
         skipped = 2.0 * far * float(power(u, 2.0 / eps)) * total(power(case.gaps, (eps - 2.0) / eps))
         near = 32.0 / eps * total(1.0 / case.gaps)
         sigma = u ** (1.0 / (1.0 + eps))
-        note = f"{SUM}; a factor sigma that Lemma B.3 does not have"
+        note = f"{SUM}; it has a factor sigma that Lemma B.3 does not have"
         bounds += _both(skipped + near, case, "Theorem B.1", note, skipped + sigma * near)
-    return Found(tuple(bounds), eps, u)
+    return BoundSet(tuple(bounds), eps, u)
 
 
-def ada_tinf(case: Case) -> Found:
-    """Theorem C.1, at the horizon that the policy was told: regret until an earlier pull is not larger."""
+def ada_tinf(case: Case) -> BoundSet:
+    """Theorem C.1, at the policy's own horizon: regret until an earlier pull is not larger."""
     eps = case.order()
     u = case.u(eps)
     value = _adaptive(case.problem.arms, int(case.policy.horizon), eps, u)
-    return Found((Bound("worst-case", value, f"{SOURCE}, Theorem C.1", "proved", "against adversaries too"),), eps, u)
+    return BoundSet(
+        (Bound("worst-case", value, f"{SOURCE}, Theorem C.1", "proved", "also against adversaries"),), eps, u
+    )
 
 
-def ada2_tinf(case: Case) -> Found:
+def ada2_tinf(case: Case) -> BoundSet:
     """Theorem D.1 as printed, and the sum of Theorem C.1 over the starts, which have horizons 2^j - 1.
 
-    The last start may be cut short, and for random rewards regret until then is at most that of the whole.
+    The last start may be cut short; for random rewards, regret until then is at most that of the full start.
     """
     eps = case.order()
     u = case.u(eps)
     arms = case.problem.arms
-    made, start, value = 0, 2, 0.0
-    while made < case.horizon:
+    pulls, start, value = 0, 2, 0.0
+    while pulls < case.horizon:
         value += _adaptive(arms, start - 1, eps, u)
-        made += start - 1
+        pulls += start - 1
         start *= 2
     q, p = eps / (1.0 + eps), 1.0 / (1.0 + eps)
     printed = 600.0 * arms**q * (u * (case.horizon + 1.0)) ** p
-    note = "the proof leaves out AdaTINF's sqrt(K T), and takes 2 for a larger geometric sum"
-    return Found(
+    note = "the proof leaves out AdaTINF's sqrt(K T), and uses 2 for a larger geometric sum"
+    return BoundSet(
         (
             Bound("worst-case", value, f"{SOURCE}, Theorem C.1 summed over the starts", "derived"),
             Bound("worst-case", printed, f"{SOURCE}, Theorem D.1", "printed", note),
@@ -91,9 +93,9 @@ def _adaptive(arms: int, horizon: int, eps: float, u: float) -> float:
 
 
 def _both(leading: float, case: Case, where: str, note: str, printed: float | None = None) -> list[Bound]:
-    """An instance-dependent bound, its factor of the logarithm given, as it should be and as printed."""
+    """Return an instance-dependent bound, corrected and as printed; ``leading`` is its factor of the logarithm."""
     if math.isnan(leading):
-        raise NotApplicable(f"{case.name}: the bound's terms are beyond a double; take a larger eps")
+        raise NotApplicable(f"{case.name}: the bound's terms overflow; take a larger eps")
     source = f"{SOURCE}, {where}"
     as_printed = (leading if printed is None else printed) * math.log(case.horizon + 1.0)
     return [

@@ -1,11 +1,11 @@
-"""The paper's statements as numerical checks, one file each, in the order of the paper."""
+"""Numerical checks of the paper's statements, one file each, in the paper's order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from robandit.verify.statement import Effort, Finding, Outcome, Statement, Track, checked, found, untracked
+from robandit.verify.statement import Effort, Finding, Outcome, Statement, Track, checked, find_statements, untracked
 
 __all__ = ["Effort", "Finding", "Outcome", "Statement", "checked", "statements", "verify"]
 
@@ -25,8 +25,8 @@ FILES = (
 
 
 def statements(names: Sequence[str] = ()) -> tuple[Statement, ...]:
-    """The checks by name, such as ``lemma-2``; all, if none is named."""
-    return found(names, [import_module(f"robandit.verify.{file}").STATEMENT for file in FILES])
+    """Return the statements with these names, such as ``lemma-2``; without names, all of them."""
+    return find_statements(names, [import_module(f"robandit.verify.{file}").STATEMENT for file in FILES])
 
 
 def verify(
@@ -37,20 +37,20 @@ def verify(
     threads: int | None = None,
     track: Callable[[Statement], Track] = lambda _: untracked,
 ) -> tuple[Outcome, ...]:
-    """Check statements of the AdaR-UCB paper by experiment; all, if none is named.
+    """Check statements of the AdaR-UCB paper by experiment.
 
     Parameters
     ----------
     names
-        Such as ``"lemma-2"``; `statements` lists them.
+        Names such as ``"lemma-2"``; `statements` lists them. Without names, all statements are checked.
     quick
-        Fewer and smaller runs.
+        Run fewer and smaller experiments.
     seed
-        Same seed, same numbers.
+        The same seed gives the same numbers.
     threads
-        None: one per core.
+        Number of threads. None: one per core.
     track
-        For each statement, what shows how far it is.
+        Returns, for each statement, the function that shows its progress.
 
     Examples
     --------

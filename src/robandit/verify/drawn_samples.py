@@ -1,9 +1,9 @@
-"""What the checks of the estimator share: laws with known facts, samples from them, and thresholds of many samples at once."""
+"""Shared by the checks of the estimator: laws with known properties, samples of them, and thresholds of many samples at once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -11,30 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robandit.estimators.threshold import C, row_thresholds
+from robandit.intervals import Interval, share
 from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto, StudentT, ZeroInflated, two_point
-from robandit.verify.statement import Effort, Finding
-from robandit.verify.statistics import Interval, sure
+from robandit.verify.figure import Row, row_of
+from robandit.verify.interval_arithmetic import divided
+from robandit.verify.statement import Effort, Finding, finding
 from robandit.wording import joined
 
 __all__ = [
-    "LOST",
-    "NONPOSITIVE",
-    "POSITIVE",
-    "Orders",
-    "always",
-    "blocks",
-    "clipped",
-    "enough",
-    "listed",
-    "orders",
-    "quantile",
-    "roots",
-    "usable",
+    *("DELTAS", "LOST", "NONPOSITIVE", "POSITIVE", "Orders", "always", "blocks", "clipped", "deltas_for"),
+    *("enough", "failure_rate", "joint_text", "listed", "orders", "quantile", "roots", "sizes_and_trials"),
+    *("usable", "worst_rows"),
 ]
 
-# The last is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with probability
-# Delta^(1+1/eps) u^(-1/eps).
+# The last one is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with
+# probability Delta^(1+1/eps) u^(-1/eps).
 NONPOSITIVE: dict[str, Law] = {
     "negated Pareto 1.2": -Pareto(tail=1.2),
     "negated Pareto 1.5": -Pareto(tail=1.5),
@@ -50,95 +42,104 @@ POSITIVE: dict[str, Law] = {
     "Pareto 1.5": Pareto(tail=1.5),
     "Pareto 2.5": Pareto(tail=2.5),
 }
-"""Laws for which that is wrong."""
+"""Laws that violate this."""
+
+DELTAS = (0.1, 0.01)
 
 LOST = 1e300
-"""Stands for what a missing threshold would have led to: beyond every bound, and a number still, for figures and JSON."""
+"""The result of a trial whose threshold is missing: larger than every bound, but finite, for figures and JSON."""
 
-BLOCK = 2**20  # values held at once
+BLOCK = 2**20  # values in memory at once
+
+
+def sizes_and_trials(effort: Effort) -> tuple[tuple[int, ...], int]:
+    """Return the sample sizes, and the number of samples of each."""
+    return effort.of(((64, 512), 2_000), ((64, 512, 4096), 10_000))
 
 
 def blocks(
     law: Law, n: int, trials: int, effort: Effort, *key: int, pair: bool = True
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Independent samples X and X' of n values, ``trials`` rows of them, a block of rows at a time.
+    """Yield independent samples X and X' of n values, one per row, in blocks that add up to ``trials`` rows.
 
-    ``key`` says which check and case they are for. Without ``pair`` there is X' alone, given twice.
+    ``key`` identifies the check and the case. Without ``pair`` only X' is drawn, and yielded twice.
     """
     rows = max(1, BLOCK // n)
     for block, start in enumerate(range(0, trials, rows)):
         count = min(rows, trials - start)
-        seed = np.random.SeedSequence(effort.seed, spawn_key=(*key, block))
-        drawn = law.sample((1 + pair) * count * n, seed).reshape(-1, count, n)
-        yield drawn[0], drawn[-1]
+        values = law.sample((1 + pair) * count * n, effort.stream(*key, block)).reshape(-1, count, n)
+        yield values[0], values[-1]
 
 
 def enough(law: Law, n: int, level: float, c: float = C) -> bool:
-    """Whether twice as many non-zero values are expected as a threshold needs, so that nearly every sample has one."""
+    """Return whether a sample has, on average, twice the non-zero values that a threshold needs: nearly all samples have one."""
     return n * law.nonzero_probability >= 2.0 * c * level
 
 
+def deltas_for(law: Law, n: int) -> list[float]:
+    """Return the deltas at which nearly all samples have a threshold."""
+    return [delta for delta in DELTAS if enough(law, n, math.log(1.0 / delta))]
+
+
 def roots(matrix: Floats, level: float, c: float = C) -> Floats:
-    """The threshold of each row, NaN where there is none."""
-    found = np.full(len(matrix), math.nan)
-    some = np.count_nonzero(matrix, axis=1) > c * level
-    if some.any():
-        found[some] = row_thresholds(matrix if some.all() else matrix[some], level, c)
-    return found
+    """Return the threshold of each row, NaN where there is none."""
+    thresholds = np.full(len(matrix), math.nan)
+    exists = np.count_nonzero(matrix, axis=1) > c * level
+    if exists.any():
+        thresholds[exists] = row_thresholds(matrix if exists.all() else matrix[exists], level, c)
+    return thresholds
 
 
-def usable(found: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
-    """Which rows have a threshold, and how many have none, or no number, though one exists: each of those is a failure.
+def usable(thresholds: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
+    """Return which rows have a finite threshold, and how many lack one that exists; each of these counts as a failure.
 
-    Rows that have none are excused: M depends on X' alone, so that what is said of it is as valid given that it exists.
+    Rows for which none exists do not count: M depends on X' alone, so the claims also hold given that M exists.
     """
     exists = np.count_nonzero(matrix, axis=1) > c * level
-    finite = np.isfinite(found)
+    finite = np.isfinite(thresholds)
     return finite, int((exists & ~finite).sum())
 
 
 def clipped(matrix: Floats, thresholds: Floats) -> Floats:
-    """F(M) = sum_j min((x_j / M)^2, 1) of each row at its own M > 0."""
+    """Return F(M) = sum_j min((x_j / M)^2, 1) of each row at its own M > 0."""
     with np.errstate(over="ignore", under="ignore"):
         total: Floats = np.square(np.minimum(np.abs(matrix) / thresholds[:, None], 1.0)).sum(axis=1)
     return total
 
 
 class Orders(NamedTuple):
-    """Orders eps in (0, 1] of which a law has E|X|^(1+eps) = u."""
+    """Orders eps in (0, 1], and a law's E|X|^(1+eps) = u at each."""
 
     eps: Floats
     u: Floats
 
     def threshold(self, n: int, level: float) -> float:
-        """The least of (u n / L)^(1/(1+eps)), which is the threshold of Robust UCB."""
+        """Return the least (u n / L)^(1/(1+eps)), which is the threshold of Robust UCB."""
         return float(((self.u * n / level) ** (1.0 / (1.0 + self.eps))).min())
-
-    def width(self, n: int, level: float) -> float:
-        """The least of u^(1/(1+eps)) (L/n)^(eps/(1+eps))."""
-        return float((self.u ** (1.0 / (1.0 + self.eps)) * (level / n) ** (self.eps / (1.0 + self.eps))).min())
 
 
 @cache
 def orders(law: Law) -> Orders:
-    """Ten orders up to nearly the largest; 1 is among them where the variance exists."""
+    """Return ten orders up to nearly the largest; they include 1 where the variance exists."""
     most = law.tail_index - 1.0
     eps = np.linspace(0.1, 1.0, 10) if most > 1.0 else most * np.linspace(0.1, 0.95, 10)
     return Orders(eps, np.array([law.absolute_moment(1.0 + e) for e in eps]))
 
 
-def always(
-    claim: str, good: Sequence[bool], misprints: tuple[str, ...] = (), note: str = "", headline: str = ""
-) -> Finding:
-    """That something is so in every sample: the share of them is 1."""
-    part = sure(sum(good) / len(good))
-    return Finding(
-        claim=claim, **part._asdict(), least=1.0, most=1.0, misprints=misprints, note=note, headline=headline
-    )
+def always(claim: str, successes: Sequence[bool], **details: object) -> Finding:
+    """Return the finding that every sample satisfies a claim: the share that do is 1."""
+    return finding(claim, sum(successes) / len(successes), least=1.0, most=1.0, **details)
+
+
+def failure_rate(failures: int, trials: int, allowed: float, confidence: float) -> Interval:
+    """Return a failure probability in units of the allowed one."""
+    return divided(share(failures, trials, confidence), allowed)
 
 
 def quantile(values: Sequence[float] | Floats, share: float, confidence: float = 0.99) -> Interval:
-    """A quantile of a law from independent values: the ends are values themselves, by the binomial law of how many lie below it.
+    """Return a quantile of a law with its exact interval, from independent values.
+
+    The ends of the interval are sample values, chosen by the binomial law of the number of values below the quantile.
 
     >>> quantile(range(1000), 0.5)
     Interval(measured=500.0, low=458.0, high=541.0)
@@ -149,12 +150,27 @@ def quantile(values: Sequence[float] | Floats, share: float, confidence: float =
     n = len(ordered)
     tail = (1.0 - confidence) / 2.0
     low, high = (int(np.ceil(bdtrik(p, n, share))) for p in (tail, 1.0 - tail))
-    place = min(int(n * share), n - 1)
+    rank = min(int(n * share), n - 1)
     below = ordered[low - 1] if low >= 1 else -math.inf
     above = ordered[high] if high < n else math.inf
-    return Interval(float(ordered[place]), float(below), float(above))
+    return Interval(float(ordered[rank]), float(below), float(above))
+
+
+def worst_rows(cases: Iterable[tuple[str, float, Interval]], limit: float) -> list[Row]:
+    """Return a figure's rows from (law, delta, interval): for each law and delta the largest interval."""
+    worst: dict[tuple[str, float], Interval] = {}
+    for law, delta, interval in cases:
+        worst[law, delta] = max(worst.get((law, delta), interval), interval)
+    return [
+        row_of(interval, case=law, series=f"delta = {delta:g}", limit=limit) for (law, delta), interval in worst.items()
+    ]
+
+
+def joint_text(cases: int, confidence: float) -> str:
+    """Return the sentence about the joint confidence of all cases."""
+    return f"{cases} cases with {100 * confidence:.3f}% intervals, which hold jointly at 99%"
 
 
 def listed(numbers: Sequence[float]) -> str:
-    """Several numbers in a sentence."""
+    """Format several numbers for a sentence."""
     return joined([f"{x:,.4g}" for x in numbers])

@@ -1,85 +1,104 @@
-"""Policies on problems of which no policy can have low regret on all: what the checks of the lower bounds share."""
+"""Shared by the checks of the lower bounds: policies on sets of problems on which no policy can have low regret everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from robandit.intervals import Interval, mean_interval
 from robandit.kernel.types import Floats
 from robandit.policies import Oracle
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate.simulation import simulate
-from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, largest, mean_interval, slope_weights
+from robandit.verify.interval_arithmetic import divided, largest, slope_weights, smallest
+from robandit.verify.regret import play
+from robandit.verify.statement import Effort, Finding, finding
 
-__all__ = ["Tell", "fit", "larger", "played", "shown", "told_alike", "told_each"]
+__all__ = ["Inform", "Played", "fit_exponent", "inform_alike", "inform_each", "label", "play_all", "smallest_ratio"]
 
-Tell = Callable[[Policy, Sequence[Problem], int, float], Policy]
-"""What a policy is told before it plays the problem with this number, of these, with moments of this order."""
+Inform = Callable[[Policy, Sequence[Problem], int, float], Policy]
+"""Sets what a policy knows before it plays one of the problems (by index), with moments of order 1 + eps."""
+
+Setting = TypeVar("Setting")
 
 
-def told_alike(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
-    """The same for all problems: a lower bound is about one algorithm that does not know which of them it plays.
+class Played(NamedTuple, Generic[Setting]):
+    """A policy on the problems of a setting: the largest mean regret, and its replications."""
 
-    The first problem has the moment bound of the whole family; another's own may be smaller and so give it away.
+    setting: Setting
+    policy: Policy
+    regret: Interval
+    replications: Floats
+
+
+def inform_alike(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
+    """Give a policy the same knowledge on all problems: a lower bound is about an algorithm that does not know which it plays.
+
+    The first problem has the moment bound of the family; another's own may be smaller and would reveal it.
     """
     return policy.informed_by(problems[0], eps=eps)
 
 
-def told_each(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
-    """What is known of the very problem: cheating, for lower bounds."""
+def inform_each(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
+    """Give a policy the knowledge of each problem, which lower bounds forbid: a control."""
     return policy.informed_by(problems[which], eps=eps)
 
 
-def played(
+def play_all(
+    setting: Setting,
     policies: Sequence[Policy],
     problems: Sequence[Problem],
     eps: float,
     horizon: int,
     replications: int,
     *,
+    scales: Sequence[float] | None = None,
+    confidence: float,
     effort: Effort,
-    tell: Tell,
+    inform: Inform,
     key: tuple[int, ...],
-) -> Floats:
-    """Final regrets: policies x problems x replications."""
-    regrets = np.empty((len(policies), len(problems), replications))
-    for i, problem in enumerate(problems):
-        seed = int(np.random.SeedSequence(effort.seed, spawn_key=(*key, i)).generate_state(1, np.uint64)[0])
-        for j, policy in enumerate(policies):
-            # One at a time: looking after a thousand short jobs costs more than they do.
-            told = tell(policy, problems, i, eps)
-            result = simulate(
-                told,
-                problem,
-                horizon,
-                replications,
-                seed,
-                threads=effort.threads,
-                checkpoints=[horizon],
-                progress=False,
-            )
-            regrets[j, i] = result.regret[0, :, -1]
-    return regrets
+) -> list[Played[Setting]]:
+    """Play every problem with every policy; ``scales`` divide the regrets of each problem."""
+    played = []
+    for policy in policies:
+        # One at a time: managing a thousand short jobs costs more than running them.
+        regrets = np.stack(
+            [
+                play(inform(policy, problems, i, eps), problem, [horizon], replications, effort, (*key, i))[:, -1]
+                for i, problem in enumerate(problems)
+            ]
+        )
+        if scales is not None:
+            regrets = regrets / np.array(scales)[:, None]
+        worst = regrets.mean(axis=1).argmax()
+        interval = largest(mean_interval(row, confidence) for row in regrets)
+        played.append(Played(setting, policy, interval, regrets[worst]))
+    return played
 
 
-def shown(policy: Policy) -> str:
-    """The name for readers."""
+def label(policy: Policy) -> str:
+    """Return a policy's name for readers."""
     return f"always arm {policy.arm}" if isinstance(policy, Oracle) and policy.arm is not None else policy.name
 
 
-def larger(regrets: Floats, confidence: float) -> tuple[Interval, Floats]:
-    """The largest mean over problems (rows), and the replications of that one.
+def smallest_ratio(
+    claim: str,
+    played: Sequence[Played[Setting]],
+    floors: Sequence[float],
+    place: Callable[[Setting], str],
+    **details: Any,
+) -> Finding:
+    """Return the finding that no regret is below its floor; its note names the policy that comes nearest, and where."""
+    ratios = [divided(run.regret, floor) for run, floor in zip(played, floors, strict=True)]
+    nearest = played[min(range(len(ratios)), key=lambda i: ratios[i].measured)]
+    return finding(
+        claim, smallest(ratios), least=1.0, note=f"{label(nearest.policy)} at {place(nearest.setting)}", **details
+    )
 
-    Its confidence counts all rows.
-    """
-    means = regrets.mean(axis=1)
-    return largest(mean_interval(row, confidence) for row in regrets), regrets[means.argmax()]
 
-
-def fit(x: Sequence[float], y: Sequence[float], off: Sequence[float]) -> tuple[float, float]:
-    """The exponent b in y ~ x^b by least squares, and how much it may be off if each log(y) is by so much."""
+def fit_exponent(x: Sequence[float], y: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
+    """Return the least-squares exponent b in y ~ x^b, and its largest error if each log(y) has at most the given error."""
     weights = slope_weights(np.array(x))
-    return float(weights @ np.log(np.array(y))), float(np.abs(weights) @ np.array(off)) + 1e-12
+    return float(weights @ np.log(np.array(y))), float(np.abs(weights) @ np.array(errors)) + 1e-12

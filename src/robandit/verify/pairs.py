@@ -1,180 +1,136 @@
-"""Policies that know neither eps nor u on pairs of problems: what the checks of Theorems 2 and 3 share."""
+"""Shared by the checks of Theorems 2 and 3: policies that know neither eps nor u, on pairs of problems."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from robandit.kernel.types import Floats
-from robandit.policies import (
-    RUCBTEA,
-    UCB1,
-    AdaKLUCB,
-    AdaRUCB,
-    AdaTINF,
-    EpsilonGreedy,
-    ForceMoM,
-    OptTINF,
-    Oracle,
-    Policy,
-    RUCBMoM,
-    Uniform,
-    UniINF,
-)
+from robandit import policies as library
+from robandit.policies import Policy
 from robandit.theory.lower_bounds import PairBound
-from robandit.verify import drawing
-from robandit.verify.hard_problems import Tell, fit, larger, played, shown
-from robandit.verify.statement import Effort, Finding, Track
-from robandit.verify.statistics import Interval, slope, smallest, sure
+from robandit.verify.figure import Curves, row_of
+from robandit.verify.hard_problems import Inform, Played, fit_exponent, label, play_all, smallest_ratio
+from robandit.verify.interval_arithmetic import joint_confidence, slope
+from robandit.verify.statement import Effort, Finding, Track, finding
 
-__all__ = ["UNTOLD", "OnPair", "escapes", "exponent_of_optimum", "figure", "growth", "on_pairs"]
+__all__ = ["UNINFORMED", "OnPair", "escapes", "exponent_of_optimum", "figure", "growth", "play_pairs"]
 
-UNTOLD: tuple[Policy, ...] = (
-    AdaRUCB(),
-    AdaKLUCB(),
-    UCB1(),
-    ForceMoM(),
-    OptTINF(),
-    AdaTINF(),
-    UniINF(),
-    RUCBTEA(),
-    RUCBMoM(),
-    EpsilonGreedy(),
-    Uniform(),
-    Oracle(arm=0),
-    Oracle(arm=1),
+UNINFORMED: tuple[Policy, ...] = (
+    *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.OptTINF()),
+    *(library.AdaTINF(), library.UniINF(), library.RUCBTEA(), library.RUCBMoM(), library.EpsilonGreedy()),
+    *(library.Uniform(), library.Oracle(arm=0), library.Oracle(arm=1)),
 )
-"""Policies that know neither eps nor u; the last two pull one arm always."""
+"""Policies that know neither eps nor u; the last two always pull one arm."""
+
+OnPair = Played[PairBound]
+"""A policy on a pair, with the larger of its normalised regrets."""
 
 
-class OnPair(NamedTuple):
-    """A policy on a pair: the larger of its normalised regrets, and the replications of that one."""
-
-    bound: PairBound
-    policy: Policy
-    seen: Interval
-    regrets: Floats
-
-
-def on_pairs(
+def play_pairs(
     bounds: Sequence[PairBound],
     policies: Sequence[Policy],
     replications: int,
     *,
     effort: Effort,
     track: Track,
-    tell: Tell,
+    inform: Inform,
     key: int,
 ) -> list[OnPair]:
-    """Every policy on every pair, with intervals that all hold together, nominally, with 99 % confidence."""
-    confidence = 1.0 - 0.01 / (2 * len(bounds) * len(policies))
-    runs = []
-    for i, bound in enumerate(track(bounds)):
-        regrets = played(
+    """Play every pair with every policy; the intervals hold jointly at 99 %, nominally."""
+    confidence = joint_confidence(2 * len(bounds) * len(policies))
+    return [
+        run
+        for i, bound in enumerate(track(bounds))
+        for run in play_all(
+            bound,
             policies,
             bound.problems(),
             bound.orders[0],
             bound.horizon,
             replications,
+            scales=bound.scales,
+            confidence=confidence,
             effort=effort,
-            tell=tell,
+            inform=inform,
             key=(key, i),
         )
-        scales = np.array(bound.scales)[:, None]
-        for policy, pair in zip(policies, regrets, strict=True):
-            runs.append(OnPair(bound, policy, *larger(pair / scales, confidence)))
-    return runs
+    ]
 
 
 def escapes(runs: Sequence[OnPair], place: Callable[[PairBound], str]) -> list[Finding]:
-    """Whether a policy gets below the bound, or below the best policy for its pair; ``place`` says where a pair belongs."""
-
-    def finding(claim: str, floors: Sequence[float], must: bool) -> Finding:
-        ratios = [Interval(*(end / floor for end in run.seen)) for run, floor in zip(runs, floors, strict=True)]
-        nearest = min(range(len(runs)), key=lambda i: ratios[i].measured)
-        return Finding(
-            claim=claim,
-            **smallest(ratios)._asdict(),
-            least=1.0,
-            must=must,
-            note=f"{shown(runs[nearest].policy)} at {place(runs[nearest].bound)}",
-        )
-
+    """Return whether a policy gets below the bound, or below the best policy for its pair; ``place`` describes a pair."""
     return [
-        finding(
+        smallest_ratio(
             "No policy escapes on both problems: its larger normalised regret over the bound, smallest of all cases",
-            [run.bound.value for run in runs],
-            True,
+            runs,
+            [run.setting.value for run in runs],
+            place,
         ),
-        finding(
-            "None beats the best policy for its pair, which is known exactly: the same over that optimum",
-            [run.bound.optimum() for run in runs],
-            False,  # more than the theorem says: a policy may come so near that chance decides
+        smallest_ratio(
+            "No policy beats the best one for its pair, which is known exactly: the same regret over that optimum",
+            runs,
+            [run.setting.optimum() for run in runs],
+            place,
+            must=False,  # stronger than the theorem: a policy may come so near that chance decides
         ),
     ]
 
 
 def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float, claim: str) -> Finding:
-    """The exponent in x of the best policy at each x."""
+    """Return the finding about the exponent in x of the best policy at each x."""
     best: dict[float, OnPair] = {}
     for run in runs:
-        at = x(run.bound)
-        if at not in best or run.seen.measured < best[at].seen.measured:
+        at = x(run.setting)
+        if at not in best or run.regret.measured < best[at].regret.measured:
             best[at] = run
-    seen = slope(np.array(list(best)), np.stack([run.regrets for run in best.values()], axis=1))
-    return Finding(
-        claim=claim,
-        **seen._asdict(),
+    exponent = slope(np.array(list(best)), np.stack([run.replications for run in best.values()], axis=1))
+    return finding(
+        claim,
+        exponent,
         least=least,
         must=False,
         asymptotic=True,
-        note=", ".join(f"{shown(run.policy)} at {at:g}" for at, run in best.items()),
+        note=", ".join(f"{label(run.policy)} at {at:g}" for at, run in best.items()),
     )
 
 
 def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: str) -> Finding:
-    """How the pairs' exact optimum grows with x, against the theorem's exponent.
+    """Return the finding about how the exact optimum of the pairs grows with x, against the theorem's exponent.
 
-    The best policy risks y/mass pulls of arm 0, where y e^(k y) = B s, with B free of x, k = -log(1-mass)/mass >= 1 and s = 1 -
-    pulls/T <= 1; both tend to 1. Then W(B) s/k <= y <= W(B), W being Lambert's function: the logarithm of the optimum is off its
-    limit by at most log(k/s), and whole pulls add at most -log(1-mass). That is the tolerance.
+    The best policy risks y/mass pulls of arm 0, where y e^(k y) = B s, with B independent of x, k = -log(1-mass)/mass >= 1 and
+    s = 1 - pulls/T <= 1; both tend to 1. Then W(B) s/k <= y <= W(B), where W is Lambert's function. So the logarithm of the
+    optimum differs from its limit by at most log(k/s), and rounding pulls to integers adds at most -log(1-mass). The tolerance
+    follows from this.
     """
     optima = [bound.optimum() for bound in bounds]
-    off = []
+    errors = []
     for bound, optimum in zip(bounds, optima, strict=True):
-        tried = optimum * bound.scales[0] / bound.delta / bound.horizon
+        explored = optimum * bound.scales[0] / bound.delta / bound.horizon
         rate = -math.log1p(-bound.mass)
-        off.append(math.log(rate / bound.mass) - math.log1p(-tried) + rate)
-    fitted, tolerance = fit(x, optima, off)
+        errors.append(math.log(rate / bound.mass) - math.log1p(-explored) + rate)
+    fitted, tolerance = fit_exponent(x, optima, errors)
     exponent = bounds[0].exponent
-    return Finding(
-        claim=claim,
-        **sure(fitted)._asdict(),
+    return finding(
+        claim,
+        fitted,
         least=exponent - tolerance,
         most=exponent + tolerance,
         note=f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {optima[-1] / bounds[-1].value:.3g} times the bound",
     )
 
 
-def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str) -> dict[str, Any]:
-    """Policies over x, with the bound and the optimum dashed."""
-    bounds = {x(run.bound): run.bound for run in runs}
-    return drawing.curves(
-        [
-            {
-                "x": x(run.bound),
-                "y": run.seen.measured,
-                "low": run.seen.low,
-                "high": run.seen.high,
-                "series": shown(run.policy),
-            }
+def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str) -> Curves:
+    """Return the figure of all policies over x, with the bound and the optimum as limits."""
+    bounds = {x(run.setting): run.setting for run in runs}
+    return Curves(
+        rows=[
+            row_of(run.regret, "y", x=x(run.setting), series=label(run.policy))
             for run in runs
-            if run.seen.measured > 0.0
+            if run.regret.measured > 0.0
         ],
-        [{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
+        limits=[{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
         + [{"x": at, "y": bound.value, "series": "(lower bound)"} for at, bound in bounds.items()],
         x_title=x_title,
         y_title="larger normalised regret",

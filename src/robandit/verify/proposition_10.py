@@ -1,4 +1,4 @@
-"""Proposition 10 and Algorithm 2: a threshold by doubling, and how many steps that takes."""
+"""Proposition 10 and Algorithm 2: a threshold by doubling, and the number of steps."""
 
 from __future__ import annotations
 
@@ -9,23 +9,14 @@ from typing import Any
 import numpy as np
 
 from robandit.estimators.threshold import C
+from robandit.intervals import Interval
 from robandit.kernel.types import Floats, Ints
 from robandit.laws import Law, Pareto, two_point
 from robandit.policies.adar.adar_ucb import doubled
-from robandit.verify import drawing
-from robandit.verify.drawn_samples import (
-    NONPOSITIVE,
-    POSITIVE,
-    always,
-    blocks,
-    clipped,
-    enough,
-    listed,
-    orders,
-    roots,
-)
-from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, share, sure
+from robandit.verify import drawn_samples as drawn
+from robandit.verify.figure import Curves, row_of
+from robandit.verify.interval_arithmetic import joint_confidence, largest
+from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, untracked
 
 __all__ = ["ETA", "STATEMENT", "doubling", "run"]
 
@@ -38,91 +29,93 @@ Search = Callable[[Floats, float, Floats], tuple[Floats, Ints]]
 
 
 def doubling(matrix: Floats, a: float, start: Floats) -> tuple[Floats, Ints]:
-    """Algorithm 2 for each row: the first of start, 2 start, 4 start, ... at which F(M) <= a, and the number of steps to it."""
+    """Run Algorithm 2 on each row: the first of start, 2 start, 4 start, ... at which F(M) <= a, and the number of steps."""
     guess = np.array(start, dtype=np.float64)
     steps = np.zeros(len(matrix), dtype=np.int64)
     left = np.arange(len(matrix))
     while True:
-        left = left[clipped(matrix[left], guess[left]) > a]
+        left = left[drawn.clipped(matrix[left], guess[left]) > a]
         if not left.size:
             return guess, steps
         guess[left] *= 2.0
         steps[left] += 1
 
 
-def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) -> Ran:
+def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) -> Evidence:
     """Compare the result with the exact root, and the number of steps with the bound; then at other scales and starts."""
-    laws: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
+    laws: dict[str, Law] = {**drawn.NONPOSITIVE, **drawn.POSITIVE}
     taus = effort.of((2, 4), (2, 4, 8))
     trials = effort.of(500, 5_000)
-    todo = [(law, tau) for law in laws.values() for tau in taus if enough(law, SIZE, 3.0 * math.log(tau))]
-    confidence = 1.0 - 0.01 / len(todo)
+    jobs = [(law, tau) for law in laws.values() for tau in taus if drawn.enough(law, SIZE, 3.0 * math.log(tau))]
+    confidence = joint_confidence(len(jobs))
     between: list[bool] = []
     rates: list[Interval] = []
-    for place, (law, tau) in enumerate(track(todo)):
+    for place, (law, tau) in enumerate(track(jobs)):
         level = 3.0 * math.log(tau)
-        most = math.ceil(math.log2(orders(law).threshold(SIZE, level) / ETA))
+        most = math.ceil(math.log2(drawn.orders(law).threshold(SIZE, level) / ETA))
         slow = count = 0
-        for _, other in blocks(law, SIZE, trials, effort, 10, place, pair=False):
-            exact = roots(other, level)
-            rooted = exact >= ETA  # what the proposition assumes
-            found, steps = search(other[rooted], C * level, np.full(rooted.sum(), ETA))
-            between += _between(found / exact[rooted]).tolist()
+        for _, other in drawn.blocks(law, SIZE, trials, effort, 10, place, pair=False):
+            exact = drawn.roots(other, level)
+            rooted = exact >= ETA  # the proposition assumes this
+            results, steps = search(other[rooted], C * level, np.full(rooted.sum(), ETA))
+            between += _between(results / exact[rooted]).tolist()
             slow += int((steps > most).sum())
             count += len(other)
-        rates.append(Interval(*(x / (2.0 * tau**-3.0) for x in share(slow, count, confidence))))
+        rates.append(drawn.failure_rate(slow, count, 2.0 * tau**-3.0, confidence))
 
     unrounded, exactly = _unrounded(effort, search)
-    scales = range(-24, 5, 2)
-    fixed, relative, same = zip(*(_at_scale(k, effort, search) for k in scales), strict=True)
-    far = [_at_scale(k, effort, search) for k in (-300, 300)]
-    tiny = min(fixed[scales.index(-20)])
-    good = [bool(b) for ratios in (*relative, *(r for _, r, _ in far)) for b in _between(np.array(ratios))]
-    library = [b for each in (*same, *(s for _, _, s in far)) for b in each]
+    powers = range(-24, 5, 2)
+    fixed, relative, same = zip(*(_at_scale(k, effort, search) for k in (*powers, -300, 300)), strict=True)
     findings = (
-        always("from eta <= M the result is between M and 2 M: share of samples", between),
-        Finding(
-            claim="more steps than log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up, are rare: rate over 2/tau^3, worst case",
-            **largest(rates)._asdict(),
+        drawn.always("from eta <= M the result is between M and 2 M: share of samples", between),
+        finding(
+            "more steps than log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up, are rare: rate over 2/tau^3, worst case",
+            largest(rates),
             most=1.0,
             note="For the best of ten orders eps at once.",
         ),
-        Finding(
-            claim="not rounded up, the number of steps is exceeded more often than 2/tau^3: rate over 2/tau^3, tau = 10",
-            **unrounded._asdict(),
+        finding(
+            "not rounded up, the number of steps is exceeded more often than 2/tau^3: rate over 2/tau^3, tau = 10",
+            unrounded,
             least=1.0,
             must=False,
             note=f"A law made for it, whose M is often just above half of the bound; exactly {number(exactly)}.",
             headline="As printed it fails narrowly: the number of steps must be rounded up.",
         ),
-        Finding(
-            claim="from 1e-16 on data of scale 1e-20 the result is far above 2 M: least ratio to M",
-            **sure(tiny)._asdict(),
+        finding(
+            "from 1e-16 on data of scale 1e-20 the result is far above 2 M: least ratio to M",
+            min(fixed[powers.index(-20)]),
             least=2.0,
             misprints=("27", "28"),
-            note="The start is the answer: it is above the root.",
+            note="The result is the start, which is above the root.",
         ),
-        always(
+        drawn.always(
             "from the smallest non-zero |x'| it is between M and 2 M at every scale, 1e-300 to 1e300: share of samples",
-            good,
-            ("27", "28"),
+            [bool(b) for ratios in relative for b in _between(np.array(ratios))],
+            misprints=("27", "28"),
         ),
-        always('AdaRUCB(solver="doubling") finds the same, bit by bit: share of samples', library),
+        drawn.always(
+            'AdaRUCB(solver="doubling") returns the same, bit by bit: share of samples',
+            [b for each in same for b in each],
+        ),
     )
-    return Ran(
-        ran=f"{trials:,} samples of {SIZE} values from {len(laws)} laws, tau = {listed(taus)}, eta = 1e-16: {len(todo)} cases with "
-        f"{100 * confidence:.3f}% intervals, so that all hold together with 99%. Then {SAMPLES} samples at each of "
-        f"{len(scales) + 2} scales.",
+    return Evidence(
+        ran=f"{trials:,} samples of {SIZE} values from {len(laws)} laws, tau = {drawn.listed(taus)}, eta = 1e-16: "
+        f"{drawn.joint_text(len(jobs), confidence)}. Then {SAMPLES} samples at each of {len(powers) + 2} scales.",
         findings=findings,
-        figure=drawing.curves(
-            _rows(list(scales), fixed, relative),
-            [{"x": k, "y": y, "series": f"{y:.0f} M"} for y in (1.0, 2.0) for k in (scales[0], scales[-1])],
+        figure=Curves(
+            rows=[
+                row_of(Interval(float(np.median(ratios)), min(ratios), max(ratios)), "y", x=power, series=name)
+                for name, every in (("from 1e-16", fixed), ("from the smallest |x'|", relative))
+                for power, ratios in zip(powers, every, strict=False)  # without the two extreme scales
+            ],
+            limits=[{"x": k, "y": y, "series": f"{y:.0f} M"} for y in (1.0, 2.0) for k in (powers[0], powers[-1])],
             x_title="scale of the data, as a power of ten",
             y_title="result / M",
             log_x=False,
         ),
         caption=f"Algorithm 2's result over the exact root, median of {SAMPLES} samples with their range (Pareto 1.5, tau = 2). "
-        "An absolute start breaks what AdaR-UCB has, that the unit of the rewards does not matter; the smallest |x'| keeps it.",
+        "With an absolute start the result depends on the unit of the rewards; from the smallest |x'| it does not.",
     )
 
 
@@ -131,10 +124,10 @@ def _between(ratios: Floats) -> Any:
 
 
 def _unrounded(effort: Effort, search: Search) -> tuple[Interval, float]:
-    """How often more than log2(M~/eta) steps are made, over 2/tau^3: seen, and exactly.
+    """Return how often more than log2(M~/eta) steps are made, over 2/tau^3: measured, and exactly.
 
-    Ones with probability p = 4 L/n, so that M~ = (u n/L)^(1/2) = 2 with eps = 1; the rest is tiny. M is above 1, where one of the
-    guesses is, if more than c L ones are drawn. The next guess is just above 2.
+    The law has ones with probability p = 4 L/n, so that M~ = (u n/L)^(1/2) = 2 with eps = 1; its other values are tiny. One guess
+    is just above 1, the next just above 2. M is above 1 if the sample has more than c L ones.
     """
     from scipy.special import bdtrc
 
@@ -146,32 +139,24 @@ def _unrounded(effort: Effort, search: Search) -> tuple[Interval, float]:
     bound = math.sqrt(law.absolute_moment(2.0) * n / level)
     eta = 0.5 * bound * (1.0 + 1e-9) * 2.0**-53
     more = 0
-    for _, other in blocks(law, n, trials, effort, 10, 1000, pair=False):
+    for _, other in drawn.blocks(law, n, trials, effort, 10, 1000, pair=False):
         more += int((search(other, C * level, np.full(len(other), eta))[1] > math.log2(bound / eta)).sum())
     allowed = 2.0 * tau**-3.0
     exactly = float(bdtrc(math.floor(C * level), n, p)) / allowed
-    return Interval(*(x / allowed for x in share(more, trials))), exactly
+    return drawn.failure_rate(more, trials, allowed, 0.99), exactly
 
 
 def _at_scale(power: int, effort: Effort, search: Search) -> tuple[list[float], list[float], list[bool]]:
-    """Ratios to the root from 1e-16, from the smallest value, and whether AdaR-UCB's own doubling gives the latter."""
+    """Return the ratios to the root from 1e-16 and from the smallest value, and whether AdaR-UCB's doubling equals the latter."""
     level = 3.0 * math.log(2.0)
-    ((_, other),) = blocks(HEAVY, SIZE, SAMPLES, effort, 10, 2000, pair=False)
+    ((_, other),) = drawn.blocks(HEAVY, SIZE, SAMPLES, effort, 10, 2000, pair=False)
     other = other * 10.0**power
-    exact = roots(other, level)
+    exact = drawn.roots(other, level)
     start = np.abs(other).min(axis=1)
     relative = search(other, C * level, start)[0]
     fixed = search(other, C * level, np.full(len(other), ETA))[0]
-    own = [doubled(low, root) == found for low, root, found in zip(start, exact, relative, strict=True)]
+    own = [doubled(low, root) == result for low, root, result in zip(start, exact, relative, strict=True)]
     return (fixed / exact).tolist(), (relative / exact).tolist(), own
-
-
-def _rows(powers: list[int], fixed: Any, relative: Any) -> list[dict[str, Any]]:
-    return [
-        {"x": power, "y": float(np.median(ratios)), "low": min(ratios), "high": max(ratios), "series": name}
-        for name, every in (("from 1e-16", fixed), ("from the smallest |x'|", relative))
-        for power, ratios in zip(powers, every, strict=True)
-    ]
 
 
 STATEMENT = Statement(

@@ -1,25 +1,30 @@
-"""What the checks of AdaR-UCB's two regret bounds share: problems in the class, mean regret over a bound, growth in T."""
+"""Shared by the checks of AdaR-UCB's two regret bounds: problems in the class, mean regret over a bound, growth in T."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from robandit.intervals import Interval, mean_interval
 from robandit.kernel.types import Floats
 from robandit.laws import Bernoulli, Gaussian, ZeroInflated
 from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, negated_lomax, negated_pareto, student_t
 from robandit.simulate.simulation import simulate
-from robandit.verify.statement import Effort
-from robandit.verify.statistics import Interval, largest, mean_interval, slope_weights
+from robandit.verify.interval_arithmetic import divided, largest, slope_weights
+from robandit.verify.statement import Effort, Finding, finding
 
-__all__ = ["Bound", "Case", "Measured", "growth", "highest", "over", "play", "standard_cases", "telling", "worst_of"]
+__all__ = [
+    *("Bound", "Case", "Comparisons", "Measured", "growth", "highest", "over", "over_bound", "play"),
+    *("standard_cases", "telling", "worst_of"),
+]
 
 Bound = Callable[[Problem, int, float], float]
-"""Of a problem, a horizon and eps."""
+"""A regret bound as a function of a problem, a horizon and eps."""
 
 
 class Case(NamedTuple):
@@ -37,14 +42,14 @@ class Measured(NamedTuple):
     horizon: int
     ratio: Interval
     room: float
-    """T times the largest gap over the bound: where it is at most 1, no policy can break the bound."""
+    """T times the largest gap, over the bound: where it is at most 1, no policy can break the bound."""
 
 
 def standard_cases() -> tuple[Case, ...]:
-    """Tails from 1.4 to none, scales over six decades, 2 to 10 arms; each of the kinds of law that the assumption admits.
+    """Return problems with tail indices from 1.4 to infinity, scales over six decades and 2 to 10 arms.
 
-    The best arm of the first two hardly varies, so that the worse arms are pulled as often as their own index asks for: there
-    the printed bound is the tightest.
+    They cover each kind of law that the assumption admits. The best arm of the first two hardly varies, so the worse arms are
+    pulled as often as their own index demands: there the printed bound is tightest.
     """
     calm = Gaussian(0.0, 0.01)
     return (
@@ -68,14 +73,13 @@ def standard_cases() -> tuple[Case, ...]:
 def play(
     policy: Policy, problem: Problem, marks: Sequence[int], replications: int, effort: Effort, key: Sequence[int]
 ) -> Floats:
-    """Regret at the marks, a row per replication. ``key`` sets this run's seed apart from others of the same effort."""
-    seed = int(np.random.SeedSequence(effort.seed, spawn_key=tuple(key)).generate_state(1, np.uint64)[0])
+    """Return the regret at the marks, one row per replication; ``key`` gives each run its own seed."""
     result = simulate(
         policy,
         problem,
         max(marks),
         replications,
-        seed,
+        int(effort.stream(*key).generate_state(1, np.uint64)[0]),
         threads=effort.threads,
         checkpoints=sorted(marks),
         progress=False,
@@ -85,33 +89,54 @@ def play(
 
 
 def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confidence: float) -> list[Measured]:
-    """Mean regret over a bound at each mark."""
-    found = []
+    """Return the mean regret over a bound at each mark."""
+    measured = []
     for mark, column in zip(marks, regret.T, strict=True):
         limit = bound(case.problem, mark, case.eps)
-        mean = mean_interval(column, confidence)
-        ratio = Interval(*(end / limit for end in mean))
-        found.append(Measured(case, mark, ratio, mark * float(case.problem.gaps.max()) / limit))
-    return found
+        ratio = divided(mean_interval(column, confidence), limit)
+        measured.append(Measured(case, mark, ratio, mark * float(case.problem.gaps.max()) / limit))
+    return measured
+
+
+@dataclass
+class Comparisons:
+    """Mean regret over the repaired bound and over the printed one, for all cases and horizons."""
+
+    bound: Bound
+    printed_bound: Bound
+    confidence: float
+    repaired: list[Measured] = field(default_factory=list)
+    printed: list[Measured] = field(default_factory=list)
+
+    def add(self, case: Case, marks: Sequence[int], regret: Floats) -> None:
+        """Compare the regret of a case with both bounds."""
+        self.repaired += over(self.bound, case, marks, regret, self.confidence)
+        self.printed += over(self.printed_bound, case, marks, regret, self.confidence)
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:
-    """The one with the largest ratio, to be named. How large the largest is, `largest` says: other intervals may be tighter."""
+    """Return the case with the largest ratio, to name it; its size is `highest`, since other intervals may be tighter."""
     return max(measured, key=lambda m: m.ratio.measured)
 
 
 def telling(measured: Iterable[Measured]) -> int:
-    """In how many comparisons the bound is below T times the largest gap, so that a policy could break it."""
+    """Count the comparisons in which the bound is below T times the largest gap, so that a policy could break it."""
     return sum(m.room > 1.0 for m in measured)
 
 
 def highest(measured: Sequence[Measured]) -> Interval:
-    """The largest ratio. It says nothing, and has no end, where no policy could break the bound."""
-    seen = largest(m.ratio for m in measured)
-    return seen if telling(measured) else Interval(seen.measured, -math.inf, math.inf)
+    """Return the largest ratio; its interval is infinite if no policy could break the bound in any comparison."""
+    ratio = largest(m.ratio for m in measured)
+    return ratio if telling(measured) else Interval(ratio.measured, -math.inf, math.inf)
+
+
+def over_bound(claim: str, measured: Sequence[Measured], note: str = "", **details: Any) -> Finding:
+    """Return the finding about the largest ratio; its note names the worst case."""
+    worst = worst_of(measured)
+    return finding(claim, highest(measured), note=f"worst: {worst.case.name}, T = {worst.horizon:,}{note}", **details)
 
 
 def growth(marks: Sequence[int], regret: Floats) -> Floats:
-    """The coefficient b of ``a + b log T``, by least squares, for each row."""
+    """Return the coefficient b of ``a + b log T``, by least squares, for each row."""
     slopes: Floats = regret @ slope_weights(np.asarray(marks, dtype=np.float64))
     return slopes

@@ -1,4 +1,4 @@
-"""What a check is: a statement, what was run, what was found, and the verdict."""
+"""The parts of a check: a statement, how much to run, findings, and the verdict."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from robandit.errors import InvalidInput
+from robandit.intervals import Interval
+from robandit.validation import integer, invalid
+from robandit.verify.figure import Figure
+from robandit.verify.interval_arithmetic import sure
 
 __all__ = [
-    "Effort",
-    "Finding",
-    "Outcome",
-    "Ran",
-    "Statement",
-    "Track",
-    "Verdict",
-    "checked",
-    "found",
-    "number",
-    "untracked",
-    "worst",
+    *("Effort", "Evidence", "Finding", "Outcome", "Statement", "Track", "Verdict", "arithmetic", "checked"),
+    *("find_statements", "finding", "number", "untracked", "worst"),
 ]
 
 Verdict = Literal["holds", "fails", "inconclusive"]
 Item = TypeVar("Item")
 Track = Callable[[Sequence[Any]], Iterator[Any]]
-"""Passes the items on one by one, and shows how far it is."""
+"""Yields the items one by one and shows the progress."""
+
+ARITHMETIC = "arithmetic: "
 
 
 def untracked(items: Sequence[Item]) -> Iterator[Item]:
-    """The items, and nothing is shown."""
+    """Yield the items without showing progress."""
     return iter(items)
 
 
@@ -47,24 +45,26 @@ class Effort:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse here what would otherwise be refused in the middle of the work."""
-        for name, value, least in (("seed", self.seed, 0), ("threads", self.threads, 1)):
-            if value is None and name == "threads":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidInput(f"{name} = {value!r} must be a whole number >= {least}")
+        """Reject invalid values before any work is done."""
+        object.__setattr__(self, "seed", integer(self.seed, "seed", 0, None))
+        if self.threads is not None:
+            object.__setattr__(self, "threads", integer(self.threads, "threads", 1, None))
 
     def of(self, quick: Item, full: Item) -> Item:
-        """The one that applies."""
+        """Return the first value for a quick run, the second for a full one."""
         return quick if self.quick else full
+
+    def stream(self, *key: int) -> np.random.SeedSequence:
+        """Return the random stream for a check and case."""
+        return np.random.SeedSequence(self.seed, spawn_key=key)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One claim with a number: what was measured, how sure that is, and the range in which it is predicted.
+    """One claim with a number: what was measured, its confidence interval, and the predicted range.
 
-    The verdict compares the interval [low, high] with the range [least, most]: inside it holds, outside it fails, across an end it
-    is inconclusive.
+    The claim holds if the interval [low, high] lies inside the range [least, most], and fails if it lies outside. If the interval
+    crosses an end of the range, the claim is inconclusive.
     """
 
     claim: str
@@ -75,23 +75,23 @@ class Finding:
     least: float = -math.inf
     most: float = math.inf
     must: bool = True
-    """Whether it must hold. False: it is shown for what it is, such as a misprint's consequence or a rate at finite horizons."""
+    """Whether the statement depends on it. False: for information, such as a misprint's consequence."""
     asymptotic: bool = False
-    """The claim is about a limit, so a finite run may support it but not refute it: instead of failing it is inconclusive."""
+    """The claim is about a limit, which a finite run can support but not refute: it is inconclusive instead of failing."""
     misprints: tuple[str, ...] = ()
     """The items of docs/explanation/reading-the-paper.md that it demonstrates, such as "12"."""
     note: str = ""
     headline: str = ""
-    """A sentence that stands beside the statement's verdict if this claim holds: what a reader of that alone must know."""
+    """A sentence to print beside the statement's verdict if this claim holds."""
 
     def __post_init__(self) -> None:
-        """A number that is not one, or an interval without it, would make any verdict."""
+        """Reject NaN and contradictory numbers, for which a verdict means nothing."""
         if not self.low <= self.measured <= self.high:
-            raise InvalidInput(
-                f"{self.claim}: measured {self.measured} is not in its own interval, {self.low} to {self.high}"
+            raise invalid(
+                "measured", self.measured, f"inside its own interval, {self.low} to {self.high}", owner=self.claim
             )
         if not self.least <= self.most:
-            raise InvalidInput(f"{self.claim}: predicted {self.least} to {self.most}, which is no range")
+            raise invalid("least", self.least, f"at most most = {self.most}", owner=self.claim)
 
     @property
     def verdict(self) -> Verdict:
@@ -104,27 +104,53 @@ class Finding:
 
     @property
     def predicted(self) -> str:
-        """The range in words."""
+        """The predicted range, formatted."""
+        least, most = number(self.least), number(self.most)
         if self.least == self.most:
-            return number(self.least)
+            return least
         if self.least == -math.inf:
-            return "anything" if self.most == math.inf else f"at most {number(self.most)}"
-        return (
-            f"at least {number(self.least)}"
-            if self.most == math.inf
-            else f"{number(self.least)} to {number(self.most)}"
-        )
+            return "anything" if self.most == math.inf else f"at most {most}"
+        return f"at least {least}" if self.most == math.inf else f"{least} to {most}"
 
     @property
     def seen(self) -> str:
-        """The measured number with its uncertainty in words."""
+        """The measured number with its interval, formatted."""
         if self.low == self.high:
             return number(self.measured)
         return f"{number(self.measured)} ({number(self.low)} to {number(self.high)})"
 
+    @property
+    def remarks(self) -> str:
+        """The note, whether the claim is only for information, and the misprints that it demonstrates."""
+        parts = [self.note.removesuffix(".")] if self.note else []
+        if not self.must and not self.claim.startswith(ARITHMETIC):
+            parts.append("for information")
+        if self.misprints:
+            parts.append(f"misprint {', '.join(self.misprints)}")
+        return "; ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data; an infinite number is null."""
+        names = ("claim", "measured", "low", "high", "predicted", "least", "most", "verdict", "must", "asymptotic")
+        values = {name: getattr(self, name) for name in names}
+        for name in ("measured", "low", "high", "least", "most"):
+            values[name] = float(values[name]) if math.isfinite(values[name]) else None
+        return {**values, "misprints": list(self.misprints), "note": self.note}
+
+
+def finding(claim: str, measured: Interval | float, **details: Any) -> Finding:
+    """Return a finding about an interval, or about a number that is known exactly; ``details`` are other fields."""
+    measured, low, high = measured if isinstance(measured, tuple) else sure(measured)
+    return Finding(claim=claim, measured=measured, low=low, high=high, **details)
+
+
+def arithmetic(claim: str, value: float, **details: Any) -> Finding:
+    """Return a finding that is computed, not measured; the statement does not depend on it."""
+    return finding(ARITHMETIC + claim, value, must=False, **details)
+
 
 def number(value: float) -> str:
-    """Three or four digits, as people write them."""
+    """Format a number with three or four significant digits."""
     if value == 0.0 or not math.isfinite(value):
         return f"{value:g}"
     if 1e-3 <= abs(value) < 1e7:
@@ -133,49 +159,48 @@ def number(value: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ran:
-    """What a check brings back."""
+class Evidence:
+    """The result of a check."""
 
     ran: str
     """What was run, in one or two sentences with the numbers."""
     findings: tuple[Finding, ...]
-    figure: dict[str, Any]
-    """A Vega-Lite specification with its data."""
+    figure: Figure
     caption: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A numbered statement of the paper and the check of it."""
+    """A numbered statement of the paper, and its check."""
 
     key: str
-    """How it is asked for: ``lemma-2``."""
+    """Its name on the command line: ``lemma-2``."""
     name: str
-    """How the paper calls it: ``Lemma 2``."""
+    """Its name in the paper: ``Lemma 2``."""
     says: str
     """What it says, in one line of our own words."""
-    run: Callable[[Effort, Track], Ran]
+    run: Callable[[Effort, Track], Evidence]
     aliases: tuple[str, ...] = ()
-    """Other keys: what the same check covers."""
+    """Keys of other statements that the same check covers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A statement that was checked."""
+    """A statement and the result of its check."""
 
     statement: Statement
-    ran: Ran
+    ran: Evidence
     seconds: float
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict among the claims that must hold; if there is none, among all."""
+        """The worst verdict among the claims that must hold; if there are none, among all claims."""
         findings = self.ran.findings
         return worst(f.verdict for f in ([f for f in findings if f.must] or findings))
 
     @property
     def headline(self) -> str:
-        """What to know beside the verdict, such as that the statement fails as printed."""
+        """What to print beside the verdict, such as that the statement fails as printed."""
         return " ".join(f.headline for f in self.ran.findings if f.headline and f.verdict == "holds")
 
     @property
@@ -184,7 +209,7 @@ class Outcome:
         return any(f.must and f.verdict == "fails" for f in self.ran.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON data: an infinite end of a range is null."""
+        """Return plain JSON data; an infinite end of a range is null."""
         statement = self.statement
         return {
             "key": statement.key,
@@ -194,66 +219,47 @@ class Outcome:
             "headline": self.headline,
             "ran": self.ran.ran,
             "seconds": round(self.seconds, 3),
-            "findings": [_plain(f) for f in self.ran.findings],
-            "figure": self.ran.figure,
+            "findings": [f.to_dict() for f in self.ran.findings],
+            "figure": self.ran.figure.to_dict(),
             "caption": self.ran.caption,
         }
 
 
-def _plain(finding: Finding) -> dict[str, Any]:
-    def finite(value: float) -> float | None:
-        return float(value) if math.isfinite(value) else None
-
-    return {
-        "claim": finding.claim,
-        "measured": finite(finding.measured),
-        "low": finite(finding.low),
-        "high": finite(finding.high),
-        "predicted": finding.predicted,
-        "least": finite(finding.least),
-        "most": finite(finding.most),
-        "verdict": finding.verdict,
-        "must": finding.must,
-        "asymptotic": finding.asymptotic,
-        "misprints": list(finding.misprints),
-        "note": finding.note,
-    }
-
-
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Fails before inconclusive before holds."""
-    given = set(verdicts)
-    if "fails" in given:
+    """Return the worst verdict: fails, then inconclusive, then holds."""
+    present = set(verdicts)
+    if "fails" in present:
         return "fails"
-    return "inconclusive" if "inconclusive" in given else "holds"
+    return "inconclusive" if "inconclusive" in present else "holds"
 
 
 def checked(statement: Statement, effort: Effort, track: Track = untracked) -> Outcome:
-    """Run a check and take the time."""
+    """Run a check and measure its time."""
     start = time.perf_counter()
-    ran = statement.run(effort, track)
-    return Outcome(statement=statement, ran=ran, seconds=time.perf_counter() - start)
+    evidence = statement.run(effort, track)
+    return Outcome(statement=statement, ran=evidence, seconds=time.perf_counter() - start)
 
 
-def found(names: Sequence[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The statements asked for, in the paper's order: by key or by name, as in ``lemma-2``, ``"Lemma 2"`` or ``lemma2``."""
-
+def find_statements(names: Sequence[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Return the named statements in the paper's order; ``lemma-2``, ``"Lemma 2"`` and ``lemma2`` are the same name."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidInput(f"names = {names!r} must be a list of names, such as ['lemma-2']")
+        raise invalid("names", names, "a list of names", hint="such as ['lemma-2']")
+    keys = {_normalised(key): (key, s) for s in statements for key in (s.key, *s.aliases)}
     names = tuple(names)
-
-    def plain(name: Any) -> str:
-        if not isinstance(name, str):
-            raise InvalidInput(f"{name!r} is not a statement that is checked: name it by a string, such as 'lemma-2'")
-        return re.sub(r"[^a-z0-9]", "", name.lower())
-
-    spelt = {plain(key): key for s in statements for key in (s.key, *s.aliases)}
-    known = {plain(key): s.key for s in statements for key in (s.key, *s.aliases)}
     for name in names:
-        if plain(name) not in known:
-            keys = ", ".join(key for s in statements for key in (s.key, *s.aliases))
-            close = get_close_matches(plain(name), known, n=1)
-            hint = f"; did you mean {spelt[close[0]]}?" if close else ""
-            raise InvalidInput(f"{name!r} is not a statement that is checked: there are {keys}{hint}")
-    wanted = {known[plain(name)] for name in names}
-    return tuple(s for s in statements if not names or s.key in wanted)
+        if _normalised(name) not in keys:
+            raise _unknown(name, [key for key, _ in keys.values()], keys)
+    chosen = {keys[_normalised(name)][1].key for name in names}
+    return tuple(s for s in statements if not names or s.key in chosen)
+
+
+def _normalised(name: Any) -> str:
+    if not isinstance(name, str):
+        raise invalid("statement", name, "a string", hint="such as 'lemma-2'")
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _unknown(name: str, allowed: Sequence[str], keys: dict[str, tuple[str, Statement]]) -> InvalidInput:
+    close = get_close_matches(_normalised(name), keys, n=1)
+    hint = f"did you mean {keys[close[0]][0]}?" if close else ""
+    return invalid("statement", name, f"one of {', '.join(allowed)}", hint=hint)

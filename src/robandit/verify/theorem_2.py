@@ -1,4 +1,4 @@
-"""Theorem 2: who does not know u pays a power of u'/u on one of two problems."""
+"""Theorem 2: a policy that does not know u pays a power of u'/u on one of two problems."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ from collections.abc import Sequence
 
 from robandit.policies.base import Policy
 from robandit.theory.lower_bounds import PairBound, lower_bound_u_adaptive
-from robandit.verify.hard_problems import Tell, told_alike
-from robandit.verify.pairs import UNTOLD, escapes, exponent_of_optimum, figure, growth, on_pairs
-from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import sure
+from robandit.verify.hard_problems import Inform, inform_alike
+from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth, play_pairs
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, untracked
 
 __all__ = ["STATEMENT", "run"]
 
-# the largest are near what T allows: there the gap is as large as a moment of u lets it be
+# The largest ratios are near what T allows: there the gap is as large as a moment of u permits.
 RATIOS = {1.0: (1.0, 3.0, 10.0, 30.0, 100.0, 180.0), 0.5: (1.0, 5.0, 25.0)}
-# u' = u takes many replications: AdaKL-UCB settles on either arm there, and the pair is no harder than any
+# Without u' = u, which needs many replications: AdaKL-UCB settles on either arm there, and that pair is not special.
 QUICK = {1.0: (4.0, 20.0, 100.0), 0.5: (25.0,)}
 HORIZON = 10_000
 
 
 def run(
-    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNTOLD, tell: Tell = told_alike
-) -> Ran:
-    """Play policies on the proof's pairs; compute what the best policy for each pair has."""
+    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
+) -> Evidence:
+    """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     ratios = effort.of(QUICK, RATIOS)
     replications = effort.of(60, 200)
     bounds = [
         lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=ratio) for eps in ratios for ratio in ratios[eps]
     ]
-    runs = on_pairs(bounds, policies, replications, effort=effort, track=track, tell=tell, key=2)
-    light = [run for run in runs if run.bound.orders[0] == 1.0]
-    return Ran(
+    runs = play_pairs(bounds, policies, replications, effort=effort, track=track, inform=inform, key=2)
+    light = [run for run in runs if run.setting.orders[0] == 1.0]
+    return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "
-        f"{_list(ratios[1.0])} (eps = 1) and {_list(ratios[0.5])} (eps = 0.5), {replications} replications; the intervals of "
-        "all cases together, nominally, at 99 %. The best policy for a pair is computed, not played.",
+        f"{_list(ratios[1.0])} (eps = 1) and {_list(ratios[0.5])} (eps = 0.5), {replications} replications; the intervals "
+        "hold jointly at 99 %, nominally. The best policy for a pair is computed, not played.",
         findings=(
             *escapes(runs, lambda bound: f"eps = {bound.orders[0]:g}, u'/u = {_ratio(bound):g}"),
             *(_optimum(eps) for eps in (1.0, 0.5)),
@@ -45,8 +44,8 @@ def run(
             _fixed_horizon(),
         ),
         figure=figure(light, _ratio, "u'/u"),
-        caption="The larger of R/(uT)^(1/2) and R/(u'T)^(1/2) of each policy on the pairs with eps = 1. Dashed: what the best "
-        "policy for the very pair has, and the theorem's bound.",
+        caption="The larger of R/(uT)^(1/2) and R/(u'T)^(1/2) of each policy on the pairs with eps = 1. Dashed: the best policy "
+        "for that pair, and the theorem's bound.",
     )
 
 
@@ -59,26 +58,25 @@ def _list(ratios: Sequence[float]) -> str:
 
 
 def _optimum(eps: float) -> Finding:
-    most = {1.0: 8, 0.5: 5}[eps]  # about as many decades of u'/u as fit into the longest T that is accepted
+    most = {1.0: 8, 0.5: 5}[eps]  # decades of u'/u: about as many as the longest accepted T allows
     ratios = [10.0**j for j in range(most - 4, most + 1)]
     return exponent_of_optimum(
         [lower_bound_u_adaptive(2**53, eps=eps, u=1.0, u_alternative=ratio) for ratio in ratios],
         ratios,
-        f"The price is no less and no more: the optimum's exponent in u'/u is eps/(1+eps)^2 (eps = {eps:g})",
+        f"The price is exactly this: the optimum's exponent in u'/u is eps/(1+eps)^2 (eps = {eps:g})",
     )
 
 
 def _fixed_horizon() -> Finding:
-    """What is printed, over what any policy can lose: means are at most u^(1/(1+eps)), so regret is at most 2 T u^(1/(1+eps))."""
+    """Compare the printed bound with the largest possible regret: means are at most u^(1/(1+eps)), so 2 T u^(1/(1+eps))."""
     at_one = lower_bound_u_adaptive(HORIZON, eps=1.0, u=1.0, u_alternative=1.0)
     times = at_one.constant * 1e16**0.25 / (2.0 * math.sqrt(HORIZON))
     longest = at_one.delta ** (-4.0 / 3.0)  # the gap grows as (u'/u)^(3/4), and must stay below 1
-    return Finding(
-        claim=f"arithmetic: at a fixed T the supremum is finite: what is printed for u'/u = 1e16 and T = {HORIZON:,}, over the "
-        "largest regret that exists",
-        **sure(times)._asdict(),
+    return arithmetic(
+        f"at a fixed T the supremum is finite: the printed bound for u'/u = 1e16 and T = {HORIZON:,}, over the "
+        "largest possible regret",
+        times,
         least=1.0,
-        must=False,
         misprints=("24",),
         note=f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
         headline="As printed, for one T and all u, it fails: T must grow with u'/u.",
@@ -88,6 +86,7 @@ def _fixed_horizon() -> Finding:
 STATEMENT = Statement(
     key="theorem-2",
     name="Theorem 2",
-    says="Who does not know u has R >= c (u'/u)^(eps/(1+eps)^2) (uT)^(1/(1+eps)) on one of two problems with moments u and u'.",
+    says="A policy that does not know u has R >= c (u'/u)^(eps/(1+eps)^2) (uT)^(1/(1+eps)) on one of two problems with moments u "
+    "and u'.",
     run=run,
 )

@@ -1,4 +1,4 @@
-"""Theorem 3: who does not know eps pays a power of T on one of two problems."""
+"""Theorem 3: a policy that does not know eps pays a power of T on one of two problems."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Sequence
 
 from robandit.policies.base import Policy
 from robandit.theory.lower_bounds import lower_bound_eps_adaptive
-from robandit.verify.hard_problems import Tell, told_alike
-from robandit.verify.pairs import UNTOLD, escapes, exponent_of_optimum, figure, growth, on_pairs
-from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import sure
+from robandit.verify.hard_problems import Inform, inform_alike
+from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth, play_pairs
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, untracked
 
 __all__ = ["STATEMENT", "run"]
 
 
 def run(
-    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNTOLD, tell: Tell = told_alike
-) -> Ran:
-    """Play policies on the proof's pairs; compute what the best policy for each pair has."""
+    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
+) -> Evidence:
+    """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     horizons = effort.of((100, 1000, 10_000), (100, 1000, 10_000, 100_000))
     replications = effort.of(120, 200)
     bounds = [lower_bound_eps_adaptive(horizon) for horizon in horizons]
-    runs = on_pairs(bounds, policies, replications, effort=effort, track=track, tell=tell, key=3)
-    return Ran(
+    runs = play_pairs(bounds, policies, replications, effort=effort, track=track, inform=inform, key=3)
+    return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs with eps = 1 and eps' = 1/3 at T = "
-        f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals of all cases "
-        "together, nominally, at 99 %. The best policy for a pair is computed, not played.",
+        f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals hold jointly at "
+        "99 %, nominally. The best policy for a pair is computed, not played.",
         findings=(
             *escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
             _optimum(1.0, 1.0 / 3.0, "eps = 1, eps' = 1/3: 1/16"),
@@ -39,8 +38,8 @@ def run(
             _constant(),
         ),
         figure=figure(runs, lambda bound: float(bound.horizon), "T"),
-        caption="The larger of R/T^(1/2) (first problem) and R/T^(3/4) (second) of each policy. Dashed: what the best policy for "
-        "the very pair has, and the theorem's bound.",
+        caption="The larger of R/T^(1/2) (first problem) and R/T^(3/4) (second) of each policy. Dashed: the best policy for that "
+        "pair, and the theorem's bound.",
     )
 
 
@@ -49,28 +48,26 @@ def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
     return exponent_of_optimum(
         [lower_bound_eps_adaptive(t, eps=eps, eps_alternative=eps_alternative) for t in horizons],
         [float(t) for t in horizons],
-        f"The price is no less and no more: the optimum's exponent in T ({which})",
+        f"The price is exactly this: the optimum's exponent in T ({which})",
     )
 
 
 def _constant() -> Finding:
     grid = [j / 50.0 for j in range(1, 51)]
     pairs = [(first, second) for first in grid for second in grid if second < first]
-    least = min(lower_bound_eps_adaptive(10**9, eps=e, eps_alternative=other).constant for e, other in pairs)
-    return Finding(
-        claim="arithmetic: one constant serves all orders: the smallest of the bound's constants over 0 < eps' < eps <= 1",
-        **sure(least)._asdict(),
+    return arithmetic(
+        "one constant works for all orders: the smallest of the bound's constants over 0 < eps' < eps <= 1",
+        min(lower_bound_eps_adaptive(10**9, eps=e, eps_alternative=other).constant for e, other in pairs),
         least=1.0 / 32.0,
-        must=False,
         misprints=("25",),
-        note="It is (4/log 2)^(eps'/(1+eps'))/32. With a single arm, which the statement allows, all regret is 0: K >= 2",
+        note="It is (4/log 2)^(eps'/(1+eps'))/32. The statement must require K >= 2: with one arm all regret is 0",
     )
 
 
 STATEMENT = Statement(
     key="theorem-3",
     name="Theorem 3",
-    says="Who does not know eps has R >= c T^(eps'(eps-eps')/((1+eps)(1+eps')^2)), up to T^(1/16), times the rate of one who does, "
-    "on one of two problems.",
+    says="A policy that does not know eps has R >= c T^(eps'(eps-eps')/((1+eps)(1+eps')^2)), up to T^(1/16), times the rate of one "
+    "that does, on one of two problems.",
     run=run,
 )

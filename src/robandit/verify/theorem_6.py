@@ -1,11 +1,10 @@
-"""Theorem 6: the trimmed mean is near the mean for every law, whether or not the assumption holds."""
+"""Theorem 6: the trimmed mean is close to the mean for every law, with or without the assumption."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -13,27 +12,16 @@ from robandit.estimators.adaptive import theorem_6
 from robandit.estimators.row_moments import row_means, trimmed
 from robandit.kernel.types import Floats
 from robandit.laws import Discrete, Law
-from robandit.verify import drawing
-from robandit.verify.drawn_samples import (
-    LOST,
-    NONPOSITIVE,
-    POSITIVE,
-    blocks,
-    enough,
-    listed,
-    orders,
-    quantile,
-    roots,
-    usable,
-)
-from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, number, untracked
-from robandit.verify.statistics import Interval, largest, share, sure
+from robandit.verify import drawn_samples as drawn
+from robandit.verify.figure import Cases
+from robandit.verify.interval_arithmetic import joint_confidence, largest
+from robandit.verify.statement import Effort, Evidence, Statement, Track, arithmetic, finding, number, untracked
 
 __all__ = ["STATEMENT", "run"]
 
-DELTAS = (0.1, 0.01)
-# A gain of 1 in 640 values, beside noise. In samples of 64 it comes in one of ten, and then the plain mean is off by 1/64.
+# A gain of 1 in 640 values, with noise. One in ten samples of 64 contains it, and then the plain mean is off by 1/64.
 RARE_GAIN = Discrete(values=(-1e-6, 1e-6, 1.0), probabilities=(639 / 1280, 639 / 1280, 1 / 640))
+LAWS: dict[str, Law] = {**drawn.NONPOSITIVE, **drawn.POSITIVE, "rare gain": RARE_GAIN}
 Case = tuple[str, int, float]
 
 
@@ -42,103 +30,90 @@ def run(
     track: Track = untracked,
     *,
     width: Callable[[float, int, float, float], float] = theorem_6,
-    thresholds: Callable[[Floats, float], Floats] = roots,
-) -> Ran:
-    """Count how often the error of the trimmed mean is larger than its bound."""
-    laws: dict[str, Law] = {**NONPOSITIVE, **POSITIVE, "rare gain": RARE_GAIN}
-    sizes = effort.of((64, 512), (64, 512, 4096))
-    trials = effort.of(2_000, 10_000)
+    thresholds: Callable[[Floats, float], Floats] = drawn.roots,
+) -> Evidence:
+    """Count how often the error of the trimmed mean exceeds its bound."""
+    sizes, trials = drawn.sizes_and_trials(effort)
     errors: dict[Case, Floats] = {}
-    plain: dict[Case, int] = defaultdict(int)
-    todo = [(name, law, n) for name, law in laws.items() for n in sizes]
-    for place, (name, law, n) in enumerate(track(todo)):
-        deltas = [delta for delta in DELTAS if enough(law, n, math.log(1.0 / delta))]
+    untrimmed: dict[Case, int] = defaultdict(int)
+    for place, (name, law, n) in enumerate(track([(name, law, n) for name, law in LAWS.items() for n in sizes])):
+        deltas = drawn.deltas_for(law, n)
         parts: dict[float, list[Floats]] = {delta: [] for delta in deltas}
-        for x, other in blocks(law, n, trials if deltas else 0, effort, 6, place):
+        for x, other in drawn.blocks(law, n, trials if deltas else 0, effort, 6, place):
             for delta in deltas:
                 level = math.log(1.0 / delta)
-                found = thresholds(other, level)
-                rooted, lost = usable(found, other, level)
-                error = np.zeros(len(found))  # a sample without a threshold does not fail
-                bound = min(width(level, n, e, u) for e, u in zip(*orders(law), strict=True))
-                error[rooted] = np.abs(row_means(trimmed(x[rooted], found[rooted])) - law.mean) / bound
-                error[np.flatnonzero(~rooted)[:lost]] = LOST
+                solved = thresholds(other, level)
+                rooted, lost = drawn.usable(solved, other, level)
+                error = np.zeros(len(solved))  # a sample without a threshold does not fail
+                bound = min(width(level, n, e, u) for e, u in zip(*drawn.orders(law), strict=True))
+                error[rooted] = np.abs(row_means(trimmed(x[rooted], solved[rooted])) - law.mean) / bound
+                error[np.flatnonzero(~rooted)[:lost]] = drawn.LOST
                 parts[delta].append(error)
-                plain[name, n, delta] += int((np.abs(row_means(x) - law.mean) > bound).sum())
+                untrimmed[name, n, delta] += int((np.abs(row_means(x) - law.mean) > bound).sum())
         errors |= {(name, n, delta): np.concatenate(parts[delta]) for delta in deltas}
 
-    confidence = 1.0 - 0.01 / len(errors)
-    untrimmed = [
-        Interval(*(x / (4.0 * case[2]) for x in share(count, trials, confidence))) for case, count in plain.items()
-    ]
-    rates = [
-        Interval(*(x / (4.0 * delta) for x in share(int((error > 1.0).sum()), trials, confidence)))
-        for (_, _, delta), error in errors.items()
-    ]
-    reached = {case: quantile(error, 1.0 - 4.0 * case[2], confidence) for case, error in errors.items()}
+    confidence = joint_confidence(len(errors))
+    exceeded = {case: drawn.quantile(error, 1.0 - 4.0 * case[2], confidence) for case, error in errors.items()}
     eps = np.linspace(0.0, 1.0, 100_001)
     constant = float((math.sqrt(2.0) + 1.0 / 3.0 + (1.0 + 2.0 * math.sqrt(2.0)) ** (2.0 * eps / (1.0 + eps))).max())
-    both = 5.6 * float((2.0 ** (eps / (1.0 + eps))).max())
     findings = (
-        Finding(
-            claim="for every law the bound fails in at most 4 delta: failure rate over 4 delta, worst case",
-            **largest(rates)._asdict(),
+        finding(
+            "for every law the bound fails with probability at most 4 delta: failure rate over 4 delta, worst case",
+            largest(
+                drawn.failure_rate(int((error > 1.0).sum()), trials, 4.0 * delta, confidence)
+                for (_, _, delta), error in errors.items()
+            ),
             most=1.0,
-            note=f"{len(POSITIVE) + 1} of the {len(laws)} laws violate the assumption. For the best of ten orders eps at once.",
+            note=f"{len(drawn.POSITIVE) + 1} of the {len(LAWS)} laws violate the assumption. For the best of ten "
+            "orders eps at once.",
         ),
-        Finding(
-            claim="arithmetic: 5.6 is large enough: the largest sqrt 2 + 1/3 + (1 + 2 sqrt 2)^(2 eps/(1+eps)) for eps up to 1",
-            **sure(constant)._asdict(),
+        arithmetic(
+            "5.6 is large enough: the largest sqrt 2 + 1/3 + (1 + 2 sqrt 2)^(2 eps/(1+eps)) for eps up to 1",
+            constant,
             most=5.6,
-            must=False,
             note="At eps = 1.",
         ),
-        Finding(
-            claim="arithmetic: 8 with s = 2 N is the same bound as 5.6 with N, rounded up: the largest 5.6 2^(eps/(1+eps))",
-            **sure(both)._asdict(),
+        arithmetic(
+            "8 with s = 2 N is the same bound as 5.6 with N, rounded up: the largest 5.6 2^(eps/(1+eps))",
+            5.6 * float((2.0 ** (eps / (1.0 + eps))).max()),
             most=8.0,
-            must=False,
             misprints=("6",),
-            note="N is the size of one half, as everywhere here. The equation of the threshold is the same with s and with N.",
+            note="N is the size of one half, as everywhere here. The threshold equation is the same with s and with N.",
         ),
-        Finding(
-            claim="how sharp it is: the error that is exceeded with probability 4 delta, over its bound, largest case",
-            **largest(reached.values())._asdict(),
+        finding(
+            "sharpness: the error that is exceeded with probability 4 delta, over its bound, largest case",
+            largest(exceeded.values()),
             most=1.0,
             must=False,
-            note=f"Its median is {number(max(float(np.median(error)) for error in errors.values()))} of the bound at most.",
+            note=f"The median error is at most {number(max(float(np.median(error)) for error in errors.values()))} of the bound.",
         ),
-        Finding(
-            claim="without trimming the mean breaks the bound: failure rate over 4 delta, worst case",
-            **largest(untrimmed)._asdict(),
+        finding(
+            "without trimming the mean breaks the bound: failure rate over 4 delta, worst case",
+            largest(
+                drawn.failure_rate(count, trials, 4.0 * delta, confidence) for (_, _, delta), count in untrimmed.items()
+            ),
             least=1.0,
             must=False,
-            note=f"Samples of {sizes[0]} from the rare gain, delta = {DELTAS[1]:g}: exactly {number(_exactly(sizes[0]))}.",
+            note=f"Samples of {sizes[0]} from the rare gain, delta = {drawn.DELTAS[1]:g}: exactly {number(_exactly(sizes[0]))}.",
         ),
     )
-    return Ran(
-        ran=f"{trials:,} pairs of samples of N = {listed(sizes)} values from {len(laws)} laws, delta {listed(DELTAS)}: "
-        f"{len(errors)} cases with {100 * confidence:.3f}% intervals, so that all hold together with 99%.",
+    return Evidence(
+        ran=f"{trials:,} pairs of samples of N = {drawn.listed(sizes)} values from {len(LAWS)} laws, "
+        f"delta {drawn.listed(drawn.DELTAS)}: {drawn.joint_text(len(errors), confidence)}.",
         findings=findings,
-        figure=drawing.cases(_rows(reached), x_title="error over its bound", log_x=True, series=True),
+        figure=Cases(
+            rows=drawn.worst_rows(((law, delta, interval) for (law, _, delta), interval in exceeded.items()), 1.0),
+            x_title="error over its bound",
+            log_x=True,
+        ),
         caption="The error of the trimmed mean that is exceeded with probability 4 delta, over 5.6 u^(1/(1+eps)) "
-        "(L/N)^(eps/(1+eps)), in the size N where it is largest, with its interval. It must be below 1 (black).",
+        "(L/N)^(eps/(1+eps)), at the size N where it is largest, with its interval. It must be below 1 (black).",
     )
 
 
 def _exactly(n: int) -> float:
-    """How often a sample of n has the rare gain, over 4 delta."""
-    return (1.0 - (1.0 - RARE_GAIN.probabilities[-1]) ** n) / (4.0 * DELTAS[1])
-
-
-def _rows(reached: dict[Case, Interval]) -> list[dict[str, Any]]:
-    worst: dict[tuple[str, float], Interval] = {}
-    for (name, _, delta), seen in reached.items():
-        worst[name, delta] = max(worst.get((name, delta), seen), seen)
-    return [
-        {"case": law, "series": f"delta = {delta:g}", "x": x.measured, "low": x.low, "high": x.high, "limit": 1.0}
-        for (law, delta), x in worst.items()
-    ]
+    """Return how often a sample of n contains the rare gain, over 4 delta."""
+    return (1.0 - (1.0 - RARE_GAIN.probabilities[-1]) ** n) / (4.0 * drawn.DELTAS[1])
 
 
 STATEMENT = Statement(

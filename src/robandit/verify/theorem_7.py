@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from robandit.intervals import Interval, mean_interval
 from robandit.policies.adar.adar_ucb import AdaRUCB, C
 from robandit.policies.base import Policy
 from robandit.theory.adar_bounds import printed_instance, repaired_instance
-from robandit.verify import drawing
-from robandit.verify.regret import Bound, Case, Measured, growth, highest, over, play, standard_cases, telling, worst_of
-from robandit.verify.statement import Effort, Finding, Ran, Statement, Track, untracked
-from robandit.verify.statistics import Interval, largest, mean_interval, slope, sure
+from robandit.verify.figure import Cases, row_of
+from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope
+from robandit.verify.regret import Bound, Case, Comparisons, Measured, growth, over_bound, play, standard_cases, telling
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, untracked
 
 MARKS = 5  # per decade
+
+
+class Growth(NamedTuple):
+    """How regret grows over the last decade of a case."""
+
+    case: Case
+    coefficient: Interval
+    """The b of ``a + b log T``, over that of the bound."""
+    exponent: Interval
+    bound_exponent: float
 
 
 def run(
@@ -25,7 +37,7 @@ def run(
     policy: Policy | None = None,
     bound: Bound = repaired_instance,
     cases: Sequence[Case] | None = None,
-) -> Ran:
+) -> Evidence:
     """Play problems of the class and compare mean regret, and its growth, with the bounds."""
     policy = policy or AdaRUCB()
     cases = standard_cases() if cases is None else cases
@@ -33,23 +45,27 @@ def run(
     replications = effort.of(20, 40)
     decade = [2 * round(last / 2 * 10.0 ** (-j / MARKS)) for j in range(MARKS, -1, -1)]
     marks = [last // 1000, last // 100, *decade]
-    confidence = 1.0 - 0.01 / (len(cases) * len(marks))
+    confidence = joint_confidence(len(cases) * len(marks))
 
-    repaired: list[Measured] = []
-    printed: list[Measured] = []
-    grown: list[tuple[Case, Interval, Interval, float]] = []
+    comparisons = Comparisons(bound, printed_instance, confidence)
+    grown: list[Growth] = []
     for i, case in enumerate(track(cases)):
         regret = play(policy, case.problem, marks, replications, effort, (7, i))
-        repaired += over(bound, case, marks, regret, confidence)
-        printed += over(printed_instance, case, marks, regret, confidence)
+        comparisons.add(case, marks, regret)
         if regret[:, 2].mean() <= 0.5 * decade[0] * case.problem.gaps.mean():  # uniform play is over
             limit = np.array([[bound(case.problem, mark, case.eps) for mark in decade]])
-            each = mean_interval(growth(decade, regret[:, 2:]), confidence)
-            coefficient = float(growth(decade, limit)[0])
-            power = slope(np.array(decade, dtype=np.float64), regret[:, 2:], confidence)
-            own = slope(np.array(decade, dtype=np.float64), limit).measured
-            grown.append((case, Interval(*(b / coefficient for b in each)), power, own))
-    return Ran(
+            coefficient = mean_interval(growth(decade, regret[:, 2:]), confidence)
+            at = np.array(decade, dtype=np.float64)
+            grown.append(
+                Growth(
+                    case,
+                    divided(coefficient, float(growth(decade, limit)[0])),
+                    slope(at, regret[:, 2:], confidence),
+                    slope(at, limit).measured,
+                )
+            )
+    repaired, printed = comparisons.repaired, comparisons.printed
+    return Evidence(
         ran=(
             f"{policy.name} on {len(cases)} problems that satisfy the assumption (eps from "
             f"{min(c.eps for c in cases):g} to {max(c.eps for c in cases):g}, 2 to 10 arms, scales over six decades), "
@@ -59,8 +75,15 @@ def run(
             f"Growth is measured on the {len(grown)} problems on which it had half the regret of uniform play at T = {decade[0]:,}."
         ),
         findings=(*_regret_findings(repaired, printed), *_growth_findings(grown), *_arithmetic()),
-        figure=drawing.cases(
-            _rows(repaired, printed, last), x_title="mean regret / bound at the last T", log_x=True, series=True
+        figure=Cases(
+            rows=[
+                row_of(m.ratio, case=f"{m.case.name}; eps {m.case.eps:g}", series=series, limit=1.0)
+                for series, measured in (("repaired", repaired), ("as printed", printed))
+                for m in measured
+                if m.horizon == last
+            ],
+            x_title="mean regret / bound at the last T",
+            log_x=True,
         ),
         caption=(
             "Mean regret over the bound of Theorem 7, repaired and as printed (proof gap at (robust3)), with its "
@@ -70,88 +93,72 @@ def run(
 
 
 def _regret_findings(repaired: Sequence[Measured], printed: Sequence[Measured]) -> tuple[Finding, ...]:
-    worst, worst_printed = worst_of(repaired), worst_of(printed)
     return (
-        Finding(
-            claim="mean regret over the repaired bound, worst problem and T",
-            **highest(repaired)._asdict(),
-            most=1.0,
-            note=f"worst: {worst.case.name}, T = {worst.horizon:,}",
-        ),
-        Finding(
-            claim="as printed, proof gap at (robust3): mean regret exceeds the printed bound, worst problem and T",
-            **highest(printed)._asdict(),
+        over_bound("mean regret over the repaired bound, worst problem and T", repaired, most=1.0),
+        over_bound(
+            "as printed, proof gap at (robust3): mean regret exceeds the printed bound, worst problem and T",
+            printed,
+            ". At eps = 1 an index stays above the best mean for (10/sqrt c + sqrt 2)^2 = "
+            f"{(10.0 / math.sqrt(C) + math.sqrt(2.0)) ** 2:.3g} times (u/gap^2) L rounds, where the proof stops at 20",
             least=1.0,
             must=False,
             misprints=("12",),
-            note=(
-                f"worst: {worst_printed.case.name}, T = {worst_printed.horizon:,}. At eps = 1 an index stays above the best mean "
-                f"for (10/sqrt c + sqrt 2)^2 = {(10.0 / math.sqrt(C) + math.sqrt(2.0)) ** 2:.3g} times (u/gap^2) L rounds, "
-                "where the proof stops at 20"
-            ),
             headline="With its printed constants it fails; the verdict is for the repaired ones.",
         ),
     )
 
 
-def _growth_findings(grown: Sequence[tuple[Case, Interval, Interval, float]]) -> tuple[Finding, ...]:
+def _growth_findings(grown: Sequence[Growth]) -> tuple[Finding, ...]:
     if not grown:
         return ()
-    case, *_ = max(grown, key=lambda g: g[1].measured)
-    steep, _, power, own = max(grown, key=lambda g: g[2].measured - g[3])
+    largest_coefficient = max(grown, key=lambda g: g.coefficient.measured)
+    steepest = max(grown, key=lambda g: g.exponent.measured - g.bound_exponent)
     return (
-        Finding(
-            claim="regret = a + b log T over the last decade: b over the repaired bound's, worst problem",
-            **largest(ratio for _, ratio, _, _ in grown)._asdict(),
+        finding(
+            "regret = a + b log T over the last decade: b over that of the repaired bound, worst problem",
+            largest(g.coefficient for g in grown),
             most=1.0,
             asymptotic=True,
-            note=f"worst: {case.name}",
+            note=f"worst: {largest_coefficient.case.name}",
         ),
-        Finding(
-            claim="regret ~ T^x over the last decade: x minus the bound's own, largest of the problems",
-            **largest(Interval(*(x - bound for x in found)) for _, _, found, bound in grown)._asdict(),
+        finding(
+            "regret ~ T^x over the last decade: x minus that of the bound, largest of the problems",
+            largest(shifted(g.exponent, g.bound_exponent) for g in grown),
             most=0.0,
             must=False,
             asymptotic=True,
-            note=f"{steep.name}: {power.measured:.3g} and {own:.3g}. Below its bound, regret may catch up: then x is the larger "
-            "one for a while",
+            note=f"{steepest.case.name}: {steepest.exponent.measured:.3g} and {steepest.bound_exponent:.3g}. Regret below its "
+            "bound may catch up: then x is the larger one for a while",
         ),
     )
 
 
 def _arithmetic() -> tuple[Finding, ...]:
-    """Where the printed proof breaks, in numbers."""
+    """Return the numbers that show where the printed proof breaks."""
     short = [_claimed_over_gap(eps) for eps in np.linspace(0.05, 1.0, 20)]
     fewest = math.floor(C * 3.0 * math.log(2.0)) + 1
     spread = 2.0 * math.sqrt(2.0 * fewest / (fewest - 1))
     width = 5.6 + math.sqrt(2.0) + 10.0 + math.sqrt(2.0) * spread
     return (
-        Finding(
-            claim="arithmetic: where (robust3) is just false, the 20 u^(1/(1+eps)) (L/N)^(eps/(1+eps)) of the next line over "
-            "the gap, at least",
-            **sure(min(short))._asdict(),
+        arithmetic(
+            "where (robust3) is just false, the 20 u^(1/(1+eps)) (L/N)^(eps/(1+eps)) of the next line over the gap, at least",
+            min(short),
             least=1.0,
-            must=False,
             misprints=("12",),
             note=f"20^(1/(1+eps)), from {min(short):.3g} at eps = 1 to {max(short):.3g} at eps = 0.05; the proof needs at most 1",
         ),
-        Finding(
-            claim="arithmetic: the variance's deviation by the inequality cited, over the printed 2 M sqrt(L/N), at the "
-            "fewest pulls",
-            **sure(spread / 2.0)._asdict(),
+        arithmetic(
+            "the variance's deviation by the cited inequality, over the printed 2 M sqrt(L/N), at the fewest pulls",
+            spread / 2.0,
             least=1.0,
-            must=False,
             misprints=("13",),
-            note=(
-                f"{spread:.3g} M sqrt(L/N) at N = {fewest}; 4 with the 1/(N-1) <= 2/N of the proof. The parts of the gap "
-                f"then add up to {width:.3g}, above 20 and below 22"
-            ),
+            note=f"{spread:.3g} M sqrt(L/N) at N = {fewest}; 4 with the 1/(N-1) <= 2/N of the proof. The parts of the gap "
+            f"then add up to {width:.3g}, above 20 and below 22",
         ),
-        Finding(
-            claim="arithmetic: the last display's 2 sqrt(V L/N) over the sqrt(2 V L/N) that the line before it gives",
-            **sure(math.sqrt(2.0))._asdict(),
+        arithmetic(
+            "the last display's 2 sqrt(V L/N) over the sqrt(2 V L/N) that the line before it gives",
+            math.sqrt(2.0),
             least=1.0,
-            must=False,
             misprints=("14",),
             note="a step of that display would need at most 1; the index has sqrt(2 V L/N), so nothing depends on it",
         ),
@@ -159,26 +166,10 @@ def _arithmetic() -> tuple[Finding, ...]:
 
 
 def _claimed_over_gap(eps: float) -> float:
-    """What the proof claims to be at most the gap, over the gap, at the smallest N at which (robust3) is false."""
+    """Return what the proof claims to be at most the gap, over the gap, at the smallest N at which (robust3) is false."""
     u, gap, level = 3.0, 0.2, 30.0
     pulls = 20.0 * (u / gap ** (1.0 + eps)) ** (1.0 / eps) * level
     return float(20.0 * u ** (1.0 / (1.0 + eps)) * (level / pulls) ** (eps / (1.0 + eps)) / gap)
-
-
-def _rows(repaired: Sequence[Measured], printed: Sequence[Measured], last: int) -> list[drawing.Row]:
-    return [
-        {
-            "case": f"{m.case.name}; eps {m.case.eps:g}",
-            "x": m.ratio.measured,
-            "low": m.ratio.low,
-            "high": m.ratio.high,
-            "limit": 1.0,
-            "series": series,
-        }
-        for series, measured in (("repaired", repaired), ("as printed", printed))
-        for m in measured
-        if m.horizon == last
-    ]
 
 
 STATEMENT = Statement(

@@ -1,4 +1,4 @@
-"""How sure a measured number is."""
+"""Confidence intervals of measured numbers."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Iterable
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.intervals import Interval, around, mean_interval, share
+from robandit.intervals import Interval, around
 from robandit.kernel.types import Floats
-
-__all__ = ["Interval", "largest", "mean_interval", "share", "slope", "slope_weights", "smallest", "sure"]
 
 
 def sure(value: float) -> Interval:
-    """Of a number that is known."""
+    """Return the interval of a number that is known exactly."""
     return Interval(value, value, value)
 
 
 def largest(intervals: Iterable[Interval]) -> Interval:
-    """Of the largest of several numbers, end by end: it has the joint confidence of all.
+    """Return the interval of the largest of several numbers, end by end; it has their joint confidence.
 
-    The one interval that reaches highest would not do: another may lie above a limit for certain.
+    The single interval that reaches highest is not enough: another one may lie entirely above a limit.
 
     >>> largest([Interval(1.0, 0.5, 3.0), Interval(1.5, 1.2, 2.0)])
     Interval(measured=1.5, low=1.2, high=3.0)
@@ -30,15 +28,30 @@ def largest(intervals: Iterable[Interval]) -> Interval:
 
 
 def smallest(intervals: Iterable[Interval]) -> Interval:
-    """Of the smallest of several numbers, end by end, as `largest`."""
+    """Return the interval of the smallest of several numbers, end by end, as `largest` does."""
     return Interval(*(min(column) for column in zip(*intervals, strict=True)))
 
 
-def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
-    """The exponent b of mean(y) ~ x^b: least squares in logarithms, with a jackknife over replications and Student's quantile.
+def divided(interval: Interval, unit: float) -> Interval:
+    """Return the interval of a number in other units."""
+    return Interval(*(end / unit for end in interval))
 
-    ``y`` has a row per replication and a column per x. Rows are left out as a whole, so the columns of a row may depend on each
-    other. The confidence is nominal, as that of `mean_interval`.
+
+def shifted(interval: Interval, by: float) -> Interval:
+    """Return the interval of a number minus a constant."""
+    return Interval(*(end - by for end in interval))
+
+
+def joint_confidence(intervals: int) -> float:
+    """Return the confidence of each interval with which all hold together at 99 % (Bonferroni)."""
+    return 1.0 - 0.01 / intervals
+
+
+def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
+    """Return the exponent b of mean(y) ~ x^b: least squares in logarithms, with a jackknife interval and Student's quantile.
+
+    ``y`` has a row per replication and a column per x. The jackknife leaves out whole rows, so the columns of a row may depend
+    on each other. The confidence is nominal, as in `mean_interval`.
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if y.ndim != 2 or y.shape[1] != len(x) or len(x) < 2:
@@ -55,7 +68,7 @@ def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
 
 
 def slope_weights(x: Floats) -> Floats:
-    """With these, ``weights @ y`` is the slope of y in log x, by least squares."""
+    """Return the weights for which ``weights @ y`` is the least-squares slope of y in log x."""
     centred = np.log(x) - np.log(x).mean()
     weights: Floats = centred / (centred @ centred)
     return weights

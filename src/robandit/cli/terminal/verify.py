@@ -1,0 +1,49 @@
+"""What ``robandit verify`` prints: one block per statement, and the verdicts at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from robandit.verify import Outcome
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["block", "recap"]
+
+COLOURS = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
+
+
+def block(outcome: Outcome) -> Table:
+    """Return one statement: its verdict, what it says, what was run, and a line per claim."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    verdict = outcome.verdict
+    table.add_row(Text(verdict, COLOURS[verdict]), Text(f"{outcome.statement.name} ({outcome.seconds:.1f} s)", "bold"))
+    if outcome.headline:
+        table.add_row("", Text(outcome.headline, "italic"))
+    table.add_row("  says", Text(outcome.statement.says))
+    table.add_row("  ran", Text(outcome.ran.ran))
+    for finding in outcome.ran.findings:
+        remarks = f" [{finding.remarks}]" if finding.remarks else ""
+        line = f"{finding.claim}: {finding.seen}; predicted {finding.predicted}{remarks}"
+        table.add_row(Text(f"  {finding.verdict}", COLOURS[finding.verdict] if finding.must else "dim"), Text(line))
+    table.add_row()
+    return table
+
+
+def recap(outcomes: Sequence[Outcome]) -> Table:
+    """Return all verdicts, one line each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for outcome in outcomes:
+        verdict = Text(outcome.verdict, COLOURS[outcome.verdict])
+        table.add_row(verdict, outcome.statement.name, Text(outcome.headline))
+    return table
