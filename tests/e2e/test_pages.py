@@ -44,7 +44,7 @@ def test_a_wrong_command_is_found(tmp_path):
     with pytest.raises(AssertionError, match="printed"):
         CHECK["run_console"](page)
     page.write_text("```console\n$ exit 3\n```\n")
-    with pytest.raises(AssertionError, match="ended with 3"):
+    with pytest.raises(AssertionError, match="exit code 3"):
         CHECK["run_console"](page)
 
 
