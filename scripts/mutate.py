@@ -55,7 +55,7 @@ SUITES = {  # modules and their tests
 PRELOADED = ("numpy", "numba", "scipy.stats", "mpmath", "hypothesis", "pytest", "coverage")
 
 
-def options() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description="Try small changes of the code, and list those that no test detects.")
     parser.add_argument("suite", choices=SUITES)
@@ -86,7 +86,7 @@ def prepare() -> None:
         importlib.import_module(name)
 
 
-def try_mutants(mutants: list[Mutant], given: argparse.Namespace) -> Coverage:
+def try_mutants(mutants: list[Mutant], options: argparse.Namespace) -> Coverage:
     """Measure the tests and try the mutants; prints survivors and writes results. Returns the measured tests."""
 
     def try_inside(session: Session, mutant: Mutant) -> str | None:
@@ -100,7 +100,7 @@ def try_mutants(mutants: list[Mutant], given: argparse.Namespace) -> Coverage:
         result: list[Coverage] = []
 
         def loop(session: Session) -> None:
-            coverage = measure(session, given)
+            coverage = measure(session, options)
             result.append(coverage)
             choose(coverage)
             tasks = [
@@ -108,16 +108,16 @@ def try_mutants(mutants: list[Mutant], given: argparse.Namespace) -> Coverage:
                 for mutant in mutants
                 if not mutant.at_import
             ]
-            random.Random(given.seed).shuffle(tasks)
-            for outcome in run_all(tasks, given.jobs):
-                record(*outcome, given.out)
+            random.Random(options.seed).shuffle(tasks)
+            for outcome in run_all(tasks, options.jobs):
+                record(*outcome, options.out)
 
-        collect(loop, given.modules, given.globs)
+        collect(loop, options.modules, options.globs)
         return result[0]
 
     def choose(coverage: Coverage) -> None:
         for mutant in mutants:
-            mutant.tests = choose_tests(mutant, coverage, given.budget)
+            mutant.tests = choose_tests(mutant, coverage, options.budget)
 
     def allowance(mutant: Mutant, coverage: Coverage) -> float:
         return 3 * sum(coverage.seconds[test] for test in mutant.tests)
@@ -127,29 +127,29 @@ def try_mutants(mutants: list[Mutant], given: argparse.Namespace) -> Coverage:
         sys.exit(f"no result: {end}")
     choose(coverage)
     tasks = [
-        Task(mutant, lambda m=mutant: try_at_import(m, given), 20.0 + allowance(mutant, coverage))
+        Task(mutant, lambda m=mutant: try_at_import(m, options), 20.0 + allowance(mutant, coverage))
         for mutant in mutants
         if mutant.at_import
     ]
-    for outcome in run_all(tasks, given.jobs):
-        record(*outcome, given.out)
+    for outcome in run_all(tasks, options.jobs):
+        record(*outcome, options.out)
     return coverage
 
 
-def measure(session: Session, given: argparse.Namespace) -> Coverage:
+def measure(session: Session, options: argparse.Namespace) -> Coverage:
     """Measure the tests in parallel processes."""
     parts = [
         Task(
             j,
             lambda j=j: session.measure(
-                given.modules, given.seed, given.longest, given.cases, slice(j, None, given.jobs)
+                options.modules, options.seed, options.longest, options.cases, slice(j, None, options.jobs)
             ),
             3600.0,
         )
-        for j in range(given.jobs)
+        for j in range(options.jobs)
     ]
     measured = []
-    for _, part, end in run_all(parts, given.jobs):
+    for _, part, end in run_all(parts, options.jobs):
         if end != "done":
             raise RuntimeError(f"the tests could not be measured: {end}")
         measured.append(part)
@@ -159,7 +159,7 @@ def measure(session: Session, given: argparse.Namespace) -> Coverage:
     return coverage
 
 
-def try_at_import(mutant: Mutant, given: argparse.Namespace) -> str | None:
+def try_at_import(mutant: Mutant, options: argparse.Namespace) -> str | None:
     """Try a mutant outside all functions: import its text instead of the module's, and run its tests."""
     if not mutant.make():
         return None
@@ -172,7 +172,7 @@ def try_at_import(mutant: Mutant, given: argparse.Namespace) -> str | None:
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
     failures: list[str] = []
     try:
-        collect(lambda session: failures.append(session.first_failure(mutant.tests)), given.modules, given.globs)
+        collect(lambda session: failures.append(session.first_failure(mutant.tests)), options.modules, options.globs)
     except Exception as error:
         return f"import failed: {error!r}"
     return failures[0] if failures else "no test could be collected"
@@ -217,24 +217,24 @@ def report(results: list[dict[str, Any]], sizes: dict[str, int], excluded: int) 
 
 def main() -> None:
     """Try a sample of the mutants, and print the survivors and a table."""
-    given = options()
+    options = parse_options()
     prepare()
-    mutants = all_mutants(given.modules)
+    mutants = all_mutants(options.modules)
     earlier: list[dict[str, Any]] = []
-    if given.again:
-        earlier = [json.loads(line) for line in given.again.read_text().splitlines()]
+    if options.again:
+        earlier = [json.loads(line) for line in options.again.read_text().splitlines()]
         survivors = {row["mutant"] for row in earlier if row["fate"] == "survived"}
         picked = [mutant for mutant in mutants if mutant.name in survivors]
     else:
-        picked = sample(mutants, given.share, given.seed)
-    picked = [mutant for mutant in picked if fnmatch.fnmatch(mutant.name, given.only)]
+        picked = sample(mutants, options.share, options.seed)
+    picked = [mutant for mutant in picked if fnmatch.fnmatch(mutant.name, options.only)]
     names = {mutant.name for mutant in picked}
     print(f"{len(mutants)} mutants, {len(picked)} to try; measuring the tests", flush=True)
 
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text("".join(json.dumps(row) + "\n" for row in earlier if row["mutant"] not in names))
-    coverage = try_mutants(picked, given)
-    results = [json.loads(line) for line in given.out.read_text().splitlines()]
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text("".join(json.dumps(row) + "\n" for row in earlier if row["mutant"] not in names))
+    coverage = try_mutants(picked, options)
+    results = [json.loads(line) for line in options.out.read_text().splitlines()]
     print(report(results, Counter(mutant.module for mutant in mutants), coverage.excluded))
 
 
