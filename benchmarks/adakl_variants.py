@@ -1,7 +1,8 @@
-"""What was tried on the way to AdaKL-UCB: ``python benchmarks/adakl_variants.py [REPLICATIONS]``. Prints a Markdown table.
+"""Compare the variants tried before AdaKL-UCB: ``python benchmarks/adakl_variants.py [REPLICATIONS]`` prints a Markdown table.
 
-A plain O(n) index with switches, not the library's: indices are renewed only when the level has grown by 0.02 or the arm's rewards
-by 2 %, which changes regrets by little. Mean regret (95 % quantile), same rewards for all variants. Takes some ten minutes.
+The table has the mean regret (95 % quantile); all variants play the same rewards. Takes about ten minutes. The O(n) index here is
+not the library's: it is recomputed only when the level has grown by 0.02 or the arm's rewards by 2 %, which hardly changes the
+regrets.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ SPLIT, MINIMUM, AVERAGE, SAME = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to make the index. The defaults are the first version of the practical schedule."""
+    """Options of an index. The defaults are the first version of the practical schedule."""
 
-    streams: int = SPLIT  # how rewards serve for threshold and mean
+    streams: int = SPLIT  # how rewards are split between threshold and mean
     pulls: int = 2
     loglog: float = 2.0  # L = log + loglog * log log
-    share: int = 0  # 1: of the rounds per arm
-    union: int = 1  # pay for all l at once
+    share: int = 0  # 1: use the logarithm of the rounds per arm
+    union: int = 1  # 1: a union bound over all l
     c: float = 2.5
-    guard: float = 1.0  # the trimmed bound needs more than guard * c * L
-    spread: float = 0.0  # without it: threshold = spread * the farthest reward (0: explore)
-    free: int = 0  # 1: also the bound of untrimmed rewards, 2: only that
-    freedom: float = 0.0  # its floor is exp(scale * L / (n - freedom)) times the farthest above the centre
+    guard: float = 1.0  # the trimmed bound needs more than guard * c * L rewards
+    spread: float = 0.0  # with fewer rewards: threshold = spread * the largest distance to the centre (0: explore)
+    free: int = 0  # 1: also compute the bound of untrimmed rewards, 2: only that bound
+    freedom: float = 0.0  # its floor: exp(scale * L / (n - freedom)) times the largest reward minus the centre
     scale: float = 1.0
 
 
@@ -61,7 +62,7 @@ VARIANTS = {
 
 @njit(cache=True)
 def threshold(sizes: Any, a: float) -> float:
-    """The root of sum min((x/M)^2, 1) = a for sizes in descending order."""
+    """Return the root M of sum min((x/M)^2, 1) = a for sizes in descending order."""
     below = 0.0
     for x in sizes:
         below += x * x
@@ -74,7 +75,7 @@ def threshold(sizes: Any, a: float) -> float:
 
 @njit(cache=True)
 def at(z: Any, limit: float, l: float, exponent: float) -> tuple[float, float]:  # noqa: E741
-    """The bound that l gives, and its derivative."""
+    """Return the bound for l, and its derivative."""
     logs = 0.0
     inverse = 0.0
     for value in z:
@@ -87,7 +88,7 @@ def at(z: Any, limit: float, l: float, exponent: float) -> tuple[float, float]: 
 
 @njit(cache=True)
 def bound(z: Any, limit: float, floor: float, exponent: float) -> float:
-    """The least over l >= floor."""
+    """Return the smallest bound over l >= floor."""
     low = floor * (1.0 + 1e-9)
     value, slope = at(z, limit, low, exponent)
     if slope >= 0.0:
@@ -121,7 +122,7 @@ def index(
     freedom: float,
     scale: float,
 ) -> float:
-    """Centre and threshold from y, mean from x."""
+    """Return the index: centre and threshold from y, mean from x."""
     n = len(x)
     if n < 2 or len(y) < 2:
         return math.inf
@@ -146,7 +147,7 @@ def index(
 
 @njit(cache=True)
 def play(rewards: Any, gaps: Any, v: Any) -> float:
-    """Regret of one run."""
+    """Return the regret of one run."""
     streams, pulls, loglog, share, union, c, guard, spread, free, freedom, scale = v
     arms, horizon = rewards.shape
     used = np.zeros(arms, dtype=np.int64)
@@ -186,20 +187,20 @@ def play(rewards: Any, gaps: Any, v: Any) -> float:
 
 
 def main() -> None:
-    """Print the table, a row per variant."""
+    """Print the table, one row per variant."""
     replications = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     tasks = [task for task in rb.suites.heavy().tasks if task.name in PROBLEMS]
     cells: dict[str, list[str]] = {name: [] for name in VARIANTS}
     for task in tasks:
-        found: dict[str, list[float]] = {name: [] for name in VARIANTS}
+        regrets: dict[str, list[float]] = {name: [] for name in VARIANTS}
         for run in range(replications):
             seeds = [np.random.SeedSequence(7, spawn_key=(run, arm)) for arm in range(task.problem.arms)]
             rewards = np.stack([law.sample(task.horizon, s) for law, s in zip(task.problem.laws, seeds, strict=True)])
             for name, variant in VARIANTS.items():
                 numbers = tuple(float(getattr(variant, f.name)) for f in fields(variant))
-                found[name].append(play(rewards, task.problem.gaps, numbers))
-        for name, regrets in found.items():
-            cells[name].append(f"{np.mean(regrets):,.0f} ({np.quantile(regrets, 0.95):,.0f})")
+                regrets[name].append(play(rewards, task.problem.gaps, numbers))
+        for name, sample in regrets.items():
+            cells[name].append(f"{np.mean(sample):,.0f} ({np.quantile(sample, 0.95):,.0f})")
         print(f"{task.name} done", file=sys.stderr, flush=True)
     print("| variant | " + " | ".join(task.name for task in tasks) + " |")
     print("| --- " * (len(tasks) + 1) + "|")

@@ -1,6 +1,6 @@
-"""Runs on a local Dask cluster: two workers against one, what a unit costs beside its pulls, and whether the cost model says so.
+"""Measure runs on a local Dask cluster: the speed-up of a second worker, the overhead per unit, and the error of the cost model.
 
-Part of ``make bench``; alone: ``python benchmarks/cluster.py``. About half a minute.
+Part of ``make bench``. To run it alone: ``python benchmarks/cluster.py`` (half a minute).
 """
 
 from __future__ import annotations
@@ -24,86 +24,86 @@ from robandit.experiments.cost import cost, measure
 
 PROBLEM = rb.problems.negated_pareto(means=(-np.linspace(1.0, 5.5, 10)).tolist(), tail=1.5)
 TRIES = 2
-TINY = 200  # units of one short replication
+SHORT_UNITS = 200  # units of one short replication each
 
 
 class Figures(NamedTuple):
-    """What was measured, in seconds, and what the model says of it."""
+    """Measured times and the cost model's predictions, in seconds."""
 
     one: float
     two: float
     predicted_one: float
     predicted_two: float
     unit: float
-    """Of one worker, from one unit with next to no pulls to the next."""
+    """Wall-clock time per short unit on one worker."""
     worker: float
-    """Processor time of the worker for each of them, beside what the model has for its replication."""
+    """The worker's processor time per short unit, minus the modelled time of its replication."""
     client: float
-    """Processor time of this process for each of them; it has the scheduler, too."""
+    """Processor time of this process (client and scheduler) per short unit."""
     thousand: float
-    """A schedule on 1,000 workers against its lower bound."""
+    """Length of a schedule on 1,000 workers over its lower bound."""
 
 
 def plan(horizon: int, replications: int, unit_pulls: int) -> Plan:
-    """UCB1 and AdaR-UCB on ten arms."""
-    made = planned([Played("p", PROBLEM, horizon)], [rb.UCB1(), rb.AdaRUCB()], replications=replications, seed=1)
-    return replace(made, unit_pulls=unit_pulls)
+    """Return a plan of UCB1 and AdaR-UCB on ten arms."""
+    played = planned([Played("p", PROBLEM, horizon)], [rb.UCB1(), rb.AdaRUCB()], replications=replications, seed=1)
+    return replace(played, unit_pulls=unit_pulls)
 
 
 @contextmanager
 def _cluster(workers: int) -> Iterator[tuple[Any, Any]]:
-    """Its client and executor."""
-    distributed: Any = import_module("distributed")  # it has no types
+    """Start a local cluster; yields its client and executor."""
+    distributed: Any = import_module("distributed")  # untyped
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
-        ) as there,
-        distributed.Client(there) as client,
+        ) as cluster,
+        distributed.Client(cluster) as client,
     ):
         yield client, client.get_executor()
 
 
 def figures() -> Figures | None:
-    """None: there is no Dask."""
+    """Return the measurements, or None if Dask is not installed."""
     if find_spec("distributed") is None:
         return None
     large = plan(horizon=500_000, replications=60, unit_pulls=2_500_000)  # 24 units of a fifth of a second
-    tiny = plan(horizon=500, replications=TINY // 2, unit_pulls=1)
+    short = plan(horizon=500, replications=SHORT_UNITS // 2, unit_pulls=1)
     speeds = measure(large, seconds=2.0)
-    found = cost(large, ns_per_pull=speeds)
+    prediction = cost(large, ns_per_pull=speeds)
     seconds = {}
     unit = worker = client = 0.0
     for workers in (1, 2):
         with _cluster(workers) as (dask, executor), tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            run(plan(500, 8, 1), folder / "warm", engine=executor)  # workers load what is compiled
+            run(plan(500, 8, 1), folder / "first", engine=executor)  # workers load the compiled code
             if workers == 1:
                 before = time.perf_counter(), time.process_time(), *dask.run(time.process_time).values()
-                run(tiny, folder / "tiny", engine=executor)
+                run(short, folder / "short", engine=executor)
                 after = time.perf_counter(), time.process_time(), *dask.run(time.process_time).values()
-                unit, client, worker = ((b - a) / TINY for a, b in zip(before, after, strict=True))
-                worker -= cost(tiny, ns_per_pull=dict.fromkeys(tiny.cells, 100.0), overhead=0.0).work / TINY
+                unit, client, worker = ((b - a) / SHORT_UNITS for a, b in zip(before, after, strict=True))
+                worker -= cost(short, ns_per_pull=dict.fromkeys(short.cells, 100.0), overhead=0.0).work / SHORT_UNITS
             times = []
             for number in range(TRIES):
                 start = time.perf_counter()
                 run(large, folder / f"large {number}", engine=executor)
                 times.append(time.perf_counter() - start)
             seconds[workers] = min(times)
-    # The sweep that clusters are for: 30 policies of 30 to 1,000 ns on 12 problems, 900 replications of 1e7 pulls.
+    # A sweep that needs a cluster: 30 policies of 30 to 1,000 ns on 12 problems, 900 replications of 1e7 pulls.
     cells = [replace(large.cells[0], label=f"policy {i}", policy=rb.UCB1(scale=1.0 + i)) for i in range(30)]
     problems = [Played(f"p{j}", rb.problems.gaussian(means=[0.0, -1.0 - j]), 10**7) for j in range(12)]
     sweep = replace(large, cells=tuple(replace(c, played=p) for p in problems for c in cells), replications=900)
-    given = {cell: 30.0 * 1000.0 ** (int(cell.label.split()[1]) / 58.0) for cell in sweep.cells}
-    whole = cost(sweep, ns_per_pull=given, client=0.0)  # the schedule itself, however busy the client is
+    sweep_speeds = {cell: 30.0 * 1000.0 ** (int(cell.label.split()[1]) / 58.0) for cell in sweep.cells}
+    schedule = cost(sweep, ns_per_pull=sweep_speeds, client=0.0)  # without the client's time
     return Figures(
         one=seconds[1],
         two=seconds[2],
-        predicted_one=found.time_on(1),
-        predicted_two=found.time_on(2),
+        predicted_one=prediction.time_on(1),
+        predicted_two=prediction.time_on(2),
         unit=unit,
         worker=worker,
         client=client,
-        thousand=whole.time_on(1000) / whole.least(1000),
+        thousand=schedule.time_on(1000) / schedule.least(1000),
     )
 
 

@@ -1,9 +1,9 @@
-"""How fast and in how much memory recorded rewards are summed up; run by run.py, in a process of its own.
+"""Measure the speed and memory of summaries of recorded rewards; ``run.py`` starts it in a separate process.
 
-``python benchmarks/recorded.py FILE`` prints rows, seconds of a summary, seconds of a plain streaming group-by mean (alternating,
-each the best of three), and the peak memory that the first summary took beyond the imports, in MB.
-``python benchmarks/recorded.py FILE log`` (or ``table``) prints the seconds and the peak memory per row of holding all rows in the
-order of time: `BYTES` of recorded/source.py.
+``python benchmarks/recorded.py FILE`` prints the rows, the seconds of a summary and of a plain streaming group-by mean
+(alternating, each the best of three), and the peak memory of the first summary, without imports, in MB.
+``python benchmarks/recorded.py FILE log`` (or ``table``) prints the seconds and the peak memory per row of loading all rows in time
+order: `BYTES` of recorded/source.py.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ ARMS = 20
 
 
 def plain(path: str) -> pl.DataFrame:
+    """Return the mean reward per arm: the baseline."""
     scan = pl.scan_parquet(path) if path.endswith(".parquet") else pl.scan_csv(path)
     return scan.group_by("arm").agg(pl.col("reward").mean()).collect(engine="streaming")
 
 
 def make(path: Path, rows: int) -> None:
-    """Negated Pareto rewards of 20 arms."""
+    """Write negated Pareto rewards of 20 arms."""
     rng = np.random.default_rng(0)
     arms = pl.Series([f"arm {i}" for i in range(ARMS)]).gather(rng.integers(0, ARMS, rows))
     frame = pl.DataFrame({"arm": arms, "reward": -rng.pareto(1.5, rows) - 1.0})
@@ -40,7 +41,7 @@ def make(path: Path, rows: int) -> None:
 
 
 def peak() -> int:
-    """In kB, of this program alone: getrusage would begin with the size of the process that started it."""
+    """Return the peak memory in kB. (getrusage would start from the size of the parent process.)"""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0])
 
@@ -62,29 +63,29 @@ def measure(path: str) -> dict[str, float]:
     return {"rows": rows, "seconds": min(ours), "plain": min(theirs), "memory": extra}
 
 
-def held(path: str, what: str) -> dict[str, float]:
+def measure_loading(path: str, method: str) -> dict[str, float]:
     records = open_records(path)
     before = peak()
     start = time.perf_counter()
-    getattr(records, what)()
+    getattr(records, method)()
     seconds, extra = time.perf_counter() - start, (peak() - before) * 1024
     rows = sum(records.samples(1).counts.values())
     return {"rows": rows, "seconds": seconds, "bytes": extra / rows}
 
 
 def figures(folder: Path, name: str, rows: int) -> dict[str, float]:
-    """Make a file in a process of its own, so that its memory does not count, and measure in another."""
+    """Write a file in one process and measure in another, so that the memory for writing does not count."""
     path = folder / name
     for task in ([str(path), str(rows)], [str(path)]):
         done = subprocess.run([sys.executable, __file__, *task], check=True, capture_output=True, text=True)
     path.unlink()
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
 
 
 if __name__ == "__main__":
     if sys.argv[2:] in (["log"], ["table"]):
-        print(json.dumps(held(*sys.argv[1:])))
+        print(json.dumps(measure_loading(*sys.argv[1:])))
     elif len(sys.argv) > 2:
         make(Path(sys.argv[1]), int(sys.argv[2]))
     else:

@@ -1,7 +1,7 @@
-"""Speed, measured as ratios within one run: ``make bench``. Prints a table and writes benchmarks/results.json.
+"""Measure speed as ratios within one run: ``make bench``. Prints a table and writes benchmarks/results.json.
 
-Every figure has the goal that it must meet. Times are processor times where one thread runs, the best of several tries: the
-machine is shared, and the least disturbed try says most.
+Most rows have a goal. Single-threaded times are processor times. Each time is the best of several tries, because the machine is
+shared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ScanParams(NamedTuple):
 
 
 class ScanUCB1(Policy):
-    """UCB1 as everybody writes it: all indices, every time. The yardstick."""
+    """UCB1 as usually written: computes all indices in every round. The baseline."""
 
     scale: float = 1.0
 
@@ -73,7 +73,7 @@ class ScanUCB1(Policy):
 
 
 def draw_all(table: Any, streams: UInts, pulls: int) -> float:
-    """Draw rewards and do nothing with them."""
+    """Draw rewards and return their sum."""
     total = 0.0
     arms = streams.shape[0]
     arm = 0
@@ -90,14 +90,13 @@ def problem(arms: int, tail: float = 1.5) -> rb.Problem:
 
 
 def per_pull(policy: Policy, arms: int, horizon: int, tries: int = TRIES, tail: float = 1.5) -> float:
-    """Nanoseconds per pull, rewards included."""
+    """Return nanoseconds per pull, including drawing the reward."""
     run = partial(rb.simulate, policy, problem(arms, tail), threads=1, progress=False)
     run(10, 1, seed=0)
     return min(float(run(horizon, 1, seed=s).seconds[0]) for s in range(tries)) / horizon * 1e9
 
 
-# Every other policy, told what it must know, with the most time it may take against full-scan UCB1; tail index 1.5 (or 2.5, where a
-# variance is needed).
+# (policy, largest allowed time over full-scan UCB1, tail index). Policies get the moments that they need; Catoni needs a variance.
 GOALS: list[tuple[Policy, float, float]] = [
     (rb.RobustUCB(), 3.0, 1.5),
     (rb.RobustUCB(estimator="median_of_means"), 3.0, 1.5),
@@ -142,7 +141,7 @@ def draws(arms: int, pulls: int) -> float:
 
 
 def live(policy: Policy, pulls: int = 100_000) -> float:
-    """Microseconds for select() and update() together, at K = 10, after 1e5 pulls."""
+    """Return microseconds of one select() and update(), at K = 10, after 1e5 pulls."""
     bandit = rb.Bandit(range(10), policy, seed=0)
     rewards = (-np.random.default_rng(0).pareto(1.5, pulls) - 1.0).tolist()
 
@@ -155,13 +154,13 @@ def live(policy: Policy, pulls: int = 100_000) -> float:
 
 
 def in_process(code: str, tries: int, **environment: str) -> tuple[float, float]:
-    """Processor and wall-clock seconds of a new Python process that runs this code."""
+    """Return processor and wall-clock seconds of a new Python process that runs this code."""
     processor, wall = [], []
-    # Byte code is stored, as it is for everybody who has not forbidden it.
-    given = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | environment
+    # Most users store byte code.
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | environment
     for _ in range(tries):
         before = os.times()
-        subprocess.run([sys.executable, "-c", code], check=True, env=given, stderr=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-c", code], check=True, env=variables, stderr=subprocess.DEVNULL)
         after = os.times()
         processor.append(after.children_user + after.children_system - before.children_user - before.children_system)
         wall.append(after.elapsed - before.elapsed)
@@ -176,7 +175,7 @@ rb.simulate(rb.AdaRUCB(), problem, 1000, 1, seed=0, progress=False)
 
 
 def two_threads() -> tuple[float, str]:
-    """Wall time on one thread over that on two, and the machine's load meanwhile."""
+    """Return the speed-up of two threads over one (wall clock), and the machine's load."""
     rb.simulate(rb.AdaRUCB(), problem(10), 10, 1, seed=0, progress=False)
     run = partial(rb.simulate, rb.AdaRUCB(), problem(10), 2_000_000, 16, seed=0, progress=False)
     one = best(lambda: run(threads=1), 3, time.perf_counter)
@@ -185,7 +184,7 @@ def two_threads() -> tuple[float, str]:
 
 
 def estimates() -> dict[str, float]:
-    """Seconds on a million values in random order, and for streams seconds per value in batches of 1e5."""
+    """Return seconds per call on a million values; for streams, seconds per value in batches of 1e5."""
     x = -rb.laws.Pareto(tail=1.5).sample(1_000_000, 0)
     light = rb.laws.Gaussian(mean=0.0, sd=1.0).sample(1_000_000, 0)
     calls: dict[str, Callable[[], object]] = {
@@ -205,16 +204,36 @@ def estimates() -> dict[str, float]:
     return times
 
 
-def figures() -> list[tuple[str, float, str, float, bool]]:
-    """(what, measured, unit, goal, smaller is better)"""
-    rows: list[tuple[str, float, str, float, bool]] = []
+class Row(NamedTuple):
+    """A measured value and its goal; an infinite goal means no goal."""
 
-    def row(what: str, measured: float, unit: str, goal: float, *, at_most: bool = True) -> None:
-        rows.append((what, measured, unit, goal, at_most))
-        good = measured <= goal if at_most else measured >= goal
-        sign = "<=" if at_most else ">="
-        goal_text = "" if math.isinf(goal) else f"{sign} {goal:g} {unit}"
-        print(f"{what:<66} {measured:9.3g} {unit:<6} {goal_text:<14} {'ok' if good else 'MISSED'}", flush=True)
+    title: str
+    measured: float
+    unit: str
+    goal: float
+    at_most: bool
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.goal if self.at_most else self.measured >= self.goal
+
+    @property
+    def limit(self) -> str:
+        return "" if math.isinf(self.goal) else f"{'<=' if self.at_most else '>='} {self.goal:g}"
+
+    def __str__(self) -> str:
+        limit = f"{self.limit} {self.unit}" if self.limit else ""
+        verdict = "ok" if self.met else "MISSED"
+        return f"{self.title:<66} {self.measured:9.3g} {self.unit:<6} {limit:<14} {verdict}"
+
+
+def figures() -> list[Row]:
+    """Measure everything, printing each row at once."""
+    rows: list[Row] = []
+
+    def row(title: str, measured: float, unit: str, goal: float, *, at_most: bool = True) -> None:
+        rows.append(Row(title, measured, unit, goal, at_most))
+        print(rows[-1], flush=True)
 
     adar, lazy, scan = rb.AdaRUCB(), rb.UCB1(), ScanUCB1()
     ten = {p: per_pull(p, 10, 1_000_000) for p in (adar, lazy, scan)}
@@ -238,71 +257,65 @@ def figures() -> list[tuple[str, float, str, float, bool]]:
     scanned = per_pull(scan, 10, 100_000)
     row("full-scan UCB1, K=10, T=1e5", scanned, "ns", math.inf)
     for policy, goal, tail in GOALS:
-        told = policy.informed_by(problem(10, tail))
-        usual = per_pull(told, 10, 100_000, tail=tail)
+        informed = policy.informed_by(problem(10, tail))
+        usual = per_pull(informed, 10, 100_000, tail=tail)
         row(f"{policy.name} / full-scan UCB1, K=10, T=1e5", usual / scanned, "x", goal)
-        if isinstance(policy, rb.KurtosisUCB):  # it only begins to look at rewards after 1e4 pulls
-            row(f"{policy.name}, per pull, T=1e6 / T=1e5", per_pull(told, 10, 1_000_000, 3) / usual, "x", 3.0)
+        if isinstance(policy, rb.KurtosisUCB):  # it ignores rewards during the first 1e4 pulls
+            row(f"{policy.name}, per pull, T=1e6 / T=1e5", per_pull(informed, 10, 1_000_000, 3) / usual, "x", 3.0)
         else:
-            row(f"{policy.name}, per pull, T=1e5 / T=1e4", usual / per_pull(told, 10, 10_000, tail=tail), "x", 3.0)
+            row(f"{policy.name}, per pull, T=1e5 / T=1e4", usual / per_pull(informed, 10, 10_000, tail=tail), "x", 3.0)
     row("AdaR-UCB per pull, T=1e7 / T=1e5, K=10", per_pull(adar, 10, 10_000_000, 2) / short, "x", 2.0)
     for policy in (adar, rb.AdaKLUCB()):
         row(f"live {policy.name}, select() + update(), K=10, after 1e5 pulls", live(policy), "us", 3.0)
-    took = estimates()
+    seconds = estimates()
     for name, goal in (("trimming_threshold", 6.0), ("median_of_means", 3.0), ("catoni_mean", 80.0)):
-        row(f"{name} / numpy.mean, n=1e6", took[name] / took["numpy.mean"], "x", goal)
+        row(f"{name} / numpy.mean, n=1e6", seconds[name] / seconds["numpy.mean"], "x", goal)
     for name in ("TrimmedMean", "MedianOfMeans", "Catoni"):
-        row(f"{name}.update_many, batches of 1e5, per value", took[name] * 1e9, "ns", 100.0)
+        row(f"{name}.update_many, batches of 1e5, per value", seconds[name] * 1e9, "ns", 100.0)
     row("import robandit, processor time", in_process("import robandit", 5)[0] - in_process("pass", 5)[0], "s", 0.6)
     with tempfile.TemporaryDirectory() as folder:
         cold = in_process(SIMULATION, 1, ROBANDIT_CACHE_DIR=folder)
-        warm = in_process(SIMULATION, 5, ROBANDIT_CACHE_DIR=folder)
-    row("new process, cached simulation, wall clock", warm[1], "s", 1.5)
-    row("cold compilation of AdaR-UCB, wall clock", cold[1] - warm[1], "s", 15.0)
+        cached = in_process(SIMULATION, 5, ROBANDIT_CACHE_DIR=folder)
+    row("new process, cached simulation, wall clock", cached[1], "s", 1.5)
+    row("cold compilation of AdaR-UCB, wall clock", cold[1] - cached[1], "s", 15.0)
     with tempfile.TemporaryDirectory() as folder:
         for name, count in (("rewards.parquet", 10_000_000), ("rewards.csv", 3_000_000)):
-            found = recorded.figures(Path(folder), name, count)
-            what = f"{count // 1_000_000} million rewards, {'Parquet' if 'parquet' in name else 'CSV'}"
-            row(f"summary of {what}", found["rows"] / found["seconds"] / 1e6, "M/s", math.inf)
-            row(f"summary / plain group-by mean, {what}", found["seconds"] / found["plain"], "x", 10.0)
-            row(f"peak memory of the summary of {what}", found["memory"], "MB", 1000.0)
+            summary = recorded.figures(Path(folder), name, count)
+            data = f"{count // 1_000_000} million rewards, {'Parquet' if 'parquet' in name else 'CSV'}"
+            row(f"summary of {data}", summary["rows"] / summary["seconds"] / 1e6, "M/s", math.inf)
+            row(f"summary / plain group-by mean, {data}", summary["seconds"] / summary["plain"], "x", 10.0)
+            row(f"peak memory of the summary of {data}", summary["memory"], "MB", 1000.0)
     ratio, load = two_threads()
     row(f"two threads against one ({load})", ratio, "x", 1.7, at_most=False)
-    there = cluster.figures()
-    if there is None:
-        print('clusters are left out: Dask is not installed (pip install "robandit[cluster]")')
+    dask = cluster.figures()
+    if dask is None:
+        print('clusters skipped: Dask is not installed (pip install "robandit[cluster]")')
         return rows
     load = f"load average {os.getloadavg()[0]:.2f}"
-    row(f"two Dask workers against one ({load})", there.one / there.two, "x", 1.5, at_most=False)
-    row("a unit on a Dask worker, beside its pulls, wall clock", there.unit * 1e3, "ms", 50.0)
-    row("  of it the worker's processor time", there.worker * 1e3, "ms", math.inf)
-    row("  of it the client's and scheduler's processor time", there.client * 1e3, "ms", math.inf)
-    for workers, said, real in ((1, there.predicted_one, there.one), (2, there.predicted_two, there.two)):
+    row(f"two Dask workers against one ({load})", dask.one / dask.two, "x", 1.5, at_most=False)
+    row("overhead per unit on a Dask worker, wall clock", dask.unit * 1e3, "ms", 50.0)
+    row("  processor time of the worker", dask.worker * 1e3, "ms", math.inf)
+    row("  processor time of client and scheduler", dask.client * 1e3, "ms", math.inf)
+    for workers, predicted, real in ((1, dask.predicted_one, dask.one), (2, dask.predicted_two, dask.two)):
         row(
             f"time on {workers} Dask worker(s), predicted / measured or inverse",
-            max(said / real, real / said),
+            max(predicted / real, real / predicted),
             "x",
             1.3,
         )
-    row("schedule of a sweep on 1,000 workers / its lower bound", there.thousand, "x", 1.05)
+    row("schedule of a sweep on 1,000 workers / its lower bound", dask.thousand, "x", 1.05)
     return rows
 
 
 def main() -> None:
     rows = figures()
-    missed = [w for w, m, _, g, at_most in rows if not (m <= g if at_most else m >= g)]
     results = [
-        {
-            "what": w,
-            "measured": m,
-            "unit": u,
-            "goal": None if math.isinf(g) else f"{'<=' if a else '>='} {g:g}",
-            "met": w not in missed,
-        }
-        for w, m, u, g, a in rows
+        {"what": row.title, "measured": row.measured, "unit": row.unit, "goal": row.limit or None, "met": row.met}
+        for row in rows
     ]
     (HERE / "results.json").write_text(json.dumps({"load": os.getloadavg(), "figures": results}, indent=1) + "\n")
-    print(f"\n{len(missed)} goals missed" + "".join(f"\n  {w}" for w in missed))
+    missed = [row.title for row in rows if not row.met]
+    print(f"\n{len(missed)} goals missed" + "".join(f"\n  {title}" for title in missed))
 
 
 if __name__ == "__main__":

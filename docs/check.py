@@ -1,15 +1,15 @@
-"""Run what the pages show, and follow their links; `make docs` does so after each build.
+"""Run the code and commands on the pages, and follow the links; `make docs` does both after each build.
 
 ::
 
-    python docs/check.py                   # every page's Python and commands
-    python docs/check.py docs/tutorial.md  # of one page
-    python docs/check.py python            # every page's Python
-    python docs/check.py links             # every link inside docs/_build/html, and outside where there is a network
+    python docs/check.py                   # Python and commands of all pages
+    python docs/check.py docs/tutorial.md  # Python and commands of one page
+    python docs/check.py python            # only Python, of all pages
+    python docs/check.py links             # links inside docs/_build/html, and external links if there is a network
 
-Python blocks (``python``) and sessions (``pycon``) of a page run in one namespace, in their order, in an empty folder; pages that
-read an experiment find a small one there. In ``console`` blocks a line with ``$`` is a command, and what follows is what it prints;
-``...`` stands for anything.
+The Python blocks (``python``) and sessions (``pycon``) of a page run in order, in one namespace and an empty folder; pages that
+read an experiment get a small one. In a ``console`` block, a line with ``$`` is a command and the lines after it are its output;
+``...`` matches any text.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from urllib.parse import unquote
 
 DOCS = Path(__file__).parent
 SITE = DOCS / "_build" / "html"
-# Their snippets need more than this machine, or are tried in a test of their own.
-ELSEWHERE = {
+# Pages whose snippets need several machines, or have their own test.
+TESTED_ELSEWHERE = {
     "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
     "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
 }
-# These read an experiment, and a run of it.
+# Pages that read an experiment and its run folder.
 EXPERIMENT = ("reference/spec.md", "reference/run-folder.md", "reference/results.md")
 SPEC = """
 name = "small"
@@ -49,21 +49,21 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def pages() -> list[Path]:
-    """Every page that is written by hand and has something to run."""
-    found = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
-    kept = [path for path in found if path.relative_to(DOCS).as_posix() not in ELSEWHERE]
-    return [path for path in kept if any(kind in ("python", "pycon", "console") for kind, _, _ in blocks(path))]
+    """Return the pages with something to run."""
+    paths = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
+    untested = [path for path in paths if path.relative_to(DOCS).as_posix() not in TESTED_ELSEWHERE]
+    return [path for path in untested if any(kind in ("python", "pycon", "console") for kind, _, _ in blocks(path))]
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str, int]]:
-    """The fenced blocks of a page: language, text, and the line where the text begins."""
+    """Yield the fenced blocks of a page: language, text, and the line where the text begins."""
     text = path.read_text(encoding="utf-8")
     for match in re.finditer(r"^```([^`\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         yield match[1], match[2], text.count("\n", 0, match.start(2)) + 1
 
 
 def prepare() -> None:
-    """Write a small experiment here, and play it."""
+    """Write a small experiment into the current folder and run it."""
     from robandit.experiments import parse_spec, run
 
     Path("experiment.toml").write_text(SPEC, encoding="utf-8")
@@ -72,7 +72,7 @@ def prepare() -> None:
 
 
 def run_python(path: Path) -> int:
-    """Run a page's Python; raises AssertionError with what differs. Returns how many blocks ran."""
+    """Run a page's Python; returns the number of blocks. Raises AssertionError with the difference."""
     names: dict[str, Any] = {"__name__": "__page__"}
     done = 0
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -84,10 +84,10 @@ def run_python(path: Path) -> int:
                     exec(compile("\n" * (line - 1) + text, str(path), "exec", dont_inherit=True), names)
             elif kind == "pycon":
                 test = doctest.DocTestParser().get_doctest(text, names, path.name, str(path), line - 1)
-                said = StringIO()
+                output = StringIO()
                 runner = doctest.DocTestRunner(optionflags=FLAGS)
-                runner.run(test, out=said.write, clear_globs=False)
-                assert runner.failures == 0, said.getvalue()
+                runner.run(test, out=output.write, clear_globs=False)
+                assert runner.failures == 0, output.getvalue()
                 names.update(test.globs)
             else:
                 continue
@@ -96,7 +96,7 @@ def run_python(path: Path) -> int:
 
 
 def run_console(path: Path) -> int:
-    """Run a page's commands and compare what they print; raises AssertionError with what differs. Returns how many ran."""
+    """Run a page's commands; returns their number. Raises AssertionError if the output differs from the page."""
     done = 0
     checker = doctest.OutputChecker()
     environment = os.environ | {
@@ -111,15 +111,17 @@ def run_console(path: Path) -> int:
                 ran = subprocess.run(
                     command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
                 )
-                assert ran.returncode == 0, f"{path}:{line}: {command} ended with {ran.returncode}: {ran.stderr}"
+                assert ran.returncode == 0, (
+                    f"{path}:{line}: {command} failed with exit code {ran.returncode}: {ran.stderr}"
+                )
                 same = checker.check_output(expected, ran.stdout, FLAGS)
-                assert same, f"{path}:{line}: {command} printed\n{ran.stdout}\nand not\n{expected}"
+                assert same, f"{path}:{line}: {command} printed\n{ran.stdout}\ninstead of\n{expected}"
                 done += 1
     return done
 
 
 class Anchors(HTMLParser):
-    """The ids of a page, and where its links lead."""
+    """The ids and the links of an HTML page."""
 
     def __init__(self, text: str) -> None:
         """Read the page."""
@@ -129,7 +131,7 @@ class Anchors(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Called by the parser."""
+        """Collect ids and links; the parser calls this method."""
         for name, value in attrs:
             if value and name == "id":
                 self.ids.add(value)
@@ -138,44 +140,43 @@ class Anchors(HTMLParser):
 
 
 def broken_links(site: Path) -> tuple[list[str], int]:
-    """Links inside the site that lead nowhere, and the number of links that were followed."""
-    read = {path.resolve(): Anchors(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    """Return the broken links inside the site, and the number of links followed."""
+    pages = {path.resolve(): Anchors(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     broken, followed = [], 0
-    for path, page in read.items():
+    for path, page in pages.items():
         for link in sorted(page.links):
             if re.match(r"[a-z]+:|//", link):
                 continue
             followed += 1
             file, _, anchor = link.partition("#")
             target = (path.parent / unquote(file)).resolve() if file else path
-            known = read[target].ids if target in read else None
-            lost = not target.exists() or (bool(anchor) and known is not None and unquote(anchor) not in known)
-            if lost:
+            ids = pages[target].ids if target in pages else None
+            if not target.exists() or (anchor and ids is not None and unquote(anchor) not in ids):
                 broken.append(f"{path.relative_to(site.resolve())} links to {link}")
     return broken, followed
 
 
 def check_links() -> int:
-    """Follow all links; returns the exit code."""
+    """Check all links; returns the exit code."""
     broken, followed = broken_links(SITE)
     for line in broken:
         print(line)
-    print(f"links inside the site: {followed:,} followed, {len(broken)} broken")
+    print(f"internal links: {followed:,} followed, {len(broken)} broken")
     if broken:
         return 1
     try:
         socket.create_connection(("example.org", 443), timeout=5).close()
     except OSError as error:
-        print(f"links to other sites: NOT checked, there is no network here ({error})")
+        print(f"external links: NOT checked, no network ({error})")
         return 0
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "linkcheck", str(DOCS), str(DOCS / "_build" / "linkcheck")]
     done = subprocess.run(command, check=False).returncode
-    print(f"links to other sites: {'checked' if done == 0 else 'some are broken, see above'}")
+    print(f"external links: {'ok' if done == 0 else 'some are broken, see above'}")
     return done
 
 
 def main(words: list[str]) -> int:
-    """See the top of this file."""
+    """Check pages or links, as the module's docstring describes; returns the exit code."""
     if words == ["links"]:
         return check_links()
     python_only = words == ["python"]

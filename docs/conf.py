@@ -1,4 +1,4 @@
-"""How the pages become a site: `make docs`. What is generated here comes from the library itself, at each build."""
+"""Sphinx configuration (`make docs`). Generates the table of policies and the help of the commands at each build."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ copybutton_prompt_is_regexp = True
 # --- reference -------------------------------------------------------------------------------------------------------
 
 autosummary_generate = True
-autodoc_typehints = "none"  # the signature stays readable; the docstrings say what each parameter is
+autodoc_typehints = "none"  # keeps signatures short; docstrings describe the parameters
 autodoc_member_order = "bysource"
 default_role = "py:obj"
 napoleon_numpy_docstring = True
@@ -63,7 +63,7 @@ html_theme_options = {
     "logo": {"text": "Robandit", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
     "navbar_align": "left",
     "show_prev_next": True,
-    # None beside the landing page and wide tables.
+    # The landing page and wide tables have no secondary sidebar.
     "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "policies/table": [], "results/heavy": []},
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
@@ -72,7 +72,7 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "tutorial": []}
 
-# External addresses, asked only where there is a network (docs/check.py says whether).
+# For external links; docs/check.py checks them only if there is a network.
 linkcheck_timeout = 10
 linkcheck_retries = 2
 
@@ -81,7 +81,7 @@ linkcheck_retries = 2
 
 
 def help_of(*words: str) -> str:
-    """What `robandit ... --help` prints, in 80 columns."""
+    """Return the output of `robandit ... --help`, 80 columns wide."""
     from robandit.cli import main
 
     out = io.StringIO()
@@ -96,24 +96,24 @@ def help_of(*words: str) -> str:
 
 
 def commands(*words: str) -> list[str]:
-    """The commands that a help text lists: what stands first in each line of its panel, and is not continued."""
+    """Return the commands that a help text lists: the first word of each line in its panel."""
     panel = re.search(r"─ Commands ─.*?╰", help_of(*words), re.DOTALL)
     return re.findall(r"^│ ([a-z][a-z-]*)  ", panel.group(), re.MULTILINE) if panel else []
 
 
 def command_line() -> str:
-    """The help of every command, as the body of a page."""
+    """Return the help of every command, as the body of a page."""
     lines = ["", "```text", help_of(), "```", ""]
     for name in commands():
-        below = commands(name)
+        subcommands = commands(name)
         lines += [f"## robandit {name}", "", "```text", help_of(name), "```", ""]
-        for child in below:
+        for child in subcommands:
             lines += [f"### robandit {name} {child}", "", "```text", help_of(name, child), "```", ""]
     return "\n".join(lines)
 
 
 def generate(app: Any, page: str, source: list[str]) -> None:
-    """The living table replaces the copy that is kept for readers of the repository; the help of the commands is added."""
+    """Replace the stored table of policies by the current one, and add the help of the commands to their page."""
     if page == "policies/table":
         source[0] = as_markdown(all_policies())
     elif page == "reference/command-line":
@@ -121,7 +121,7 @@ def generate(app: Any, page: str, source: list[str]) -> None:
 
 
 def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings write |X| for a size, which reStructuredText takes for a substitution."""
+    """Escape bars: docstrings write |X| for absolute values, which reStructuredText reads as a substitution."""
     for i, line in enumerate(lines):
         if "|" in line and not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``.*?``)", line)
@@ -129,6 +129,6 @@ def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
 
 
 def setup(app: Any) -> None:
-    """Called by Sphinx."""
+    """Connect the hooks; Sphinx calls this function."""
     app.connect("source-read", generate)
     app.connect("autodoc-process-docstring", escape_bars)

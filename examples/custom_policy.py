@@ -1,4 +1,4 @@
-"""A policy of your own, at the speed of the built-in ones: greedy on the median of three means, random now and then."""
+"""A custom policy at the speed of the built-in ones: greedy on the median of three means, with random exploration."""
 
 from typing import Any, NamedTuple
 
@@ -11,9 +11,9 @@ from robandit.kernel.random import uniform
 
 class State(NamedTuple):
     counts: Any
-    means: Any  # (arms, 3): rewards are dealt to three means in turn
-    medians: Any  # of the three; infinite until each has a reward
-    rng: Any  # seeded by Robandit, saved with the rest
+    means: Any  # (arms, 3): rewards go to three means in turn
+    medians: Any  # median of the three; infinite until each has a reward
+    rng: Any  # seeded by Robandit, saved with the other fields
 
 
 class MedianGreedy(rb.Policy):
@@ -21,14 +21,14 @@ class MedianGreedy(rb.Policy):
 
     def validate(self) -> None:
         if not 0.0 <= self.epsilon <= 1.0:
-            raise InvalidInput(f"MedianGreedy: epsilon = {self.epsilon!r} must be in [0, 1]: it is a probability")
+            raise InvalidInput(f"MedianGreedy: epsilon = {self.epsilon!r} must be in [0, 1]; it is a probability")
 
     def init(self, arms: int, horizon: int | None) -> State:
         return State(np.zeros(arms, np.int64), np.zeros((arms, 3)), np.full(arms, np.inf), np.zeros(4, np.uint64))
 
     @staticmethod
     def select(p: Any, s: State) -> int:
-        if uniform(s.rng) <= p.epsilon:  # a number in (0, 1]
+        if uniform(s.rng) <= p.epsilon:  # uniform in (0, 1]
             return int((1.0 - uniform(s.rng)) * len(s.counts))
         return int(np.argmax(s.medians))
 

@@ -1,6 +1,7 @@
-"""Robandit's policies beside river's own, under `river.bandit.evaluate`. Needs ``pip install "robandit[river]"``.
+"""Compare Robandit's policies with river's own in `river.bandit.evaluate`. Needs ``pip install "robandit[river]"``.
 
-Three servers; the reward is minus the latency, which is heavy-tailed: now and then one request takes a hundred times as long.
+There are three servers, and the reward is minus the latency. Latencies are heavy-tailed: a few requests take a hundred times as
+long.
 """
 
 from collections import Counter, defaultdict
@@ -12,8 +13,8 @@ from river import bandit
 import robandit as rb
 from robandit.river import RiverPolicy
 
-LATENCIES = (1.0, 1.3, 1.6)  # means; the first server is best
-TAIL = 1.5  # of a Pareto law: the variance is infinite
+LATENCIES = (1.0, 1.3, 1.6)  # mean latencies; the first server is best
+TAIL = 1.5  # tail index of the Pareto law: infinite variance
 PULLS, EPISODES = 2_000, 10
 
 

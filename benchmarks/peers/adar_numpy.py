@@ -1,6 +1,6 @@
-"""AdaR-UCB as one writes it from the paper: all rewards kept, every arm's threshold solved anew in every round.
+"""AdaR-UCB implemented directly from the paper: keeps all rewards and solves every arm's threshold in every round.
 
-Nothing is lazy and nothing is cached. The root is found by SciPy's ``brentq``, which needs far fewer evaluations than bisection.
+Nothing is lazy or cached. SciPy's ``brentq`` finds the root with far fewer evaluations than bisection.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ C = (1.0 + math.sqrt(2.0)) ** 2
 
 
 def threshold(second: Floats, target: float) -> float:
-    """The M with sum_j min((x'_j / M)^2, 1) = target; unique if more than ``target`` values are not 0."""
+    """Return the M with sum_j min((x'_j / M)^2, 1) = target; unique if more than ``target`` values are not 0."""
     squares = second * second
-    low = math.sqrt(float(squares[squares > 0.0].min()))  # the sum is larger than the target here
-    high = math.sqrt(float(squares.sum()) / target)  # and at most the target here
+    low = math.sqrt(float(squares[squares > 0.0].min()))  # the sum exceeds the target here
+    high = math.sqrt(float(squares.sum()) / target)  # and is at most the target here
     if low >= high:
         return high
 
@@ -30,7 +30,7 @@ def threshold(second: Floats, target: float) -> float:
 
 
 def index(first: Floats, second: Floats, level: float, bonus: float) -> float:
-    """An upper bound of the mean, from rewards and the second rewards that set the threshold."""
+    """Return an upper bound of the mean; ``first`` gives the trimmed mean, ``second`` the threshold."""
     n = len(first)
     if n == 0 or np.count_nonzero(second) <= C * level:
         return math.inf
@@ -40,10 +40,10 @@ def index(first: Floats, second: Floats, level: float, bonus: float) -> float:
 
 
 def play(table: Floats, pulls: int, bonus: float = 10.0) -> list[int]:
-    """The arms pulled, where the k-th pull of arm i gives table[i, k]. An even number of pulls."""
+    """Return the arms pulled; the k-th pull of arm i returns table[i, k]. ``pulls`` must be even."""
     arms = len(table)
     chosen = []
-    # Even columns are first rewards, odd ones second: views, as a growing array would be.
+    # Each round pulls an arm twice: even columns are first rewards, odd columns second rewards.
     firsts, seconds = np.ascontiguousarray(table[:, 0::2]), np.ascontiguousarray(table[:, 1::2])
     counts = [0] * arms
     for tau in range(1, pulls // 2 + 1):

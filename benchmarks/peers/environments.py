@@ -1,4 +1,4 @@
-"""Throw-away environments for peers, and the processes that run in them."""
+"""Temporary environments for peers, and the processes that run in them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 HERE = Path(__file__).parent
 POOLS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in POOLS} | {"POLARS_MAX_THREADS": "1"}
-PATIENCE = 420.0  # seconds for one installation
+INSTALL_TIMEOUT = 420.0  # seconds
 
 
 def install(peer: str, folder: Path) -> str:
-    """A new environment with the peer's pinned packages, and nothing else; what went wrong, or nothing."""
+    """Create an environment with only the peer's pinned packages; returns the error, or an empty string."""
     target = folder / peer
-    # Pins name all packages that are imported, so that an environment is the same tomorrow; none is built from source.
+    # The pins list all imported packages, so that environments are reproducible; nothing is built from source.
     pip = [sys.executable, "-m", "pip", "--python", str(python(folder, peer)), "--disable-pip-version-check", "install"]
     options = [
         "--quiet",
@@ -31,31 +31,31 @@ def install(peer: str, folder: Path) -> str:
     ]
     try:
         for command in ([sys.executable, "-m", "venv", "--without-pip", str(target)], pip + options):
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_TIMEOUT)
     except subprocess.CalledProcessError as error:
-        said = [line for line in str(error.stderr).splitlines() if line.startswith("ERROR")]
-        return f"cannot be installed: {said[-1] if said else error}"
+        errors = [line for line in str(error.stderr).splitlines() if line.startswith("ERROR")]
+        return f"cannot be installed: {errors[-1] if errors else error}"
     except subprocess.TimeoutExpired:
-        return f"cannot be installed: not done after {PATIENCE:g} s"
+        return f"cannot be installed: timeout after {INSTALL_TIMEOUT:g} s"
     return ""
 
 
 def python(folder: Path, peer: str) -> Path:
-    """The interpreter of a peer's environment."""
+    """Return the path of the interpreter in a peer's environment."""
     return folder / peer / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 class Worker:
-    """A process that answers for one peer; ``failure`` says why it cannot."""
+    """A process that runs one peer's actions; ``failure`` is the reason if it cannot."""
 
     def __init__(self, interpreter: Path | str, module: str, **environment: str) -> None:
-        own = {k: v for k, v in os.environ.items() if interpreter == sys.executable or k != "PYTHONPATH"}
+        inherited = {k: v for k, v in os.environ.items() if interpreter == sys.executable or k != "PYTHONPATH"}
         self._process = subprocess.Popen(
             [str(interpreter), str(HERE / "worker.py"), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=own | ONE_THREAD | environment,
+            env=inherited | ONE_THREAD | environment,
         )
         self.failure = ""
         hello = self._read()
@@ -70,7 +70,7 @@ class Worker:
         return answer
 
     def ask(self, action: str, least: float) -> dict[str, Any]:
-        """Seconds a call, rounds a second, and the result, of an action that is repeated for the least time."""
+        """Repeat an action for at least ``least`` seconds; returns seconds per call, rounds per second and the result."""
         if self.failure:
             return {"error": self.failure}
         assert self._process.stdin is not None

@@ -1,4 +1,4 @@
-"""What was measured, as Markdown: the page for the documentation, and its tables for the terminal."""
+"""Format the measurements as Markdown: the page of the documentation, and its tables for the terminal."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ TITLES = {
     "statsmodels": "statsmodels",
 }
 LIBRARIES = ("pymab", "river", "smpybandits", "coba", "mabwiser")
-OTHER_TASK = ("mabwiser",)  # its simulator replays a log
+REPLAY_ONLY = ("mabwiser",)  # the simulator replays a log: a different task
 LONGEST = max(heavy.HORIZONS)
 
 NOTES = {
-    "robandit": "Each reward is checked, counted and kept on record for `diagnose`. `simulate` draws rewards and records "
-    "regret at about 50 times, not each pull.",
-    "python": "Lists, no checks, no library: what one writes in ten minutes.",
-    "pymab": "Its compiled backend, in both columns. `select_action` draws a number from the caller's generator for ties. "
-    '`Experiment` stores every action and reward; rewards are drawn for the chosen arm only (`reward_coupling="independent"`).',
-    "river": "`UCB(delta=1)`; arms are any labels, each has a statistic object. `bandit.evaluate` runs on river's own "
-    "testbed with ten Gaussian arms, without Gymnasium's wrappers, and yields a dictionary for each round.",
-    "smpybandits": "`UCB`, all indices as one NumPy expression, ties at random. `Evaluator` without its more accurate regret, "
-    "which would store more. It has no policy for heavy tails, so none is compared.",
-    "coba": "`BanditUCBLearner` is UCB1-Tuned, which also needs a variance: it is the only UCB there is. Made for contexts; it "
-    "returns probabilities. `SequentialCB` on a `LambdaSimulation` draws a reward for all ten arms in each round.",
-    "mabwiser": "`UCB1(alpha=1)`, made for batches: one `partial_fit` a reward is its slowest use. Its `Simulator` replays a "
-    "log in batches of one and learns from the log's decisions, not from its own. That is another task, and left out "
-    "above. Its log lines are switched off.",
+    "robandit": "Each reward is checked, counted and recorded for `diagnose`. `simulate` draws rewards and records the regret at "
+    "about 50 checkpoints, not at each pull.",
+    "python": "Lists, no checks, no library: ten minutes of work.",
+    "pymab": "Compiled backend in both columns. `select_action` breaks ties with the caller's generator. `Experiment` stores every "
+    'action and reward; rewards are drawn for the chosen arm only (`reward_coupling="independent"`).',
+    "river": "`UCB(delta=1)`; arms may be any labels, and each has a statistics object. `bandit.evaluate` runs on river's own "
+    "testbed with ten Gaussian arms, without Gymnasium's wrappers, and yields a dictionary per round.",
+    "smpybandits": "`UCB` computes all indices in one NumPy expression and breaks ties at random. `Evaluator` runs with "
+    "`moreAccurate=False`, so that it stores less. It has no policy for heavy tails.",
+    "coba": "`BanditUCBLearner` is UCB1-Tuned, which also computes variances; coba has no plain UCB1. It is made for contextual "
+    "bandits and returns probabilities. `SequentialCB` on a `LambdaSimulation` draws a reward for all ten arms in each round.",
+    "mabwiser": "`UCB1(alpha=1)`, made for batches: one `partial_fit` per reward is its slowest use. Its `Simulator` replays a log "
+    "in batches of one and learns from the log's decisions, not from its own. That is a different task, so the table omits it. "
+    "Logging is switched off.",
 }
 
 
 class Pair(NamedTuple):
-    """Two estimators that answer the same kind of question."""
+    """Our estimator and a peer's that answers the same kind of question."""
 
     ours: str
     package: str
@@ -68,9 +68,9 @@ PAIRS = (
 
 
 class Goal(NamedTuple):
-    """What was hoped for; ``ratio`` is None where it could not be measured."""
+    """The least speed-up that we want; ``ratio`` is None if it was not measured."""
 
-    what: str
+    title: str
     ratio: float | None
     least: float
 
@@ -80,7 +80,7 @@ class Goal(NamedTuple):
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown that also reads well as it is; numbers to the right, but for the first column."""
+    """Return an aligned Markdown table: first column left, others right."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
 
     def line(row: list[str]) -> str:
@@ -94,12 +94,12 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio, as precise as it is meant."""
+    """Format a ratio with two significant digits."""
     return f"{ratio:.2g}x" if ratio < 10.0 else f"{float(f'{ratio:.2g}'):,.0f}x"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a unit that fits."""
+    """Format seconds with a suitable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -107,47 +107,47 @@ def duration(seconds: float) -> str:
 
 
 def processor() -> str:
-    """The model, where the system says it."""
+    """Return the processor's model, as far as the system reports it."""
     info = Path("/proc/cpuinfo")
     names = (
         [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-        if (info.exists())
+        if info.exists()
         else []
     )
     return names[0] if names else platform.processor() or platform.machine()
 
 
 def load() -> str:
-    """How busy the machine is, where the system says it."""
+    """Return a sentence on the machine's load, as far as the system reports it."""
     if not hasattr(os, "getloadavg"):
-        return "What else the machine did is not known."
-    return f"At the end the machine's load average was {os.getloadavg()[1]:.0f}, on {os.cpu_count()} cores."
+        return "The machine's load is unknown."
+    return f"At the end, the machine's load average was {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores."
 
 
 class Report(NamedTuple):
-    """All that one run found."""
+    """The measurements of one run, with tables and text made from them."""
 
-    found: Measured
+    measured: Measured
     same_arms: bool
     versions: dict[str, dict[str, str]]
     facts: dict[str, dict[str, str]]
     failures: dict[str, str]
 
-    def get(self, who: str, action: str, what: str = "rate") -> float | None:
-        """A figure, or None where there is none."""
-        value = self.found.get((who, action), {}).get(what)
+    def get(self, peer: str, action: str, key: str = "rate") -> float | None:
+        """Return a measured value, or None if it is missing."""
+        value = self.measured.get((peer, action), {}).get(key)
         return None if value is None else float(value)
 
-    def _ratio(self, who: str, action: str, mine: str | None = None) -> float | None:
-        ours, theirs = self.get("robandit", mine or action), self.get(who, action)
+    def _ratio(self, peer: str, action: str) -> float | None:
+        ours, theirs = self.get("robandit", action), self.get(peer, action)
         return None if ours is None or theirs is None else ours / theirs
 
     def goals(self) -> list[Goal]:
-        """Each against the fastest peer."""
+        """Return the goals; those for UCB1 compare with the fastest peer."""
 
         def fastest(action: str) -> float | None:
-            peers = [who for who in LIBRARIES if action == "live" or who not in OTHER_TASK]
-            ratios = [r for r in (self._ratio(who, action) for who in peers) if r is not None]
+            peers = [peer for peer in LIBRARIES if action == "live" or peer not in REPLAY_ONLY]
+            ratios = [r for r in (self._ratio(peer, action) for peer in peers) if r is not None]
             return min(ratios) if ratios else None
 
         return [
@@ -159,22 +159,22 @@ class Report(NamedTuple):
                 1000.0,
             ),
             Goal(
-                f"AdaR-UCB chooses the NumPy one's arms, {heavy.CHECKED:,} pulls",
+                f"AdaR-UCB chooses the same arms as NumPy, {heavy.CHECKED:,} pulls",
                 float(self.same_arms),
                 1.0,
             ),
         ]
 
-    def _rate(self, who: str, action: str) -> str:
-        rate = self.get(who, action)
+    def _rate(self, peer: str, action: str) -> str:
+        rate = self.get(peer, action)
         return "–" if rate is None else f"{rate / 1e6:.3g}"
 
-    def _against(self, who: str, action: str) -> str:
-        ratio = self._ratio(who, action)
+    def _against(self, peer: str, action: str) -> str:
+        ratio = self._ratio(peer, action)
         return "–" if ratio is None else times(ratio)
 
     def short(self) -> str:
-        """The table for the README: million rounds a processor second, and how many times faster Robandit is."""
+        """Return the README's table: million rounds per processor second, and how many times faster Robandit is."""
         rows = [
             [
                 "**Robandit**",
@@ -184,12 +184,12 @@ class Report(NamedTuple):
                 "",
             ]
         ]
-        for who in (*LIBRARIES, "python"):
-            cells = (self._rate(who, "live"), self._against(who, "live"))
-            if who in OTHER_TASK:
-                rows.append([TITLES[who], *cells, "–", "–"])
+        for peer in (*LIBRARIES, "python"):
+            cells = (self._rate(peer, "live"), self._against(peer, "live"))
+            if peer in REPLAY_ONLY:
+                rows.append([TITLES[peer], *cells, "–", "–"])
             else:
-                rows.append([TITLES[who], *cells, self._rate(who, "simulated"), self._against(who, "simulated")])
+                rows.append([TITLES[peer], *cells, self._rate(peer, "simulated"), self._against(peer, "simulated")])
         heavy_action = f"AdaR-UCB {LONGEST}"
         rows.append(
             [
@@ -200,10 +200,10 @@ class Report(NamedTuple):
                 self._against("numpy", heavy_action),
             ]
         )
-        return table(["UCB1, 10 arms, million rounds a CPU second", "live", "slower", "simulated", "slower"], rows)
+        return table(["UCB1, 10 arms, million rounds per CPU second", "live", "slower", "simulated", "slower"], rows)
 
     def goal_table(self) -> str:
-        """Each goal with ok or missed."""
+        """Return the table of goals, each with ok or missed."""
         rows = []
         for goal in self.goals():
             if goal.least == 1.0:
@@ -211,12 +211,12 @@ class Report(NamedTuple):
             else:
                 measured, least = ("–" if goal.ratio is None else times(goal.ratio)), f"{goal.least:,.0f}x"
             rows.append(
-                [goal.what, measured, least, "ok" if goal.met else "not measured" if goal.ratio is None else "missed"]
+                [goal.title, measured, least, "ok" if goal.met else "not measured" if goal.ratio is None else "missed"]
             )
         return table(["goal", "measured", "at least", ""], rows)
 
     def heavy_table(self) -> str:
-        """AdaR-UCB, processor time of a whole run."""
+        """Return the table of AdaR-UCB: processor time of one run."""
         rows = []
         for pulls in heavy.HORIZONS:
             naive = self.get("numpy", f"AdaR-UCB {pulls}", "seconds")
@@ -232,7 +232,7 @@ class Report(NamedTuple):
         return table(["T", "NumPy", "`simulate`", "faster", "`Bandit`", "faster"], rows)
 
     def estimator_table(self) -> str:
-        """Ours / theirs, and how many times faster ours is (below 1: slower)."""
+        """Return the table of estimators: ours / theirs, and how many times faster ours is (below 1: slower)."""
         rows = []
         for pair in PAIRS:
             row = [pair.title]
@@ -248,105 +248,119 @@ class Report(NamedTuple):
             rows.append(row)
         return table(["ours / theirs", *(f"n = {n:,}" for n in SIZES)], rows)
 
-    def trouble(self) -> list[str]:
-        """Who could not be measured, and why."""
-        lines = [f"- {TITLES[who]} {why}" for who, why in self.failures.items()]
-        lines += [f"- {TITLES[w]}, {action}: {a['error']}" for (w, action), a in self.found.items() if "error" in a]
-        return lines or ["- Nothing: all peers could be installed, imported and measured."]
+    def unmeasured(self) -> list[str]:
+        """List the peers that could not be measured, with the reason."""
+        lines = [f"- {TITLES[peer]} {why}" for peer, why in self.failures.items()]
+        lines += [
+            f"- {TITLES[peer]}, {action}: {answer['error']}"
+            for (peer, action), answer in self.measured.items()
+            if "error" in answer
+        ]
+        return lines or ["- None: all peers were installed, imported and measured."]
 
     def terminal(self) -> str:
-        """Everything but the prose."""
-        parts = [self.heavy_table(), self.estimator_table(), "\n".join(self.trouble()), self.goal_table(), self.short()]
+        """Return all tables, without prose."""
+        parts = [
+            self.heavy_table(),
+            self.estimator_table(),
+            "\n".join(self.unmeasured()),
+            self.goal_table(),
+            self.short(),
+        ]
         return "\n\n".join(parts)
 
     def text(self) -> str:
-        """The page."""
-        rewards = {who: self.get(who, "live", "result") for who in ("robandit", "python", *LIBRARIES)}
+        """Return the page."""
+        rewards = {peer: self.get(peer, "live", "result") for peer in ("robandit", "python", *LIBRARIES)}
         peers = [
             [
-                TITLES[who],
-                ", ".join(f"{name} {version}" for name, version in self.versions.get(who, {}).items()) or "–",
+                TITLES[peer],
+                ", ".join(f"{name} {version}" for name, version in self.versions.get(peer, {}).items()) or "–",
                 "–" if reward is None else f"{reward:.3f}",
             ]
-            for who, reward in rewards.items()
+            for peer, reward in rewards.items()
         ]
         peers[0][1] = f"robandit {self.facts['robandit'].get('robandit', '?')}, {peers[0][1]}"
         peers[1][1] = f"Python {platform.python_version()}"
         peers += [
-            [TITLES[who], ", ".join(f"{k} {v}" for k, v in self.versions.get(who, {}).items()) or "–", ""]
-            for who in ("numpy", "scipy", "statsmodels")
+            [TITLES[peer], ", ".join(f"{k} {v}" for k, v in self.versions.get(peer, {}).items()) or "–", ""]
+            for peer in ("numpy", "scipy", "statsmodels")
         ]
-        notes = "\n".join(f"- **{TITLES[who]}.** {note}" for who, note in NOTES.items())
+        notes = "\n".join(f"- **{TITLES[peer]}.** {note}" for peer, note in NOTES.items())
         compiled = ", ".join(f"{k} {v} s" for k, v in self.facts["robandit"].items() if k != "robandit")
-        shims = self.facts.get("smpybandits", {}).get("given back", "").split()
-        given = ", ".join(f"`{name}`" for name in shims) or "none"
+        shims = self.facts.get("smpybandits", {}).get("restored", "").split()
+        restored = ", ".join(f"`{name}`" for name in shims) or "none"
         batched = self.get("mabwiser", "batched")
-        batch = f"learns from {batched / 1e6:.3g} million a second" if batched else "was not measured"
+        batch = (
+            f"processes {batched / 1e6:.3g} million per second, without choosing arms"
+            if batched
+            else "was not measured"
+        )
         same = "chose the same arms" if self.same_arms else "did NOT choose the same arms"
         return f"""# Speed against peers
 
-Made by `make bench-peers`, which installs the peers, at pinned versions, from the package index into throw-away environments and
-measures all in one run, on one machine: {processor()}, {platform.system()}, Python {platform.python_version()}.
+Written by `make bench-peers`. It installs pinned versions of the peers from the package index into temporary environments and
+measures all of them in one run on one machine: {processor()}, {platform.system()}, Python {platform.python_version()}.
 
 {self.short()}
 
-*live*: choose an arm, be told its reward, {workload.ROUNDS:,} times, then anew. *simulated*: the library's own simulator plays
-UCB1. *slower*: how many times as many rounds Robandit makes in the same time.
+*live*: choose an arm and report its reward, {workload.ROUNDS:,} rounds per run. *simulated*: the library's own simulator plays
+UCB1. *slower*: Robandit's rate divided by this one.
 
 {self.goal_table()}
 
 ## How it was measured
 
-- The unit is processor time; one thread for all, and thread pools of numerical libraries are held at one. Each peer has
-  a process of its own, warmed up; all are asked in turns, one at a time. A figure is the best of three tries.
-- {load()} That slows all; ratios tell more than rates.
-- Imports do not count, nor does compilation. Robandit compiles a policy at its first use and keeps it on disk; here, with an empty
-  cache, that took in processor time: {compiled}. Steps that two of them share count for the first.
-- Live, all see the same table of Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to
-  {workload.MEANS[-1]:.2f}. The mean reward below shows that all play the same game; coba's UCB1-Tuned explores less.
-- Each is used through its public interface, in the fastest fair way that we found. If you know a faster one, tell us.
+- Times are processor times on one thread; thread pools of numerical libraries are limited to one thread. Each peer runs in its own
+  process, after one unmeasured call. Processes run in turn, never at the same time. Each figure is the best of three tries.
+- {load()} Load slows everything, so ratios are more reliable than rates.
+- Import and compilation time is excluded. Robandit compiles a policy when it is first used and caches it on disk. With an empty
+  cache, compilation took, in processor time: {compiled}. Shared steps are compiled once and count for the first policy.
+- Live, all libraries get the same table of Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to
+  {workload.MEANS[-1]:.2f}. The similar mean rewards below confirm this; coba's UCB1-Tuned explores less.
+- Each library is used through its public interface, in the fastest fair way that we found. If you know a faster one, tell us.
 
 {table(["", "versions", "mean reward, live"], peers)}
 
-## What the loops do beside UCB1
+## What each loop does besides UCB1
 
 {notes}
 
-MABWiser's simulator makes {self._rate("mabwiser", "simulated")} million rounds a second.
-Told {workload.ROUNDS:,} rewards in one batch, it {batch}; it chooses nothing meanwhile.
-SMPyBandits runs unchanged, but needs names that Python, NumPy and SciPy have dropped. Given back from outside before its import:
-{given}.
+MABWiser's simulator plays {self._rate("mabwiser", "simulated")} million rounds per second.
+With {workload.ROUNDS:,} rewards in one batch, MABWiser {batch}.
+SMPyBandits is unchanged, but uses names that Python, NumPy and SciPy have removed. They were restored before its import:
+{restored}.
 
 Not measured:
 
-{chr(10).join(self.trouble())}
+{chr(10).join(self.unmeasured())}
 
 ## AdaR-UCB against NumPy
 
-No peer has it, nor another policy for heavy tails that could stand in. So the peer is the algorithm as one writes it from the
-paper, in `benchmarks/peers/adar_numpy.py`: all rewards in arrays, each arm's threshold solved anew in each round, by SciPy's
-`brentq`. Ten arms, negated Pareto rewards with tail index {heavy.TAIL:g}; processor time of one run of T pulls; drawing rewards is
-included, but for `Bandit`, which is fed from a table. The NumPy time is of a single run.
+No peer has AdaR-UCB or another policy for heavy tails. The comparison is therefore with a direct implementation of the paper,
+`benchmarks/peers/adar_numpy.py`: it keeps all rewards in arrays and solves each arm's threshold again in each round, with SciPy's
+`brentq`. Ten arms, negated Pareto rewards with tail index {heavy.TAIL:g}; processor time of one run of T pulls. The time includes
+drawing rewards, except for `Bandit`, which reads them from a table. NumPy was run once.
 
 {self.heavy_table()}
 
-Fed the same rewards, {heavy.CHECKED:,} pulls, Robandit's `Bandit` with `AdaRUCB` and the NumPy one {same}. NumPy's time grows
-faster than T, for each round looks at all rewards again; Robandit's does not.
+On the same rewards, {heavy.CHECKED:,} pulls, Robandit's `Bandit` with `AdaRUCB` and the NumPy implementation {same}. NumPy's
+time grows faster than T, because each round processes all rewards again; Robandit's does not.
 
 ## Estimators
 
-Processor time of one call on a sample of Student's t with 3 degrees of freedom, ours / theirs, and theirs over ours (below 1: ours
-is slower).
+Processor time of one call on a sample from Student's t with 3 degrees of freedom: ours / theirs, and the ratio theirs over ours
+(below 1: ours is slower).
 
 {self.estimator_table()}
 
-They are not the same estimators, but the same kind of answer: a robust location, most with a 95 % interval. What differs:
+The estimators differ, but answer the same kind of question: a robust location, most with a 95 % interval. The differences:
 
-- SciPy and statsmodels trim a tenth at each end, or use Huber's function with an estimated scale. Their intervals rest on a limit
-  theorem, and on symmetry if the mean is meant.
-- Robandit's bounds hold at the given n. `adaptive_trimmed_mean` is told nothing and gives an upper bound, under truncated
-  non-positivity, from a random split of the sample. `catoni_mean` and `median_of_means` are told the variance.
-- `bootstrap` (BCa, 9,999 resamples) is left out for larger samples: its jackknife alone looks at n² values.
+- SciPy and statsmodels trim a tenth at each end, or use Huber's function with an estimated scale. Their intervals are asymptotic,
+  and cover the mean only if the law is symmetric.
+- Robandit's bounds hold for finite n. `adaptive_trimmed_mean` needs no moments and returns an upper bound, under truncated
+  non-positivity, from a random split of the sample. `catoni_mean` and `median_of_means` need the variance.
+- `bootstrap` (BCa, 9,999 resamples) runs only on the smallest sample, because its jackknife processes n² values.
 
-How often the intervals hold the mean: [Coverage and width of the estimators](../estimators/coverage.md).
+Measured coverage of the intervals: [Coverage and width of the estimators](../estimators/coverage.md).
 """

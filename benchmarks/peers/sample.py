@@ -1,4 +1,7 @@
-"""The sample for estimators: Student's t with 3 degrees of freedom. Symmetric, so that all estimate the same; its variance is 3."""
+"""The sample for estimators: Student's t with 3 degrees of freedom.
+
+It is symmetric, so that all estimators have the same target, and its variance is 3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""coba: ``BanditUCBLearner`` (UCB1-Tuned, its only one) live, and ``SequentialCB`` on a simulation that it draws itself."""
+"""coba: ``BanditUCBLearner`` (UCB1-Tuned, its only UCB) live, and ``SequentialCB`` on a ``LambdaSimulation``."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import workload
 
 PACKAGES = ["mabwiser", "numpy", "pandas", "scikit-learn"]
 TABLE = workload.table()
-LOGGED = 500  # rounds: its lists grow by copying, and each round makes a confusion matrix
+LOGGED = 500  # few rounds: it copies its lists and makes a confusion matrix in each round
 np = import_module("numpy")
 mab = import_module("mabwiser.mab")
 simulator = import_module("mabwiser.simulator")
@@ -23,15 +23,15 @@ def ucb1() -> Any:
 
 def live() -> float:
     policy, total = ucb1(), 0.0
-    # It has no opinion before fit(): each arm once. Arrays are what it works on; lists would be converted.
+    # predict() needs a fit() first: one reward per arm. It converts lists to arrays, so we pass arrays.
     policy.fit(np.arange(workload.ARMS), np.array([TABLE[arm][0] for arm in range(workload.ARMS)]))
-    decision, given = np.zeros(1, dtype=int), np.zeros(1)
+    decisions, rewards = np.zeros(1, dtype=int), np.zeros(1)
     for t in range(workload.ROUNDS):
         arm = policy.predict()
         reward = TABLE[arm][t]
-        decision[0] = arm
-        given[0] = reward
-        policy.partial_fit(decision, given)
+        decisions[0] = arm
+        rewards[0] = reward
+        policy.partial_fit(decisions, rewards)
         total += reward
     return total / workload.ROUNDS
 
@@ -44,12 +44,12 @@ def simulated() -> None:
     run = simulator.Simulator(
         [("UCB1", ucb1())], decisions, rewards, test_size=0.5, is_ordered=True, batch_size=1, is_quick=True
     )
-    logging.disable(logging.CRITICAL)  # what it logs about each round would cost more than the round
+    logging.disable(logging.CRITICAL)  # logging would take longer than the rounds
     run.run()
 
 
 def batched() -> None:
-    """Rewards told in one batch: learning without choosing."""
+    """Learn from all rewards in one batch, without choosing arms."""
     arms = np.tile(np.arange(workload.ARMS), workload.ROUNDS // workload.ARMS)
     ucb1().fit(arms, BATCH)
 

@@ -1,4 +1,4 @@
-"""The straightforward AdaR-UCB of ``adar_numpy``, in NumPy and SciPy."""
+"""AdaR-UCB of ``adar_numpy``, in NumPy and SciPy."""
 
 from __future__ import annotations
 

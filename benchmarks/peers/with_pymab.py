@@ -30,7 +30,7 @@ def simulated() -> None:
     pymab.Experiment(
         environment=pymab.BanditEnvironment(means=np.array(workload.MEANS), reward_model=pymab.BernoulliReward()),
         policies={"UCB1": policies.UCBPolicy(n_arms=workload.ARMS)},
-        # Rewards drawn for the chosen arm only, which is its faster way.
+        # Drawing rewards for the chosen arm only is faster.
         config=pymab.ExperimentConfig(
             horizon=workload.ROUNDS, n_replicates=REPLICATIONS, seed=1, reward_coupling="independent"
         ),

@@ -1,4 +1,4 @@
-"""The yardstick: UCB1 as a plain loop over lists, no library."""
+"""The baseline: UCB1 as a plain loop over lists, without a library."""
 
 from __future__ import annotations
 

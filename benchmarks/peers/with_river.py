@@ -25,7 +25,7 @@ def live() -> float:
 
 
 def simulated() -> None:
-    # The environment as it is: gymnasium.make would wrap it into checks that cost time.
+    # Not by gymnasium.make, which would add wrappers with slow checks.
     trace = bandit.evaluate([bandit.UCB(delta=1.0, seed=0)], envs.KArmedTestbed(workload.ARMS), n_episodes=1, seed=1)
     for _ in islice(trace, workload.ROUNDS):
         pass

@@ -1,4 +1,4 @@
-"""Robandit itself, asked the same questions. Compiled into the empty cache that it is given, which is timed by itself."""
+"""Robandit, with the same actions as its peers. It starts with an empty cache; compilation is timed separately."""
 
 from __future__ import annotations
 
@@ -37,18 +37,19 @@ def simulated(policy: Policy, problem: rb.Problem, rounds: int, replications: in
 
 
 def heavy_live(pulls: int, rewards: list[list[float]]) -> list[int]:
-    """Arms chosen by a live AdaR-UCB, where the k-th pull of an arm gives its k-th reward."""
+    """Return the arms chosen by a live AdaR-UCB; the k-th pull of an arm returns its k-th reward."""
     bandit = rb.Bandit(range(heavy.ARMS), rb.AdaRUCB(), seed=0)
-    given = [iter(row) for row in rewards]
+    streams = [iter(row) for row in rewards]
     chosen = []
     for _ in range(pulls):
         arm = bandit.select()
-        bandit.update(arm, next(given[arm]))
+        bandit.update(arm, next(streams[arm]))
         chosen.append(arm)
     return chosen
 
 
-def unsaid(pulls: int) -> None:
+def heavy_live_timed(pulls: int) -> None:
+    """Play without returning the arms, which the worker would send as JSON."""
     heavy_live(pulls, HEAVY_REWARDS)
 
 
@@ -65,19 +66,19 @@ def catoni(x: Any) -> float:
 
 
 def compile_seconds() -> dict[str, str]:
-    """Processor seconds of first calls, in an empty cache."""
-    firsts: dict[str, Any] = {
+    """Return the processor seconds of first calls, with an empty cache."""
+    calls: dict[str, Any] = {
         "UCB1, simulated": partial(simulated, rb.UCB1(), BERNOULLI, 100, 1),
         "UCB1, live": live,
         "AdaR-UCB, simulated": partial(simulated, rb.AdaRUCB(), HEAVY, 100, 1),
-        "AdaR-UCB, live": partial(unsaid, 100),
+        "AdaR-UCB, live": partial(heavy_live_timed, 100),
     }
-    took = {}
-    for name, call in firsts.items():
+    seconds = {}
+    for name, call in calls.items():
         start = time.process_time()
         call()
-        took[name] = f"{time.process_time() - start:.1f}"
-    return took
+        seconds[name] = f"{time.process_time() - start:.1f}"
+    return seconds
 
 
 FACTS = {"robandit": rb.__version__} | compile_seconds()
@@ -91,7 +92,7 @@ ACTIONS: dict[str, tuple[Any, int]] = {
 }
 for pulls in heavy.HORIZONS:
     ACTIONS[f"AdaR-UCB {pulls}"] = (partial(simulated, rb.AdaRUCB(), HEAVY, pulls, 20), 20 * pulls)
-    ACTIONS[f"AdaR-UCB live {pulls}"] = (partial(unsaid, pulls), pulls)
+    ACTIONS[f"AdaR-UCB live {pulls}"] = (partial(heavy_live_timed, pulls), pulls)
 for n in SIZES:
     for estimator in (trimmed, median_of_means, catoni):
         ACTIONS[f"{estimator.__name__} {n}"] = (partial(estimator, sample(n)), n)

@@ -1,4 +1,4 @@
-"""scipy.stats: the trimmed mean, with and without an interval, and the bootstrap's interval."""
+"""scipy.stats: the trimmed mean, with and without an interval, and the bootstrap interval."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def trimmed_mean_ci(x: Any) -> float:
 
 
 def bootstrap(x: Any) -> float:
-    found = stats.bootstrap((x,), np.mean, confidence_level=1.0 - DELTA, batch=100, rng=np.random.default_rng(0))
-    return float(found.confidence_interval.high)
+    result = stats.bootstrap((x,), np.mean, confidence_level=1.0 - DELTA, batch=100, rng=np.random.default_rng(0))
+    return float(result.confidence_interval.high)
 
 
 ACTIONS = {
     f"{call.__name__} {n}": (partial(call, sample(n)), n) for n in SIZES for call in (trim_mean, trimmed_mean_ci)
-} | {f"bootstrap {SIZES[0]}": (partial(bootstrap, sample(SIZES[0])), SIZES[0])}  # its jackknife looks at n^2 values
+} | {f"bootstrap {SIZES[0]}": (partial(bootstrap, sample(SIZES[0])), SIZES[0])}  # its jackknife processes n^2 values

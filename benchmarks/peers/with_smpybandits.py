@@ -1,4 +1,7 @@
-"""SMPyBandits: ``UCB`` live, and its ``Evaluator``. It is not changed; names that others have dropped are given back."""
+"""SMPyBandits: ``UCB`` live, and its ``Evaluator``.
+
+The package is unchanged; names that NumPy, SciPy and Python have removed are restored before its import.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from importlib import import_module
 
 import workload
 
-os.environ["MPLBACKEND"] = "Agg"  # it imports its plots
+os.environ["MPLBACKEND"] = "Agg"  # it imports matplotlib
 os.environ["NOPLOTS"] = "True"
 np = import_module("numpy")
 special = import_module("scipy.special")
@@ -22,11 +25,11 @@ SHIMS = {
     "scipy.special.btdtri": (special, "btdtri", "betaincinv"),
     "inspect.getargspec": (inspect, "getargspec", "getfullargspec"),
 }
-FACTS = {"given back": ""}
+FACTS = {"restored": ""}
 for _name, (_module, _old, _new) in SHIMS.items():
     if _old not in vars(_module):
         setattr(_module, _old, getattr(_module, _new))
-        FACTS["given back"] += f" {_name}"
+        FACTS["restored"] += f" {_name}"
 
 PACKAGES = ["SMPyBandits", "numpy", "scipy", "matplotlib"]
 TABLE = workload.table()

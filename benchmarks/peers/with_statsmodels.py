@@ -18,9 +18,9 @@ scale = import_module("statsmodels.robust.scale")
 
 
 def trimmed(x: Any) -> float:
-    found = robust_compare.TrimmedMean(x, 0.1)
-    reach = stats.t.ppf(1.0 - DELTA / 2.0, found.ttest_mean()[2]) * found.std_mean_trimmed
-    return float(found.mean_trimmed + reach)
+    estimate = robust_compare.TrimmedMean(x, 0.1)
+    half_width = stats.t.ppf(1.0 - DELTA / 2.0, estimate.ttest_mean()[2]) * estimate.std_mean_trimmed
+    return float(estimate.mean_trimmed + half_width)
 
 
 def huber(x: Any) -> float:

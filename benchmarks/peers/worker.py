@@ -1,7 +1,7 @@
-"""One peer in a process of its own: ``python worker.py MODULE``. Answers questions on standard input with JSON, one line each.
+"""Run one peer in a separate process: ``python worker.py MODULE``. Reads requests and writes answers as JSON lines.
 
-So all peers stay loaded, and are measured in turns, one at a time. A module offers ``ACTIONS``: name -> (call, rounds in a call).
-The unit is processor time.
+All peers stay loaded and are measured in turn. A module defines ``ACTIONS``: name -> (call, rounds per call). Times are processor
+times.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any
 
 
 def measured(call: Any, rounds: int, least: float) -> dict[str, float]:
-    """Repeat the call until it took the least time; the garbage of others is not ours to collect."""
+    """Repeat the call for at least ``least`` seconds; returns seconds per call, rounds per second and the last result."""
     calls, result = 0, None
     start = time.process_time()
     while True:
         result = call()
         calls += 1
-        took = time.process_time() - start
-        if took >= least:
+        seconds = time.process_time() - start
+        if seconds >= least:
             break
-    answer = {"seconds": took / calls, "rate": rounds * calls / took}
+    answer = {"seconds": seconds / calls, "rate": rounds * calls / seconds}
     return answer if result is None else answer | {"result": result}
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)  # peers talk
+    os.dup2(quiet, 1)  # peers print
     os.dup2(quiet, 2)
 
-    def answer(what: dict[str, Any]) -> None:
-        answers.write(json.dumps(what) + "\n")
+    def answer(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
         answers.flush()
 
     try:

@@ -1,4 +1,4 @@
-"""What the figures have in common: colours, fonts, and files that are the same bytes at every build."""
+"""Shared settings of the figures: colours, fonts, and reproducible files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import matplotlib
 matplotlib.use("svg")
 matplotlib.rcParams.update(
     {
-        "svg.hashsalt": "robandit",  # names inside the file come from it, not from chance
-        "svg.fonttype": "path",  # looks the same wherever it is read
+        "svg.hashsalt": "robandit",  # reproducible ids inside the file
+        "svg.fonttype": "path",  # no fonts needed by the reader
         "font.size": 10,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -23,20 +23,20 @@ matplotlib.rcParams.update(
     }
 )
 
-# Told apart by most colour-blind people (Okabe and Ito).
+# Safe for most colour-blind readers (Okabe and Ito).
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#777777"
 
 
-def say(lines: list[str], script: str) -> None:
-    """Print what the figure measured, and write it beside its script, for the pages to include."""
+def write_values(lines: list[str], script: str) -> None:
+    """Print the measured values, and write them beside the script, where pages quote them."""
     print("\n".join(lines))
     Path(script).with_suffix(".txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def save(figure: Any, script: str) -> None:
-    """Write the figure beside its script, without a date."""
+    """Write the figure beside its script, without a date, so that the bytes are reproducible."""
     path = Path(script).with_suffix(".svg")
-    figure.savefig(path, metadata={"Date": None})  # on white: readable on a dark page too
+    figure.savefig(path, metadata={"Date": None})  # the white background keeps it readable on dark pages
     text = path.read_text(encoding="utf-8")
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
     print(f"drawn: {path.name}, {path.stat().st_size // 1024} KiB")

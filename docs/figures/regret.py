@@ -1,10 +1,10 @@
-"""Regret over time of AdaR-UCB, AdaKL-UCB and UCB1 on rewards without a variance: mean, and 95 % quantile."""
+"""Draw the regret over time of AdaR-UCB, AdaKL-UCB and UCB1 on rewards with infinite variance: mean and 95 % quantile."""
 
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, save, say
+from drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, save, write_values
 
 import robandit as rb
 
@@ -31,7 +31,7 @@ axes.set_title("Mean regret (line) up to the 95 % quantile (shade)")
 axes.legend(fontsize=8)
 figure.tight_layout()
 save(figure, __file__)
-say(
+write_values(
     [
         f"{row['policy']:24} mean {row['mean']:7,.0f}  95 % {row['q95']:7,.0f}  worst {row['worst']:7,.0f}"
         for row in result.summary().iter_rows(named=True)

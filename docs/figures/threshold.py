@@ -1,4 +1,4 @@
-"""The threshold equation of AdaR-UCB and its root, at two moments of a run; and what is trimmed there."""
+"""Draw the threshold equation of AdaR-UCB, its root in two rounds, and the rewards trimmed there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from robandit.policies.adar.adar_ucb import C
 REWARDS, ROUNDS = 3_000, (20, 10_000)
 LAW = -laws.Pareto(tail=1.5) * (1.0 / 3.0)  # mean -1, infinite variance
 
-seconds = LAW.sample(REWARDS, seed=4)  # X': they give the threshold
-firsts = LAW.sample(REWARDS, seed=5)  # X: they give the mean
+seconds = LAW.sample(REWARDS, seed=4)  # X': for the threshold
+firsts = LAW.sample(REWARDS, seed=5)  # X: for the mean
 sizes = np.geomspace(0.2, 300.0, 400)
 sums = [np.minimum((seconds / m) ** 2, 1.0).sum() for m in sizes]
 
@@ -22,7 +22,7 @@ left.plot(sizes, sums, color=GREY)
 left.set_xscale("log")
 left.set_yscale("log")
 left.set_xlabel("M")
-left.set_title("The sum falls; its level names the threshold")
+left.set_title("The threshold M solves: sum = c L")
 left.annotate(r"$\sum_j\ \min\{(X'_j/M)^2,\ 1\}$", (0.9, 1500.0), color=GREY)
 thresholds = []
 for rounds, colour in zip(ROUNDS, (BLUE, ORANGE), strict=True):
@@ -31,8 +31,8 @@ for rounds, colour in zip(ROUNDS, (BLUE, ORANGE), strict=True):
     level = C * 3.0 * np.log(rounds)
     left.plot([sizes[0], root, root], [level, level, min(sums)], color=colour, linestyle="--")
     left.plot(root, level, "o", color=colour)
-    words = f"round {rounds:,}: $c\\,L$ = {level:.0f}, M = {root:.1f}"
-    left.annotate(words, (root * 1.3, level * 1.1), color=colour, va="center")
+    label = f"round {rounds:,}: $c\\,L$ = {level:.0f}, M = {root:.1f}"
+    left.annotate(label, (root * 1.3, level * 1.1), color=colour, va="center")
 
 spread = np.random.default_rng(0).uniform(-0.6, 0.35, REWARDS)
 right.scatter(firsts, spread, s=6, color=GREY, alpha=0.5, linewidths=0, rasterized=True)
@@ -40,8 +40,8 @@ for root, rounds, colour, height in zip(thresholds, ROUNDS, (BLUE, ORANGE), (0.8
     right.axvline(-root, color=colour, linestyle="--", ymax=0.76)
     mean = estimators.trimmed_mean(firsts, root)
     trimmed = int((np.abs(firsts) > root).sum())
-    words = f"round {rounds:,}: {trimmed} trimmed, trimmed mean {mean:.2f}"
-    right.text(0.02, 0.5 + 0.5 * height, words, color=colour, transform=right.transAxes)
+    label = f"round {rounds:,}: {trimmed} trimmed, trimmed mean {mean:.2f}"
+    right.text(0.02, 0.5 + 0.5 * height, label, color=colour, transform=right.transAxes)
 right.text(
     -thresholds[0] * 1.08, -0.85, f"true mean {LAW.mean:.0f}, sample mean {firsts.mean():.2f}", color=PURPLE, ha="right"
 )
@@ -53,6 +53,6 @@ right.set_yticks([])
 right.spines["left"].set_visible(False)
 right.set_xticks([-100, -10, -1], ["-100", "-10", "-1"])
 right.set_xlabel("first rewards X of the same arm")
-right.set_title("What lies beyond counts as 0")
+right.set_title("Rewards beyond the threshold count as 0")
 figure.tight_layout()
 save(figure, __file__)

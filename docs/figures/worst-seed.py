@@ -1,10 +1,10 @@
-"""UCB1's worst seed beside AdaKL-UCB's: regret of fifty runs of each on the same rewards."""
+"""Draw the regret of fifty runs of UCB1 and AdaKL-UCB on the same rewards, with the worst seed of each in bold."""
 
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from drawing import BLUE, GREY, ORANGE, save, say
+from drawing import BLUE, GREY, ORANGE, save, write_values
 
 import robandit as rb
 
@@ -31,7 +31,7 @@ panels[1].annotate("choosing at random", (HORIZON * 0.62, HORIZON * 0.62 * PROBL
 figure.tight_layout()
 save(figure, __file__)
 limit = 0.4 * HORIZON * PROBLEM.gaps.mean()
-say(
+write_values(
     [
         f"{policy.name:10} median {np.median(final):4,.0f}, worst seed {final.max():6,.0f}; "
         f"{(final > limit).sum()} of {REPLICATIONS} runs with more than 40 % of the regret of choosing at random"

@@ -1,4 +1,4 @@
-"""The README's snippets and the examples run as they stand."""
+"""The README's snippets and the examples run unchanged."""
 
 import re
 import runpy
@@ -29,12 +29,12 @@ def test_the_readme_runs(tmp_path):
 
 
 def test_the_readmes_figures_are_those_of_their_commands():
-    """Of the picture, what its script printed; of the table against peers, what `make bench-peers` wrote."""
-    said = (ROOT / "docs" / "figures" / "worst-seed.txt").read_text()
+    """The picture's figures come from its script, the table of peers from `make bench-peers`."""
+    printed = (ROOT / "docs" / "figures" / "worst-seed.txt").read_text()
     (caption,) = re.findall(r"!\[(.*?)\]\(docs/figures/worst-seed.svg\)", README)
-    worst = re.findall(r"worst seed +([\d,]+);", said)
+    worst = re.findall(r"worst seed +([\d,]+);", printed)
     assert worst == re.findall(r"(?:seed|UCB's) (\d[\d,]*\d)", caption)
-    assert re.findall(r"UCB1 .*; (\d+ of 50) runs", said) == re.findall(r"(\d+ of 50) runs", README)
+    assert re.findall(r"UCB1 .*; (\d+ of 50) runs", printed) == re.findall(r"(\d+ of 50) runs", README)
     table = README[README.index("| UCB1, ") :].split("\n\n")[0]
     assert table in (ROOT / "docs" / "results" / "peers.md").read_text()
 
@@ -66,21 +66,21 @@ def test_links_lead_somewhere(path):
     ],
 )
 def test_pages_show_files_as_they_are(page, source, language):
-    """Whole, in a plain block: pages are read in the repository, too, where nothing is included."""
+    """Pages quote the whole file in a plain block, because they are also read in the repository, where includes do not work."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert f"```{language}\n{(ROOT / source).read_text(encoding='utf-8')}```\n" in text
 
 
 def test_pages_are_plain_markdown():
-    """What only Sphinx understands would show as code in the repository: hidden lists of pages at the end, and the docstrings."""
+    """Only hidden lists of pages and API pages may use Sphinx directives, which show as code in the repository."""
     for path in (ROOT / "docs").glob("**/*.md"):
         text = path.read_text(encoding="utf-8")
         if path.name == "index.md":
             text = re.sub(r"\n```\{toctree\}\n:hidden:\n[^`]*```\n\Z", "", text)
         if path.parent.name == "api":
             text = re.sub(r"^```\{eval-rst\}$", "", text, flags=re.MULTILINE)
-        found = re.findall(r"^(?:`{3,}\{.*|:{3,}.*|---)$|\{[\w:]+\}`", text, flags=re.MULTILINE)
-        assert not found, f"{path.relative_to(ROOT)} has {found}"
+        directives = re.findall(r"^(?:`{3,}\{.*|:{3,}.*|---)$|\{[\w:]+\}`", text, flags=re.MULTILINE)
+        assert not directives, f"{path.relative_to(ROOT)} has {directives}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
@@ -101,7 +101,7 @@ def test_the_example_policy_is_short_and_keeps_the_contract():
 
 
 def test_the_example_policy_takes_the_median_of_three_means():
-    """And refuses what is no probability. Its functions are plain Python here: nothing is compiled."""
+    """It also rejects values that are not probabilities. Its functions run as plain Python: nothing is compiled."""
     policy = runpy.run_path(str(ROOT / "examples" / "custom_policy.py"), run_name="custom_policy")["MedianGreedy"]
     state = policy().init(2, None)
     rewards = np.random.default_rng(1).pareto(1.5, 50)

@@ -1,4 +1,4 @@
-"""The documentation's Python runs and prints what it shows, and its checker finds what is wrong. `make docs` runs its commands."""
+"""The documentation's Python runs and prints what the pages show, and the checker detects errors. `make docs` runs the commands."""
 
 import os
 import runpy
@@ -13,11 +13,11 @@ CHECK = runpy.run_path(str(DOCS / "check.py"), run_name="check")
 
 
 def test_pages_run():
-    """In a process of its own: a page defines laws, which stay known to the process."""
+    """Runs in a separate process, because a page registers laws."""
     done = subprocess.run([sys.executable, DOCS / "check.py", "python"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    shown = {line.split(":")[0] for line in done.stdout.splitlines()}
-    assert shown >= {"tutorial.md", "index.md", "how-to/add-a-law.md", "explanation/guarantees.md"}
+    names = {line.split(":")[0] for line in done.stdout.splitlines()}
+    assert names >= {"tutorial.md", "index.md", "how-to/add-a-law.md", "explanation/guarantees.md"}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_pages_run():
         ("```{note}\n```\n\n```pycon\n>>> 1\n2\n```\n", "Got"),
     ],
 )
-def test_a_wrong_session_is_found(tmp_path, body, what):
+def test_a_wrong_session_is_detected(tmp_path, body, what):
     page = tmp_path / "page.md"
     page.write_text(body)
     with pytest.raises(AssertionError, match=what):
@@ -36,7 +36,7 @@ def test_a_wrong_session_is_found(tmp_path, body, what):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are a shell's")
-def test_a_wrong_command_is_found(tmp_path):
+def test_a_wrong_command_is_detected(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```console\n$ echo one two\none ...\n$ echo two\ntwo\n```\n")
     assert CHECK["run_console"](page) == 2
@@ -44,11 +44,11 @@ def test_a_wrong_command_is_found(tmp_path):
     with pytest.raises(AssertionError, match="printed"):
         CHECK["run_console"](page)
     page.write_text("```console\n$ exit 3\n```\n")
-    with pytest.raises(AssertionError, match="ended with 3"):
+    with pytest.raises(AssertionError, match="exit code 3"):
         CHECK["run_console"](page)
 
 
-def test_a_broken_link_is_found(tmp_path):
+def test_a_broken_link_is_detected(tmp_path):
     (tmp_path / "a.html").write_text(
         '<p id="here"></p><a href="b.html#there"></a><a href="#here"></a><a href="https://x"></a>'
     )

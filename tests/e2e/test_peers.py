@@ -1,4 +1,4 @@
-"""What ``make bench-peers`` compares with: the NumPy AdaR-UCB is AdaR-UCB, and a peer that is missing is said to be."""
+"""The comparison of ``make bench-peers``: its NumPy AdaR-UCB is correct, and missing peers are reported."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ def peers(monkeypatch):
     for name in [
         name for name, module in sys.modules.items() if str(getattr(module, "__file__", "")).startswith(FOLDER)
     ]:
-        del sys.modules[name]  # their names are short
+        del sys.modules[name]  # short names, which other tests may import
 
 
 def test_the_numpy_adar_ucb_chooses_our_arms(peers):
@@ -29,19 +29,19 @@ def test_the_numpy_adar_ucb_chooses_our_arms(peers):
     pulls = 800
     table = -(np.random.default_rng(4).pareto(1.5, (3, pulls)) + 1.0) * np.array([[1.0], [1.5], [2.0]])
     bandit = rb.Bandit(range(3), rb.AdaRUCB(), seed=0)
-    given = [iter(row.tolist()) for row in table]
+    rewards = [iter(row.tolist()) for row in table]
     chosen = []
     for _ in range(pulls):
         chosen.append(bandit.select())
-        bandit.update(chosen[-1], next(given[chosen[-1]]))
+        bandit.update(chosen[-1], next(rewards[chosen[-1]]))
     assert adar_numpy.play(table, pulls) == chosen
-    assert adar_numpy.play(table, pulls, bonus=9.0) != chosen  # so the rewards tell algorithms apart
+    assert adar_numpy.play(table, pulls, bonus=9.0) != chosen  # negative control: another bonus chooses other arms
 
 
-def test_missing_peers_are_said_and_no_goal_is_met_without_them(peers):
+def test_missing_peers_are_reported_and_meet_no_goal(peers):
     _, page = peers
     report = page.Report(
-        found={("robandit", "live"): {"rate": 2e6, "seconds": 0.1}, ("coba", "live"): {"error": "ValueError: no"}},
+        measured={("robandit", "live"): {"rate": 2e6, "seconds": 0.1}, ("coba", "live"): {"error": "ValueError: no"}},
         same_arms=False,
         versions={},
         facts={"robandit": {"robandit": "0"}},
@@ -55,7 +55,7 @@ def test_missing_peers_are_said_and_no_goal_is_met_without_them(peers):
 
 def test_a_goal_is_set_by_the_fastest_peer(peers):
     _, page = peers
-    found = {(who, "live"): {"rate": rate} for who, rate in (("robandit", 9.0), ("river", 2.0), ("coba", 5.0))}
-    live = page.Report(found, True, {}, {}, {}).goals()[1]
+    measured = {(peer, "live"): {"rate": rate} for peer, rate in (("robandit", 9.0), ("river", 2.0), ("coba", 5.0))}
+    live = page.Report(measured, True, {}, {}, {}).goals()[1]
     assert live.ratio == pytest.approx(1.8)
     assert not live.met
