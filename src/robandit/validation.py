@@ -22,7 +22,9 @@ from robandit.errors import InvalidInput, formatted
 __all__ = [
     "LARGEST_INTEGER",
     "LEAST_EPS",
+    "array",
     "choice",
+    "column",
     "finite",
     "integer",
     "invalid",
@@ -219,16 +221,42 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
     return items
 
 
-def points(x: Any) -> NDArray[np.float64]:
-    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+def array(values: Any, name: str, *, owner: str = "") -> NDArray[np.float64]:
+    """Return numbers of any shape as an array of doubles, infinities and NaN included; text, times and None are rejected.
+
+    >>> array([1, 2.5, True], "x").tolist()
+    [1.0, 2.5, 1.0]
+    """
     try:
-        given = np.asarray(x)
+        given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
         if given.dtype.kind == "O":  # astype would turn None into NaN
             return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
         return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise invalid(
-            "x", x, f"a number, or a list or array of numbers ({error})", hint="pass an int, a float or an array"
-        ) from None
+        rule = f"a number, or a list or array of numbers ({error})"
+        raise invalid(name, values, rule, owner=owner, hint="pass an int, a float or an array") from None
+
+
+def column(values: Any, name: str, most: float = sys.float_info.max, *, owner: str = "") -> NDArray[np.float64]:
+    """Return at least one finite number, in one dimension, as an array of doubles; ``most`` bounds their size.
+
+    >>> column([1, 2.5], "rewards").tolist()
+    [1.0, 2.5]
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise invalid(name, values, "without masked values", owner=owner, hint="remove them with .compressed()")
+    numbers = array(values, name, owner=owner)
+    if numbers.ndim != 1 or not numbers.size:
+        raise invalid(name, values, "one row of at least one number", owner=owner)
+    wrong = np.flatnonzero(~(np.abs(numbers) <= most))
+    if wrong.size:
+        rule = "a finite number" + ("" if most == sys.float_info.max else f" within +-{most:g}")
+        raise invalid(f"{name}[{wrong[0]}]", float(numbers[wrong[0]]), rule, owner=owner)
+    return numbers
+
+
+def points(x: Any) -> NDArray[np.float64]:
+    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+    return array(x, "x")

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from robandit.errors import CorruptFile, FileError, InvalidInput
-from robandit.recorded import reading, source
+from robandit.recorded import cleaning, reader, records
 from robandit.recorded.source import open_records
 
 
@@ -55,8 +55,8 @@ def test_nothing_at_all(tmp_path: Path, name: str) -> None:
     assert "0 bytes" in refusal(written(tmp_path, b"", name))
 
 
-def test_nothing_once_unpacked(tmp_path: Path) -> None:
-    assert "empty once unpacked" in refusal(written(tmp_path, gzip.compress(b""), "a.csv.gz"))
+def test_nothing_once_decompressed(tmp_path: Path) -> None:
+    assert "empty once decompressed" in refusal(written(tmp_path, gzip.compress(b""), "a.csv.gz"))
 
 
 @pytest.mark.parametrize("content", ["arm,reward", "arm,reward\n", "arm,reward\n\n\n"])
@@ -97,7 +97,7 @@ def test_another_delimiter_is_found_out(tmp_path: Path, mark: str) -> None:
     path = written(tmp_path, f"arm{mark}x,y{mark}reward\na{mark}1{mark}2\n")
     assert open_records(path).columns == ("arm", "x,y", "reward")
     assert open_records(path).summary().arms[0].mean == 2.0
-    # Also where the columns are not the expected ones, so that the message names them.
+    # Also where the expected columns are missing, so that the message names those that exist.
     assert "'arm', 'value'" in refusal(written(tmp_path, f"arm{mark}value\na{mark}2\n"))
 
 
@@ -111,20 +111,20 @@ def test_a_delimiter_that_is_not_found_out(tmp_path: Path) -> None:
 
 BAD = [
     ("abc", "the reward 'abc' is not a number"),
-    ("", "there is no reward"),
-    ("  ", "there is no reward"),
+    ("", "the reward is missing"),
+    ("  ", "the reward is missing"),
     ("NaN", "the reward is NaN"),
     ("-nan", "the reward is NaN"),
     ("inf", "the reward inf is infinite"),
     ("-Infinity", "the reward -Infinity is infinite"),
     ("1e400", "the reward 1e400 is infinite"),
-    ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to be squared"),
+    ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to square"),
     (" -1e200 ", "the reward -1e+200 is beyond +-1e+150"),
-    ('"1.234,5"', "the reward '1.234,5' is not a number (decimals come after a point"),
-    ('"3,5"', "the reward '3,5' is not a number (decimals come after a point"),
-    ('"1,234.5"', "the reward '1,234.5' is not a number (write it without separators of thousands"),
-    ("1_000", "the reward '1_000' is not a number (write it without separators"),
-    ("5ms", "the reward '5ms' is not a number (write the number alone"),
+    ('"1.234,5"', "the reward '1.234,5' is not a number (write decimals with a point"),
+    ('"3,5"', "the reward '3,5' is not a number (write decimals with a point"),
+    ('"1,234.5"', "the reward '1,234.5' is not a number (write it without thousands separators"),
+    ("1_000", "the reward '1_000' is not a number (write it without thousands separators"),
+    ("5ms", "the reward '5ms' is not a number (write the number without a unit"),
     ("0x10", "the reward '0x10' is not a number"),
 ]
 
@@ -166,13 +166,19 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_many_blank_lines_are_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only so many are looked up; the others are not dropped in silence."""
-    monkeypatch.setattr(source, "BLANKS", 2)
+    """Only the first ones are looked up; the others are not dropped silently."""
+    monkeypatch.setattr(cleaning, "BLANKS", 2)
     assert "1 bad row: line 5" in refusal(written(tmp_path, "arm,reward\na,1\n\n\n\nb,2\n"))
 
 
 @pytest.mark.parametrize(
-    ("row", "said"), [(",1", "no arm"), ('"",1', "no arm"), (",", "neither an arm nor a reward"), ("a", "no reward")]
+    ("row", "said"),
+    [
+        (",1", "the arm is missing"),
+        ('"",1', "the arm is missing"),
+        (",", "the arm and the reward are missing"),
+        ("a", "the reward is missing"),
+    ],
 )
 def test_a_row_that_lacks_something(tmp_path: Path, row: str, said: str) -> None:
     path = written(tmp_path, f"arm,reward\nb,1\n{row}\n")
@@ -196,7 +202,7 @@ def test_a_hint_is_given_once(tmp_path: Path, text: str, hint: str) -> None:
     message = refusal(written(tmp_path, "arm,reward\na,1\n" + f"a,{text}\n" * 4 + 'a,"3,5"\n'))
     assert message.count(hint) == 1
     assert message.index("line 3: ") < message.index(hint) < message.index("line 4: ")
-    assert "decimals come after a point" in message  # another hint is
+    assert "write decimals with a point" in message  # another hint is
 
 
 def test_mixed_types_in_json_lines(tmp_path: Path) -> None:
@@ -204,7 +210,7 @@ def test_mixed_types_in_json_lines(tmp_path: Path) -> None:
         tmp_path, '{"arm": 1, "reward": 2}\n\n{"arm": "1", "reward": "no"}\n{"reward": null, "arm": true}\n', "a.jsonl"
     )
     message = refusal(path)
-    assert "2 bad rows: line 3: the reward 'no' is not a number; line 4: there is no reward" in message
+    assert "2 bad rows: line 3: the reward 'no' is not a number; line 4: the reward is missing" in message
     recorded = open_records(path, skip_bad=True).summary()
     assert recorded.bad.arms == ("true",)
     assert [(arm.arm, arm.n) for arm in recorded.arms] == [("1", 1)]
@@ -263,7 +269,7 @@ def test_nested_arms_in_json_lines(tmp_path: Path, before: int, arm: str, said: 
 def test_too_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pl.DataFrame({"arm": range(10_001), "reward": 1.0})
     message = refusal(frame)
-    assert "more than 10,000 different arms (10,001 so far: '0', '1', '2', ...)" in message
+    assert "more than 10,000 different arms ('0', '1', '2', and 9,998 more)" in message
     assert "--arm" in message
     assert len(open_records(frame.head(10_000)).summary().arms) == 10_000
 
@@ -320,9 +326,9 @@ def test_repeated_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("a,1,5", "3 fields, but the header has 2 columns; if that is a decimal comma"),
-        ('"a,1', 'a quote (") opens here'),
-        ('a"b,1', 'a quote (") opens here'),
+        ("a,1,5", "3 fields, but the header has 2 columns; write decimals with a point"),
+        ('"a,1', 'a quote (") is opened here'),
+        ('a"b,1', 'a quote (") is opened here'),
     ],
 )
 def test_a_broken_line(tmp_path: Path, row: str, said: str) -> None:
@@ -348,7 +354,7 @@ def test_types_that_are_no_rewards(values: list[object], said: str) -> None:
 def test_bad_rows_of_a_frame_are_counted_from_one() -> None:
     frame = pl.DataFrame({"arm": ["a", None, "b", "b"], "reward": [1.0, 2.0, float("nan"), None]})
     message = refusal(frame)
-    assert "3 bad rows: row 2: there is no arm; row 3: the reward is NaN; row 4: there is no reward" in message
+    assert "3 bad rows: row 2: the arm is missing; row 3: the reward is NaN; row 4: the reward is missing" in message
     assert open_records(frame, skip_bad=True).summary().bad.arms == ("b",)
 
 
@@ -363,10 +369,10 @@ def test_times_and_propensities_matter_only_where_they_are_used() -> None:
     records = open_records(frame)
     assert records.summary().bad.count == 0
     with pytest.raises(
-        InvalidInput, match=r"2 bad rows: row 1: there is no time; row 2: the propensity 0 is not above 0"
+        InvalidInput, match=r"2 bad rows: row 1: the time is missing; row 2: the propensity 0 must be > 0"
     ):
         records.log()
-    with pytest.raises(InvalidInput, match=r"1 bad row: row 1: there is no time"):
+    with pytest.raises(InvalidInput, match=r"1 bad row: row 1: the time is missing"):
         records.table()
 
 
@@ -374,7 +380,7 @@ TIMES = [
     (
         ["2", "1/2/2013 9:00"],
         2,
-        "'1/2/2013 9:00' is neither a number nor a date or time of ISO 8601, such as 2013-01-02",
+        "'1/2/2013 9:00' is neither a number nor a date or time in ISO 8601, such as 2013-01-02",
     ),
     (["Monday", "Friday"], 1, "'Monday' is neither"),
     (["2013-01-02", "2013-02-30"], 2, "'2013-02-30' is neither"),
@@ -398,8 +404,8 @@ TIMES = [
 def test_times_without_an_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[str], row: int, said: str, batch: int
 ) -> None:
-    monkeypatch.setattr(reading, "BATCH", batch)
-    # A bad row at the beginning shifts the places, and its time does not matter.
+    monkeypatch.setattr(reader, "BATCH", batch)
+    # A bad row at the beginning shifts the positions, and its time is ignored.
     frame = pl.DataFrame({"arm": "a", "reward": [None, *range(len(times))], "time": ["?", *times]})
     frame.write_csv(tmp_path / "a.csv")
     for table, where in ((frame, f"row {row + 1}"), (tmp_path / "a.csv", f"line {row + 2}")):
@@ -417,13 +423,13 @@ def test_a_blank_is_no_time(tmp_path: Path) -> None:
     path = written(
         tmp_path, '{"arm": "a", "reward": 1, "time": " "}\n{"arm": "a", "reward": 1, "time": 2}\n', "a.jsonl"
     )
-    with pytest.raises(InvalidInput, match="1 bad row: line 1: there is no time"):
+    with pytest.raises(InvalidInput, match="1 bad row: line 1: the time is missing"):
         open_records(path).log()
 
 
 def test_too_many_rows_to_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert source.MOST_ROWS * source.BYTES <= 4e9
-    monkeypatch.setattr(source, "MOST_ROWS", 3)
+    assert records.MOST_ROWS * records.BYTES <= 4e9
+    monkeypatch.setattr(records, "MOST_ROWS", 3)
     frame = pl.DataFrame({"arm": ["a"] * 4, "reward": [1.0] * 4, "time": [1, 2, 3, 4]})
     with pytest.raises(InvalidInput, match="has 4 rows"):
         open_records(frame).table()
@@ -457,10 +463,10 @@ def test_a_sum_of_rewards_in_memory_is_checked() -> None:
     from robandit.recorded import Recorded
 
     for rewards, said in [
-        ({}, "no arms"),
+        ({}, "at least one arm"),
         ({"a": []}, "at least one number"),
-        ({"a": [1.0, np.nan]}, "position 1"),
-        ({"a": ["x"]}, "not numbers"),
+        ({"a": [1.0, np.nan]}, r"rewards\['a'\]\[1\] = nan must be"),
+        ({"a": ["x"]}, "array of numbers"),
         ({"a": [1e200]}, "squared"),
         ({1: [1.0], "1": [2.0]}, "same name"),
     ]:
