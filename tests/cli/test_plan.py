@@ -67,7 +67,7 @@ def test_half_a_worker_is_wrong_usage(spec, capsys, monkeypatch):
         main()
     assert ended.value.code == 2
     shown = capsys.readouterr()
-    assert "'1.5' is not a whole number" in shown.out + shown.err
+    assert "'1.5' is not an integer" in shown.out + shown.err
 
 
 @pytest.mark.usefixtures("speeds")
@@ -93,7 +93,7 @@ def test_what_a_run_folder_has_is_not_counted(spec, capsys):
     plan(spec)
     said = capsys.readouterr().out
     assert "1 unit of work left, 3 done; 12,000 pulls" in said
-    assert "speed as the run folder has it for 3 of 4 cells, else as measured here" in said
+    assert "speed from the run folder for 3 of 4 cells, measured here for the others" in said
     plan(spec, out=spec.parent / "elsewhere")
     assert "4 units of work left, 0 done" in capsys.readouterr().out
     spec.write_text(small.replace("seed = 3", "seed = 4"))
@@ -115,10 +115,10 @@ def test_a_better_cut_is_named(spec, capsys):
 
 
 def test_wrong_values_are_refused(spec, tmp_path):
-    with pytest.raises(InvalidInput, match="--workers 0: it must be"):
+    with pytest.raises(InvalidInput, match="--workers = 0 must be an integer >= 1"):
         plan(spec, workers=[4, 0])
     (tmp_path / "plain").write_text(SPEC)
-    with pytest.raises(InvalidInput, match="plain has no ending to leave off"):
+    with pytest.raises(InvalidInput, match="plain has no ending to remove"):
         plan(tmp_path / "plain")
     with pytest.raises(FileError, match="cannot be read: Is a directory"):  # which has no ending either
         plan(tmp_path)

@@ -86,5 +86,5 @@ def test_the_folder_must_be_possible(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     made = made_up.results({problem(): {"a": [1.0]}})
     for folder in (tmp_path / "file", tmp_path / "no" / "such"):
-        with pytest.raises(FileError, match="cannot be made"):
+        with pytest.raises(FileError, match="cannot be created"):
             write_figures(made, folder)

@@ -10,16 +10,16 @@ __all__ = ["export", "show"]
 
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
-    """Show what a run found: who leads and whether that is resolved, a leaderboard for each problem, the ranking over all of them.
+    """Show the results of a run: the best policy and whether its lead is significant, leaderboards, and the overall ranking.
 
-    It can be used while the run goes on: what is missing is said.
+    It also works while the run goes on; missing replications are reported.
 
     Parameters
     ----------
     folder
-        The run folder, as `robandit run` and `robandit replay` make it.
+        The run folder, made by `robandit run` or `robandit replay`.
     problem
-        Only the leaderboard of this problem; give the option once for each.
+        Show only the leaderboard of this problem; repeat the option for more.
     """
     from rich.console import Console
     from rich.text import Text
@@ -36,7 +36,10 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
         for name in problem:
             if name not in known:
                 raise InvalidInput(
-                    f"no problem {name!r} has results in {folder}: there is {', '.join(known) or 'none'}"
+                    f"--problem {name!r} has no results in {folder}: choose from {', '.join(known) or 'none'}",
+                    parameter="problem",
+                    value=name,
+                    rule="a problem with results",
                 )
         boards = [leaderboard(results, played) for played in results.problems if played.name in problem]
     else:
@@ -50,16 +53,16 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
 
 
 def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
-    """Write the results of a run as a CSV file, a row per problem and policy; docs/reference/results.md names the columns.
+    """Write the results of a run to a CSV file, one row per problem and policy; docs/reference/results.md describes the columns.
 
     Parameters
     ----------
     folder
-        The run folder, as `robandit run` and `robandit replay` make it.
+        The run folder, made by `robandit run` or `robandit replay`.
     out
         The CSV file.
     raw
-        Regret itself instead: a row per problem, policy, replication and checkpoint.
+        Write the regret itself instead: one row per problem, policy, replication and checkpoint.
     """
     from robandit.experiments import statistics
     from robandit.experiments.store import Store

@@ -9,7 +9,8 @@ from rich.console import Console
 import robandit as rb
 from helpers import made_up
 from helpers.made_up import problem
-from robandit.cli.terminal.leaderboard import folded, leaderboard, leaderboards, ranks, remarks
+from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, ranks, remarks
+from robandit.cli.terminal.tables import folded
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.spec import compared
@@ -33,7 +34,7 @@ def found() -> Results:
 def test_everything_fits_in_100_columns(found: Results) -> None:
     text = printed(leaderboard(found, P), 100)
     assert max(map(len, text.splitlines())) <= 100
-    assert "for want of room" not in text
+    assert "Hidden to fit" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
     assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps,u,T 100"
     assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
@@ -44,8 +45,8 @@ def test_everything_fits_in_100_columns(found: Results) -> None:
     ]
     assert order == ["Robust", "AdaR-UCB", "UCB1"]
     assert "p: regret after 100 pulls, 8 replications, seed 1" in text
-    assert "Of random: in per cent of the regret of choosing arms at random, 50." in text
-    assert "* What its bound assumes fails here." in " ".join(text.split())
+    assert "Of random: in % of the regret of choosing arms at random, 50." in text
+    assert "* Its assumption fails here." in " ".join(text.split())
     assert "T: the horizon." in text
 
 
@@ -58,7 +59,7 @@ def test_the_default_policies_fit_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     heads = " ".join(text.splitlines()[3].split())
     assert heads == "policy mean median quantile worst random know ns/pull"
-    assert "Left out, for want of room: 95 % interval." in " ".join(text.split())
+    assert "Hidden to fit the screen: 95 % interval." in " ".join(text.split())
     names = [line[1:19].strip() for line in text.splitlines()]
     at = names.index("(estimator=")
     assert names[at - 1 : at + 2] == ["Robust UCB", "(estimator=", "'median_of_means')"]
@@ -88,7 +89,7 @@ def test_narrow_terminals_lose_columns_and_are_told(found: Results, width: int) 
         for word in ("AdaR-UCB", "UCB1"):
             assert word in text
     text = " ".join(printed(leaderboard(found, P), width).split())
-    assert "Left out, for want of room: 95 % interval" in text
+    assert "Hidden to fit the screen: 95 % interval" in text
     assert "interval median" not in text
     assert "worst" in text
 
@@ -120,7 +121,7 @@ def test_brackets_are_no_markup() -> None:
 def test_missing_replications_are_marked() -> None:
     board = leaderboard(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}), P)
     assert board.columns["policy"] == ["a (3)", "b"]
-    assert "(n): so many replications only." in board.note
+    assert "(n): only n replications." in board.note
 
 
 def test_remarks() -> None:
@@ -144,7 +145,7 @@ def test_remarks() -> None:
     assert remarks(made_up.results({P: {"a": [1.0]}})) == []
     two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
     assert remarks(made_up.results({P: {"a": [1.0]}}, left_out=two)) == [
-        "out is left out of p, q; of the first because no variance"
+        "out is left out of p, q; of p because no variance"
     ]
     assert "Not ranked: a, u, out." in ranks(Results(plan, made.measured, (failure,))).note
 
