@@ -89,22 +89,24 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--threads", "0"], 1, "threads = 0"),
         (["compare", "--out", "missing/report.html"], 1, "missing does not exist"),
         (["compare", "--horizon", "many"], 2, "many"),
-        (["compare", "--horizon", "1.5"], 2, "'1.5' is not a whole number"),
-        (["verify", "--seed", "0.5"], 2, "'0.5' is not a whole number"),
+        (["compare", "--horizon", "1.5"], 2, "'1.5' is not an integer"),
+        (["verify", "--seed", "0.5"], 2, "'0.5' is not an integer"),
+        (["compare", "--out"], 2, "--out needs a path, for example --out results For help: robandit compare --help"),
+        (["run"], 2, "SPEC needs a path For help: robandit run --help"),
         (["compare", "--colour", "red"], 2, "--colour"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
         (["verify", "lemma-9"], 1, "'lemma-9' is not a statement that is checked: there are table-1"),
-        (["verify", "--out", "page.json"], 1, "out is page.json: that is the name of the JSON file"),
+        (["verify", "--out", "page.json"], 1, "--out = 'page.json' must be an .html file"),
         (["verify", "--out", "missing/page.html"], 1, "missing does not exist"),
         (["verify", "--seed", "-1"], 1, "seed = -1"),
         (["estimators", "coverage", "--trials", "1"], 1, "trials = 1"),
-        (["estimators", "coverage", "--sizes", "10.5"], 2, "'10.5' is not a whole number"),
+        (["estimators", "coverage", "--sizes", "10.5"], 2, "'10.5' is not an integer"),
         (["estimators", "coverage", "--seed", "-1"], 1, "seed = -1 must be a whole number >= 0"),
         (["estimators", "coverage", "--out", "missing"], 1, "missing is not a folder"),
     ],
 )
-def test_wrong_words_are_refused_by_name(words, code, says, tmp_path):
+def test_wrong_options_are_rejected_by_name(words, code, says, tmp_path):
     out, err = typed(*words, cwd=tmp_path, code=code)
     assert says in " ".join((err + out).split())
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +131,7 @@ def test_the_help_of_verify_names_every_statement(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])  # Rich meets the closed pipe in one, print in the other
-def test_who_has_read_enough_is_told_nothing_more(words, tmp_path):
+def test_a_closed_pipe_ends_silently(words, tmp_path):
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(

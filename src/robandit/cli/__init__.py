@@ -108,6 +108,8 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
     message = str(error).strip()
     if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
         name = error.argument.name
+        if error.argument.field_info.is_positional:
+            name = name.lstrip("-").upper()
         types = {error.argument.hint, *get_args(error.argument.hint)}
         kind, example = (
             ("an integer", "100") if int in types else ("a path", "results") if Path in types else ("a value", "")

@@ -86,7 +86,8 @@ def _figure(frame: pl.DataFrame) -> Figure:
                 x, y = laws.index(row["law"]), estimators.index(row["estimator"])
                 shares[y, x] = 100.0 * row["coverage"]
                 axes.text(x + 0.5, y + 0.5, _cell(row, width=False), ha="center", va="center_baseline", fontsize=6.5)
-        mesh = axes.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=0, vmax=100, ec="white", lw=0.5)
+        known = np.ma.masked_invalid(shares)
+        mesh = axes.pcolormesh(known, cmap=colours, vmin=0, vmax=100, edgecolors="white", linewidth=0.5)
         axes.set_yticks(np.arange(len(estimators)) + 0.5, estimators)
         axes.invert_yaxis()
         axes.set_xticks(np.arange(len(laws)) + 0.5, laws, rotation=40, ha="right", rotation_mode="anchor")

@@ -136,7 +136,7 @@ of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small
 
 def _tail_cell(tail: Tail) -> str:
     moment = tail.moment
-    notes = [_interval(moment), VARIANCE.get(tail.variance, f"{moment.n:,} values")]
+    notes = [_interval(moment), VARIANCE.get(tail.variance, counted(moment.n, "value"))]
     return cell(_sort_key(moment), "light" if tail.variance == "light" else _index(moment), *notes)
 
 
