@@ -39,7 +39,7 @@ def test_show_one_problem(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "long: regret" in out
     assert "short: regret" not in out
     assert "mean rank" not in out
-    with pytest.raises(InvalidInput, match=r"--problem 'middle' has no results in .*: choose from short, long"):
+    with pytest.raises(InvalidInput, match="--problem = 'middle' must be one of 'short', 'long'"):
         show(folder, problem=["long", "middle"])
 
 

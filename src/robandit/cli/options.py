@@ -54,7 +54,9 @@ Policies = Annotated[
     ),
 ]
 Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
-Quick = Annotated[Flag, Parameter(help="A tenth of the pulls and 20 replications; --horizon and --replications take precedence.")]
+Quick = Annotated[
+    Flag, Parameter(help="A tenth of the pulls and 20 replications; --horizon and --replications take precedence.")
+]
 Figures = Annotated[
     Path | None, Parameter(help="A folder for the report's figures, as PDF and SVG; by default none are written.")
 ]

@@ -25,22 +25,16 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
     from rich.text import Text
 
     from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
-    from robandit.errors import InvalidInput
     from robandit.experiments.statistics import verdict
     from robandit.experiments.store import Store
+    from robandit.validation import choice
 
     results = Store.open(folder).results()
     console = Console()
     if problem:
         known = dict.fromkeys(played.name for played in results.problems)
         for name in problem:
-            if name not in known:
-                raise InvalidInput(
-                    f"--problem {name!r} has no results in {folder}: choose from {', '.join(known) or 'none'}",
-                    parameter="problem",
-                    value=name,
-                    rule="a problem with results",
-                )
+            choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(results, played) for played in results.problems if played.name in problem]
     else:
         console.print(Text(verdict(results)))

@@ -15,12 +15,13 @@ from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats, Ints
 from robandit.recorded.columns import numbers_of, times_of
 from robandit.recorded.gather import Codes, grown
-from robandit.recorded.reader import Reader
 from robandit.recorded.summary import BadRows
 from robandit.recorded.times import Clock, UnclearTime
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from robandit.recorded.records import Records
 
 __all__ = ["Batch", "Pass", "Progress", "listed"]
 
@@ -57,27 +58,17 @@ class Pass:
         What reads the times.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        roles: Mapping[str, str],
-        progress: Progress | None,
-        *,
-        source: str,
-        negate: bool,
-        skip_bad: bool,
-    ) -> None:
-        """Read nothing yet; ``roles`` are the columns to be read, role -> name."""
+    def __init__(self, records: Records, roles: Sequence[str], progress: Progress | None) -> None:
+        """Read nothing yet; ``roles`` are the columns to read besides the arm and the reward."""
         self.arms: list[str] = []
         self.n: Ints = np.zeros(0, dtype=np.int64)
         self.bad = BadRows()
         self.clock = Clock()
-        self._reader = reader
-        self._roles = roles
+        self._records = records
+        self._reader = records._reader
+        self._source = records.source
+        self._roles = {role: name for role, name in records._roles.items() if role in ("arm", "reward", *roles)}
         self._progress = progress
-        self._source = source
-        self._negate = negate
-        self._skip_bad = skip_bad
         self._examples: list[tuple[int, tuple[str, str]]] = []
         self._empty: list[int] = []
         self._count = 0
@@ -107,7 +98,7 @@ class Pass:
             good &= times.is_not_null().to_numpy()
         if propensities is not None:
             good &= (propensities > 0.0) & (propensities <= 1.0)
-        rewards = 0.0 - numbers if self._negate else numbers + 0.0  # no negative zeros
+        rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # no negative zeros
         batch = Batch(codes.fill_null(0).to_numpy().astype(np.uint16), rewards, priorities, times, propensities)
         if not good.all():
             self._note(frame, np.flatnonzero(~good), before, numbers, propensities)
@@ -186,7 +177,7 @@ class Pass:
                 f"{self._source} has no good row: {self.bad}. Each row needs an arm and a finite number as its reward. The columns "
                 f"are {columns}; name others with arm= and reward= (--arm, --reward)"
             )
-        if count and not self._skip_bad:
+        if count and not self._records.skip_bad:
             raise InvalidInput(
                 f"{self._source} has {self.bad} (of {rows:,}). Each row needs an arm and a finite number as its reward: correct "
                 "them, or skip them with skip_bad=True (--skip-bad)"

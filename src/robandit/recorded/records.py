@@ -121,7 +121,7 @@ class Records:
         progress
             Called with the number of rows done and of all rows (None if that is not known).
         """
-        rows = self._pass((), progress)
+        rows = Pass(self, (), progress)
         chosen = Sample(SAMPLE, SAMPLES_TOTAL)
         low, high = Lowest(EXTREMES), Lowest(EXTREMES)
         sums = Sums()
@@ -160,7 +160,7 @@ class Records:
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
-        rows = self._pass((), progress)
+        rows = Pass(self, (), progress)
         chosen = Sample(most, 1 << 24)
         sums = Sums()
         for batch in rows:
@@ -208,15 +208,11 @@ class Records:
         del order
         return Incomplete(_gap(filled, rows.arms, times))
 
-    def _pass(self, roles: Sequence[str], progress: Progress | None) -> Pass:
-        used = {role: name for role, name in self._roles.items() if role in ("arm", "reward", *roles)}
-        return Pass(self._reader, used, progress, source=self.source, negate=self.negated, skip_bad=self.skip_bad)
-
     def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
         """Load all rows into memory, in the order of the file; arms are sorted by name."""
         if self._reader.rows is not None:
             self._check_size(self._reader.rows)
-        rows = self._pass(roles, progress)
+        rows = Pass(self, roles, progress)
         codes: list[Codes] = []
         rewards: list[Floats] = []
         times: list[pl.Series] = []
