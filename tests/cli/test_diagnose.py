@@ -7,7 +7,7 @@ from robandit.cli.diagnose import diagnose
 
 
 @pytest.mark.parametrize("column", ["propensity", "other"])
-def test_propensities_are_said_not_to_be_used(column, tmp_path, capsys):
+def test_propensities_are_reported_not_to_be_used(column, tmp_path, capsys):
     rng = np.random.default_rng(0)
     rows = [f"{'ab'[i % 2]},{rng.normal()},0.5" for i in range(80)]
     (tmp_path / "log.csv").write_text("\n".join([f"arm,reward,{column}", *rows]))

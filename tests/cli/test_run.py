@@ -28,6 +28,6 @@ from robandit.errors import InvalidInput
         ({"engine": "dask", "workers": 2, "threads": 3}, "--threads 3 cannot be used with --engine dask, .* omit one"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused_by_name(options, message, tmp_path):
+def test_options_that_do_not_go_together_are_rejected_by_name(options, message, tmp_path):
     with pytest.raises(InvalidInput, match=message):
         run(tmp_path / "none.toml", **options)

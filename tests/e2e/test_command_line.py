@@ -35,11 +35,11 @@ def compared(tmp_path_factory):
 
 def test_compare_prints_every_policy_and_where_the_report_is(compared):
     printed, _ = compared
-    said = " ".join(printed.split())
+    text = " ".join(printed.split())
     for word in ("AdaR-UCB", "UCB1", "3,000 pulls", "4 replications", "seed 7", "report: robandit-report.html"):
-        assert word in said
+        assert word in text
     assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
-    assert "choosing arms at random, 1,500" in said
+    assert "choosing arms at random, 1,500" in text
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
@@ -50,14 +50,14 @@ def test_the_table_of_policies_is_printed_and_written(tmp_path):
 def test_the_report_needs_nothing_else(compared):
     _, page = compared
 
-    found = []
+    addresses = []
 
     class Collector(HTMLParser):
         def handle_starttag(self, tag, attrs):
-            found.extend(v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#"))
+            addresses.extend(v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#"))
 
     Collector().feed(page)
-    assert found == []
+    assert addresses == []
     assert "@import" not in page
     assert "url(http" not in page
     assert (

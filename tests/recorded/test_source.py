@@ -294,7 +294,7 @@ def test_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "reason"),
     [
         ([("a", 1), ("b", 1), ("a", 2)], "arm 'b' has no reward at time 2 (1 of 4 rewards are missing)"),
         ([("b", 1), ("a", 2), ("b", 2)], "arm 'a' has no reward at time 1 (1 of 4 rewards are missing)"),
@@ -303,11 +303,11 @@ def test_a_table() -> None:
         ([("a", 1), ("b", 2), ("c", 3)], "arm 'b' has no reward at time 1 (6 of 9 rewards are missing)"),
     ],
 )
-def test_an_incomplete_table(rows: list[tuple[str, int]], said: str) -> None:
+def test_an_incomplete_table(rows: list[tuple[str, int]], reason: str) -> None:
     frame = pl.DataFrame(rows, schema=["arm", "time"], orient="row").with_columns(reward=1.0)
     table = open_records(frame).table()
     assert isinstance(table, Incomplete)
-    assert said in table.reason
+    assert reason in table.reason
 
 
 def test_no_time_no_table() -> None:

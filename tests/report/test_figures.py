@@ -53,7 +53,7 @@ def test_files_and_their_bytes(played: Results, tmp_path: Path) -> None:
     assert {"UCB1", "Oracle", "regret", "median", "mean", "arms at random"} <= set(text)
 
 
-def test_the_best_eight_are_shown_and_that_is_said(tmp_path: Path) -> None:
+def test_only_the_best_eight_are_drawn_and_the_title_says_so(tmp_path: Path) -> None:
     finals = {f"policy {i}": np.arange(1.0, 7.0) + i for i in range(LINES + 3)}
     write_figures(made_up.results({problem(): finals}), tmp_path)
     for kind in ("curves", "final"):

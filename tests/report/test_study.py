@@ -15,8 +15,8 @@ from robandit.report.study import write_study
 ALL = ("plain", "hostile", "many", "extreme", "sampled")
 
 
-def page(found, tmp_path):
-    write_study(found, tmp_path / "page.html", command="robandit diagnose 'a b.csv'")
+def page(result, tmp_path):
+    write_study(result, tmp_path / "page.html", command="robandit diagnose 'a b.csv'")
     return (tmp_path / "page.html").read_text()
 
 
@@ -26,26 +26,26 @@ def content(text):
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_page_is_small_whole_and_without_nan(name, tmp_path):
-    found = getattr(studies, name)()
-    text = page(found, tmp_path)
+    result = getattr(studies, name)()
+    text = page(result, tmp_path)
     assert len(text) < 900_000
     shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     assert not re.search(r"\bnan\b", shown)
     assert not re.search(r"\binf\b", shown)
     assert not re.search(r"(src|href)=[\"'](?!#)", text)
     data = content(text)
-    assert len(data["arms"]) == min(24, len(found.arms))
+    assert len(data["arms"]) == min(24, len(result.arms))
     for arm in data["arms"]:
         for side in ("left", "right"):
             assert len(arm[side]["survival"]["x"]) <= 240
             assert arm[side]["survival"]["x"] == sorted(arm[side]["survival"]["x"])
-    assert page(found, tmp_path) == text, "the same again"
+    assert page(result, tmp_path) == text, "the same again"
 
 
 def test_numbers_of_the_page_are_those_of_the_study(tmp_path):
-    found = studies.plain()
-    text = page(found, tmp_path)
-    heavy = found.arms[1]
+    result = studies.plain()
+    text = page(result, tmp_path)
+    heavy = result.arms[1]
     assert heavy.arm == "heavy"
     assert f"{heavy.left.hill.index:.2f}" in text
     assert f"{heavy.means[0].value:.4g}" in text
@@ -64,14 +64,14 @@ def test_numbers_of_the_page_are_those_of_the_study(tmp_path):
 
 
 def test_a_sample_is_called_one_and_its_extremes_are_drawn(tmp_path):
-    found = studies.sampled()
-    text = page(found, tmp_path)
+    result = studies.sampled()
+    text = page(result, tmp_path)
     assert "sample of 4,000" in text
     assert "the rest comes from a random sample of 4,000 rewards" in text
     assert "Is the best arm significantly better?" not in text
     assert "one arm only" in text
     (arm,) = content(text)["arms"]
-    farthest = found.arms[0].record.greatest - found.arms[0].median
+    farthest = result.arms[0].record.greatest - result.arms[0].median
     assert arm["right"]["survival"]["x"][-1] == pytest.approx(farthest, rel=1e-3)
     assert arm["right"]["survival"]["y"][-1] == pytest.approx(1 / 20_000)
 
@@ -86,17 +86,17 @@ def test_hostile_names_cannot_leave_their_place(tmp_path):
 
 def test_names_that_differ_in_blanks_look_different(tmp_path):
     rng = np.random.default_rng(0)
-    found = study(Recorded.of({name: rng.normal(size=60) for name in (" a", "a", "a ", "a\u00a0")}))
+    result = study(Recorded.of({name: rng.normal(size=60) for name in (" a", "a", "a ", "a\u00a0")}))
     names = ["' a'", "a", "'a '", r"'a\xa0'"]
-    assert sorted(arm["label"] for arm in content(page(found, tmp_path))["arms"]) == sorted(names)
+    assert sorted(arm["label"] for arm in content(page(result, tmp_path))["arms"]) == sorted(names)
 
 
 def test_advice_for_a_rival_and_remarks_have_a_line(tmp_path):
     rng = np.random.default_rng(7)
     up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
-    found = study(Recorded.of({"up": up + 0.03, "down": down}))
+    result = study(Recorded.of({"up": up + 0.03, "down": down}))
     line = "'down' may also be the best arm; for it: AdaKL-UCB (left-skewed or symmetric)."
-    write_study(found, tmp_path / "page.html", command="x", remarks=["The column <p> is not used."])
+    write_study(result, tmp_path / "page.html", command="x", remarks=["The column <p> is not used."])
     text = (tmp_path / "page.html").read_text()
     assert line.replace("'", "&#x27;") in text
     assert "The column &lt;p&gt; is not used." in text

@@ -26,13 +26,13 @@ def printed(board: object, width: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def found() -> Results:
+def results() -> Results:
     finals = {"AdaR-UCB": [12_345.0 + j for j in range(8)], "UCB1": [20_000.0] * 8, "Robust MOSS": [1.25, 3.5] * 4}
     return made_up.results({P: finals, Q: finals}, policies=POLICIES, seconds=8e-5)
 
 
-def test_everything_fits_in_100_columns(found: Results) -> None:
-    text = printed(leaderboard(found, P), 100)
+def test_everything_fits_in_100_columns(results: Results) -> None:
+    text = printed(leaderboard(results, P), 100)
     assert max(map(len, text.splitlines())) <= 100
     assert "Hidden to fit" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
@@ -82,27 +82,27 @@ def test_names_are_folded_where_they_have_parts(name: str, width: int, lines: li
 
 
 @pytest.mark.parametrize("width", [80, 60, 50])
-def test_narrow_terminals_lose_columns_and_are_told(found: Results, width: int) -> None:
-    for board in leaderboards(found):
+def test_narrow_terminals_hide_columns_and_name_them(results: Results, width: int) -> None:
+    for board in leaderboards(results):
         text = printed(board, width)
         assert max(map(len, text.splitlines())) <= width
         for word in ("AdaR-UCB", "UCB1"):
             assert word in text
-    text = " ".join(printed(leaderboard(found, P), width).split())
+    text = " ".join(printed(leaderboard(results, P), width).split())
     assert "Hidden to fit the screen: 95 % interval" in text
     assert "interval median" not in text
     assert "worst" in text
 
 
-def test_a_board_for_each_problem_and_the_ranking(found: Results) -> None:
-    boards = leaderboards(found)
+def test_a_board_for_each_problem_and_the_ranking(results: Results) -> None:
+    boards = leaderboards(results)
     assert [board.title.split(":")[0] for board in boards[:2]] == ["p", "q"]
     assert boards[2].title == "mean rank over 2 problems, 8 replications each"
     assert boards[2].columns["policy"] == ["Robust MOSS", "AdaR-UCB", "UCB1"]
     assert boards[2].columns["mean rank"] == ["1.00", "2.00", "3.00"]
     assert boards[2].columns["against first"] == ["–", "worse", "worse"]
     assert len(leaderboards(made_up.results({P: {"a": [1.0]}}))) == 1
-    assert boards[0] == leaderboard(found, P)
+    assert boards[0] == leaderboard(results, P)
 
 
 def test_what_is_not_known_is_a_dash() -> None:

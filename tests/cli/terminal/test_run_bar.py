@@ -65,8 +65,8 @@ def test_a_terminal_shows_both_phases(monkeypatch):
     ],
 )
 def test_of_an_engine_workers_and_retries_are_shown(workers, retries, words):
-    said = run_bar._playing(replace(HALF, workers=workers, retries=retries)).split(", ")
-    assert said[3:-1] == words
+    parts = run_bar._playing(replace(HALF, workers=workers, retries=retries)).split(", ")
+    assert parts[3:-1] == words
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from robandit.diagnostics.study import study
 from robandit.recorded.summary import Recorded
 
 
-def printed(found, **options):
+def printed(result, **options):
     console = Console(width=80, file=io.StringIO())
-    console.print(study_table(found, **options))
+    console.print(study_table(result, **options))
     return console.file.getvalue()
 
 
@@ -43,7 +43,7 @@ def test_the_terminal_says_what_was_read_and_what_follows():
     assert "too few values" in rows[3]
 
 
-def test_many_arms_are_cut_short_aloud():
+def test_many_arms_are_cut_short_with_a_note():
     text = printed(studies.many())
     assert "Shown: the 30 arms with the most rewards, of 40. The page has all." in text
     assert "arm 039" in text
@@ -65,15 +65,15 @@ def test_a_sample_is_named():
 
 def test_names_that_differ_in_blanks_look_different():
     rng = np.random.default_rng(0)
-    found = study(Recorded.of({name: rng.normal(size=60) for name in (" a", "a", "a ", "a\u00a0")}))
-    rows = [line.split("  ")[0] for line in printed(found).splitlines() if re.search(r"  60 +0  ", line)]
+    result = study(Recorded.of({name: rng.normal(size=60) for name in (" a", "a", "a ", "a\u00a0")}))
+    rows = [line.split("  ")[0] for line in printed(result).splitlines() if re.search(r"  60 +0  ", line)]
     assert sorted(rows) == sorted(["' a'", "a", "'a '", r"'a\xa0'"])
 
 
 def test_advice_for_a_rival_and_remarks_have_a_line():
     rng = np.random.default_rng(7)
     up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
-    found = study(Recorded.of({"up": up + 0.03, "down": down}))
-    text = " ".join(printed(found, remarks=["The column 'p' is not used."]).split())
+    result = study(Recorded.of({"up": up + 0.03, "down": down}))
+    text = " ".join(printed(result, remarks=["The column 'p' is not used."]).split())
     assert "'down' may also be the best arm; for it: AdaKL-UCB (left-skewed or symmetric)." in text
     assert "The column 'p' is not used." in text
