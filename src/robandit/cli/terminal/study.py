@@ -98,8 +98,9 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
     for arm in arms:
         for tail in (arm.left, arm.right):
             indices = (_index(each) for each in (tail.hill, tail.moment, tail.pickands))
-            mark = " *" if tail.agree is False and tail.variance != "light" else ""
-            rows.append([_name(arm) if tail is arm.left else "", tail.side, *indices, tail.variance + mark])
+            variance = "unclear" if tail.variance == "undecided" else tail.variance  # nine characters fit, with the mark
+            mark = "*" if tail.agree is False and tail.variance != "light" else ""
+            rows.append([_name(arm) if tail is arm.left else "", tail.side, *indices, variance + mark])
     head = ("arm", "", "Hill", "moment", "Pickands", "variance")
     note = (
         "Index with its 95 % interval; Hill's assumes a heavy tail. Variance: finite above index 2; light: no heavy tail "
