@@ -98,7 +98,7 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
     for arm in arms:
         for tail in (arm.left, arm.right):
             indices = (_index(each) for each in (tail.hill, tail.moment, tail.pickands))
-            variance = "unclear" if tail.variance == "undecided" else tail.variance  # nine characters fit, with the mark
+            variance = "unclear" if tail.variance == "undecided" else tail.variance
             mark = "*" if tail.agree is False and tail.variance != "light" else ""
             rows.append([_name(arm) if tail is arm.left else "", tail.side, *indices, variance + mark])
     head = ("arm", "", "Hill", "moment", "Pickands", "variance")
