@@ -23,6 +23,7 @@ __all__ = [
     "LARGEST_INTEGER",
     "LEAST_EPS",
     "array",
+    "check_items",
     "choice",
     "column",
     "finite",
@@ -221,22 +222,40 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
     return items
 
 
-def array(values: Any, name: str, *, owner: str = "") -> NDArray[np.float64]:
-    """Return numbers of any shape as an array of doubles, infinities and NaN included; text, times and None are rejected.
+def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
+    """Return numbers of any shape as an array of doubles, infinities and NaN included; text and dates are rejected.
 
-    >>> array([1, 2.5, True], "x").tolist()
-    [1.0, 2.5, 1.0]
+    The array is not a copy if the values are one already.
     """
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
-        if given.dtype.kind == "O":  # astype would turn None into NaN
-            return np.array([float(value) for value in given.ravel().tolist()]).reshape(given.shape)
-        return given.astype(np.float64, copy=False)
+        if given.dtype.kind != "O":
+            return given.astype(np.float64, copy=False)
+        items = given.ravel().tolist()
+        for item in items:  # astype would turn None into NaN, and "1" into 1
+            if not hasattr(item, "__float__"):
+                raise TypeError(f"it contains {formatted(item)}")
+        return np.array([float(item) for item in items]).reshape(given.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        rule = f"a number, or a list or array of numbers ({error})"
-        raise invalid(name, values, rule, owner=owner, hint="pass an int, a float or an array") from None
+        reason = "its rows differ in length" if "inhomogeneous" in str(error) else error
+        raise invalid(name, values, f"an array of numbers ({reason})", owner=owner, hint=hint) from None
+
+
+def check_items(
+    values: NDArray[Any], accepted: NDArray[np.bool_], name: str, rule: str, *, owner: str = "", hint: str = ""
+) -> None:
+    """Raise `InvalidInput` for the first item of an array that is not accepted.
+
+    >>> check_items(np.array([1.0, -2.0]), np.array([True, False]), "weights", "a number > 0")
+    Traceback (most recent call last):
+    robandit.errors.InvalidInput: weights[1] = -2.0 must be a number > 0
+    """
+    places = np.argwhere(~accepted)
+    if len(places):
+        index = tuple(places[0].tolist())
+        raise invalid(f"{name}[{', '.join(map(str, index))}]", values[index].item(), rule, owner=owner, hint=hint)
 
 
 def column(values: Any, name: str, most: float = sys.float_info.max, *, owner: str = "") -> NDArray[np.float64]:
@@ -250,13 +269,11 @@ def column(values: Any, name: str, most: float = sys.float_info.max, *, owner: s
     numbers = array(values, name, owner=owner)
     if numbers.ndim != 1 or not numbers.size:
         raise invalid(name, values, "one row of at least one number", owner=owner)
-    wrong = np.flatnonzero(~(np.abs(numbers) <= most))
-    if wrong.size:
-        rule = "a finite number" + ("" if most == sys.float_info.max else f" within +-{most:g}")
-        raise invalid(f"{name}[{wrong[0]}]", float(numbers[wrong[0]]), rule, owner=owner)
+    rule = "a finite number" + ("" if most == sys.float_info.max else f" within +-{most:g}")
+    check_items(numbers, np.abs(numbers) <= most, name, rule, owner=owner)
     return numbers
 
 
 def points(x: Any) -> NDArray[np.float64]:
     """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
-    return array(x, "x")
+    return array(x, "x", hint="pass an int, a float or an array")
