@@ -16,7 +16,8 @@ from robandit.policies import *  # noqa: F403  one list of policies, in policies
 from robandit.policies import __all__ as _policies
 from robandit.precompile import precompile
 from robandit.problems import Problem
-from robandit.simulate.simulation import Result, simulate
+from robandit.simulate.result import Result
+from robandit.simulate.simulation import simulate
 
 if TYPE_CHECKING:
     from robandit import checks, estimators, experiments, recorded, suites, theory, verify

@@ -10,11 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from robandit.errors import CorruptFile, FileError, InvalidInput
+from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 
 __all__ = [
     "UNSEALED",
     "check_folder",
+    "check_format",
     "check_seal",
     "check_writable",
     "named",
@@ -60,7 +61,13 @@ def check_seal(content: bytes, where: object) -> None:
         raise CorruptFile(f"{where} is not a result that Robandit wrote, or it is damaged: its checksum does not match")
 
 
-def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+def check_format(version: int, newest: int, where: object) -> None:
+    """Raise `NewerFile` if a file's format is newer than the newest that this version reads."""
+    if version > newest:
+        raise NewerFile(f"{where} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object]) -> None:
     """Write a file under another name in the same folder, bring it to the disk, and move it into place.
 
     If anything fails, a full disk included, the old file is untouched and nothing half-written is left. A link stays,
@@ -73,7 +80,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], o
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         with os.fdopen(handle, "wb") as file:
-            write(file)
+            file.write(content) if isinstance(content, bytes) else content(file)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))

@@ -7,7 +7,8 @@ import pytest
 from helpers.typed import typed
 from robandit.cli.run_folder import another_with_out
 from robandit.errors import FileError, InvalidInput
-from robandit.experiments.spec import compared, read_spec
+from robandit.experiments.compare_plan import compared
+from robandit.experiments.spec import read_spec
 from robandit.experiments.store import Store
 
 SPEC = """\

@@ -81,11 +81,11 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["compare", "--horizon", "0"], 1, "horizon: 0 must be a whole number from 1 to 2^53"),
+        (["compare", "--horizon", "0"], 1, "horizon = 0 must be an integer from 1 to 2^53"),
         (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known (did you mean UCBV?): there are APE2"),
         (["compare", "--policy", "KurtosisUCB"], 1, "Kurtosis UCB is left out"),
-        (["compare", "--replications", "0"], 1, "replications: 0 must be"),
-        (["compare", "--seed", "-1"], 1, "seed: -1 must be"),
+        (["compare", "--replications", "0"], 1, "replications = 0 must be"),
+        (["compare", "--seed", "-1"], 1, "seed = -1 must be"),
         (["compare", "--threads", "0"], 1, "threads = 0"),
         (["compare", "--out", "missing/report.html"], 1, "missing does not exist"),
         (["compare", "--horizon", "many"], 2, "many"),
@@ -102,7 +102,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["verify", "--seed", "-1"], 1, "seed = -1"),
         (["estimators", "coverage", "--trials", "1"], 1, "trials = 1"),
         (["estimators", "coverage", "--sizes", "10.5"], 2, "'10.5' is not an integer"),
-        (["estimators", "coverage", "--seed", "-1"], 1, "seed = -1 must be a whole number >= 0"),
+        (["estimators", "coverage", "--seed", "-1"], 1, "seed = -1 must be an integer >= 0"),
         (["estimators", "coverage", "--out", "missing"], 1, "missing is not a folder"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_thousand_workers_and_a_million_units():
     assert of.pulls == 10**13
     time = of.time_on(1000)
     assert of.least(1000) * (1 - 1e-12) <= time <= of.work / 1000 + of.longest[0]
-    assert of.least(1000) == of.work / 1000  # so many units that none of them matters
+    assert of.least(1000) == of.work / 1000  # with so many units, no single one matters
     # The same by an event simulation that knows nothing of equal units.
     free = [0.0] * 1000
     for each in of.cells:
@@ -232,7 +232,7 @@ def test_measuring_plays_short_games_often_and_known_cells_never(monkeypatch):
     measure(long, seconds=1e-9)
     assert [(policy.horizon, length) for policy, length, _ in meter.played] == [
         (10**6, FIRST)
-    ]  # told the whole horizon
+    ]  # prepared for the full horizon
 
 
 def test_measuring_here():
@@ -257,19 +257,19 @@ def test_another_cut_is_named_where_it_helps():
     assert time == cost(replace(plan, unit_pulls=cut), ns_per_pull=dict.fromkeys(plan.cells, 1e4)).time_on(1000)
 
 
-def test_wrong_values_are_refused():
+def test_wrong_values_are_rejected():
     plan = small_plan()
     speeds = dict.fromkeys(plan.cells, 40.0)
-    with pytest.raises(InvalidInput, match="ns_per_pull of UCB1 on p is None: it must be a number > 0"):
+    with pytest.raises(InvalidInput, match="ns_per_pull of UCB1 on p = None must be a finite number > 0"):
         cost(plan, ns_per_pull={})
     for wrong in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InvalidInput, match="must be a number > 0"):
+        with pytest.raises(InvalidInput, match="must be a finite number > 0"):
             cost(plan, ns_per_pull=dict.fromkeys(plan.cells, wrong))
     for name in ("overhead", "client", "compiling"):
         with pytest.raises(InvalidInput, match=f"{name} = -1.0 must be"):
             cost(plan, ns_per_pull=speeds, **{name: -1.0})
     for wrong in (0, 1.5, True):
-        with pytest.raises(InvalidInput, match=r"workers = .* must be a whole number"):
+        with pytest.raises(InvalidInput, match=r"workers = .* must be an integer"):
             cost(plan, ns_per_pull=speeds).time_on(wrong)
     with pytest.raises(InvalidInput, match="seconds = 0 must be"):
         measure(plan, seconds=0)

@@ -115,7 +115,8 @@ def test_one_sided_width_is_upper_minus_mean():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"), [({"trials": 1}, "trials = 1"), ({"sizes": [1]}, "a size = 1"), ({"delta": 1.5}, "delta = 1.5")]
+    ("wrong", "says"),
+    [({"trials": 1}, "trials = 1"), ({"sizes": [1]}, r"sizes\[0\] = 1"), ({"delta": 1.5}, "delta = 1.5")],
 )
 def test_wrong_input(wrong, says):
     with pytest.raises(InvalidInput, match=says):

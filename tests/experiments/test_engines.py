@@ -16,7 +16,7 @@ from helpers.dask_farm import dask_farm, kill
 from helpers.deadly_policies import Deadly, Idle, Wrong
 from helpers.small_plan import contents, small_plan
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
-from robandit.experiments import dask_engine, engines, run
+from robandit.experiments import dask_cluster, dask_engine, engines, environment, run
 from robandit.experiments.engines import Lapsed, Sent, play_unit
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.runner import Compiling, Playing
@@ -70,15 +70,15 @@ def nothing_left(folder):
 
 
 def at(moments, do):
-    """What does something once, when so many units are done; and the list of all that it was told."""
-    left, told = sorted(moments), []
+    """Return a progress function that calls ``do`` at these numbers of finished units, and the list of all states."""
+    left, states = sorted(moments), []
 
     def progress(state):
-        told.append(state)
+        states.append(state)
         while isinstance(state, Playing) and left and state.units_done >= left[0]:
             do(left.pop(0))
 
-    return progress, told
+    return progress, states
 
 
 # --- the same bytes -------------------------------------------------------------------------------------------------
@@ -87,19 +87,19 @@ def at(moments, do):
 def test_a_cluster_gives_the_same_bytes_and_has_few_units_at_a_time(two, expected, tmp_path):
     _, engine = two
     locks = []
-    told = []
+    states = []
 
     def progress(state):
-        told.append(state)
+        states.append(state)
         locks.append(len(os.listdir(tmp_path / "locks")))
 
     outcome = run(plan_of_many(), tmp_path, engine=engine, progress=progress)
     assert (outcome.done, outcome.before, outcome.failed) == (UNITS, 0, ())
     assert everything(tmp_path) == expected
-    assert 2 <= max(locks) <= 2 * engines.PER_THREAD
+    assert 2 <= max(locks) <= 2 * dask_cluster.PER_THREAD
     assert nothing_left(tmp_path)
-    assert told[-1].workers == 2
-    assert not any(isinstance(state, Compiling) for state in told), "workers compile what they need"
+    assert states[-1].workers == 2
+    assert not any(isinstance(state, Compiling) for state in states), "workers compile what they need"
     assert not np.isnan([m.seconds for m in outcome.store.results().measured]).any()
 
 
@@ -138,16 +138,16 @@ def test_workers_killed_at_random_moments_change_nothing(farm, expected, tmp_pat
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_unit_that_kills_its_workers_fails_alone(two, tmp_path, tries):
     _, engine = two
-    told = []
+    states = []
     plan = small_plan(policies=[Deadly(), rb.UCB1(), rb.Uniform()], replications=8, pulls=8 * 500)
-    outcome = run(plan, tmp_path, engine=engine, tries=tries, progress=told.append)
-    assert (outcome.done, len(outcome.failed)) == (2, 1), "those that merely waited on these workers are played"
+    outcome = run(plan, tmp_path, engine=engine, tries=tries, progress=states.append)
+    assert (outcome.done, len(outcome.failed)) == (2, 1), "units that only waited on these workers are played"
     failure = outcome.failed[0]
     assert failure.unit.cell.label == "Deadly"
     assert "2 workers that had this unit died" in failure.traceback
     assert "alone" in failure.traceback
-    assert told[-1].failures == 1
-    assert told[-1].retries >= 1
+    assert states[-1].failures == 1
+    assert states[-1].retries >= 1
     assert nothing_left(tmp_path)
 
 
@@ -160,7 +160,7 @@ def test_a_worker_on_this_machine_comes_back_however_often_a_unit_kills_it(tmp_p
         assert "1 worker that had this unit died" in outcome.failed[0].traceback
         engine._cluster.scale(0)
         with pytest.raises(
-            EngineLost, match=r"cannot be started again\. What is finished is kept in .* \(0 of 1 units\)"
+            EngineLost, match=r"cannot be started again\. Finished units are kept in .* \(0 of 1 units\)"
         ):
             run(plan, tmp_path, engine=engine)
     assert dask.config.get("distributed.deploy.lost-worker-timeout") != "365 days"
@@ -170,12 +170,12 @@ def test_a_worker_on_this_machine_comes_back_however_often_a_unit_kills_it(tmp_p
 
 def test_an_exception_on_a_worker_is_tried_again_and_recorded_with_its_traceback(two, tmp_path):
     _, engine = two
-    told = []
-    outcome = run(small_plan(policies=[rb.UCB1(), Wrong()]), tmp_path, engine=engine, tries=2, progress=told.append)
+    states = []
+    outcome = run(small_plan(policies=[rb.UCB1(), Wrong()]), tmp_path, engine=engine, tries=2, progress=states.append)
     assert (outcome.done, len(outcome.failed)) == (5, 5)
     assert outcome.failed[0].tries == 2
     assert "chose arm 99, but arms are 0 to 1" in outcome.failed[0].traceback
-    assert told[-1].retries == 5
+    assert states[-1].retries == 5
 
 
 # --- no workers, and no scheduler -----------------------------------------------------------------------------------
@@ -183,25 +183,25 @@ def test_an_exception_on_a_worker_is_tried_again_and_recorded_with_its_traceback
 
 def test_without_workers_it_waits_and_can_be_interrupted(farm, expected, tmp_path):
     cluster = farm(workers=0)
-    told = []
+    states = []
 
     def interrupt(state):
-        told.append(state)
-        if len(told) == 5:
+        states.append(state)
+        if len(states) == 5:
             raise KeyboardInterrupt
 
     def hire(state):
-        told.append(state)
-        if len(told) == 10:
+        states.append(state)
+        if len(states) == 10:
             cluster.start_worker()
 
     with dask_engine(scheduler_file=cluster.file) as engine:
         with pytest.raises(KeyboardInterrupt):
             run(plan_of_many(), tmp_path, engine=engine, progress=interrupt)
-        assert {state.workers for state in told[1:]} == {0}
+        assert {state.workers for state in states[1:]} == {0}
         assert nothing_left(tmp_path)
         assert run(plan_of_many(), tmp_path, engine=engine, progress=hire).done == UNITS
-    assert told[-1].workers == 1
+    assert states[-1].workers == 1
     cluster.end()
     assert everything(tmp_path) == expected
 
@@ -218,7 +218,7 @@ def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expec
     cluster.end()
     done = len(os.listdir(tmp_path / "parts"))
     assert "was lost" in str(lost.value)
-    assert f"What is finished is kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
+    assert f"Finished units are kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
     assert str(lost.value).endswith("To go on: robandit run x")
     assert nothing_left(tmp_path)
     assert os.listdir(tmp_path / "failures") == []
@@ -245,47 +245,47 @@ def test_an_interruption_takes_back_what_waits(two, tmp_path):
 
 
 @pytest.mark.parametrize(("package", "later"), [("robandit", False), ("polars", True)])
-def test_workers_with_other_versions_are_refused_by_name(farm, tmp_path, package, later):
+def test_workers_with_other_versions_are_rejected_by_name(farm, tmp_path, package, later):
     about = tmp_path / "other" / f"{package}-0.0.1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.0.1\n")
     cluster = farm(workers=1 if later else 0)
     join, _ = at([1 if later else 0], lambda _: cluster.start_worker(path=[str(about.parent)]))
-    with dask_engine(scheduler_file=cluster.file) as engine, pytest.raises(VersionSkew) as refused:
+    with dask_engine(scheduler_file=cluster.file) as engine, pytest.raises(VersionSkew) as caught:
         run(small_plan(replications=4_000), tmp_path / "run", engine=engine, progress=join, command="robandit run x")
     cluster.end()
-    assert f"{package} is {version(package)} here and 0.0.1 on tcp://127.0.0.1:" in str(refused.value)
-    assert "numpy" not in str(refused.value)
-    assert "install the same versions" in str(refused.value)
+    assert f"{package} is {version(package)} here and 0.0.1 on tcp://127.0.0.1:" in str(caught.value)
+    assert "numpy" not in str(caught.value)
+    assert "install the same versions" in str(caught.value)
     done = len(os.listdir(tmp_path / "run" / "parts"))
     assert (done > 0) == later
-    assert f"What is finished is kept in {tmp_path / 'run'} ({done} of 2000 units). To go on: robandit run x" in str(
-        refused.value
+    assert f"Finished units are kept in {tmp_path / 'run'} ({done} of 2000 units). To go on: robandit run x" in str(
+        caught.value
     )
     assert nothing_left(tmp_path / "run")
 
 
 def test_a_worker_looks_at_its_versions_itself():
     unit = small_plan().units[0]
-    here = engines.versions()
+    here = environment.versions()
     assert isinstance(play_unit(unit, here), Sent)
-    assert isinstance(play_unit(unit, here | {"python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
+    assert isinstance(play_unit(unit, {**here, "python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
     for name, other in (("python", "3.99.0"), ("numba", "0.1"), ("robandit", "99.0")):
         with pytest.raises(VersionSkew, match=f"{name} is {other} here and {here[name]} on process {os.getpid()}"):
-            play_unit(unit, here | {name: other})
+            play_unit(unit, {**here, name: other})
     assert isinstance(play_unit(small_plan(policies=[Wrong()]).units[0], here), Lapsed)
 
 
-def test_a_robandit_that_is_a_mere_folder_is_asked_for_its_version(two, monkeypatch):
+def test_a_robandit_that_is_only_a_folder_is_asked_for_its_version(two, monkeypatch):
     """On either side, the package index's version is not known then."""
     _, engine = two
-    here = engines.versions()["robandit"]
+    here = environment.versions()["robandit"]
 
     def unknown(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(engines, "version", unknown)
-    assert engines._installed.__wrapped__() == here
+    monkeypatch.setattr(environment, "version", unknown)
+    assert environment.installed_version.__wrapped__() == here
     address = next(iter(engine._ask(engine._client.scheduler.ncores)))
     broadcast = engine._client.scheduler.broadcast
 
@@ -297,12 +297,12 @@ def test_a_robandit_that_is_a_mere_folder_is_asked_for_its_version(two, monkeypa
 
     monkeypatch.setattr(engine._client.scheduler, "broadcast", forgetful)
     assert engine._ask(lambda: engine._packages(address))["robandit"] == here
-    monkeypatch.setattr(engines, "OWN_VERSION", "__import__('robandit_is_not_there').__version__")
+    monkeypatch.setattr(dask_cluster, "OWN_VERSION", "__import__('robandit_is_not_there').__version__")
     assert engine._ask(lambda: engine._packages(address))["robandit"] is None
 
 
 def test_many_workers_are_not_all_named():
-    skew = engines._skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
+    skew = environment.version_skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
     assert "numpy is 2.0 here and missing on worker-0, worker-1, worker-2, worker-3, worker-4 and 2 more:" in str(skew)
 
 
@@ -311,18 +311,18 @@ def test_many_workers_are_not_all_named():
 
 def test_each_worker_compiles_a_policy_once(farm, tmp_path):
     cluster = farm(workers=0)
-    told = tmp_path / "compilations"
-    cluster.start_worker(env={"ROBANDIT_CACHE_DIR": str(tmp_path / "cache")}, compilations=str(told))
+    log = tmp_path / "compilations"
+    cluster.start_worker(env={"ROBANDIT_CACHE_DIR": str(tmp_path / "cache")}, compilations=str(log))
     plan = small_plan(policies=[Idle()], replications=80)
     with dask_engine(scheduler_file=cluster.file) as engine:
         run(plan, tmp_path / "run", engine=engine)
-        once = told.read_text().splitlines()
+        once = log.read_text().splitlines()
         assert len(once) == 1, "for twenty units"
         for pid in cluster.workers():
             kill(pid)
         run(small_plan(policies=[Idle()], replications=80, seed=8), tmp_path / "again", engine=engine)
     cluster.end()
-    assert told.read_text().splitlines() == once, "the one that came after it has it from the disk"
+    assert log.read_text().splitlines() == once, "the one that came after it has it from the disk"
 
 
 class Instant(Executor):
@@ -355,7 +355,7 @@ def test_of_ten_thousand_units_a_few_answers_are_kept(tmp_path, monkeypatch):
     assert executor.kept == 0
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
+# --- bad options -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -363,11 +363,11 @@ def test_of_ten_thousand_units_a_few_answers_are_kept(tmp_path, monkeypatch):
     [
         ({}, "nothing is given: give one of"),
         ({"workers": 2, "scheduler": "tcp://h:1"}, "scheduler and workers are given"),
-        ({"workers": 0}, "workers = 0 must be a whole number >= 1"),
+        ({"workers": 0}, "workers = 0 must be an integer >= 1"),
         ({"workers": True}, "workers = True"),
     ],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_rejected(options, message):
     with pytest.raises(InvalidInput, match=message), dask_engine(**options):
         pass
 
@@ -376,20 +376,20 @@ def test_bad_options_are_refused(options, message):
     "address",
     ["nonsense", "127.0.0.1", "http://127.0.0.1:8786", "inproc://1/2", "tcp://h:0", "::1:8786", ":8786", "h:99999"],
 )
-def test_what_is_no_address_is_refused_at_once(address, monkeypatch):
-    monkeypatch.setattr(engines, "_client", lambda _: pytest.fail("nobody is asked"))
-    with pytest.raises(InvalidInput, match="for example tcp:") as refused, dask_engine(scheduler=address):
+def test_a_malformed_address_is_rejected_at_once(address, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "_client", lambda _: pytest.fail("no client is made"))
+    with pytest.raises(InvalidInput, match="for example tcp:") as caught, dask_engine(scheduler=address):
         pass
-    assert f"{address!r} is no address" in str(refused.value)
+    assert f"scheduler = {address!r} must be HOST:PORT" in str(caught.value)
 
 
 @pytest.mark.parametrize("address", ["node1:8786", "tcp://10.0.0.5:8786", "tls://h.example.org:1", "tcp://[::1]:8786"])
 def test_addresses(address):
-    engines._check_address(address)
+    dask_cluster._check_address(address)
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "CONNECT", 0.2)
+    monkeypatch.setattr(dask_cluster, "CONNECT", 0.2)
     with (
         pytest.raises(EngineLost, match=r"tcp://127\.0\.0\.1:1 cannot be reached"),
         dask_engine(scheduler="tcp://127.0.0.1:1"),
@@ -401,14 +401,14 @@ def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path, monkeypatch):
     for text in ("{", json.dumps({"id": 1})):
         file.write_text(text)
         with (
-            pytest.raises(InvalidInput, match="is not a file that a Dask scheduler wrote"),
+            pytest.raises(InvalidInput, match="was not written by a Dask scheduler"),
             dask_engine(scheduler_file=file),
         ):
             pass
 
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    monkeypatch.setattr(dask_cluster, "find_spec", lambda name: None)
     with pytest.raises(InvalidInput, match=r'pip install "robandit\[cluster\]"'), dask_engine(workers=1):
         pass
 

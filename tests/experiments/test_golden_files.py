@@ -29,7 +29,7 @@ def test_results_load(path):
 
 
 def test_there_are_golden_files_of_todays_formats():
-    assert (GOLDEN / f"result.format{sys.modules['robandit.simulate.simulation'].FORMAT_VERSION}.parquet").exists()
+    assert (GOLDEN / f"result.format{sys.modules['robandit.simulate.result'].FORMAT_VERSION}.parquet").exists()
     assert (GOLDEN / f"run.format{FORMAT_VERSION}").is_dir()
 
 

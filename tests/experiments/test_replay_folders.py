@@ -16,6 +16,7 @@ from robandit.experiments import plan as plan_module
 from robandit.experiments.plan import Played, Unit, planned
 from robandit.experiments.results import Failure
 from robandit.experiments.runner import run
+from robandit.experiments.statistics import Findings
 from robandit.experiments.store import Store
 from robandit.problems import InOrder, Logged, recorded_problem
 
@@ -75,14 +76,14 @@ def test_a_long_record_is_in_the_folder_once(made, tmp_path):
 def test_a_part_alone_needs_its_problem_and_no_other(made, tmp_path):
     run(made(problems={"in order": PROBLEMS["in order"]}), tmp_path)
     part = next((tmp_path / "parts").iterdir())
-    with pytest.raises(InvalidInput, match="is a part of a run and holds no problem"):
+    with pytest.raises(InvalidInput, match="is a part of a run and does not hold its problem"):
         rb.Result.from_parquet(part)
     assert rb.Result.from_parquet(part, PROBLEMS["in order"]).problem is PROBLEMS["in order"]
     with pytest.raises(CorruptFile, match=r"was measured on another problem"):
         rb.Result.from_parquet(part, PROBLEMS["bootstrap"])
 
 
-def test_a_part_of_another_record_is_refused_by_name(made, tmp_path):
+def test_a_part_of_another_record_is_rejected_by_name(made, tmp_path):
     other = InOrder(rewards()[::-1], ["a", "b"])
     for name, problem in (("one", PROBLEMS["in order"]), ("two", other)):
         run(made(problems={"p": problem}), tmp_path / name)
@@ -124,7 +125,7 @@ def test_keys_of_other_problems_are_hashes_of_all_of_them(made):
     assert len(keys & others) == 12, "units of another record are others"
 
 
-def test_too_long_a_horizon_is_refused_when_the_plan_is_made():
+def test_too_long_a_horizon_is_rejected_when_the_plan_is_made():
     with pytest.raises(InvalidInput, match=f"horizon = {ROWS + 1} is longer than the record"):
         planned([Played("p", PROBLEMS["in order"], ROWS + 1)], [rb.UCB1()], replications=1, seed=0)
 
@@ -136,7 +137,7 @@ def test_notes_are_kept_replaced_and_no_part_of_the_plans_identity(made, tmp_pat
     problems = {"in order": PROBLEMS["in order"]}
     store = run(made(problems=problems, notes=["the best arm is not resolved", "é"]), tmp_path).store
     assert store.plan.notes == Store.open(tmp_path).plan.notes == ("the best arm is not resolved", "é")
-    assert remarks(store.results())[:2] == ["the best arm is not resolved", "é"]
+    assert remarks(Findings(store.results()))[:2] == ["the best arm is not resolved", "é"]
     again = run(made(problems=problems, notes=["other"]), tmp_path)
     assert (again.done, again.store.plan.notes) == (0, ("other",))
     assert run(made(problems=problems), tmp_path).store.plan.notes == ()

@@ -1,4 +1,4 @@
-"""Plans of replays: which ways are taken, how long, what is said, and that they play what `simulate` plays."""
+"""Plans of replays: the modes, the horizons, the notes, and that they play what `simulate` plays."""
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ def records(**columns):
     return open_records(pl.DataFrame({name: values for name, values in frame.items() if values is not None}))
 
 
-def said(plan):
+def notes_of(plan):
     return " ".join(plan.notes)
 
 
@@ -42,7 +42,7 @@ def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path
     ("columns", "names", "words"),
     [
         ({}, ["x, bootstrap", "x, in-order"], "since every arm has a reward at every time"),
-        ({"time": None}, ["x, bootstrap"], "Not in order, since no column says when."),
+        ({"time": None}, ["x, bootstrap"], "Not in order, since there is no time column."),
         ({"time": [0, *range(2 * ROWS - 1)]}, ["x, bootstrap"], "Not in order, since arm"),
         ({"time": ["1/2/2013"] * 2 * ROWS}, ["x, bootstrap"], "the time '1/2/2013' is neither a number nor a date"),
         (
@@ -60,7 +60,7 @@ def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path
 def test_without_a_mode_every_way_that_the_record_allows_is_taken(columns, names, words):
     plan = replayed(records(**columns), ["UCB1"], name="x", replications=1)
     assert [played.name for played in plan.problems] == names
-    assert words in said(plan)
+    assert words in notes_of(plan)
 
 
 def test_a_table_too_long_to_hold_is_not_read_in_order(monkeypatch):
@@ -68,7 +68,7 @@ def test_a_table_too_long_to_hold_is_not_read_in_order(monkeypatch):
     monkeypatch.setattr("robandit.experiments.replay_plan.UNASKED", ROWS)
     plan = replayed(given, ["UCB1"], replications=1)
     assert [played.name for played in plan.problems] == ["recorded, bootstrap"]
-    assert f"more than {ROWS} rows are put in order only if asked" in said(plan)
+    assert f"more than {ROWS} rows are sorted only if asked" in notes_of(plan)
     asked = replayed(given, ["UCB1"], modes=["in-order"], replications=1)
     assert [played.name for played in asked.problems] == ["recorded, in-order"]
 
@@ -82,7 +82,7 @@ def test_horizons_are_as_long_as_the_record():
     assert horizons(quick=True) == [2 * ROWS // 10, ROWS // 10]
     assert horizons(horizon=7) == [7, 7]
     assert horizons(horizon=1_000) == [1_000, ROWS]  # the table ends
-    assert f"{ROWS} pulls, since the record ends there (not 1,000)" in said(
+    assert f"{ROWS} pulls, since the record ends there (not 1,000)" in notes_of(
         replayed(records(), ["UCB1"], replications=1, horizon=1_000)
     )
     rarest = ["a"] * 5 + ["b"] * (2 * ROWS - 5)
@@ -91,23 +91,29 @@ def test_horizons_are_as_long_as_the_record():
 
 def test_a_log_that_must_be_read_again_says_so():
     plan = replayed(records(), ["UCB1"], modes=["rejection"], horizon=ROWS + 1, replications=1)
-    assert f"The rarest arm has only {ROWS} rewards, so that rows may be used again" in said(plan)
-    assert "used again" not in said(replayed(records(), ["UCB1"], modes=["rejection"], horizon=ROWS, replications=1))
+    assert f"The rarest arm has only {ROWS} rewards, so rows may be used again" in notes_of(plan)
+    assert "used again" not in notes_of(
+        replayed(records(), ["UCB1"], modes=["rejection"], horizon=ROWS, replications=1)
+    )
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "words"),
     [
         ({"arm": ["a"] * 2 * ROWS}, {}, "one arm only, 'a'"),
-        ({}, {"modes": ["backwards"]}, "each is one of bootstrap, in-order, rejection"),
-        ({}, {"modes": ["bootstrap", "bootstrap"]}, "none is given twice"),
+        (
+            {},
+            {"modes": ["backwards"]},
+            r"modes = .* must be a list without repetitions of bootstrap, in-order, rejection",
+        ),
+        ({}, {"modes": ["bootstrap", "bootstrap"]}, r"modes = .* must be a list without repetitions"),
         ({"time": None}, {"modes": ["in-order"]}, "cannot be replayed in order"),
         ({}, {"modes": ["in-order"], "horizon": ROWS + 1}, f"horizon = {ROWS + 1} is beyond the {ROWS} times"),
-        ({}, {"horizon": 0}, "horizon: 0"),
-        ({}, {"replications": 0}, "replications: 0"),
+        ({}, {"horizon": 0}, "horizon = 0"),
+        ({}, {"replications": 0}, "replications = 0"),
     ],
 )
-def test_what_cannot_be_replayed_is_refused(columns, options, words):
+def test_what_cannot_be_replayed_is_rejected(columns, options, words):
     with pytest.raises(InvalidInput, match=words):
         replayed(records(**columns), ["UCB1"], **options)
 
@@ -127,26 +133,26 @@ def test_propensities_count_in_every_way_and_in_what_is_said_of_the_best_arm():
     plan = replayed(open_records(confounded()), ["UCB1"], replications=1)
     assert [played.problem.best_arm for played in plan.problems] == [0, 0]
     assert np.array_equal(plan.problems[0].problem.means, plan.problems[1].problem.means)
-    assert "'b' has the highest mean" not in said(plan)
+    assert "'b' has the highest mean" not in notes_of(plan)
     misled = replayed(open_records(confounded().drop("propensity")), ["UCB1"], replications=1)  # the control
     assert misled.problems[0].problem.best_arm == 1
-    assert "'b' has the highest mean" in said(misled)
+    assert "'b' has the highest mean" in notes_of(misled)
 
 
 def test_a_log_that_thinning_leaves_nothing_of_says_so():
     log = confounded()
-    assert "THAT KEEPS ONLY" not in said(replayed(open_records(log), ["UCB1"], replications=1))
+    assert "THAT KEEPS ONLY" not in notes_of(replayed(open_records(log), ["UCB1"], replications=1))
     rare = pl.when(pl.int_range(pl.len()) == 7).then(1e-9).otherwise(pl.col("propensity"))
     plan = replayed(open_records(log.with_columns(propensity=rare)), ["UCB1"], replications=1)
-    assert "BUT THAT KEEPS ONLY 1 OF" in said(plan)
-    assert "one has the propensity 1e-09" in said(plan)
+    assert "BUT THAT KEEPS ONLY 1 OF" in notes_of(plan)
+    assert "one has the propensity 1e-09" in notes_of(plan)
 
 
 def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
     rewards = [float("nan"), *range(1, 2 * ROWS)]
     given = open_records(pl.DataFrame({"arm": ["a", "b"] * ROWS, "reward": rewards}), skip_bad=True)
-    assert "LEFT OUT: 1 bad row" in said(replayed(given, ["UCB1"], replications=1))
-    assert "LEFT OUT" not in said(replayed(records(), ["UCB1"], replications=1))
+    assert "LEFT OUT: 1 bad row" in notes_of(replayed(given, ["UCB1"], replications=1))
+    assert "LEFT OUT" not in notes_of(replayed(records(), ["UCB1"], replications=1))
     whole = given.samples
     monkeypatch.setattr(given, "samples", lambda progress=None: whole(10, progress))
-    assert "Here from a random sample of 20 of them" in said(replayed(given, ["UCB1"], replications=1))
+    assert "They are a random sample of 20 rewards" in notes_of(replayed(given, ["UCB1"], replications=1))

@@ -13,7 +13,7 @@ import robandit as rb
 from helpers.own_policies import Greedy
 from helpers.small_plan import HORIZON, contents, small_plan
 from robandit.errors import EngineLost, FileError, InvalidInput
-from robandit.experiments import runner
+from robandit.experiments import dispatch, runner
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import Compiling, Playing, run
@@ -73,7 +73,7 @@ def test_another_process_gives_the_same_bytes_and_its_death_ends_a_run(expected,
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as engine:
         outcome = run(small_plan(), tmp_path / "whole", engine=engine)
         os.kill(next(iter(engine._processes)), getattr(signal, "SIGKILL", signal.SIGTERM))
-        with pytest.raises(EngineLost, match=r"executor .*\. What is finished is kept in .*The same call"):
+        with pytest.raises(EngineLost, match=r"executor .*\. Finished units are kept in .*The same call"):
             run(small_plan(), tmp_path / "lost", engine=engine)
     assert outcome.done == 10
     assert everything(tmp_path / "whole") == expected
@@ -94,8 +94,8 @@ def test_steps_give_the_same_bytes_as_one_run(expected, tmp_path):
 
 def test_a_unit_that_two_cells_share_is_played_once(tmp_path):
     problem = rb.problems.negated_pareto(means=[-1.0, -1.5], tail=1.8)
-    told = rb.RobustMOSS().informed_by(problem)
-    outcome = run(small_plan(policies=[rb.RobustMOSS(), told], problem=problem), tmp_path)
+    informed = rb.RobustMOSS().informed_by(problem)
+    outcome = run(small_plan(policies=[rb.RobustMOSS(), informed], problem=problem), tmp_path)
     assert outcome.done == 5
     results = outcome.store.results()
     assert results.complete
@@ -159,9 +159,9 @@ def test_damaged_parts_are_set_aside_and_played_again(expected, tmp_path, capfd)
     assert (outcome.done, outcome.before) == (2, 8)
     assert sorted(path.name for path in outcome.damaged) == sorted([first.name, second.name])
     assert contents(tmp_path, "damaged")[second.name] == b""
-    said = capfd.readouterr().err
-    assert f"{first} is damaged" in said
-    assert f"{second} is damaged" in said
+    log = capfd.readouterr().err
+    assert f"{first} is damaged" in log
+    assert f"{second} is damaged" in log
     assert everything(tmp_path) == expected
 
 
@@ -180,7 +180,7 @@ def test_two_runs_at_once_share_the_work(expected, tmp_path):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch, elsewhere):
-    monkeypatch.setattr(runner, "TICK", 0.01)
+    monkeypatch.setattr(dispatch if elsewhere else runner, "TICK", 0.01)
     store = Store.create(tmp_path, small_plan())
     seen = threading.Event()
 
@@ -197,7 +197,7 @@ def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch, elsewhere)
         assert waiting.result(60).done == 10
 
 
-# --- interruption, reports, refusals --------------------------------------------------------------------------------
+# --- interruption, reports, bad options --------------------------------------------------------------------------------
 
 
 def test_an_interruption_stops_units_that_would_take_minutes(tmp_path):
@@ -233,7 +233,7 @@ def test_reports_tell_how_far_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threads": 0}, "threads = 0 must be a whole number >= 1"),
+        ({"threads": 0}, "threads = 0 must be an integer >= 1"),
         ({"threads": 1.5}, r"threads = 1\.5"),
         ({"tries": 0}, "tries = 0 must be"),
         ({"tries": True}, "tries = True"),
@@ -241,7 +241,7 @@ def test_reports_tell_how_far_it_is(tmp_path):
         ({"engine": "dask"}, "engine = 'dask' must be a concurrent.futures.Executor"),
     ],
 )
-def test_bad_options_are_refused_before_anything_is_made(tmp_path, options, message):
+def test_bad_options_are_rejected_before_anything_is_made(tmp_path, options, message):
     with pytest.raises(InvalidInput, match=message):
         run(small_plan(), tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()

@@ -140,9 +140,9 @@ def test_one_replication_has_no_intervals() -> None:
     pair = paired(made, P).row(0, named=True)
     assert pair["difference"] == 1.0
     assert math.isnan(pair["difference_low"])
-    assert pair["verdict"] == "not resolved"
+    assert pair["verdict"] == "not significant"
     assert "1 replication is too few" in verdict(made)
-    assert ranking(made)["verdict"].to_list() == ["first", "not resolved"]
+    assert ranking(made)["verdict"].to_list() == ["first", "not significant"]
 
 
 def test_problems_in_the_plan_s_order_and_both_horizons() -> None:
@@ -189,7 +189,7 @@ def test_paired_by_hand() -> None:
     assert row["difference_low"] == pytest.approx(student.low)
     assert row["difference_high"] == pytest.approx(student.high)
     assert row["difference_low"] > 0.0
-    assert row["verdict"] == "not resolved"  # 5 losses against 1 win happen by chance in 22 % of cases
+    assert row["verdict"] == "not significant"  # 5 losses against 1 win happen by chance in 22 % of cases
     other[1] = 3.0
     assert paired(made_up.results({P: {"own": own, "other": other}}), P)["verdict"].to_list() == ["worse"]
 
@@ -205,24 +205,24 @@ def test_the_interval_of_a_difference_holds_the_bootstrap_s() -> None:
 
 
 def test_one_replication_does_not_decide() -> None:
-    """The mean is resolved by its interval; but the other is better in 95 of 100 replications."""
+    """The mean is significant by its interval; but the other is better in 95 of 100 replications."""
     rng = np.random.default_rng(0)
     own, other = np.full(200, 10.0), np.where(np.arange(200) % 20 == 0, 2000.0, 9.0) + 0.01 * rng.random(200)
     made = made_up.results({P: {"own": own, "other": other}})
     row = paired(made, P).row(0, named=True)
     assert row["difference_low"] > 0.0
-    assert (row["wins"], row["verdict"]) == (0.95, "not resolved")
-    said = verdict(made)
-    assert "That is not resolved: other may be as good" in said
-    assert "But other has the lowest median: other has less regret in 95 % of the replications." in said
-    assert "too narrow" not in said
+    assert (row["wins"], row["verdict"]) == (0.95, "not significant")
+    text = verdict(made)
+    assert "The difference is not significant: other may be as good" in text
+    assert "But other has the lowest median: other has less regret in 95 % of the replications." in text
+    assert "too narrow" not in text
 
 
 def false_verdicts(draw: object, n: int, samples: int = 1000) -> float:
-    """How often differences with mean 0 are called resolved, in %."""
+    """How often differences with mean 0 are called significant, in %."""
     others = draw((samples, n))  # type: ignore[operator]
     made = made_up.results({P: {"own": np.zeros(n)} | {f"e{i}": row for i, row in enumerate(others)}})
-    return 100.0 - 100.0 * paired(made, P, "own")["verdict"].to_list().count("not resolved") / samples
+    return 100.0 - 100.0 * paired(made, P, "own")["verdict"].to_list().count("not significant") / samples
 
 
 # In %, as docs/reference/results.md says.
@@ -231,14 +231,15 @@ FALSE = {"pareto": {6: 15, 20: 16, 50: 12, 200: 9}, "difference": {6: 1, 20: 1, 
 
 @pytest.mark.parametrize("n", [6, 20, 50, 200])
 @pytest.mark.parametrize("law", ["pareto", "difference"])
-def test_how_often_a_difference_of_0_is_called_resolved(law: str, n: int) -> None:
+def test_how_often_a_difference_of_0_is_called_significant(law: str, n: int) -> None:
     rng = np.random.default_rng(n)
     draws = {
         "pareto": lambda size: rng.pareto(2.5, size) - 1.0 / 1.5,
         "difference": lambda size: rng.pareto(2.5, size) - rng.pareto(2.5, size),
     }
-    said = FALSE[law][n]
-    assert false_verdicts(draws[law], n) == pytest.approx(said, abs=0.5 + 4.0 * math.sqrt(said * (100 - said) / 1000))
+    percent = FALSE[law][n]
+    tolerance = 0.5 + 4.0 * math.sqrt(percent * (100 - percent) / 1000)
+    assert false_verdicts(draws[law], n) == pytest.approx(percent, abs=tolerance)
 
 
 def test_paired_sees_what_separate_intervals_do_not() -> None:
@@ -257,11 +258,11 @@ def test_paired_in_the_replications_that_both_played() -> None:
     assert (row["replications"], row["difference"]) == (4, 100.0)
     apart = made_up.results({P: {"a": [1.0, 2.0], "b": [3.0]}}, numbers={("p", "b"): [7]})
     row = paired(apart, P).row(0, named=True)
-    assert (row["replications"], row["verdict"]) == (0, "not resolved")
+    assert (row["replications"], row["verdict"]) == (0, "not significant")
     assert math.isnan(row["difference"])
 
 
-@pytest.mark.parametrize(("n", "word"), [(2, "not resolved"), (5, "not resolved"), (6, "worse")])
+@pytest.mark.parametrize(("n", "word"), [(2, "not significant"), (5, "not significant"), (6, "worse")])
 def test_few_replications_resolve_nothing(n: int, word: str) -> None:
     made = made_up.results({P: {"a": [1.0] * n, "b": [2.0] * n}})
     assert paired(made, P)["verdict"].to_list() == [word]
@@ -274,7 +275,7 @@ def test_a_policy_is_seldom_called_worse_than_its_equal() -> None:
     own = rng.exponential(size=20)
     equals = made_up.results({P: {"own": own} | {f"e{i}": own + rng.standard_t(3, size=20) for i in range(400)}})
     verdicts = paired(equals, P, "own")["verdict"].to_list()
-    wrong = sum(word != "not resolved" for word in verdicts)
+    wrong = sum(word != "not significant" for word in verdicts)
     assert wrong <= 400 * 0.03 + 4.0 * math.sqrt(400 * 0.03 * 0.97)
     others = made_up.results({P: {"own": own} | {f"e{i}": own + 2.0 + rng.standard_t(3, size=20) for i in range(50)}})
     found = paired(others, P, "own")["verdict"].to_list().count("worse")
@@ -357,7 +358,7 @@ def test_ties_share_a_rank_and_a_win() -> None:
     assert frame["policy"].to_list() == ["a", "b", "c"]
     assert frame["mean_rank"].to_list() == [1.5, 1.5, 3.0]
     assert frame["wins"].to_list() == [1, 1, 0]
-    assert frame["verdict"].to_list() == ["first", "not resolved", "worse"]
+    assert frame["verdict"].to_list() == ["first", "not significant", "worse"]
     assert "b has the same in every one of 8 replications" in verdict(made)
     two = made_up.results({played: {"b": [1.0] * 8, "a": [1.0] * 8, "c": [2.0] * 8} for played in (P, Q)})
     assert verdict(two).startswith("Over 2 problems, a shares the lowest mean rank of 3 policies with b: 1.50 (95 %")
@@ -368,8 +369,8 @@ def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     made = made_up.results({short: {"a": [1.0] * 6, "b": [2.0] * 6}, long: {"a": [1.0] * 6, "b": [2.0] * 5}})
     assert ranking(made)["reason"].to_list() == ["", "1 of 6 replications on p (T = 2,000) to come"]
     cells = {played: {"a": [1.0] * 6} for played in (short, long, Q)}
-    said = verdict(made_up.results(cells, policies={"a": rb.UCB1()}))
-    assert "fails on p (T = 100), p (T = 2,000) and q." in said
+    text = verdict(made_up.results(cells, policies={"a": rb.UCB1()}))
+    assert "fails on p (T = 100), p (T = 2,000) and q." in text
     made = made_up.results({long: {"b": [1.0] * 6}}, left_out=[LeftOut(short, "b", "no variance")])
     assert ranking(made)["reason"].to_list() == ["left out on p (T = 100): no variance"]
 
@@ -390,18 +391,18 @@ def test_who_is_not_ranked_and_why() -> None:
     reasons = dict(frame.filter(frame["verdict"] == "not ranked")[["policy", "reason"]].rows())
     assert reasons["few"] == "1 of 6 replications on p to come"
     assert reasons["failed"] == "2 of 6 replications on p failed"
-    assert reasons["random"] == "does not learn from rewards: a yardstick"
+    assert reasons["random"] == "does not learn from rewards: a baseline"
     assert reasons["out"] == "left out on p: no variance; and on 1 more"
     assert set(reasons) == {"few", "failed", "random", "out"}
-    said = verdict(Results(plan, made.measured, (failure,)))
-    assert said.startswith(
+    text = verdict(Results(plan, made.measured, (failure,)))
+    assert text.startswith(
         "Over 2 problems, a has the lowest mean rank of 2 policies: 1.00 (95 %: 1.00 to 1.00; intervals are too "
-        "narrow with so few replications), resolved from all others."
+        "narrow with so few replications), significantly better than all others."
     )
-    assert said.endswith("Incomplete: of 60 replications 2 failed and 1 is still to come, when it is run again.")
+    assert text.endswith("Incomplete: of 60 replications 2 failed and 1 is still to come, when it is run again.")
 
 
-def test_yardsticks_are_ranked_where_nobody_learns() -> None:
+def test_baselines_are_ranked_where_nobody_learns() -> None:
     made = made_up.results({P: {"u": [1.0] * 6}}, policies={"u": rb.Uniform()})
     assert ranking(made)["verdict"].to_list() == ["first"]
 
@@ -420,13 +421,14 @@ def test_verdict_on_one_problem() -> None:
     policies = {"a": rb.AdaRUCB(), "u": rb.Uniform()}
     made = made_up.results({P: {"a": [1.0] * 8, "b": [3.0] * 8, "u": [0.0] * 8}}, policies=policies)
     assert verdict(made) == (
-        "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. That is resolved: the closest, "
-        "b, has more by 2 to 2 (95 %, paired, 8 replications; intervals are too narrow with so few replications). "
+        "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. "
+        "The difference is significant: the closest, b, has more by 2 to 2 (95 %, paired, 8 replications; "
+        "intervals are too narrow with so few replications). "
         "It was told nothing; it assumes truncated non-positivity of the "
         "best arm, which holds here."
     )
     wide = made_up.results({P: {"a": [1.0, 9.0] * 4, "b": [9.0, 1.5] * 4}}, policies={"a": rb.UCB1()})
-    assert "That is not resolved: b may be as good (difference" in verdict(wide)
+    assert "The difference is not significant: b may be as good (difference" in verdict(wide)
     assert "which FAILS here" in verdict(wide)
     assert "It was told nothing and has no proved bound on its regret." in verdict(made_up.results({P: {"a": [1.0]}}))
     told = verdict(made_up.results({P: {"a": [1.0]}}, policies={"a": rb.RobustMOSS().informed_by(made_up.PROBLEM)}))

@@ -1,14 +1,11 @@
-"""The run folder: what it holds is read back, and what cannot go on is refused by name."""
+"""The run folder: what it holds is read back, and what cannot go on is rejected by name."""
 
 import dataclasses
 import json
 import math
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import threading
 
 import numpy as np
 import polars as pl
@@ -17,9 +14,8 @@ import pytest
 import robandit as rb
 from helpers.small_plan import HORIZON, contents, small_plan
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
-from robandit.experiments import ledger
 from robandit.experiments import plan as plan_module
-from robandit.experiments.ledger import locked
+from robandit.experiments.locks import locked
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.store import Store
@@ -163,7 +159,7 @@ def test_more_replications_keep_what_is_done(copied):
         (lambda: small_plan(problem=rb.problems.gaussian(means=[0.0, 1.0])), r"laws\[0\] is .*Pareto.* there and .*"),
     ],
 )
-def test_another_plan_is_refused_and_the_folder_is_as_it_was(played, plan, message):
+def test_another_plan_is_rejected_and_the_folder_is_as_it_was(played, plan, message):
     before = (played.folder / "run.json").read_bytes()
     with pytest.raises(InvalidInput, match=message):
         Store.create(played.folder, plan())
@@ -183,7 +179,7 @@ def test_a_told_number_that_changed_is_named(tmp_path):
 # --- folders that are not ours, are newer, or are damaged -----------------------------------------------------------
 
 
-def test_a_newer_folder_is_refused(copied):
+def test_a_newer_folder_is_rejected(copied):
     edited(copied.folder, format=2)
     for attempt in (lambda: Store.open(copied.folder), lambda: Store.create(copied.folder, copied.plan)):
         with pytest.raises(NewerFile, match=r"run\.json has format 2.*up to 1.*upgrade"):
@@ -255,7 +251,7 @@ def test_a_damaged_part_is_not_done_and_named(copied, damage):
         copied.results()
 
 
-def test_a_part_under_another_name_is_refused(copied):
+def test_a_part_under_another_name_is_rejected(copied):
     first, second = copied.plan.units[:2]
     shutil.copy(copied.ledger.part(first), copied.ledger.part(second))
     with pytest.raises(CorruptFile, match=rf"{second.key}.* holds the unit {first.key}.*delete it"):
@@ -277,80 +273,6 @@ def test_a_damaged_failure_is_named(copied):
     (copied.folder / "failures" / f"{unit.key}.json").write_text("{")
     with pytest.raises(CorruptFile, match=rf"failures.{unit.key}\.json is damaged.*delete it"):
         copied.results()
-
-
-# --- locks ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_lock_keeps_others_out_and_leaves_no_file(tmp_path):
-    path = tmp_path / "locks" / "a.lock"
-    with locked(path, wait=False) as mine, locked(path, wait=False) as second:
-        assert (mine, second) == (True, False)
-    assert not path.exists()
-    with locked(path, wait=False) as mine:
-        assert mine
-
-
-def test_a_lock_on_a_file_that_was_removed_is_none(tmp_path, monkeypatch):
-    path = tmp_path / "x.lock"
-    take = ledger._lock
-    holder = []
-
-    def slowly(handle, wait):
-        if not holder:  # between opening and locking: its last holder removes it, and the next makes a new one
-            path.unlink()
-            holder.append(os.open(path, os.O_RDWR | os.O_CREAT))
-            assert take(holder[0], False)
-        return take(handle, wait)
-
-    monkeypatch.setattr(ledger, "_lock", slowly)
-    with locked(path, wait=False) as mine:
-        assert not mine
-    os.close(holder[0])
-    with locked(path, wait=False) as mine:
-        assert mine
-
-
-def test_who_waits_for_a_lock_gets_it(tmp_path):
-    path = tmp_path / "x.lock"
-    order = []
-
-    def enter():
-        with locked(path, wait=True) as mine:
-            order.append(mine)
-
-    with locked(path, wait=True):
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join(0.05)
-        order.append("first")
-    thread.join(60)
-    assert order == ["first", True]
-
-
-FORKS = """
-import os, signal, sys
-from pathlib import Path
-from robandit.experiments.ledger import locked
-ready, tell = os.pipe()
-with locked(Path(sys.argv[1]), wait=False):
-    if os.fork() != 0:
-        os.read(ready, 1)
-        os.kill(os.getpid(), signal.SIGKILL)
-os.write(tell, b"x")
-sys.stdin.read()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_lock_ends_with_its_holder_though_what_it_forked_lives_on(tmp_path):
-    path = tmp_path / "x.lock"
-    with subprocess.Popen([sys.executable, "-c", FORKS, path], stdin=subprocess.PIPE) as holder:
-        assert holder.wait(60) == -signal.SIGKILL
-        assert path.exists(), "the lock is not the other's to end"
-        with locked(path, wait=False) as mine:
-            assert mine
-    assert not path.exists()
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import asyncio, json, logging, os, select, signal, sys
 sys.path.insert(0, {tests!r})
 import dask, distributed
 import robandit.experiments.runner
-import helpers.deadly_policies, small_plan
+from helpers import deadly_policies, small_plan
 from robandit.kernel import cache
 for cell in small_plan.small_plan(replications=4).cells:
     cell.compile()

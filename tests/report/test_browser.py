@@ -4,6 +4,7 @@ import pytest
 
 from helpers import report_examples as examples
 from helpers.chromium import NAMES, executable
+from robandit.experiments.statistics import Findings
 from robandit.report.page import write_page
 
 pytestmark = [
@@ -16,7 +17,7 @@ pytestmark = [
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     for name in ("one", "suite", "hostile", "in_order"):
-        write_page(getattr(examples, name)(), folder / f"{name}.html", command="robandit compare")
+        write_page(Findings(getattr(examples, name)()), folder / f"{name}.html", command="robandit compare")
     return folder
 
 

@@ -14,6 +14,7 @@ from helpers.made_up import problem
 from robandit.errors import FileError
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.results import Results
+from robandit.experiments.statistics import Findings
 from robandit.report.figures import LINES, _names, write_figures
 
 
@@ -31,13 +32,13 @@ def words(path: Path) -> list[str]:
 
 def test_files_and_their_bytes(played: Results, tmp_path: Path) -> None:
     settings, pyplot = dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules
-    paths = write_figures(played, tmp_path / "a")
+    paths = write_figures(Findings(played), tmp_path / "a")
     names = ["costs-curves.pdf", "costs-curves.svg", "costs-final.pdf", "costs-final.svg"]
     assert [path.name for path in paths] == names
     assert dict(matplotlib.rcParams) == settings
     assert ("matplotlib.pyplot" in sys.modules) == pyplot
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):  # of a user
-        again = write_figures(played, tmp_path / "b")
+        again = write_figures(Findings(played), tmp_path / "b")
     for path, other in zip(paths, again, strict=True):
         content = path.read_bytes()
         assert content == other.read_bytes()
@@ -55,7 +56,7 @@ def test_files_and_their_bytes(played: Results, tmp_path: Path) -> None:
 
 def test_only_the_best_eight_are_drawn_and_the_title_says_so(tmp_path: Path) -> None:
     finals = {f"policy {i}": np.arange(1.0, 7.0) + i for i in range(LINES + 3)}
-    write_figures(made_up.results({problem(): finals}), tmp_path)
+    write_figures(Findings(made_up.results({problem(): finals})), tmp_path)
     for kind in ("curves", "final"):
         text = words(tmp_path / f"p-{kind}.svg")
         assert f"p, T = 100, the {LINES} lowest means of {LINES + 3}" in text
@@ -65,14 +66,14 @@ def test_only_the_best_eight_are_drawn_and_the_title_says_so(tmp_path: Path) -> 
 def test_odd_names_and_no_regret(tmp_path: Path) -> None:
     """A dollar sign begins a formula, and zero has no logarithm."""
     made = made_up.results({problem("a/b $x"): {"$c_1$": [0.0], "d & <e>": [0.0]}})
-    paths = write_figures(made, tmp_path)
+    paths = write_figures(Findings(made), tmp_path)
     assert paths[0].name == "a-b-x-curves.pdf"
     assert {"$c_1$", "d & <e>"} <= {word.removesuffix(" (median 0)") for word in words(paths[1])}
 
 
 def test_a_long_title_is_folded(tmp_path: Path) -> None:
     name = "negated_pareto(means=[-1.0, -1.25, -1.5, -1.75, -2.0, -2.25], tail=1.5)"
-    paths = write_figures(made_up.results({problem(name): {"a": [1.0]}}), tmp_path)
+    paths = write_figures(Findings(made_up.results({problem(name): {"a": [1.0]}})), tmp_path)
     assert f"{name}, T = 100" not in words(paths[1])
     assert name.split("],")[0] in " ".join(words(paths[1]))
 
@@ -87,4 +88,4 @@ def test_the_folder_must_be_possible(tmp_path: Path) -> None:
     made = made_up.results({problem(): {"a": [1.0]}})
     for folder in (tmp_path / "file", tmp_path / "no" / "such"):
         with pytest.raises(FileError, match="cannot be created"):
-            write_figures(made, folder)
+            write_figures(Findings(made), folder)

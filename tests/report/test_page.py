@@ -13,7 +13,7 @@ import pytest
 import robandit as rb
 from helpers import report_examples as examples
 from robandit.experiments.plan import Played
-from robandit.experiments.statistics import summary, verdict
+from robandit.experiments.statistics import Findings, summary, verdict
 from robandit.report.page import write_page
 
 
@@ -69,7 +69,7 @@ class Reader(HTMLParser):
 
 
 def page(results, tmp_path, command="robandit compare --seed 3"):
-    write_page(results, tmp_path / "report.html", command=command)
+    write_page(Findings(results), tmp_path / "report.html", command=command)
     return Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
 
 
@@ -262,7 +262,7 @@ def test_a_suite_is_ranked_first_and_has_a_part_for_each_problem(read_suite):
     (row,) = (row for row in ranks if row[0].startswith("Kurtosis"))
     assert row[-1].strip() == "not ranked"
     assert (
-        "Not ranked: Uniform : does not learn from rewards: a yardstick Kurtosis UCB : left out on costs:"
+        "Not ranked: Uniform : does not learn from rewards: a baseline Kurtosis UCB : left out on costs:"
         in read_suite.text
     )
 
@@ -279,10 +279,10 @@ def test_the_spec_is_there_with_its_name(results, tmp_path):
 
 def test_one_replication_is_enough_for_a_page(tmp_path):
     read = page(examples.played(Played("costs", examples.COSTS, 50), replications=1), tmp_path)
-    assert "too few to tell" in read.text
+    assert "1 replication is too few" in read.text
     assert "nan" not in read.text.lower()
 
 
 def test_the_largest_suite_stays_below_3_mb(tmp_path):
-    write_page(examples.large(), tmp_path / "report.html", command="robandit compare --suite heavy")
+    write_page(Findings(examples.large()), tmp_path / "report.html", command="robandit compare --suite heavy")
     assert (tmp_path / "report.html").stat().st_size < 3_000_000

@@ -170,7 +170,7 @@ def test_intervals_by_hand():
     middle = math.log10(50.5)
     assert found == pytest.approx((middle, middle - 6.313752, middle + 6.313752), rel=1e-6)
     assert slope(np.array([1.0, 10.0]), np.array([[1.0, 10.0]]))[1:] == (-math.inf, math.inf)  # one row says nothing
-    with pytest.raises(InvalidInput, match="nothing to say"):
+    with pytest.raises(InvalidInput, match="the measured number is inf"):
         mean_interval(np.array([1.0, math.inf]))
 
 

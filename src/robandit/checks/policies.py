@@ -16,7 +16,8 @@ from robandit.laws.table import fill
 from robandit.live.bandit import Bandit
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate.simulation import Result, simulate
+from robandit.simulate.result import Result
+from robandit.simulate.simulation import simulate
 
 __all__ = ["check_policy"]
 

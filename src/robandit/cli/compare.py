@@ -47,8 +47,8 @@ def compare(
 
     from robandit.cli.terminal.conclusion import conclude
     from robandit.cli.terminal.run_bar import runbar
+    from robandit.experiments.compare_plan import compared
     from robandit.experiments.runner import run
-    from robandit.experiments.spec import compared
     from robandit.files import check_folder, check_writable
 
     check_writable(out)

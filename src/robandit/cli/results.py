@@ -25,24 +25,24 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
     from rich.text import Text
 
     from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
-    from robandit.experiments.statistics import verdict
+    from robandit.experiments.statistics import Findings
     from robandit.experiments.store import Store
     from robandit.validation import choice
 
-    results = Store.open(folder).results()
+    findings = Findings(Store.open(folder).results())
     console = Console()
     if problem:
-        known = dict.fromkeys(played.name for played in results.problems)
+        known = dict.fromkeys(played.name for played in findings.results.problems)
         for name in problem:
             choice(name, "--problem", known, hint=f"{folder} has no results on others")
-        boards = [leaderboard(results, played) for played in results.problems if played.name in problem]
+        boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        console.print(Text(verdict(results)))
+        console.print(Text(findings.verdict))
         console.print()
-        boards = leaderboards(results)
+        boards = leaderboards(findings)
     for board in boards:
         console.print(board)
-    for line in remarks(results):
+    for line in remarks(findings):
         console.print(Text(line))
 
 

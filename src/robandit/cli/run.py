@@ -65,7 +65,7 @@ def _engine(
     name: str, threads: int | None, scheduler: str | None, scheduler_file: Path | None, workers: int | None
 ) -> AbstractContextManager[Engine | None]:
     from robandit.errors import InvalidInput
-    from robandit.experiments.engines import dask_engine
+    from robandit.experiments.dask_cluster import dask_engine
     from robandit.validation import integer
 
     options = {"--scheduler": scheduler, "--scheduler-file": scheduler_file, "--workers": workers}

@@ -49,8 +49,9 @@ def play_into(
     except KeyboardInterrupt:
         print(f"robandit: interrupted; finished units are kept in {folder}. To continue: {command}", file=sys.stderr)
         sys.exit(130)
-    outcome.store.write_results()
-    code = conclude(outcome.store.results(), folder / "report.html", command=command, figures=figures)
+    results = outcome.store.results()
+    outcome.store.write_results(results=results)
+    code = conclude(results, folder / "report.html", command=command, figures=figures)
     elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
     print(f"results: {folder / 'results'}")

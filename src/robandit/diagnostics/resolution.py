@@ -50,6 +50,7 @@ from robandit.diagnostics.samples import sample
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
+from robandit.wording import counted
 
 __all__ = ["Resolution", "Rival", "limits", "resolution"]
 
@@ -498,7 +499,7 @@ def _few(values: Floats, arm: Any = None, count: int | None = None) -> str:
     """Why nothing can be said of an arm, which may have more values than these; empty: it can."""
     who, n = "" if arm is None else f"{formatted(arm)} has ", len(values) if count is None else count
     if n < LEAST:
-        return f"{who}{n} value{'s' * (n != 1)}, {LEAST} are needed"
+        return f"{who}{counted(n, 'value')}, {LEAST} are needed"
     differ = int(np.count_nonzero(values != np.median(values)))
     if differ == 0 and n < CONSTANT:
         return f"{who}{n} values that are all equal: fewer than {CONSTANT} such say little about others"

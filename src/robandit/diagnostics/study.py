@@ -17,6 +17,7 @@ from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_index,
 from robandit.errors import InvalidInput, NoThresholdError
 from robandit.kernel.types import Floats
 from robandit.recorded.summary import ArmRecord, Recorded
+from robandit.wording import counted
 
 __all__ = ["ArmStudy", "Concentration", "Mean", "Study", "Tail", "study"]
 
@@ -336,8 +337,7 @@ def _shuffled(values: Floats) -> Floats:
 
 def _short_of(values: Floats) -> str:
     differ = int(np.count_nonzero(values != np.median(values)))
-    some = "value" if len(values) == 1 else "values"
-    return f"too few values for it: {len(values)} {some}, of which {differ} differ from the median"
+    return f"too few values for it: {counted(len(values), 'value')}, of which {differ} differ from the median"
 
 
 def _median(values: Floats) -> Mean:
@@ -352,7 +352,7 @@ def _median(values: Floats) -> Mean:
     if rank > 0:
         low, high = float(ordered[rank - 1]), float(ordered[n - rank])
     else:
-        note = f"no limits from {n} value{'s' * (n != 1)}"
+        note = f"no limits from {counted(n, 'value')}"
     assumed = "independent rewards" if rank > 0 else ""
     return Mean(name="median", value=float(np.median(ordered)), low=low, high=high, assumed=assumed, note=note)
 

@@ -34,6 +34,7 @@ from robandit.diagnostics.samples import check_about, check_confidence, sample
 from robandit.errors import InvalidInput
 from robandit.estimators.estimate import check_choice
 from robandit.kernel.types import Floats, Ints
+from robandit.wording import counted
 
 __all__ = ["LEAST", "METHODS", "TailIndex", "TailPath", "tail_index", "tail_path"]
 
@@ -302,7 +303,7 @@ def _estimated(far: _Far, side: str, method: str, k: int | None, point: float, c
         used = min(_rule(n, method), most)
     shape, low, high, note = math.nan, math.nan, math.nan, ""
     if k is None and n < LEAST:
-        used, note = 0, f"{n} value{'s' * (n != 1)} {where[side]}, {LEAST} are needed"
+        used, note = 0, f"{counted(n, 'value')} {where[side]}, {LEAST} are needed"
     else:
         shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
     return TailIndex(

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from robandit.experiments.engines import dask_engine
+from robandit.experiments.dask_cluster import dask_engine
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.replay_plan import replayed
 from robandit.experiments.results import Results

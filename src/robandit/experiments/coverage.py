@@ -1,4 +1,4 @@
-"""How often do the bounds of an estimator hold, and how wide are they? Every estimator on every law, beside common practice."""
+"""The coverage study: how often the bounds of each estimator hold on each law, and how wide they are, beside common practice."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robandit import estimators
-from robandit.errors import InvalidInput, NoThresholdError, formatted
+from robandit.errors import InvalidInput, NoThresholdError
 from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
 from robandit.laws.median import law_median
+from robandit.validation import integer, probability
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +40,7 @@ LAWS: dict[str, Law] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What is true of a law, for the estimators that must be told and for the table to say what fails."""
+    """True values of a law: parameters for estimators that need them, and whether assumptions hold."""
 
     law: Law
     eps: float
@@ -51,7 +53,7 @@ class Facts:
 
 @cache
 def facts(law: Law) -> Facts:
-    """The exact facts of a law; eps is min(1, 0.9 (tail index - 1))."""
+    """Return the facts of a law; eps is min(1, 0.9 (tail index - 1))."""
     eps = min(1.0, 0.9 * (law.tail_index - 1.0))
     return Facts(
         law=law,
@@ -69,28 +71,28 @@ Bounds = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to an interval: ``bounds(x, facts, delta)`` for a batch of samples."""
+    """A method for intervals: ``bounds(x, facts, delta)`` for a batch of samples."""
 
     name: str
     told: str
-    """What it must be told."""
+    """The parameters that it needs."""
     bounds: Callable[[Floats, Facts, float], Bounds]
     applies: Callable[[Facts], bool] = lambda _: True
     """Whether its assumption holds for a law."""
     package: str = "robandit"
-    """Where it comes from; it is left out where that is not installed."""
+    """The package that provides it; without that, it is left out."""
 
 
 def _estimated(
     function: Callable[..., estimators.Estimate], **options: Any
 ) -> Callable[[Floats, Facts, float], Bounds]:
-    """An estimator of ours as a contender; options that are functions are asked of the facts."""
+    """Return the bounds of one of our estimators; options that are functions are called with the facts."""
 
     def bounds(x: Floats, known: Facts, delta: float) -> Bounds:
-        given = {name: option(known) if callable(option) else option for name, option in options.items()}
+        parameters = {name: option(known) if callable(option) else option for name, option in options.items()}
         try:
-            estimate = function(x, delta=delta, **given)
-        except NoThresholdError:  # of some row, which then has no bounds
+            estimate = function(x, delta=delta, **parameters)
+        except NoThresholdError:  # some row has no bounds: find it by bisection
             if len(x) == 1:
                 return np.full(1, -math.inf), np.full(1, math.inf)
             half = len(x) // 2
@@ -101,24 +103,15 @@ def _estimated(
     return bounds
 
 
-def _eps(known: Facts) -> float:
-    return known.eps
-
-
-def _u(known: Facts) -> float:
-    return known.u
-
-
-def _v(known: Facts) -> float:
-    return known.v
-
-
-def _variance(known: Facts) -> float:
-    return known.variance
+_eps, _u, _v, _variance = map(attrgetter, ("eps", "u", "v", "variance"))
 
 
 def _has_variance(known: Facts) -> bool:
     return math.isfinite(known.variance)
+
+
+def _is_symmetric(known: Facts) -> bool:
+    return known.law.symmetric_about is not None
 
 
 def _student(x: Floats, known: Facts, delta: float) -> Bounds:
@@ -140,10 +133,10 @@ def _statsmodels_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
     from scipy import stats
     from statsmodels.stats.robust_compare import TrimmedMean
 
-    found = [TrimmedMean(row, 0.1) for row in x]
-    means = np.array([f.mean_trimmed for f in found])
-    # Its test of the mean turned into an interval.
-    widths = np.array([stats.t.ppf(1.0 - delta / 2.0, f.ttest_mean()[2]) * f.std_mean_trimmed for f in found])
+    trimmed = [TrimmedMean(row, 0.1) for row in x]
+    means = np.array([each.mean_trimmed for each in trimmed])
+    # The interval that its test of the mean implies.
+    widths = np.array([stats.t.ppf(1.0 - delta / 2.0, e.ttest_mean()[2]) * e.std_mean_trimmed for e in trimmed])
     return means - widths, means + widths
 
 
@@ -181,23 +174,9 @@ CONTENDERS: tuple[Contender, ...] = (
     Contender("Catoni, Lepskii", "eps", _estimated(estimators.lepskii_catoni, eps=_eps)),
     Contender("mean, Chebyshev", "variance", _estimated(estimators.sample_mean, v=_variance), _has_variance),
     Contender("mean, Student", "nothing", _student, _has_variance, package="scipy"),
-    Contender(
-        "scipy trimmed_mean_ci", "nothing", _scipy_trimmed, lambda k: k.law.symmetric_about is not None, package="scipy"
-    ),
-    Contender(
-        "statsmodels trimmed",
-        "nothing",
-        _statsmodels_trimmed,
-        lambda k: k.law.symmetric_about is not None,
-        package="statsmodels",
-    ),
-    Contender(
-        "statsmodels Huber",
-        "nothing",
-        _statsmodels_huber,
-        lambda k: k.law.symmetric_about is not None,
-        package="statsmodels",
-    ),
+    Contender("scipy trimmed_mean_ci", "nothing", _scipy_trimmed, _is_symmetric, package="scipy"),
+    Contender("statsmodels trimmed", "nothing", _statsmodels_trimmed, _is_symmetric, package="statsmodels"),
+    Contender("statsmodels Huber", "nothing", _statsmodels_huber, _is_symmetric, package="statsmodels"),
 )
 
 
@@ -211,18 +190,17 @@ def coverage(
     contenders: Sequence[Contender] = CONTENDERS,
     advance: Callable[[str], None] = lambda _: None,
 ) -> pl.DataFrame:
-    """Share of intervals of each contender that held the mean, and their median half-width.
+    """Return the share of intervals of each contender that hold the mean, and their median half-width.
 
-    A sample for which a contender gives no finite bound is not counted as held, nor as missed: ``note`` says how many those are.
-    One row per law, size and contender: ``coverage`` and ``half_width`` are empty where it cannot be used (``note`` says why);
-    ``assumption`` is false where its assumption fails, so that nothing is promised. ``advance`` is called after each row.
+    There is a row per law, size and contender. ``coverage`` and ``half_width`` are empty where the contender cannot be used
+    (``note`` says why). Samples without a finite bound do not count; ``note`` has their number. ``assumption`` is false where the
+    contender's assumption fails, so that it promises nothing. ``advance`` is called after each row.
     """
     import polars as pl
 
-    for name, value, least in (("trials", trials, 2), *(("a size", size, 2) for size in sizes), ("seed", seed, 0)):
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-            raise InvalidInput(f"{name} = {formatted(value)} must be a whole number >= {least}")
-    estimators.estimate.check_delta(delta)
+    trials, seed = integer(trials, "trials", 2), integer(seed, "seed", 0, None)
+    sizes = [integer(size, f"sizes[{i}]", 2) for i, size in enumerate(sizes)]
+    delta = probability(delta, "delta")
     cells = [(name, n, contender) for name in (laws or LAWS) for n in sizes for contender in contenders]
     known = {name: facts(law) for name, law in (laws or LAWS).items()}
 
@@ -232,7 +210,7 @@ def coverage(
         return row | _measure(contender, known[name], n, delta, trials, seed)
 
     rows = []
-    with ThreadPoolExecutor(cores()) as pool:  # most of the time is spent in compiled code, which runs side by side
+    with ThreadPoolExecutor(cores()) as pool:  # most of the time is spent in compiled code, which releases the GIL
         for (name, n, _), row in zip(cells, pool.map(measured, cells), strict=True):
             rows.append(row)
             advance(f"{name}, n = {n:,}")
@@ -255,8 +233,8 @@ def _measure(contender: Contender, known: Facts, n: int, delta: float, trials: i
             lower, upper = contender.bounds(x, known, delta)
         except InvalidInput as error:  # too few values for this theorem
             return empty | {"note": str(error)}
-        given = np.isfinite(upper)
-        lower, upper = lower[given], upper[given]
+        finite = np.isfinite(upper)
+        lower, upper = lower[finite], upper[finite]
         answered += len(upper)
         held += int(np.sum((lower <= known.law.mean) & (known.law.mean <= upper)))
         one_sided = np.isneginf(lower)
@@ -269,7 +247,7 @@ def _measure(contender: Contender, known: Facts, n: int, delta: float, trials: i
 
 
 def _samples(law: Law, n: int, trials: int, seed: int) -> Iterator[Floats]:
-    """The same samples for every contender, a batch at a time."""
+    """Yield the same samples for every contender, a batch at a time."""
     per_batch = max(1, BATCH // n)
     for number, start in enumerate(range(0, trials, per_batch)):
         count = min(per_batch, trials - start)

@@ -1,6 +1,6 @@
-"""What an experiment consists of: cells (a policy on a problem for a horizon) and units of work (some replications of a cell).
+"""The parts of an experiment: cells (a policy on a problem for a horizon) and units of work (some replications of a cell).
 
-A unit is a pure function of its own description: wherever and whenever it runs, and beside whatever else, it gives the same bytes.
+A unit is a pure function of its description: it gives the same bytes wherever, whenever and beside whatever else it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.simulate.simulation import Result, compiled_play, simulate
+from robandit.simulate.result import Result, problem_reference
+from robandit.simulate.simulation import compiled_play, simulate
 
 __all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
 
@@ -27,11 +28,16 @@ MOST_REPLICATIONS = 1_000_000
 
 @dataclass(frozen=True)
 class Played:
-    """A problem with the name and the horizon under which it is played."""
+    """A problem with the name and the horizon of its games."""
 
     name: str
     problem: Problem
     horizon: int
+
+    @property
+    def uniform_regret(self) -> float:
+        """Mean regret of choosing arms at random."""
+        return float(self.horizon * self.problem.gaps.mean())
 
 
 @dataclass(frozen=True)
@@ -40,19 +46,19 @@ class Cell:
 
     played: Played
     policy: Policy
-    """Told what it must know of this problem."""
+    """With everything that it must know about this problem."""
     label: str
     """The policy's name before it was told anything: the same on every problem."""
 
     def compile(self) -> None:
-        """Compile what it needs, or take it from the cache."""
+        """Compile its loop, or load it from the cache."""
         horizon = self.played.horizon
         compiled_play(self.policy.prepared(horizon), self.played.problem, horizon)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A policy that does not play a problem, and why."""
+    """A policy that does not play a problem, and the reason."""
 
     played: Played
     label: str
@@ -70,17 +76,16 @@ class Unit:
 
     @cached_property
     def key(self) -> str:
-        """Its name in a ledger: a hash of all that its numbers depend on."""
+        """Its name in a ledger: a hash of everything its numbers depend on."""
         text = json.dumps(self.describe(), sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def describe(self) -> dict[str, Any]:
-        """All that its numbers depend on, as plain JSON data; of a long record the fingerprint."""
+        """Return everything its numbers depend on as plain JSON data; for a long record, the fingerprint."""
         played = self.cell.played
-        problem = played.problem
         return {
             "policy": self.cell.policy.to_dict(),
-            "problem": {"fingerprint": problem.fingerprint} if problem.bulky else problem.to_dict(),
+            "problem": problem_reference(played.problem),
             "horizon": played.horizon,
             "seed": str(self.seed),
             "first": self.first,
@@ -89,17 +94,11 @@ class Unit:
 
     @property
     def pulls(self) -> int:
-        """How many it makes."""
+        """Number of pulls."""
         return self.count * self.cell.played.horizon
 
-    def run(
-        self,
-        threads: int | None = 1,
-        *,
-        stop: threading.Event | None = None,
-        pool: ThreadPoolExecutor | None = None,
-    ) -> Result:
-        """Play it; the options are those of `simulate`."""
+    def run(self, *, stop: threading.Event | None = None, pool: ThreadPoolExecutor | None = None) -> Result:
+        """Play it, on one thread unless a pool is given; the options are those of `robandit.simulate`."""
         played = self.cell.played
         return simulate(
             self.cell.policy,
@@ -108,7 +107,7 @@ class Unit:
             self.count,
             self.seed,
             first=self.first,
-            threads=threads,
+            threads=1,
             progress=False,
             stop=stop,
             pool=pool,
@@ -117,20 +116,20 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is to be played."""
+    """Everything to be played."""
 
     cells: tuple[Cell, ...]
     left_out: tuple[LeftOut, ...]
     seed: int
     replications: int
     unit_pulls: int = field(default_factory=lambda: PULLS)
-    """Pulls in a unit. It is kept with the plan, so that a later version that cuts the work otherwise finds what is done."""
+    """Pulls in a unit. Stored with the plan, so that a later version with another default still finds finished units."""
     notes: tuple[str, ...] = ()
-    """Remarks for people about the data that are played."""
+    """Remarks about the data, for the report."""
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The work, cut the same way on every machine: about ``unit_pulls`` pulls each, and at least one replication."""
+        """The work, cut in the same way on every machine: about ``unit_pulls`` pulls each, and at least one replication."""
         units = []
         for cell in self.cells:
             size = self.unit_replications(cell)
@@ -141,16 +140,16 @@ class Plan:
         return tuple(units)
 
     def unit_replications(self, cell: Cell) -> int:
-        """In a unit of this cell; its last one may have fewer."""
+        """Return the number of replications in a unit of this cell; the last unit may have fewer."""
         return max(1, self.unit_pulls // cell.played.horizon)
 
     @property
     def problems(self) -> tuple[Played, ...]:
-        """The problems that are played, in order."""
+        """The problems, in order."""
         return tuple(dict.fromkeys(cell.played for cell in self.cells))
 
     def called(self, played: Played) -> str:
-        """The problem's name, with the horizon where it is played for several."""
+        """Return the problem's name, with the horizon if the plan has several for it."""
         return f"{played.name} (T = {played.horizon:,})" if played.name in self._at_several else played.name
 
     @cached_property
@@ -158,7 +157,7 @@ class Plan:
         horizons: dict[str, set[int]] = {}
         for played in [*self.problems, *(each.played for each in self.left_out)]:
             horizons.setdefault(played.name, set()).add(played.horizon)
-        return {name for name, found in horizons.items() if len(found) > 1}
+        return {name for name, several in horizons.items() if len(several) > 1}
 
 
 def planned(
@@ -170,9 +169,10 @@ def planned(
     eps: float | None = None,
     notes: Sequence[str] = (),
 ) -> Plan:
-    """Each policy on each problem, told exactly what it must know; those that cannot be told, or play so long, are left out.
+    """Return the plan of each policy on each problem, told exactly what it must know.
 
-    ``notes`` are remarks about the data, for the report.
+    Policies that cannot be told, or cannot play for so long, are left out, with the reason. ``notes`` are remarks about the data,
+    for the report.
     """
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
@@ -180,7 +180,7 @@ def planned(
     for label in labels:
         if labels.count(label) > 1:
             raise InvalidInput(
-                f"the policy {label} is given twice: on common random numbers it would only repeat itself"
+                f"the policy {label} is given twice: both would get the same rewards and make the same choices; leave one out"
             )
     names: set[tuple[str, int]] = set()
     for played in problems:
@@ -192,9 +192,9 @@ def planned(
         played.problem.check_horizon(played.horizon)
         for policy, label in zip(policies, labels, strict=True):
             try:
-                told = policy.informed_by(played.problem, eps=eps if "eps" in policy.facts.knows else None)
-                told.prepared(played.horizon)
-                cells.append(Cell(played, told, label))
+                informed = policy.informed_by(played.problem, eps=eps if "eps" in policy.facts.knows else None)
+                informed.prepared(played.horizon)
+                cells.append(Cell(played, informed, label))
             except NotApplicable as reason:
                 left_out.append(LeftOut(played, label, str(reason)))
     if not cells:

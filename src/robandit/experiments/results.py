@@ -1,19 +1,22 @@
-"""What an experiment measured, cell by cell."""
+"""What an experiment measured, cell by cell, and as tidy tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robandit.experiments.plan import Cell, Plan, Played, Unit
 from robandit.kernel.types import Floats, Ints
-from robandit.simulate.simulation import Result
+from robandit.simulate.result import Result
 
-__all__ = ["Failure", "Measured", "Results"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Failure", "Measured", "Results", "pulls_table", "regret_table"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Measured:
     pulls: Ints
     """A column per arm."""
     seconds: float
-    """Processor time in the loop, compilation excluded; NaN where it is not known."""
+    """Processor time in the loop, compilation excluded; NaN if unknown."""
 
     @property
     def final(self) -> Floats:
@@ -60,7 +63,7 @@ class Results:
     measured: tuple[Measured, ...]
     failures: tuple[Failure, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
-    """The command, versions and machine, for the report to show."""
+    """The command, versions and machine, for the report."""
 
     @classmethod
     def of(
@@ -70,7 +73,7 @@ class Results:
         failures: Iterable[Failure] = (),
         about: dict[str, Any] | None = None,
     ) -> Results:
-        """Put units together; with each comes its processor time."""
+        """Put units together; each comes with its processor time."""
         by_cell: dict[Cell, list[tuple[Unit, Result, float]]] = {}
         for unit, result, seconds in played:
             by_cell.setdefault(unit.cell, []).append((unit, result, seconds))
@@ -92,16 +95,54 @@ class Results:
 
     @cached_property
     def problems(self) -> tuple[Played, ...]:
-        """The problems of which something was measured, in order."""
+        """The problems with at least one measured cell, in order."""
         return tuple(dict.fromkeys(m.cell.played for m in self.measured))
 
     def on(self, played: Played) -> tuple[Measured, ...]:
-        """What was measured on one problem."""
+        """Return what was measured on one problem."""
         return tuple(m for m in self.measured if m.cell.played == played)
 
     @property
     def complete(self) -> bool:
-        """Whether every replication of every cell is there."""
+        """Whether every replication of every cell was played."""
         return len(self.measured) == len(self.plan.cells) and all(
             len(m.replications) == self.plan.replications for m in self.measured
         )
+
+
+def regret_table(measured: Iterable[Measured]) -> pl.DataFrame:
+    """Return regret, a row per problem, horizon, policy, replication and checkpoint ``t``."""
+    import polars as pl
+
+    return _table({"t": pl.Int64, "regret": pl.Float64}, [(m, m.checkpoints, m.regret) for m in measured])
+
+
+def pulls_table(measured: Iterable[Measured]) -> pl.DataFrame:
+    """Return pulls, a row per problem, horizon, policy, replication and ``arm``."""
+    import polars as pl
+
+    rows = [(m, np.arange(m.cell.played.problem.arms), m.pulls) for m in measured]
+    return _table({"arm": pl.Int64, "pulls": pl.Int64}, rows)
+
+
+def _table(columns: dict[str, Any], rows: list[tuple[Measured, Ints, Any]]) -> pl.DataFrame:
+    """Return a row per cell, replication and element of its values; ``columns`` are the element's index and value."""
+    import polars as pl
+
+    schema = {"problem": pl.String, "horizon": pl.Int64, "policy": pl.String, "replication": pl.Int64} | columns
+    index, value = columns
+    frames = [pl.DataFrame(schema=schema)]
+    for m, indices, values in rows:
+        frame = pl.DataFrame(
+            {
+                "replication": np.repeat(m.replications, len(indices)),
+                index: np.tile(indices, len(values)),
+                value: values.reshape(-1),
+            }
+        )
+        played = m.cell.played
+        frame = frame.with_columns(
+            problem=pl.lit(played.name), horizon=pl.lit(played.horizon, pl.Int64), policy=pl.lit(m.cell.label)
+        )
+        frames.append(frame.select(pl.col(name).cast(kind) for name, kind in schema.items()))
+    return pl.concat(frames, rechunk=True)

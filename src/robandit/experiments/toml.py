@@ -1,16 +1,18 @@
-"""What the standard library's TOML reader leaves out: the line on which a key or an element stands, and writing."""
+"""What the standard library's TOML reader lacks: the lines of keys and elements, and a writer."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["Path", "line_of", "lines", "toml_value"]
 
 Path = tuple[str | int, ...]
-"""Keys and places in lists, from the top of the file."""
+"""Keys and list indices, from the top of the file."""
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _INLINE_SPACE = re.compile(r"[ \t]*")
@@ -22,23 +24,23 @@ _OTHER = re.compile(r"[^,\]}#\n]*")  # numbers, dates, true and false
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line (from 1) of every key, table and list element. The text must be TOML that the standard library reads.
+    """Return the line (from 1) of every key, table and list element of a valid TOML text.
 
     >>> lines('seed = 1\\npolicies = [\\n  "UCB1",\\n  {policy = "APE2"},\\n]')[("policies", 1, "policy")]
     4
     """
-    return _Scanner(text).found
+    return _Scanner(text).line_numbers
 
 
-def line_of(found: Mapping[Path, int], path: Path) -> int:
-    """The line of a path, or of the nearest thing around it; 1 for the whole file."""
-    while path and path not in found:
+def line_of(line_numbers: Mapping[Path, int], path: Path) -> int:
+    """Return the line of a path, or of the innermost element around it; 1 for the whole file."""
+    while path and path not in line_numbers:
         path = path[:-1]
-    return found.get(path, 1)
+    return line_numbers.get(path, 1)
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML on one line.
+    """Return a value as TOML on one line.
 
     >>> toml_value({"policy": "APE2", "grid": {"c": [0.5, 1.0]}})
     '{ policy = "APE2", grid = { c = [0.5, 1.0] } }'
@@ -49,7 +51,7 @@ def toml_value(value: Any) -> str:
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str):
         if '"' in value and "'" not in value and value.isprintable():
-            return f"'{value}'"  # as people would write it
+            return f"'{value}'"  # without escapes
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's
     if isinstance(value, bool):
         return str(value).lower()
@@ -61,14 +63,14 @@ def _key(key: str) -> str:
 
 
 class _Scanner:
-    """Walks through a text that is known to be valid, so that it need not check anything."""
+    """Walks through a valid text without checking it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: dict[Path, int] = {}
-        self.counted = (0, 1)  # a place and its line, so that lines are counted once
-        self.tables: dict[Path, int] = {}  # how many [[tables]] of a name there are
+        self.line_numbers: dict[Path, int] = {}
+        self.ends = [match.start() for match in re.finditer("\n", text)]
+        self.tables: dict[Path, int] = {}  # number of [[tables]] with this name
         self.document()
 
     def document(self) -> None:
@@ -91,12 +93,12 @@ class _Scanner:
         path: Path = ()
         for i, name in enumerate(names):
             path = (*path, name)
-            self.found.setdefault(path, line)
+            self.line_numbers.setdefault(path, line)
             if several and i == len(names) - 1:
                 self.tables[path] = self.tables.get(path, 0) + 1
             if path in self.tables:
                 path = (*path, self.tables[path] - 1)
-                self.found.setdefault(path, line)
+                self.line_numbers.setdefault(path, line)
         return path
 
     def pair(self, table: Path) -> None:
@@ -105,13 +107,13 @@ class _Scanner:
         path = table
         for name in self.key():
             path = (*path, name)
-            self.found.setdefault(path, line)
+            self.line_numbers.setdefault(path, line)
         self.at += 1  # =
         self.skip(_INLINE_SPACE)
         self.value(path)
 
     def key(self) -> list[str]:
-        """The names of a dotted key, up to what follows it."""
+        """The names of a dotted key."""
         names = []
         while True:
             self.skip(_INLINE_SPACE)
@@ -135,9 +137,9 @@ class _Scanner:
             self.skip(_STRING if sign in "\"'" else _OTHER)
 
     def inside(self, end: str, path: Path) -> None:
-        """A list or an inline table, with the elements numbered or named."""
+        """A list or an inline table, with its elements."""
         self.at += 1
-        place = 0
+        index = 0
         while True:
             self.skip(_SPACE)
             if self.text[self.at] == end:
@@ -148,9 +150,9 @@ class _Scanner:
             elif end == "}":
                 self.pair(path)
             else:
-                self.found[(*path, place)] = self.line()
-                self.value((*path, place))
-                place += 1
+                self.line_numbers[(*path, index)] = self.line()
+                self.value((*path, index))
+                index += 1
 
     def skip(self, pattern: re.Pattern[str]) -> None:
         match = pattern.match(self.text, self.at)
@@ -158,13 +160,9 @@ class _Scanner:
         self.at = match.end()
 
     def line(self) -> int:
-        place, line = self.counted
-        self.counted = (self.at, line + self.text.count("\n", place, self.at))
-        return self.counted[1]
+        return bisect_left(self.ends, self.at) + 1
 
 
 def _unquoted(word: str) -> str:
-    import tomllib
-
     text: str = tomllib.loads(f"word = {word}")["word"]
     return text

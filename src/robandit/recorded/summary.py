@@ -13,6 +13,7 @@ from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.validation import column, invalid
+from robandit.wording import counted
 
 __all__ = ["EXTREMES", "ArmRecord", "BadRows", "Recorded"]
 
@@ -51,7 +52,7 @@ class BadRows:
             text += f"; and {more:,} more"
         if self.arms:
             text += f"; no good row of {', '.join(map(repr, self.arms[:5]))}" + ", ..." * (len(self.arms) > 5)
-        return f"{self.count:,} bad row{'s' * (self.count > 1)}: {text}"
+        return f"{counted(self.count, 'bad row')}: {text}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results
-from robandit.experiments.statistics import curves
+from robandit.experiments.results import Measured
+from robandit.experiments.statistics import Standing, curves
 from robandit.kernel.types import Floats, Ints
 from robandit.laws import Stable
 from robandit.laws.combinators import leaves
 from robandit.policies import KLinfUCB
-from robandit.report.numbers import rounded
 from robandit.theory import Bound, regret_bound
+from robandit.wording import rounded
 
 __all__ = ["chart_data", "shares"]
 
@@ -26,12 +26,11 @@ DOTS = 100  # replications that are drawn as dots
 BOUNDS = 8  # times at which a bound is computed; it is interpolated in logarithms
 
 
-def chart_data(results: Results, order: Mapping[Played, Sequence[str]], styles: Mapping[str, int]) -> dict[str, Any]:
-    """Return the data; ``order`` has the policies of each problem, lowest regret first, ``styles`` a number for each."""
+def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict[str, Any]:
+    """Return the data; ``styles`` has a number for each policy."""
     problems = []
-    for number, played in enumerate(results.problems):
-        cells = {m.cell.label: m for m in results.on(played)}
-        measured = [cells[label] for label in order[played]]
+    for number, standing in enumerate(standings):
+        played, measured = standing.played, list(standing.measured.values())
         kept = _kept(len(measured[0].checkpoints))
         problems.append(
             {

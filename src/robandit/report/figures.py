@@ -13,8 +13,8 @@ import numpy as np
 
 from robandit.errors import FileError
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results
-from robandit.experiments.statistics import curves
+from robandit.experiments.results import Measured
+from robandit.experiments.statistics import Findings, curves
 from robandit.files import write_atomically
 from robandit.report.plotting import COLOURS, DASHES, plain_text, rendered, settings
 
@@ -30,7 +30,7 @@ TITLE = 52  # characters per line
 FOLDED = 20  # characters; a longer name takes two lines beside the axis
 
 
-def write_figures(results: Results, folder: str | os.PathLike[str]) -> list[Path]:
+def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Path]:
     """Write two figures per problem, each as PDF and SVG, and return their paths.
 
     ``<problem>-curves``: median regret over time with a band from the 5 % to the 95 % quantile, on logarithmic axes.
@@ -44,8 +44,8 @@ def write_figures(results: Results, folder: str | os.PathLike[str]) -> list[Path
         raise FileError(f"the folder {target} cannot be created: {error.strerror}; name another one") from error
     written = []
     with settings():
-        for name, played in _names(results.problems).items():
-            measured = sorted(results.on(played), key=lambda m: (float(m.final.mean()), m.cell.label))
+        for name, standing in zip(_names(findings.results.problems), findings.standings, strict=True):
+            played, measured = standing.played, list(standing.measured.values())
             for kind, draw in (("curves", _curves), ("final", _final)):
                 figure = draw(measured[:LINES], _title(played, len(measured)))
                 for ending in ("pdf", "svg"):
@@ -128,7 +128,7 @@ def _final(measured: list[Measured], title: str) -> Figure:
         axes.plot([middle], [i], "o", label="median", **circle)
         axes.plot([m.final.mean()], [i - 0.26], "v", color="black", markersize=2.6, label="mean")
     played = measured[0].cell.played
-    uniform = float(played.horizon * played.problem.gaps.mean())
+    uniform = played.uniform_regret
     axes.axvline(uniform, color="#555555", linewidth=0.8, linestyle=":", label="arms at random")
     values = np.concatenate([m.final for m in measured])
     if values.min() > 0.0 and max(values.max(), uniform) > 10.0 * values.min():

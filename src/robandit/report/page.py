@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from robandit.experiments.results import Results
-from robandit.experiments.statistics import ranking, summary, verdict
-from robandit.experiments.words import counted
+from robandit.experiments.statistics import Findings, Standing
 from robandit.files import write_atomically
 from robandit.problems import InOrder
 from robandit.report.chart_data import chart_data
-from robandit.report.numbers import last_line, number, percent, replications, rounded
+from robandit.report.failures import last_line, replications
 from robandit.report.pieces import (
     Markup,
     Words,
@@ -28,39 +27,35 @@ from robandit.report.pieces import (
     versions,
     warning,
 )
-from robandit.report.problem_section import Section, interval, policy_name, problem_section
+from robandit.report.problem_section import interval, policy_name, problem_section
+from robandit.wording import counted, number, percent, rounded
 
 __all__ = ["write_page"]
 
 TRACEBACKS = 20  # failed units that are shown
 
 
-def write_page(results: Results, path: str | os.PathLike[str], *, command: str) -> None:
+def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
     """Write the report; ``command`` reproduces it."""
-    page = _page(results, command).encode()
+    page = _page(findings, command).encode()
     write_atomically(path, lambda file: file.write(page))
 
 
-def _page(results: Results, command: str) -> str:
-    rows = summary(results).to_dicts()
-    sections = []
-    for i, played in enumerate(results.problems):
-        cells = {m.cell.label: m for m in results.on(played)}
-        own = [row for row in rows if (row["problem"], row["horizon"]) == (played.name, played.horizon)]
-        sections.append(Section(i, played, {row["policy"]: cells[row["policy"]] for row in own}, own))
+def _page(findings: Findings, command: str) -> str:
+    results, standings = findings.results, findings.standings
     many = len(results.plan.problems) > 1
-    ranked = ranking(results).to_dicts() if many else []
-    labels = dict.fromkeys([row["policy"] for row in ranked] + [row["policy"] for row in rows])
+    ranked = [row["policy"] for row in findings.ranking]
+    labels = dict.fromkeys(ranked + [label for standing in standings for label in standing.measured])
     styles = {label: i for i, label in enumerate(labels)}
-    data = chart_data(results, {s.played: list(s.measured) for s in sections}, styles)
-    parts = [problem_section(results, section, styles, many=many) for section in sections]
+    parts = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
     header = f"""<h1>{escaped(title)}</h1>
-<div class="verdict">{_verdict(verdict(results))}</div>
+<div class="verdict">{_verdict(findings.verdict)}</div>
 {_notes(results)}{_facts(results)}"""
-    main = f"""{_overview(results, ranked, sections, styles) if many else ""}
+    main = f"""{_overview(findings, styles) if many else ""}
 {"".join(parts)}
 {_failures(results)}{_reproduce(results, command)}"""
+    data = chart_data(standings, styles)
     return document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
 
 
@@ -92,7 +87,7 @@ def _facts(results: Results) -> str:
     }
     if len(results.plan.problems) == 1 and results.problems:
         played = results.problems[0]
-        figures["regret of choosing arms at random"] = number(float(played.horizon * played.problem.gaps.mean()))
+        figures["regret of choosing arms at random"] = number(played.uniform_regret)
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
         f"On {escaped(', '.join(in_order))} it is realised regret: the rewards of the arm with the greatest mean at those times, "
@@ -107,13 +102,11 @@ def _facts(results: Results) -> str:
     )
 
 
-def _overview(
-    results: Results, ranked: list[dict[str, Any]], sections: Sequence[Section], styles: dict[str, int]
-) -> str:
+def _overview(findings: Findings, styles: dict[str, int]) -> str:
     """Return the ranking over problems, and the regret on each problem."""
     body, reasons = [], []
-    for row in ranked:
-        name = policy_name(row["policy"], styles, _failing(row["policy"], sections))
+    for row in findings.ranking:
+        name = policy_name(row["policy"], styles, _failing(row["policy"], findings.standings))
         if row["verdict"] == "not ranked":
             body.append([name, *[cell(None)] * 3, '<td class="words">not ranked</td>'])
             reasons.append(f"<li><strong>{escaped(row['policy'])}</strong>: {escaped(row['reason'])}</li>")
@@ -134,20 +127,21 @@ def _overview(
 geometric mean.</p>
 {table(head, body, label="Ranking over problems", sort=1)}{unranked}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
-{_heat_map(results, sections, styles)}
+{_heat_map(findings, styles)}
 <h2>Problem by problem</h2>"""
 
 
-def _failing(label: str, sections: Sequence[Section]) -> str:
+def _failing(label: str, standings: Sequence[Standing]) -> str:
     """Return a badge that counts the problems on which the policy's assumption fails."""
-    met = [row["assumption_met"] for section in sections for row in section.rows if row["policy"] == label]
+    met = [row["assumption_met"] for standing in standings for row in standing.rows if row["policy"] == label]
     failing = met.count(False)
     return f' <span class="badge">⚠ assumption fails on {failing} of {len(met)}</span>' if failing else ""
 
 
-def _heat_map(results: Results, sections: Sequence[Section], styles: dict[str, int]) -> str:
-    links = (f'<a href="#p{s.number}">{escaped(results.plan.called(s.played))}</a>' for s in sections)
-    shares = [{row["policy"]: row["share_of_uniform"] for row in s.rows} for s in sections]
+def _heat_map(findings: Findings, styles: dict[str, int]) -> str:
+    called = findings.results.plan.called
+    links = (f'<a href="#p{i}">{escaped(called(each.played))}</a>' for i, each in enumerate(findings.standings))
+    shares = [{row["policy"]: row["share_of_uniform"] for row in each.rows} for each in findings.standings]
     body = [[policy_name(label, styles), *(_heat_cell(each.get(label)) for each in shares)] for label in styles]
     return table(["policy", *map(Markup, links)], body, label="Mean regret of each policy on each problem", kind="heat")
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
-from robandit.report.numbers import rounded
+from robandit.wording import rounded
 
 __all__ = [
     *("Markup", "Words", "asset", "cell", "document", "escaped", "facts", "figure", "more", "named", "pairs", "swatch"),

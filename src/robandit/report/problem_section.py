@@ -4,80 +4,60 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results
-from robandit.experiments.statistics import curves, paired, worst_replications
-from robandit.experiments.words import counted
+from robandit.experiments.results import Results
+from robandit.experiments.statistics import Standing, curves, worst_replications
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import Problem
 from robandit.report.chart_data import shares
-from robandit.report.numbers import number, percent
 from robandit.report.pieces import Words, cell, escaped, figure, more, swatch, table, warning
+from robandit.wording import counted, number, percent
 
-__all__ = ["Section", "interval", "policy_name", "problem_section"]
+__all__ = ["interval", "policy_name", "problem_section"]
 
 FEW_ARMS = 12  # a table of more arms is closed at first and not printed on paper
 DECADES = 5  # columns of the table of regret over time
 
 
-@dataclass(frozen=True)
-class Section:
-    """A problem, and the results on it."""
-
-    number: int
-    played: Played
-    measured: dict[str, Measured]
-    """By the policy's label, the lowest mean regret first."""
-    rows: list[dict[str, Any]]
-    """The rows of the summary, in the same order."""
-
-    @property
-    def best(self) -> str:
-        """The policy with the lowest mean regret; baselines, which do not learn, count only if there is no other."""
-        learners = [label for label, m in self.measured.items() if m.cell.policy.uses_rewards]
-        return (learners or list(self.measured))[0]
-
-
-def problem_section(results: Results, section: Section, styles: dict[str, int], *, many: bool) -> str:
-    """Return the section as HTML; with ``many`` problems, one that can be closed."""
+def problem_section(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
+    """Return the section as HTML, the ``place``-th on the page; with ``many`` problems, one that can be closed."""
     played = section.played
     best = next(row for row in section.rows if row["policy"] == section.best)
     parts = [
         _warnings(section),
         "<h3>Leaderboard</h3>",
-        _leaderboard(results, section, styles),
-        _curves(section),
-        _distribution(section),
-        _pulls(section),
-        _speed(section),
+        _leaderboard(section, styles),
+        _curves(section, place),
+        _distribution(section, place),
+        _pulls(section, place),
+        _speed(section, place),
         _arms(section),
         _parameters(section),
-        _worst(results, section),
-        _left_out(results, played),
+        _worst(section),
+        _left_out(section.results, played),
     ]
     content = "\n".join(part for part in parts if part)
     if not many:
-        return f'<section id="p{section.number}">{content}</section>'
+        return f'<section id="p{place}">{content}</section>'
     tail = "recorded rewards" if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}"
     words = (
         f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}; "
         f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
     )
-    opened = " open" if section.number == 0 else ""
-    return f"""<details class="problem" id="p{section.number}"{opened}>
+    opened = " open" if place == 0 else ""
+    return f"""<details class="problem" id="p{place}"{opened}>
 <summary><h2>{escaped(played.name)}</h2><p class="muted">{escaped(words)}</p></summary>
 {content}
 </details>
 """
 
 
-def _warnings(section: Section) -> str:
+def _warnings(section: Standing) -> str:
     failing: dict[str, list[str]] = {}
     for row in section.rows:
         if row["assumption_met"] is False:
@@ -91,9 +71,9 @@ def _warnings(section: Section) -> str:
     )
 
 
-def _leaderboard(results: Results, section: Section, styles: dict[str, int]) -> str:
+def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
     best = section.best
-    against = {row["policy"]: row for row in paired(results, section.played, best).to_dicts()}
+    against = {row["policy"]: row for row in section.pairs}
     best_arms = list(section.played.problem.best_arms)
     body = []
     for row in section.rows:
@@ -135,7 +115,7 @@ def _difference(row: dict[str, Any] | None) -> str:
     return cell(row["difference"], number(row["difference"]), ends, note)
 
 
-def _curves(section: Section) -> str:
+def _curves(section: Standing, place: int) -> str:
     measured = section.measured
     times = next(iter(measured.values())).checkpoints
     powers = [10.0**j for j in range(1, 16) if 10.0**j < times[-1]][-(DECADES - 1) :]
@@ -158,10 +138,12 @@ def _curves(section: Section) -> str:
         "over replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds "
         "and it lies below the number of pulls times the largest gap."
     )
-    return f"<h3>Regret over time</h3>{figure('curves', section.number, alt, caption)}{more('Regret over time as a table', listed)}"
+    return (
+        f"<h3>Regret over time</h3>{figure('curves', place, alt, caption)}{more('Regret over time as a table', listed)}"
+    )
 
 
-def _distribution(section: Section) -> str:
+def _distribution(section: Standing, place: int) -> str:
     body = []
     for label, m in section.measured.items():
         values = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
@@ -177,11 +159,11 @@ def _distribution(section: Section) -> str:
         "vertical stroke is the median and the diamond the worst. On the log scale, regret of 0 or less is at the left edge."
     )
     listed = table(head, body, label="Quantiles of the final regret")
-    plot = figure("distribution", section.number, alt, caption)
+    plot = figure("distribution", place, alt, caption)
     return f"<h3>Distribution of regret</h3>{plot}{more('Quantiles as a table', listed)}"
 
 
-def _pulls(section: Section) -> str:
+def _pulls(section: Standing, place: int) -> str:
     problem = section.played.problem
     order = np.argsort(problem.gaps, kind="stable").tolist()
     body = []
@@ -193,11 +175,11 @@ def _pulls(section: Section) -> str:
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
     alt = f"Share of pulls of each arm. {first} pulled a best arm in {percent(best)} of all pulls."
     caption = "Share of pulls: the best arm first, then the others by their gap; a darker orange means a larger gap."
-    plot = figure("pulls", section.number, alt, caption)
+    plot = figure("pulls", place, alt, caption)
     return f"<h3>Pulls per arm</h3>{plot}{more('Shares as a table', listed, wide=problem.arms > FEW_ARMS)}"
 
 
-def _speed(section: Section) -> str:
+def _speed(section: Standing, place: int) -> str:
     known = [row for row in section.rows if math.isfinite(row["ns_per_pull"])]
     if not known:
         return ""
@@ -209,10 +191,10 @@ def _speed(section: Section) -> str:
     caption = (
         "Processor time per pull, including its reward, without compilation; the fastest first. It varies between runs."
     )
-    return f"<h3>Speed</h3>{figure('speed', section.number, alt, caption)}"
+    return f"<h3>Speed</h3>{figure('speed', place, alt, caption)}"
 
 
-def _arms(section: Section) -> str:
+def _arms(section: Standing) -> str:
     problem = section.played.problem
     body = []
     for i, law in enumerate(problem.laws):
@@ -265,7 +247,7 @@ def _tails(problem: Problem) -> str:
     return f"Tail index {index:.6g}, so {variance}: only moments of lower order than the index are finite."
 
 
-def _parameters(section: Section) -> str:
+def _parameters(section: Standing) -> str:
     verdicts = {True: "holds", False: '<span class="badge">⚠ fails here</span>', None: "unknown"}
     body = [
         [
@@ -286,9 +268,9 @@ def _parameters(section: Section) -> str:
     return f"<h3>Parameters and assumptions</h3>{listed}"
 
 
-def _worst(results: Results, section: Section) -> str:
+def _worst(section: Standing) -> str:
     worst: dict[str, list[dict[str, Any]]] = {}
-    for row in worst_replications(results, section.played).to_dicts():
+    for row in worst_replications(section.results, section.played).to_dicts():
         worst.setdefault(row["policy"], []).append(row)
     most = max(len(rows) for rows in worst.values())
     body = []
@@ -298,7 +280,7 @@ def _worst(results: Results, section: Section) -> str:
     head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
     listed = table(head, body, label=f"The worst replications on {section.played.name}")
     words = (
-        f"<p>To repeat one of them: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={results.plan.seed}, "
+        f"<p>To repeat one of them: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={section.results.plan.seed}, "
         "first=replication)</code>.</p>"
     )
     return more("The worst replications of each policy", words + listed)

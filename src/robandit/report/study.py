@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 from robandit.diagnostics.study import ArmStudy, Study, Tail
 from robandit.diagnostics.tails import TailIndex
-from robandit.experiments.words import counted
 from robandit.files import write_atomically
-from robandit.report.numbers import compact
 from robandit.report.pieces import (
     Words,
     cell,
@@ -27,6 +25,7 @@ from robandit.report.pieces import (
 )
 from robandit.report.study_data import study_data
 from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.wording import compact, counted
 
 __all__ = ["write_study"]
 

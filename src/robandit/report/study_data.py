@@ -11,8 +11,8 @@ import numpy as np
 from robandit.diagnostics.study import ArmStudy, Tail
 from robandit.diagnostics.tails import METHODS
 from robandit.kernel.types import Floats, Ints
-from robandit.report.numbers import rounded
 from robandit.report.study_text import arm_name
+from robandit.wording import rounded
 
 __all__ = ["study_data"]
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from robandit.diagnostics.study import ArmStudy, Mean, Study
 from robandit.errors import formatted
-from robandit.experiments.words import counted
-from robandit.report.numbers import compact, percent
 from robandit.report.pieces import named
+from robandit.wording import compact, counted, percent
 
 __all__ = ["advice_lines", "arm_name", "largest_first", "limits", "sampling_lines", "share"]
 

@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from robandit.experiments.words import counted
 from robandit.files import write_atomically
 from robandit.report.pieces import escaped, versions
 from robandit.report.style import STYLE
 from robandit.verify import Effort, Finding, Outcome
+from robandit.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

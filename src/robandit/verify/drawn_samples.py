@@ -15,6 +15,7 @@ from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto, StudentT, ZeroInflated, two_point
 from robandit.verify.statement import Effort, Finding
 from robandit.verify.statistics import Interval, sure
+from robandit.wording import joined
 
 __all__ = [
     "LOST",
@@ -156,4 +157,4 @@ def quantile(values: Sequence[float] | Floats, share: float, confidence: float =
 
 def listed(numbers: Sequence[float]) -> str:
     """Several numbers in a sentence."""
-    return " and ".join(filter(None, [", ".join(f"{x:,.4g}" for x in numbers[:-1]), f"{numbers[-1]:,.4g}"]))
+    return joined([f"{x:,.4g}" for x in numbers])

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.intervals import Interval, around, mean_interval, share
 from robandit.kernel.types import Floats
 
 __all__ = ["Interval", "largest", "mean_interval", "share", "slope", "slope_weights", "smallest", "sure"]
-
-
-class Interval(NamedTuple):
-    """A number and the ends of its confidence interval."""
-
-    measured: float
-    low: float
-    high: float
 
 
 def sure(value: float) -> Interval:
@@ -43,37 +34,6 @@ def smallest(intervals: Iterable[Interval]) -> Interval:
     return Interval(*(min(column) for column in zip(*intervals, strict=True)))
 
 
-def share(successes: int, trials: int, confidence: float = 0.99) -> Interval:
-    """A probability from independent trials, with the exact interval of Clopper and Pearson.
-
-    >>> share(0, 1000)
-    Interval(measured=0.0, low=0.0, high=0.0053)
-    """
-    from scipy.special import betaincinv
-
-    if not 0 <= successes <= trials or trials < 1:
-        raise InvalidInput(f"{successes} successes in {trials} trials: give 0 <= successes <= trials, trials >= 1")
-    tail = (1.0 - confidence) / 2.0
-    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
-    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))
-    return Interval(successes / trials, low, high)
-
-
-def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
-    """A mean over replications, with Student's interval: mean +- t s / sqrt(n).
-
-    The confidence is nominal: exact for normal values, and too high for few skewed ones. For 10 exponential ones an interval at
-    0.999 covers in 0.984 of all cases. Values that are all equal have no width, though a rare event may have been missed.
-
-    >>> mean_interval(np.array([1.0, 2.0, 3.0]), confidence=0.9).high  # 2 + 2.92 / sqrt(3)
-    3.7
-    """
-    values = np.asarray(values, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # infinite ones are refused below
-        squared_error = float(np.var(values)) / max(len(values) - 1, 1)
-    return _around(float(values.mean()), squared_error, len(values), confidence)
-
-
 def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
     """The exponent b of mean(y) ~ x^b: least squares in logarithms, with a jackknife over replications and Student's quantile.
 
@@ -91,7 +51,7 @@ def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
 
     n = len(y)
     without = fitted((y.sum(axis=0) - y) / max(n - 1, 1))
-    return _around(float(fitted(y.mean(axis=0))), (n - 1) * float(np.var(without)), n, confidence)
+    return around(float(fitted(y.mean(axis=0))), (n - 1) * float(np.var(without)), n, confidence)
 
 
 def slope_weights(x: Floats) -> Floats:
@@ -99,15 +59,3 @@ def slope_weights(x: Floats) -> Floats:
     centred = np.log(x) - np.log(x).mean()
     weights: Floats = centred / (centred @ centred)
     return weights
-
-
-def _around(measured: float, squared_error: float, count: int, confidence: float) -> Interval:
-    """As many estimated standard errors to each side as Student's law asks for; of one value nothing is known."""
-    from scipy.special import stdtrit
-
-    if not math.isfinite(measured):
-        raise InvalidInput(f"the measured number is {measured}: there is nothing to say about it")
-    if count < 2:
-        return Interval(measured, -math.inf, math.inf)
-    reach = float(stdtrit(count - 1, 1.0 - (1.0 - confidence) / 2.0)) * math.sqrt(squared_error)
-    return Interval(measured, measured - reach, measured + reach)

@@ -10,10 +10,11 @@ import robandit as rb
 from helpers import made_up
 from helpers.made_up import problem
 from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, ranks, remarks
-from robandit.cli.terminal.tables import folded
+from robandit.cli.terminal.tables import Board, folded
+from robandit.experiments.compare_plan import compared
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
-from robandit.experiments.spec import compared
+from robandit.experiments.statistics import Findings
 
 P, Q = problem(), problem("q")
 POLICIES = {"AdaR-UCB": rb.AdaRUCB(), "UCB1": rb.UCB1(), "Robust MOSS": rb.RobustMOSS().informed_by(made_up.PROBLEM)}
@@ -25,6 +26,11 @@ def printed(board: object, width: int) -> str:
     return out.getvalue()
 
 
+def board_of(results: Results) -> Board:
+    """The leaderboard of the first problem."""
+    return leaderboard(Findings(results).standings[0])
+
+
 @pytest.fixture(scope="module")
 def results() -> Results:
     finals = {"AdaR-UCB": [12_345.0 + j for j in range(8)], "UCB1": [20_000.0] * 8, "Robust MOSS": [1.25, 3.5] * 4}
@@ -32,7 +38,7 @@ def results() -> Results:
 
 
 def test_everything_fits_in_100_columns(results: Results) -> None:
-    text = printed(leaderboard(results, P), 100)
+    text = printed(board_of(results), 100)
     assert max(map(len, text.splitlines())) <= 100
     assert "Hidden to fit" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
@@ -55,7 +61,7 @@ def test_the_default_policies_fit_in_80_columns() -> None:
     finals = {cell.label: [41_234.5, 99_876.0] for cell in cells}
     long = problem("p", 100_000)
     made = made_up.results({long: finals}, policies={cell.label: cell.policy for cell in cells}, seconds=0.2)
-    text = printed(leaderboard(made, long), 80)
+    text = printed(board_of(made), 80)
     assert max(map(len, text.splitlines())) <= 80
     heads = " ".join(text.splitlines()[3].split())
     assert heads == "policy mean median quantile worst random know ns/pull"
@@ -83,43 +89,43 @@ def test_names_are_folded_where_they_have_parts(name: str, width: int, lines: li
 
 @pytest.mark.parametrize("width", [80, 60, 50])
 def test_narrow_terminals_hide_columns_and_name_them(results: Results, width: int) -> None:
-    for board in leaderboards(results):
+    for board in leaderboards(Findings(results)):
         text = printed(board, width)
         assert max(map(len, text.splitlines())) <= width
         for word in ("AdaR-UCB", "UCB1"):
             assert word in text
-    text = " ".join(printed(leaderboard(results, P), width).split())
+    text = " ".join(printed(board_of(results), width).split())
     assert "Hidden to fit the screen: 95 % interval" in text
     assert "interval median" not in text
     assert "worst" in text
 
 
 def test_a_board_for_each_problem_and_the_ranking(results: Results) -> None:
-    boards = leaderboards(results)
+    boards = leaderboards(Findings(results))
     assert [board.title.split(":")[0] for board in boards[:2]] == ["p", "q"]
     assert boards[2].title == "mean rank over 2 problems, 8 replications each"
     assert boards[2].columns["policy"] == ["Robust MOSS", "AdaR-UCB", "UCB1"]
     assert boards[2].columns["mean rank"] == ["1.00", "2.00", "3.00"]
     assert boards[2].columns["against first"] == ["–", "worse", "worse"]
-    assert len(leaderboards(made_up.results({P: {"a": [1.0]}}))) == 1
-    assert boards[0] == leaderboard(results, P)
+    assert len(leaderboards(Findings(made_up.results({P: {"a": [1.0]}})))) == 1
+    assert boards[0] == board_of(results)
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    board = leaderboard(made_up.results({P: {"a": [1.0]}}, seconds=math.nan), P)
+    board = board_of(made_up.results({P: {"a": [1.0]}}, seconds=math.nan))
     assert board.columns["95 % interval"] == ["–"]
     assert board.columns["ns/pull"] == ["–"]
 
 
 def test_brackets_are_no_markup() -> None:
     made = made_up.results({problem("[red]p"): {"[bold]a": [1.0]}})
-    text = printed(leaderboards(made)[0], 100)
+    text = printed(leaderboards(Findings(made))[0], 100)
     assert "[bold]a" in text
     assert "[red]p" in text
 
 
 def test_missing_replications_are_marked() -> None:
-    board = leaderboard(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}), P)
+    board = board_of(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}))
     assert board.columns["policy"] == ["a (3)", "b"]
     assert "(n): only n replications." in board.note
 
@@ -135,26 +141,26 @@ def test_remarks() -> None:
     left_out = tuple(LeftOut(played, "out", "no variance") for played in (P, Q))
     plan = Plan(made.plan.cells, left_out, seed=1, replications=6)
     failure = Failure(Unit(made.measured[0].cell, 1, 4, 2), 3, "Traceback\n  somewhere\nValueError: boom\n")
-    lines = remarks(Results(plan, made.measured, (failure,)))
+    lines = remarks(Findings(Results(plan, made.measured, (failure,))))
     assert lines == [
         "out is left out of p, q: no variance",
         "a is not ranked: 2 of 6 replications on p failed; and on 1 more",
-        "u is not ranked: does not learn from rewards: a yardstick",
+        "u is not ranked: does not learn from rewards: a baseline",
         "a failed on p, replications 4 to 5, 3 times: ValueError: boom",
     ]
-    assert remarks(made_up.results({P: {"a": [1.0]}})) == []
+    assert remarks(Findings(made_up.results({P: {"a": [1.0]}}))) == []
     two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
-    assert remarks(made_up.results({P: {"a": [1.0]}}, left_out=two)) == [
+    assert remarks(Findings(made_up.results({P: {"a": [1.0]}}, left_out=two))) == [
         "out is left out of p, q; of p because no variance"
     ]
-    assert "Not ranked: a, u, out." in ranks(Results(plan, made.measured, (failure,))).note
+    assert "Not ranked: a, u, out." in ranks(Findings(Results(plan, made.measured, (failure,)))).note
 
 
 def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     longer = problem("p", 2000)
     made = made_up.results({P: {"a": [1.0]}, longer: {"a": [2.0]}}, left_out=[LeftOut(longer, "out", "no variance")])
     failure = Failure(Unit(made.measured[1].cell, 1, 0, 1), 1, "boom")
-    assert remarks(Results(made.plan, made.measured, (failure,))) == [
+    assert remarks(Findings(Results(made.plan, made.measured, (failure,)))) == [
         "out is left out of p (T = 2,000): no variance",
         "a failed on p (T = 2,000), replication 0, 1 time: boom",
     ]
@@ -162,5 +168,7 @@ def test_a_problem_at_two_horizons_is_named_with_them() -> None:
 
 def test_where_nobody_is_ranked_there_is_no_ranking() -> None:
     made = made_up.results({P: {"a": [1.0] * 6, "b": [1.0] * 6}}, missing=[(Q, "a"), (Q, "b")])
-    assert [board.title for board in leaderboards(made)] == ["p: regret after 100 pulls, 6 replications, seed 1"]
-    assert remarks(made) == []  # what is to come is in the verdict
+    assert [board.title for board in leaderboards(Findings(made))] == [
+        "p: regret after 100 pulls, 6 replications, seed 1"
+    ]
+    assert remarks(Findings(made)) == []  # what is to come is in the verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from robandit.cli.terminal.leaderboard import leaderboards, remarks
 from robandit.experiments.results import Results
-from robandit.experiments.statistics import verdict
+from robandit.experiments.statistics import Findings
 from robandit.report.figures import write_figures
 from robandit.report.page import write_page
 
@@ -17,14 +17,15 @@ def conclude(results: Results, page: Path, *, command: str, figures: Path | None
     """Write the page and the figures, print tables, remarks and the verdict, and return the exit code: 3 if a unit failed."""
     from rich.console import Console
 
-    write_page(results, page, command=command)
-    drawn = [] if figures is None else write_figures(results, figures)
+    findings = Findings(results)
+    write_page(findings, page, command=command)
+    drawn = [] if figures is None else write_figures(findings, figures)
     console = Console()
-    for table in leaderboards(results):
+    for table in leaderboards(findings):
         console.print(table)
-    for line in remarks(results):
+    for line in remarks(findings):
         print(line)
-    print(verdict(results))
+    print(findings.verdict)
     if figures is not None:
         print(f"figures: {len(drawn)} files in {figures}")
     print(f"report: {page}")

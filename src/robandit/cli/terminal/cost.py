@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from robandit.cli.terminal.tables import Board
 from robandit.experiments.cost import Cost
 from robandit.experiments.plan import Plan
+from robandit.wording import counted
 
 __all__ = ["cost_board", "cost_lines", "duration", "time_board"]
 
@@ -55,7 +56,7 @@ def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
 
 def cost_lines(cost: Cost, plan: Plan) -> list[str]:
     """Return what is left to do, in words."""
-    left = f"{cost.units:,} {'unit' if cost.units == 1 else 'units'} of work left, {cost.done:,} done"
+    left = f"{counted(cost.units, 'unit')} of work left, {cost.done:,} done"
     if not cost.units:
         return [left]
     lines = [

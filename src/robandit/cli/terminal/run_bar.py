@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from robandit.cli.terminal.progress import display
 from robandit.experiments.runner import Compiling, Playing, Progress
-from robandit.experiments.words import counted
+from robandit.wording import counted
 
 __all__ = ["runbar"]
 

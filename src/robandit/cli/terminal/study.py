@@ -10,10 +10,9 @@ from robandit.cli.terminal.tables import new_table
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Study
 from robandit.diagnostics.tails import TailIndex
-from robandit.experiments.words import counted
-from robandit.report.numbers import compact
 from robandit.report.pieces import named
 from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.wording import compact, counted
 
 if TYPE_CHECKING:
     from rich.console import Group

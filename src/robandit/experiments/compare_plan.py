@@ -1,0 +1,65 @@
+"""The plan of `robandit compare`, and the options that it shares with `robandit replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robandit.errors import InvalidInput
+from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
+from robandit.experiments.spec_entries import policies_in, problems_in
+from robandit.experiments.spec_errors import Misplaced
+from robandit.policies import Policy
+from robandit.validation import integer
+
+__all__ = ["asked_numbers", "asked_policies", "compared"]
+
+PULLS = 50_000
+
+
+def compared(
+    problems: Sequence[str],
+    suite: str | None,
+    policies: Sequence[str],
+    *,
+    horizon: int | None = None,
+    replications: int | None = None,
+    seed: int = 1,
+    quick: bool = False,
+) -> Plan:
+    """Return the plan of `robandit compare`; by default one heavy-tailed problem and all policies that learn.
+
+    Problems of a suite have their own horizons unless one is given, others 50,000. ``quick``: a tenth of the pulls and 20
+    replications, unless given.
+    """
+    horizon, replications, seed = asked_numbers(horizon, replications, seed, quick=quick)
+    if not problems and suite is None:
+        problems = ["negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)"]
+    try:
+        named = problems_in(() if suite is None else (suite,), problems)
+    except Misplaced as error:  # a command line has no places to name
+        raise InvalidInput(error.message) from error
+    chosen = asked_policies(policies)
+    played = []
+    for each in named:
+        own = each.horizon or PULLS
+        played.append(Played(each.name, each.problem, horizon or (max(1, own // 10) if quick else own)))
+    return planned(played, chosen, replications=replications, seed=seed)
+
+
+def asked_numbers(
+    horizon: int | None, replications: int | None, seed: int, *, quick: bool
+) -> tuple[int | None, int, int]:
+    """Check the numbers of a command line; return the horizon, the replications (50 by default, 20 if quick) and the seed."""
+    if horizon is not None:
+        horizon = integer(horizon, "horizon", 1)
+    if replications is None:
+        replications = 20 if quick else 50
+    return horizon, integer(replications, "replications", 1, MOST_REPLICATIONS), integer(seed, "seed", 0, None)
+
+
+def asked_policies(policies: Sequence[str]) -> list[Policy]:
+    """Return the policies that a command line names; by default all that learn."""
+    try:
+        return [policy for _, policy in policies_in(policies or ("all", 'AdaRUCB(bonus="tight")'))]
+    except Misplaced as error:  # as above
+        raise InvalidInput(error.message) from error

@@ -1,0 +1,305 @@
+"""The engine for a Dask cluster, which is imported only if it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import uuid
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+from robandit.errors import EngineLost, InvalidInput, VersionSkew
+from robandit.experiments.engines import Answer, Engine, WorkersDied, play
+from robandit.experiments.environment import installed_version, version_skew, versions
+from robandit.experiments.plan import Plan
+from robandit.validation import integer, invalid
+from robandit.wording import counted
+
+__all__ = ["DaskEngine", "dask_engine"]
+
+T = TypeVar("T")
+
+PER_THREAD = 4  # units under way for each thread; Dask queues those beyond two at the scheduler
+SCHEMES = ("tcp", "tls", "ucx")  # that reach another process
+CONNECT = 10.0  # seconds to reach a scheduler
+ANSWER = 60.0  # seconds until a silent scheduler counts as lost: a busy one answers late
+LOOK = 1.0  # seconds between two checks of the workers
+CLOSE = 10.0  # seconds for closing connections
+OWN_LOGS = logging.CRITICAL  # for our own local cluster: the run reports which units failed, and why
+OWN_VERSION = "__import__('robandit').__version__"
+ENDED = ("closing_gracefully", "closing", "closed", "failed")  # states of a nanny, which restarts a worker process
+IGNORE_INTERRUPT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
+@contextmanager
+def dask_engine(
+    *, scheduler: str | None = None, scheduler_file: Path | None = None, workers: int | None = None
+) -> Iterator[Engine]:
+    """Connect to a Dask cluster, or start one on this machine, and yield an ``engine`` for `robandit.experiments.run`.
+
+    Give exactly one parameter. Needs ``robandit[cluster]``. A script that starts workers must do so below
+    ``if __name__ == "__main__":``, because workers import the script.
+
+    Parameters
+    ----------
+    scheduler
+        The address of a scheduler, such as ``tcp://10.0.0.5:8786``.
+    scheduler_file
+        The file that a scheduler wrote when it was started with ``--scheduler-file``.
+    workers
+        The number of processes to start on this machine, with one thread each.
+    """
+    parameters = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
+    names = [name for name, value in parameters.items() if value is not None]
+    if len(names) != 1:
+        problem = f"{' and '.join(names)} are given" if names else "nothing is given"
+        raise InvalidInput(f"{problem}: give one of scheduler, scheduler_file and workers")
+    if workers is not None:
+        workers = integer(workers, "workers", 1, None)
+    if find_spec("distributed") is None:
+        raise InvalidInput('Dask is not installed: pip install "robandit[cluster]"')
+    address = _address(scheduler_file) if scheduler_file is not None else scheduler
+    if address is not None:
+        _check_address(address)
+    with ExitStack() as stack:
+        stack.enter_context(_log_level(logging.ERROR if workers is None else OWN_LOGS))
+        cluster = _local_cluster(workers, stack) if workers is not None else None
+        client = _client(cluster if cluster is not None else address)
+        stack.callback(_close, client)
+        yield DaskEngine(client, cluster=cluster)
+
+
+class DaskEngine(Engine):
+    """A Dask cluster. The plan is sent once, units go by number."""
+
+    def __init__(self, client: Any, *, cluster: Any = None) -> None:
+        """Use the client; ``cluster`` is our own on this machine, if we started one."""
+        self._client = client
+        self._address = str(client.scheduler.address)
+        self._cluster = cluster
+        self.shares_cache = cluster is not None
+        self._required = versions()
+        self._plan: Any = None  # the plan on the cluster
+        self._bare: Plan | None = None  # the same here, without cached properties
+        self._prefix = ""
+        self._count = 0
+        self._futures: dict[Future[Answer], Any] = {}
+        self._threads: dict[str, int] = {}
+        self._trouble: Exception | None = None
+        self._watch: Future[None] | None = None
+        scheduler = self._ask(lambda: client.scheduler.versions(packages=["bokeh"]))
+        if scheduler["packages"].get("bokeh") is not None:  # without it the page only says that bokeh is missing
+            self.dashboard = client.dashboard_link
+
+    def begin(self, plan: Plan) -> None:
+        """Check the workers and send the plan."""
+        self._prefix = f"robandit-{uuid.uuid4().hex[:8]}"
+        self._ask(self._look)
+        self.workers()
+        self._send(plan)  # after the check: it would kill a worker that has no Robandit
+        self._watch = self._soon(self._keep_looking())
+
+    def _send(self, plan: Plan) -> None:
+        """Send the plan as a task, not as data: data are lost with the workers that hold them, a task is run again."""
+        dask: Any = import_module("dask")
+        self._count += 1
+        bare = replace(plan)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # recorded rewards are large
+            self._plan = self._client.submit(_same, bare, key=f"{self._prefix}-plan-{self._count}", pure=False)
+        self._bare = bare
+
+    def submit(self, number: int) -> Future[Answer]:
+        """Submit the unit to the cluster."""
+        self._count += 1
+        key = f"{self._prefix}-unit-{self._count}"
+        try:
+            future = self._client.submit(play, self._plan, number, self._required, key=key, pure=False)
+            answer: Future[Answer] = self._soon(self._answer(future))
+        except Exception as error:
+            raise self._lost(error) from error
+        self._futures[answer] = future
+        answer.add_done_callback(lambda done: self._futures.pop(done, None))  # then the cluster forgets it
+        return answer
+
+    async def _answer(self, future: Any) -> Answer:
+        answer: Answer = await self._client.gather(future, asynchronous=True)
+        return answer
+
+    def room(self, under_way: Mapping[Future[Answer], object]) -> int:
+        """Return how many more units the threads of the cluster can queue."""
+        return PER_THREAD * sum(self._threads.values()) - len(under_way)
+
+    def workers(self) -> int:
+        """Return the number of workers with the right versions."""
+        if self._trouble is not None:
+            raise self._trouble
+        if self._client.status != "running":
+            raise self._lost()
+        if self._cluster is not None and all(nanny.status.name in ENDED for nanny in self._cluster.workers.values()):
+            raise EngineLost("all worker processes on this machine have ended, and cannot be started again")
+        return len(self._threads)
+
+    def explain(self, error: BaseException) -> Exception | None:
+        """Return what Dask's error means for the unit."""
+        if isinstance(error, VersionSkew):
+            return error
+        if isinstance(error, _distributed().KilledWorker):
+            if "-plan-" in str(error.task):  # the plan only waited on a worker that something else killed
+                assert self._bare is not None
+                self._send(self._bare)
+            died = counted(error.allowed_failures + 1, "worker")
+            return WorkersDied(f"{died} that had this unit died, the last one was {error.last_worker.address}")
+        if isinstance(error, (CancelledError, asyncio.CancelledError)) or self._client.status != "running":
+            return self._lost(error)
+        try:
+            self._ask(self._look)  # a worker without the right packages may not be able to name the cause
+        except EngineLost as lost:
+            return lost
+        return self._trouble
+
+    def end(self, under_way: Iterable[Future[Answer]]) -> None:
+        """Cancel what is not done; the cluster stays its owner's."""
+        if self._watch is not None:
+            self._watch.cancel()
+        left = [future for future in map(self._futures.get, under_way) if future is not None]
+        if left and self._client.status == "running":
+            with suppress(EngineLost):
+                self._ask(lambda: self._client.cancel(left, asynchronous=True, force=True), CLOSE)
+        self._plan = self._bare = None
+
+    async def _keep_looking(self) -> None:
+        while self._trouble is None:
+            try:
+                await asyncio.wait_for(self._look(), ANSWER)
+            except Exception as error:
+                self._trouble = self._lost(error)
+            await asyncio.sleep(LOOK)
+
+    async def _look(self) -> None:
+        """Update the list of workers; only those with the right versions count."""
+        cores: dict[str, int] = await self._client.scheduler.ncores()
+        new = [address for address in cores if address not in self._threads]
+        installed = {
+            address: packages
+            for address, packages in zip(new, await asyncio.gather(*map(self._packages, new)), strict=True)
+            if packages is not None
+        }
+        self._trouble = version_skew({**self._required, "robandit": installed_version()}, installed) or self._trouble
+        self._threads = {address: n for address, n in cores.items() if address in self._threads or address in installed}
+
+    async def _packages(self, address: str) -> dict[str, str | None] | None:
+        """Return the versions on a worker, which need not have Robandit; None if it does not answer now."""
+        message = {"op": "versions", "packages": [name for name in self._required if name != "python"]}
+        with suppress(asyncio.TimeoutError):
+            answers = await asyncio.wait_for(
+                self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore"), CLOSE
+            )
+            if isinstance(answers.get(address), dict):
+                packages = dict(answers[address]["packages"])
+                if packages["robandit"] is None:  # it may be a folder on the path, not an installed package
+                    query = self._client._run(eval, OWN_VERSION, workers=[address], on_error="return")
+                    own = (await asyncio.wait_for(query, ANSWER)).get(address)
+                    packages["robandit"] = own if isinstance(own, str) else None
+                return packages
+        return None
+
+    def _lost(self, error: BaseException | None = None) -> EngineLost:
+        if isinstance(error, EngineLost):
+            return error
+        # The message of a forgotten task is a paragraph, its reason a word.
+        why = getattr(error, "reason", None) or (f"{type(error).__name__}: {error}" if error is not None else "")
+        return EngineLost(f"the connection to the Dask scheduler {self._address} was lost{f' ({why})' if why else ''}")
+
+    def _soon(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._client.loop.asyncio_loop)
+
+    def _ask(self, work: Callable[[], Coroutine[Any, Any, T]], seconds: float = ANSWER) -> T:
+        async def limited() -> T:
+            return await asyncio.wait_for(work(), seconds)
+
+        try:
+            return self._soon(limited()).result()
+        except Exception as error:
+            raise self._lost(error) from error
+
+
+def _distributed() -> Any:
+    return import_module("distributed")
+
+
+def _same(plan: Plan) -> Plan:
+    return plan
+
+
+def _address(file: Path) -> str:
+    try:
+        return str(json.loads(file.read_bytes())["address"])
+    except OSError as error:
+        raise InvalidInput(
+            f"the scheduler file {file} cannot be read: {error.strerror}; start the scheduler first, with --scheduler-file {file}"
+        ) from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidInput(f"{file} was not written by a Dask scheduler, or is incomplete: {error}") from error
+
+
+def _check_address(address: str) -> None:
+    """Reject a malformed address at once: Dask would retry for a while, and then fail with a stack trace."""
+    match = re.fullmatch(r"(?:(\w+)://)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):(\d{1,5})/?", address)
+    if match is None or match[1] not in (None, *SCHEMES) or not 0 < int(match[2]) < 65_536:
+        schemes = f"{', '.join(f'{scheme}://' for scheme in SCHEMES[:-1])} or {SCHEMES[-1]}://"
+        rule = f"HOST:PORT, optionally after {schemes}"
+        raise invalid("scheduler", address, rule, hint="for example tcp://10.0.0.5:8786")
+
+
+def _local_cluster(workers: int, stack: ExitStack) -> Any:
+    # Dask gives up a worker that is not back after this time, even if it came back and died again meanwhile.
+    stack.enter_context(import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "365 days"}))
+    cluster = _distributed().LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=OWN_LOGS,
+        preload=[IGNORE_INTERRUPT],  # Ctrl-C reaches all processes of a terminal; the client ends the workers
+    )
+    stack.callback(cluster.close, timeout=CLOSE)
+    return cluster
+
+
+def _client(where: Any) -> Any:
+    try:
+        return _distributed().Client(where, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise EngineLost(
+            f"the Dask scheduler {where} cannot be reached: {error}; check that it is running and that its address is right"
+        ) from error
+
+
+def _close(client: Any) -> None:
+    if client.status != "running":  # the scheduler is gone, which has been reported
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    with suppress(Exception):
+        client.close(timeout=CLOSE)
+
+
+@contextmanager
+def _log_level(level: int) -> Iterator[None]:
+    """Hide Dask's messages below this level: it logs every worker that comes or goes, which a run reports in its own way."""
+    _distributed()  # its import sets these levels
+    names = ("distributed", "distributed.client")
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(level)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            logging.getLogger(name).setLevel(old)

@@ -1,0 +1,138 @@
+"""The verdict of an experiment in sentences: the winner, whether it is significant, what the policy was told and assumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from robandit.experiments.results import Measured, Results
+from robandit.policies.assumptions import assumption_met
+from robandit.policies.facts import Facts
+from robandit.wording import counted, joined, listed, number, share
+
+__all__ = ["ENOUGH", "MANY", "Row", "missing_replications", "on_one_problem", "over_all_problems"]
+
+ENOUGH = 6  # five differences have the same sign by chance in 1 of 16 cases, six in 1 of 32: below 5 %
+MANY = 50  # with fewer replications, intervals of skewed numbers are much too narrow
+
+Row: TypeAlias = dict[str, Any]
+
+
+def on_one_problem(measured: Mapping[str, Measured], best: str, pairs: Sequence[Row]) -> str:
+    """Return the verdict on one problem; ``pairs`` are the rows of `robandit.experiments.paired` against the best."""
+    played = measured[best].cell.played
+    mean, uniform = float(measured[best].final.mean()), played.uniform_regret
+    of_uniform = f", {share(mean / uniform)} of choosing arms at random" if uniform > 0.0 else ""
+    pulls = counted(played.horizon, "pull")
+    text = f"On {played.name}, {best} has the lowest mean regret after {pulls}: {number(mean)}{of_uniform}"
+    learners = [label for label, m in measured.items() if m.cell.policy.uses_rewards] or list(measured)
+    rivals = [row for row in pairs if row["policy"] in learners]
+    if not rivals:
+        return f"{text}; no other policy was compared with it. {_knowledge(measured[best])}"
+    medians = {label: float(np.median(measured[label].final)) for label in learners}
+    typical = min(rivals, key=lambda row: (medians[row["policy"]], row["policy"]))
+    text += f". {_significance(rivals)}"
+    if typical["replications"] and medians[typical["policy"]] < medians[best]:
+        name, wins = typical["policy"], typical["wins"]
+        text += (
+            f" But {name} has the lowest median: {name} has less regret in {100.0 * wins:.0f} % of the replications."
+        )
+    return f"{text} {_knowledge(measured[best])}"
+
+
+def _significance(rivals: Sequence[Row]) -> str:
+    """Return the sentence that says whether the best is better than all rivals."""
+    close = [row for row in rivals if row["verdict"] != "worse"]
+    closest = close[0] if close else min(rivals, key=lambda row: row["difference_low"])
+    n, name = closest["replications"], closest["policy"]
+    interval = f"{number(closest['difference_low'])} to {number(closest['difference_high'])}"
+    basis = f"95 %, paired, {counted(n, 'replication')}{_too_narrow(n)}"
+    if not close:
+        return f"The difference is significant: the closest, {name}, has more by {interval} ({basis})."
+    if closest["ties"] == 1.0:
+        return f"{name} has the same in every one of {counted(n, 'replication')}."
+    if n < ENOUGH:
+        return _too_few(n)
+    names = listed([row["policy"] for row in close])
+    return f"The difference is not significant: {names} may be as good (difference {interval}, {basis})."
+
+
+def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
+    """Return the verdict over several problems; ``ranked`` are the rows of policies with a rank."""
+    problems = len(results.plan.problems)
+    if not ranked:
+        return f"No policy has played all of the {problems} problems in full, so none is ranked over all of them."
+    first, n = ranked[0], results.plan.replications
+    tied = [row["policy"] for row in ranked[1:] if row["mean_rank"] == first["mean_rank"]]
+    policies = counted(len(ranked), "policy", "policies")
+    text = (
+        f"Over {problems} problems, {first['policy']} {'shares' if tied else 'has'} the lowest mean rank of {policies}"
+    )
+    text += f"{f' with {listed(tied)}' if tied else ''}: {first['mean_rank']:.2f}"
+    if not math.isnan(first["rank_low"]):
+        text += f" (95 %: {first['rank_low']:.2f} to {first['rank_high']:.2f}{_too_narrow(n)})"
+    close = [row["policy"] for row in ranked[1:] if row["verdict"] != "worse"]
+    if len(ranked) == 1:
+        text += ", as the only one that is ranked."
+    elif not close:
+        text += ", significantly better than all others."
+    elif n < ENOUGH:
+        text += f". {_too_few(n)}"
+    else:
+        text += f", not significantly better than {listed(close)}."
+    text += f" Its mean regret is the lowest on {first['wins']} of them"
+    cells = [m.cell for m in results.measured if m.cell.label == first["policy"]]
+    facts = cells[0].policy.facts
+    text += f"; it had to be told {joined(facts.knows) or 'nothing'}"
+    if not facts.assumption:
+        return f"{text} and {_no_assumption(facts)}."
+    met = {cell.played: assumption_met(cell.policy, cell.played.problem) for cell in cells}
+    broken = [results.plan.called(played) for played, holds in met.items() if holds is False]
+    if broken:
+        return f"{text}, and its assumption ({facts.assumption}) fails on {listed(broken)}."
+    holds = "may or may not hold" if None in met.values() else "holds on all"
+    return f"{text}, and its assumption ({facts.assumption}) {holds}."
+
+
+def missing_replications(results: Results) -> str:
+    """Return a sentence about what failed or is still to come; empty if nothing is missing."""
+    if results.complete:
+        return ""
+    planned = len(results.plan.cells) * results.plan.replications
+    failed = sum(failure.unit.count for failure in results.failures)
+    missing = planned - sum(len(m.replications) for m in results.measured) - failed
+    parts = [f"{failed:,} failed"] if failed else []
+    if missing > 0:
+        parts.append(f"{missing:,} {'is' if missing == 1 else 'are'} still to come, when it is run again")
+    return f" Incomplete: of {counted(planned, 'replication')} {' and '.join(parts)}."
+
+
+def _knowledge(measured: Measured) -> str:
+    """Return what a policy was told, and whether its assumption holds."""
+    policy = measured.cell.policy.prepared(measured.cell.played.horizon)
+    facts = policy.facts
+    values = [f"{name} = {_parameter(getattr(policy, name))}" for name in facts.knows]
+    text = f"It was told {joined(values) or 'nothing'}"
+    if not facts.assumption:
+        return f"{text} and {_no_assumption(facts)}."
+    met = {True: "holds here", False: "FAILS here", None: "may or may not hold here"}
+    return f"{text}; it assumes {facts.assumption}, which {met[assumption_met(policy, measured.cell.played.problem)]}."
+
+
+def _no_assumption(facts: Facts) -> str:
+    return "assumes nothing more" if facts.bound else "has no proved bound on its regret"
+
+
+def _too_few(n: int) -> str:
+    return f"The difference is not significant: {counted(n, 'replication')} {'are' if n != 1 else 'is'} too few."
+
+
+def _too_narrow(n: int) -> str:
+    return "; intervals are too narrow with so few replications" if n < MANY else ""
+
+
+def _parameter(value: Any) -> str:
+    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

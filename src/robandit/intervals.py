@@ -1,0 +1,167 @@
+"""Confidence intervals, each kind once: simulations, experiments and checks all use these.
+
+- The mean of skewed values has a percentile bootstrap interval, from a fixed seed: equal values give equal intervals.
+- A mean that is nearly normal has Student's interval.
+- A quantile has the exact interval between two order statistics, which holds for every law.
+- A probability has the exact interval of Clopper and Pearson.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats
+
+__all__ = [
+    "CONFIDENCE",
+    "RESAMPLES",
+    "Interval",
+    "around",
+    "bootstrap_intervals",
+    "mean_interval",
+    "percentile_interval",
+    "quantile_interval",
+    "resampled_means",
+    "share",
+]
+
+CONFIDENCE = 0.95
+"""Of the intervals of regret."""
+RESAMPLES = 2000
+WEIGHTS = 2_000_000  # held at a time: 16 MB
+
+
+class Interval(NamedTuple):
+    """A number and the ends of its confidence interval."""
+
+    measured: float
+    low: float
+    high: float
+
+
+# --- bootstrap -------------------------------------------------------------------------------------------------------
+
+
+def bootstrap_intervals(samples: Sequence[Floats]) -> list[Interval]:
+    """Return the mean of each sample with its percentile bootstrap interval at `CONFIDENCE`; NaN ends for fewer than two values.
+
+    Samples of equal length share the resamples, but the interval of one does not depend on the others.
+
+    >>> bootstrap_intervals([np.array([1.0, 2.0, 3.0]), np.array([5.0, 5.0])])
+    [Interval(measured=2.0, low=1.0, high=3.0), Interval(measured=5.0, low=5.0, high=5.0)]
+    """
+    means = [float(values.mean()) if len(values) else math.nan for values in samples]
+    intervals = [Interval(mean, math.nan, math.nan) for mean in means]
+    by_size: dict[int, list[int]] = {}
+    for i, values in enumerate(samples):
+        by_size.setdefault(len(values), []).append(i)
+    for n, members in by_size.items():
+        if n >= 2:
+            for i, resampled in zip(members, resampled_means([samples[i] for i in members]), strict=True):
+                intervals[i] = percentile_interval(resampled, means[i], n)
+    return intervals
+
+
+def resampled_means(samples: Sequence[Floats], key: int = 0) -> Floats:
+    """Return `RESAMPLES` bootstrap means of each sample, a row per sample; all samples have one length and share the resamples.
+
+    Each ``key`` has resamples of its own.
+    """
+    n = len(samples[0])
+    means = [float(values.mean()) for values in samples]
+    # Resampled about the mean, so that equal values have exactly their own mean. One product per sample, since the last bits
+    # of a joint product depend on the other samples.
+    centred = [(values - mean) / n for values, mean in zip(samples, means, strict=True)]
+    parts = [np.stack([weights @ values for values in centred]) for weights in _resamples(n, key)]
+    resampled: Floats = np.concatenate(parts, axis=1) + np.array(means)[:, None]
+    return resampled
+
+
+def percentile_interval(resampled: Floats, measured: float, n: int) -> Interval:
+    """Return the middle part of the resamples, widened to hold the measured number: resampled ranks are drawn to the middle.
+
+    ``n`` is the size of the sample; the ends are NaN below 2.
+    """
+    if n < 2:
+        return Interval(measured, math.nan, math.nan)
+    low, high = np.quantile(resampled, [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0])
+    return Interval(measured, min(float(low), measured), max(float(high), measured))
+
+
+def _resamples(n: int, key: int) -> Iterator[Floats]:
+    """Yield how often each of n values is drawn, a row per resample, in blocks; the same on every call."""
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(key,)))
+    rows = max(1, WEIGHTS // n)
+    for start in range(0, RESAMPLES, rows):
+        yield rng.multinomial(n, np.full(n, 1.0 / n), size=min(rows, RESAMPLES - start)).astype(np.float64)
+
+
+# --- Student ---------------------------------------------------------------------------------------------------------
+
+
+def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
+    """Return a mean over replications with Student's interval: mean +- t s / sqrt(n).
+
+    The confidence is nominal: exact for normal values, too high for few skewed ones. For 10 exponential values an interval at
+    0.999 covers in 0.984 of all cases. Equal values give an interval without width, though a rare event may have been missed.
+
+    >>> mean_interval(np.array([1.0, 2.0, 3.0]), confidence=0.9).high  # 2 + 2.92 / sqrt(3)
+    3.7
+    """
+    values = np.asarray(values, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # infinite values are rejected below
+        squared_error = float(np.var(values)) / max(len(values) - 1, 1)
+    return around(float(values.mean()), squared_error, len(values), confidence)
+
+
+def around(measured: float, squared_error: float, count: int, confidence: float) -> Interval:
+    """Return a number with Student's interval, from its squared standard error over ``count`` values; infinite for one value."""
+    from scipy.special import stdtrit
+
+    if not math.isfinite(measured):
+        raise InvalidInput(
+            f"the measured number is {measured}: only a finite number has an interval", value=measured, rule="finite"
+        )
+    if count < 2:
+        return Interval(measured, -math.inf, math.inf)
+    reach = float(stdtrit(count - 1, 1.0 - (1.0 - confidence) / 2.0)) * math.sqrt(squared_error)
+    return Interval(measured, measured - reach, measured + reach)
+
+
+# --- exact intervals -------------------------------------------------------------------------------------------------
+
+
+def quantile_interval(values: Floats, q: float) -> tuple[float, float]:
+    """Return two order statistics that hold the q-quantile at `CONFIDENCE`, for any law; NaN for an end that needs more values.
+
+    The number of values below the quantile is binomial. Each end fails with a probability of 2.5 % at most.
+    """
+    from scipy.special import bdtr
+
+    n, tail = len(values), (1.0 - CONFIDENCE) / 2.0
+    below = bdtr(np.arange(n), n, q)  # P(B <= k) for k = 0 .. n - 1
+    first = int(np.searchsorted(below, tail, side="right"))  # this many order statistics lie safely below
+    last = int(np.searchsorted(below, 1.0 - tail, side="left"))  # this one, counted from 0, lies safely above
+    ordered = np.sort(values)
+    return (float(ordered[first - 1]) if first else math.nan, float(ordered[last]) if last < n else math.nan)
+
+
+def share(successes: int, trials: int, confidence: float = 0.99) -> Interval:
+    """Return a probability from independent trials with the exact interval of Clopper and Pearson.
+
+    >>> share(0, 1000)
+    Interval(measured=0.0, low=0.0, high=0.0053)
+    """
+    from scipy.special import betaincinv
+
+    if not 0 <= successes <= trials or trials < 1:
+        raise InvalidInput(f"{successes} successes in {trials} trials: give 0 <= successes <= trials, trials >= 1")
+    tail = (1.0 - confidence) / 2.0
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1.0 - tail))
+    return Interval(successes / trials, low, high)

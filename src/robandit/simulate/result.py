@@ -1,0 +1,212 @@
+"""The result of a simulation: arrays, summaries, and the Parquet file that holds it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robandit.errors import CorruptFile, InvalidInput
+from robandit.files import UNSEALED, check_format, named, read_sealed, sealed, write_atomically
+from robandit.kernel.types import Floats, Ints
+from robandit.policies.base import Policy
+from robandit.problems import Problem
+from robandit.validation import invalid
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Result", "check_problem", "problem_reference", "sealed_parquet"]
+
+FORMAT_VERSION = 2  # version 1 did not store the number of the first replication, which was 0
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a simulation measured. Arrays are indexed by policy, replication, then checkpoint or arm."""
+
+    policies: tuple[Policy, ...]
+    problem: Problem
+    horizon: int
+    seed: int
+    checkpoints: Ints
+    regret: Floats
+    """Pseudo-regret: the sum of the gaps of the arms pulled. It depends on the choices, not on the luck of the rewards.
+
+    On a problem that is played in order (`robandit.problems.InOrder`) it is realised regret: what the arm with the greatest mean of
+    the whole table gave at those times, minus what the policy got. It can be negative.
+    """
+    pulls: Ints
+    first: int = 0
+    """The number of the first replication."""
+    seconds: Floats = field(init=False, repr=False)
+    """Processor time in the loop, per policy, compilation excluded. Not saved."""
+    counters: tuple[dict[str, int], ...] = field(init=False, repr=False)
+    """What each policy counted, over all replications, such as KLinf-UCB's infeasible indices. Not saved."""
+
+    def __post_init__(self) -> None:
+        """Leave times and counters empty; `simulate` fills them in."""
+        object.__setattr__(self, "seconds", np.full(len(self.policies), np.nan))
+        object.__setattr__(self, "counters", tuple({} for _ in self.policies))
+
+    def __repr__(self) -> str:
+        """Return one line; `summary` has the numbers."""
+        names = ", ".join(p.name for p in self.policies)
+        return f"<Result: {names}; horizon {self.horizon}, {self.regret.shape[1]} replications, seed {self.seed}>"
+
+    def summary(self) -> pl.DataFrame:
+        """Return the final regret of each policy, one row each: mean with a 95 % interval, median, quantiles, worst.
+
+        The interval is a percentile bootstrap of the mean over replications (`robandit.intervals`), since regret is too skewed for
+        mean +- standard error. Experiments give the same interval for the same replications. With one replication it is NaN.
+        """
+        import polars as pl
+
+        from robandit.intervals import bootstrap_intervals
+
+        finals = list(self.regret[:, :, -1])
+        rows = []
+        for policy, final, (mean, low, high) in zip(self.policies, finals, bootstrap_intervals(finals), strict=True):
+            rows.append(
+                {
+                    "policy": policy.name,
+                    "mean": mean,
+                    "mean_low": low,
+                    "mean_high": high,
+                    "median": float(np.median(final)),
+                    "q05": float(np.quantile(final, 0.05)),
+                    "q95": float(np.quantile(final, 0.95)),
+                    "worst": float(final.max()),
+                }
+            )
+        return pl.DataFrame(rows)
+
+    def curves(self) -> pl.DataFrame:
+        """Return regret over time, a row per policy and checkpoint: mean, median, 5 % and 95 % quantiles and the worst."""
+        import polars as pl
+
+        frames = []
+        for policy, regret in zip(self.policies, self.regret, strict=True):
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "policy": [policy.name] * len(self.checkpoints),
+                        "t": self.checkpoints,
+                        "mean": regret.mean(axis=0),
+                        "median": np.median(regret, axis=0),
+                        "q05": np.quantile(regret, 0.05, axis=0),
+                        "q95": np.quantile(regret, 0.95, axis=0),
+                        "worst": regret.max(axis=0),
+                    }
+                )
+            )
+        return pl.concat(frames)
+
+    def to_parquet(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
+        """Write everything except the times to a Parquet file: a row per policy and replication, the rest as metadata.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        whole
+            False stores only the fingerprint of a problem with a long record; reading the file then needs the problem.
+        """
+        write_atomically(path, self.to_bytes(whole=whole))
+
+    def to_bytes(self, *, whole: bool = True) -> bytes:
+        """Return what `to_parquet` writes."""
+        import polars as pl
+
+        p, r, _ = self.regret.shape
+        frame = pl.DataFrame(
+            {
+                "policy": np.repeat(np.arange(p), r),
+                "replication": np.tile(np.arange(r), p),
+                "regret": pl.Series(list(self.regret.reshape(p * r, -1)), dtype=pl.List(pl.Float64)),
+                "pulls": pl.Series(list(self.pulls.reshape(p * r, -1)), dtype=pl.List(pl.Int64)),
+            }
+        )
+        about = {
+            "version": FORMAT_VERSION,
+            "policies": [policy.to_dict() for policy in self.policies],
+            "problem": self.problem.to_dict() if whole else problem_reference(self.problem),
+            "horizon": self.horizon,
+            "seed": str(self.seed),  # may have 128 bits, which JSON readers round
+            "checkpoints": self.checkpoints.tolist(),
+            "first": self.first,
+        }
+        return sealed_parquet(frame, about)
+
+    @staticmethod
+    def from_parquet(path: str | os.PathLike[str], problem: Problem | None = None) -> Result:
+        """Read what `to_parquet` wrote; ``problem`` is needed if the file holds only its fingerprint."""
+        import polars as pl
+
+        if problem is not None:
+            check_problem(problem)
+        where = named(path)
+        content = read_sealed(where)
+        try:
+            about = json.loads(pl.read_parquet_metadata(content)["robandit"])
+            version = int(about["version"])
+        except Exception as error:
+            raise CorruptFile(f"{where} is damaged: {error}") from error
+        check_format(version, FORMAT_VERSION, where)
+        try:
+            frame = pl.read_parquet(content).sort("policy", "replication")
+            policies = tuple(Policy.from_dict(d) for d in about["policies"])
+            rows = len(frame) // len(policies)
+            return Result(
+                policies=policies,
+                problem=_referenced_problem(about["problem"], problem, where),
+                horizon=int(about["horizon"]),
+                seed=int(about["seed"]),
+                checkpoints=np.array(about["checkpoints"], dtype=np.int64),
+                regret=np.array(frame["regret"].to_list(), dtype=np.float64).reshape(len(policies), rows, -1),
+                pulls=np.array(frame["pulls"].to_list(), dtype=np.int64).reshape(len(policies), rows, -1),
+                first=int(about.get("first", 0)),
+            )
+        except (InvalidInput, CorruptFile):
+            raise
+        except Exception as error:
+            raise CorruptFile(f"{where} is damaged: {error}") from error
+
+
+def check_problem(problem: Any) -> None:
+    """Raise `InvalidInput` unless this is a problem."""
+    if not isinstance(problem, Problem):
+        hint = "make one with Problem(laws) or robandit.problems"
+        raise invalid("problem", problem, "a Problem", hint=hint)
+
+
+def sealed_parquet(frame: pl.DataFrame, about: dict[str, Any], **options: Any) -> bytes:
+    """Return a frame as a Parquet file with a checksum and metadata; the options are those of ``write_parquet``."""
+    buffer = io.BytesIO()  # on a full disk Polars raises errors of its own
+    frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": UNSEALED.decode()}, **options)
+    return sealed(buffer.getvalue())
+
+
+def problem_reference(problem: Problem) -> dict[str, Any]:
+    """Return a problem as plain JSON data, or only the fingerprint of one with a long record."""
+    return {"fingerprint": problem.fingerprint} if problem.bulky else problem.to_dict()
+
+
+def _referenced_problem(data: Any, known: Problem | None, where: Path) -> Problem:
+    """Return the problem of `problem_reference`'s data; ``known`` is the one to take for a fingerprint."""
+    if not isinstance(data, dict) or set(data) != {"fingerprint"}:
+        return Problem.from_dict(data)
+    if known is None:
+        raise InvalidInput(
+            f"{where} is a part of a run and does not hold its problem: open the run folder, or pass problem="
+        )
+    if known.fingerprint != data["fingerprint"]:
+        raise CorruptFile(
+            f"{where} was measured on another problem: its fingerprint is {str(data['fingerprint'])[:12]}..."
+        )
+    return known

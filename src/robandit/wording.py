@@ -1,0 +1,85 @@
+"""Counts, lists and numbers as sentences and tables write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = ["compact", "counted", "joined", "listed", "number", "percent", "rounded", "share"]
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """Return a count with its noun; ``several`` is the plural, where an added s is wrong.
+
+    >>> counted(1, "pull"), counted(2_000, "pull"), counted(3, "policy", "policies")
+    ('1 pull', '2,000 pulls', '3 policies')
+    """
+    return f"{n:,} {one if n == 1 else several or one + 's'}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return the parts with commas and a final "and".
+
+    >>> joined(["a", "b", "c"]), joined(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return the first ``most`` names, and how many more there are.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    return joined(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def number(value: float) -> str:
+    """Return a measured number: an integer from 100 to 1e15, otherwise three significant digits.
+
+    >>> number(1234.5), number(0.01234), number(math.inf), number(math.nan)
+    ('1,234', '0.0123', '∞', '–')
+    """
+    if not math.isfinite(value):
+        return "∞" if value == math.inf else "–"
+    return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else f"{value:.3g}"
+
+
+def compact(value: float, digits: int = 4) -> str:
+    """Return a reward with a few digits; large ones up to 1e7 have no exponent.
+
+    >>> compact(12345.6), compact(0.0123456), compact(1e9), compact(-math.inf), compact(math.nan)
+    ('12,346', '0.01235', '1e+09', '-∞', '–')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0.0 else "-∞"
+    return f"{value:,.0f}" if 10.0**digits <= abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 in percent: an integer from 10 % on, otherwise two significant digits.
+
+    >>> percent(12.3456), percent(0.01234), percent(math.nan)
+    ('1,235 %', '1.2 %', '–')
+    """
+    if math.isnan(share):
+        return "–"
+    return f"{100.0 * share:,.0f} %" if abs(share) >= 0.1 else f"{100.0 * share:.2g} %"
+
+
+def share(value: float) -> str:
+    """Return a share of 1 in percent: an integer from 10 % on, otherwise one decimal, so that columns line up.
+
+    >>> share(0.123), share(0.02), share(math.nan)
+    ('12 %', '2.0 %', '–')
+    """
+    return "–" if math.isnan(value) else f"{100.0 * value:.{0 if value >= 0.1 else 1}f} %"
+
+
+def rounded(value: float, digits: int = 4) -> float | int | None:
+    """Return the value with a few significant digits, as an int if it is one; None if it is not finite."""
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short

@@ -1,0 +1,52 @@
+"""The plan of `robandit compare`: defaults, options, and what is rejected."""
+
+import pytest
+
+import robandit as rb
+from robandit import suites
+from robandit.errors import InvalidInput
+from robandit.experiments.compare_plan import compared
+from robandit.experiments.plan import Played
+
+COINS = "bernoulli(means=[0.5, 0.25])"
+
+
+def test_compared_by_default():
+    plan = compared([], None, [])
+    assert [(p.name, p.horizon) for p in plan.problems] == [
+        ("negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)", 50_000)
+    ]
+    labels = [cell.label for cell in plan.cells] + [each.label for each in plan.left_out]
+    assert sorted(labels) == sorted(
+        [p.name for p in rb.policies.all_policies() if p.uses_rewards] + ["AdaR-UCB(bonus='tight')"]
+    )
+    assert (plan.replications, plan.seed) == (50, 1)
+
+
+def test_compared_as_asked():
+    heavy = compared([], "heavy", ["UCB1"], quick=True)
+    assert [p.horizon for p in heavy.problems] == [task.horizon // 10 for task in suites.heavy().tasks]
+    assert heavy.replications == 20
+    both = compared(["heavy/latency", COINS], None, ["UCB1(scale=2.0)"], horizon=7, replications=3, seed=5, quick=True)
+    assert both.problems == (
+        Played("heavy/latency", next(t.problem for t in suites.heavy().tasks if t.name == "latency"), 7),
+        Played(COINS, rb.problems.bernoulli(means=[0.5, 0.25]), 7),
+    )
+    assert (both.replications, both.seed, both.cells[0].policy) == (3, 5, rb.UCB1(scale=2.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"policies": ["UBC1"]}, r"^policy 'UBC1' is not known"),
+        ({"policies": ["UCB1", "UCB1"]}, r"UCB1 is given twice"),
+        ({"problems": ["x"]}, r"^problem 'x' is not known"),
+        ({"suite": "x"}, r"^suite 'x' is not known"),
+        ({"horizon": 0}, r"^horizon = 0 must be an integer from 1"),
+        ({"replications": 0}, r"^replications = 0 must be an integer from 1"),
+        ({"seed": -1}, r"^seed = -1 must be an integer >= 0"),
+    ],
+)
+def test_what_compared_rejects(options, expected):
+    with pytest.raises(InvalidInput, match=expected):
+        compared(**{"problems": [COINS], "suite": None, "policies": ["UCB1"], **options})
