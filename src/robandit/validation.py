@@ -25,6 +25,7 @@ __all__ = [
     "array",
     "check_items",
     "choice",
+    "column",
     "finite",
     "integer",
     "invalid",
@@ -259,6 +260,22 @@ def check_items(
     if len(places):
         index = tuple(places[0].tolist())
         raise invalid(f"{name}[{', '.join(map(str, index))}]", values[index].item(), rule, owner=owner, hint=hint)
+
+
+def column(values: Any, name: str, most: float = sys.float_info.max, *, owner: str = "") -> NDArray[np.float64]:
+    """Return at least one finite number, in one dimension, as an array of doubles; ``most`` bounds their size.
+
+    >>> column([1, 2.5], "rewards").tolist()
+    [1.0, 2.5]
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise invalid(name, values, "without masked values", owner=owner, hint="remove them with .compressed()")
+    numbers = array(values, name, owner=owner)
+    if numbers.ndim != 1 or not numbers.size:
+        raise invalid(name, values, "one row of at least one number", owner=owner)
+    rule = "a finite number" + ("" if most == sys.float_info.max else f" within +-{most:g}")
+    check_items(numbers, np.abs(numbers) <= most, name, rule, owner=owner)
+    return numbers
 
 
 def points(x: Any) -> NDArray[np.float64]:

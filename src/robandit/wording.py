@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["counted", "joined", "listed", "number", "percent", "rounded", "share"]
+__all__ = ["compact", "counted", "joined", "listed", "number", "percent", "rounded", "share"]
 
 
 def counted(n: int, one: str, several: str = "") -> str:
@@ -44,6 +44,17 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "∞" if value == math.inf else "–"
     return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else f"{value:.3g}"
+
+
+def compact(value: float, digits: int = 4) -> str:
+    """Return a reward with a few digits; large ones up to 1e7 have no exponent.
+
+    >>> compact(12345.6), compact(0.0123456), compact(1e9), compact(-math.inf), compact(math.nan)
+    ('12,346', '0.01235', '1e+09', '-∞', '–')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0.0 else "-∞"
+    return f"{value:,.0f}" if 10.0**digits <= abs(value) < 1e7 else f"{value:.{digits}g}"
 
 
 def percent(share: float) -> str:

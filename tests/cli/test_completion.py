@@ -1,4 +1,4 @@
-"""What a shell completes once it has read the script; bash is asked in earnest."""
+"""What a shell completes once it has read the script; bash itself is asked."""
 
 import shutil
 import subprocess
@@ -47,8 +47,8 @@ def test_bash_completes_commands_options_choices_and_files(tmp_path, capsys):
     command = ["bash", "--norc", "-c", ASK]
     done = subprocess.run(command, input=words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    *said, bound = done.stdout.splitlines()
-    assert dict(zip(TYPED, said, strict=True)) == TYPED
+    *completions, bound = done.stdout.splitlines()
+    assert dict(zip(TYPED, completions, strict=True)) == TYPED
     assert bound.startswith("complete ")
     assert bound.endswith("-F _robandit robandit")
 

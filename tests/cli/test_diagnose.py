@@ -1,4 +1,4 @@
-"""`robandit diagnose` says what of a file it does not use."""
+"""`robandit diagnose` names the column that it does not use."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ from robandit.cli.diagnose import diagnose
 
 
 @pytest.mark.parametrize("column", ["propensity", "other"])
-def test_propensities_are_said_not_to_be_used(column, tmp_path, capsys):
+def test_propensities_are_reported_not_to_be_used(column, tmp_path, capsys):
     rng = np.random.default_rng(0)
     rows = [f"{'ab'[i % 2]},{rng.normal()},0.5" for i in range(80)]
     (tmp_path / "log.csv").write_text("\n".join([f"arm,reward,{column}", *rows]))
     diagnose(str(tmp_path / "log.csv"), out=tmp_path / "page.html")
     for text in (capsys.readouterr().out, (tmp_path / "page.html").read_text()):
-        assert ("is not used here; robandit replay weighs by it." in text) == (column == "propensity")
+        assert ("is not used here; robandit replay uses it as weights." in text) == (column == "propensity")

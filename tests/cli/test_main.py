@@ -12,7 +12,7 @@ from robandit import cli
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])  # Python notices at the end, or at once
-def test_a_full_disk_is_said_in_one_line(unbuffered, tmp_path):
+def test_a_full_disk_is_reported_in_one_line(unbuffered, tmp_path):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "robandit", "--version"],

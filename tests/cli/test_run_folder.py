@@ -20,29 +20,31 @@ policies = ["UCB1"]
 """
 
 
-def test_another_experiment_in_the_folder_is_refused_with_the_option_that_helps(tmp_path):
+def test_another_experiment_in_the_folder_is_rejected_with_the_option_that_helps(tmp_path):
     spec = tmp_path / "two.toml"
     spec.write_text(SPEC)
     Store.create(tmp_path / "two", read_spec(spec).plan())
     spec.write_text(SPEC.replace('"UCB1"', '"UCB1(scale=2.0)"'))
     for words in (("run", "two.toml"), ("plan", "two.toml")):
-        said = typed(*words, cwd=tmp_path, code=1)[1]
-        assert said.startswith("robandit: two holds another experiment: cells[0].label is ")
-        assert said.endswith("; give another with --out FOLDER, or remove two\n")
+        message = typed(*words, cwd=tmp_path, code=1)[1]
+        assert message.startswith("robandit: two holds another experiment: cells[0].label is ")
+        assert message.endswith("; give another with --out FOLDER, or remove two\n")
     spec.write_text(SPEC.replace("replications = 2", "replications = 1"))
-    said = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
-    assert said.endswith(": ask for as many or more, or give another with --out FOLDER, or remove two\n")
+    message = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
+    assert message.endswith(": ask for as many or more, or give another with --out FOLDER, or remove two\n")
 
 
 def test_what_is_no_run_folder_is_not_to_be_removed(tmp_path):
     (tmp_path / "two.toml").write_text(SPEC)
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "thesis.tex").touch()
-    said = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
-    assert said.endswith("two is not a run folder and not empty (it has thesis.tex): give another with --out FOLDER\n")
+    message = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
+    assert message.endswith(
+        "two is not a run folder and not empty (it has thesis.tex): give another with --out FOLDER\n"
+    )
     (tmp_path / "file").touch()
-    said = typed("run", "two.toml", "--out", "file", cwd=tmp_path, code=1)[1]
-    assert said == "robandit: file is a file: give another with --out FOLDER for the run\n"
+    message = typed("run", "two.toml", "--out", "file", cwd=tmp_path, code=1)[1]
+    assert message == "robandit: file is a file: give another with --out FOLDER for the run\n"
 
 
 def test_other_errors_are_as_they_were():

@@ -181,14 +181,14 @@ def rare():
     """Two arms of 30,000 rewards; the summary keeps 1,500 of them, and the better one in the sample has five huge losses."""
     import polars as pl
 
-    from robandit.recorded import open_records, source
+    from robandit.recorded import open_records
 
     rng = np.random.default_rng(1)
     rewards = rng.normal(size=(2, 30_000)) - np.array([[1.5], [1.0]])
     rewards[1, 1500::6000] = -1e5
     frame = pl.DataFrame({"arm": np.repeat(["ok", "rarebad"], 30_000), "reward": rewards.ravel()})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "SAMPLE", 1500)
+        patch.setattr("robandit.recorded.records.SAMPLE", 1500)
         return open_records(frame).summary(), {"ok": rewards[0], "rarebad": rewards[1]}
 
 

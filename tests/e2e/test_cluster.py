@@ -59,7 +59,7 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     go_on = "robandit run s.toml --engine dask --workers 1"
-    assert said.splitlines()[-1] == f"robandit: interrupted; what is finished is kept in s. To go on: {go_on}"
+    assert said.splitlines()[-1] == f"robandit: interrupted; finished units are kept in s. To continue: {go_on}"
     assert all(
         line.startswith(("dashboard: ", "playing: ", "compiling ", "robandit: ")) for line in said.splitlines()
     ), said

@@ -35,11 +35,11 @@ def compared(tmp_path_factory):
 
 def test_compare_prints_every_policy_and_where_the_report_is(compared):
     printed, _ = compared
-    said = " ".join(printed.split())
+    text = " ".join(printed.split())
     for word in ("AdaR-UCB", "UCB1", "3,000 pulls", "4 replications", "seed 7", "report: robandit-report.html"):
-        assert word in said
+        assert word in text
     assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
-    assert "choosing arms at random, 1,500" in said
+    assert "choosing arms at random, 1,500" in text
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
@@ -50,14 +50,14 @@ def test_the_table_of_policies_is_printed_and_written(tmp_path):
 def test_the_report_needs_nothing_else(compared):
     _, page = compared
 
-    found = []
+    addresses = []
 
     class Collector(HTMLParser):
         def handle_starttag(self, tag, attrs):
-            found.extend(v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#"))
+            addresses.extend(v for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#"))
 
     Collector().feed(page)
-    assert found == []
+    assert addresses == []
     assert "@import" not in page
     assert "url(http" not in page
     assert (
@@ -89,22 +89,24 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--threads", "0"], 1, "threads = 0"),
         (["compare", "--out", "missing/report.html"], 1, "missing does not exist"),
         (["compare", "--horizon", "many"], 2, "many"),
-        (["compare", "--horizon", "1.5"], 2, "'1.5' is not a whole number"),
-        (["verify", "--seed", "0.5"], 2, "'0.5' is not a whole number"),
+        (["compare", "--horizon", "1.5"], 2, "'1.5' is not an integer"),
+        (["verify", "--seed", "0.5"], 2, "'0.5' is not an integer"),
+        (["compare", "--out"], 2, "--out needs a path, for example --out results For help: robandit compare --help"),
+        (["run"], 2, "SPEC needs a path For help: robandit run --help"),
         (["compare", "--colour", "red"], 2, "--colour"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
         (["verify", "lemma-9"], 1, "statement = 'lemma-9' must be one of table-1"),
-        (["verify", "--out", "page.json"], 1, "out is page.json: that is the name of the JSON file"),
+        (["verify", "--out", "page.json"], 1, "--out = 'page.json' must be an .html file"),
         (["verify", "--out", "missing/page.html"], 1, "missing does not exist"),
         (["verify", "--seed", "-1"], 1, "seed = -1"),
         (["estimators", "coverage", "--trials", "1"], 1, "trials = 1"),
-        (["estimators", "coverage", "--sizes", "10.5"], 2, "'10.5' is not a whole number"),
+        (["estimators", "coverage", "--sizes", "10.5"], 2, "'10.5' is not an integer"),
         (["estimators", "coverage", "--seed", "-1"], 1, "seed = -1 must be an integer >= 0"),
         (["estimators", "coverage", "--out", "missing"], 1, "missing is not a folder"),
     ],
 )
-def test_wrong_words_are_refused_by_name(words, code, says, tmp_path):
+def test_wrong_options_are_rejected_by_name(words, code, says, tmp_path):
     out, err = typed(*words, cwd=tmp_path, code=code)
     assert says in " ".join((err + out).split())
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +131,7 @@ def test_the_help_of_verify_names_every_statement(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])  # Rich meets the closed pipe in one, print in the other
-def test_who_has_read_enough_is_told_nothing_more(words, tmp_path):
+def test_a_closed_pipe_ends_silently(words, tmp_path):
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(

@@ -99,7 +99,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "what is finished is kept in long. To go on: robandit run long.toml" in said
+    assert "finished units are kept in long. To continue: robandit run long.toml" in said
     kept = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
     assert 0 < len(kept) < 20
     done = robandit("run", "long.toml", cwd=tmp_path)
@@ -114,7 +114,7 @@ def test_from_nothing_to_a_report(tmp_path):
     checked = robandit("spec", "check", "mine.toml", cwd=tmp_path).stdout
     assert "units" in checked
     typed("spec", "show", "mine.toml", cwd=tmp_path)
-    assert "is there already" in typed("spec", "init", "mine.toml", cwd=tmp_path, code=1)[1]
+    assert "exists and is not overwritten" in typed("spec", "init", "mine.toml", cwd=tmp_path, code=1)[1]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_diagnose_says_the_same_of_every_format_and_of_the_standard_input(folder
     assert " ".join(spoken.stdout.decode().split()).replace("the standard input", "costs.csv") == printed
 
 
-def test_bad_rows_are_refused_by_number_or_counted_aloud(folder):
+def test_bad_rows_are_rejected_by_number_or_counted(folder):
     lines = (folder / "costs.csv").read_text().splitlines()
     lines[3] = "fast,oops,1"
     lines[10] = "slow,,5"
@@ -80,7 +80,7 @@ def test_bad_rows_are_refused_by_number_or_counted_aloud(folder):
         ("diagnose", b"\x00\xff\xfe\x01", ("other.csv",)),
     ],
 )
-def test_tables_that_cannot_be_read_are_refused_with_a_reason(folder, command, content, words):
+def test_tables_that_cannot_be_read_are_rejected_with_a_reason(folder, command, content, words):
     (folder / "other.csv").write_bytes(content)
     _, complaint = typed(command, "other.csv", cwd=folder, code=1)
     for word in words:
@@ -115,7 +115,7 @@ def test_a_table_is_replayed_by_bootstrap_and_in_order_and_goes_on(folder):
     assert "4 done before" in again
 
 
-def test_other_data_in_the_same_folder_are_refused(folder):
+def test_other_data_in_the_same_folder_are_rejected(folder):
     costs(300).write_csv(folder / "fewer.csv")
     words = ("replay", "fewer.csv", *COLUMNS, *FEW, "--mode", "bootstrap", "--out", "shared-folder")
     typed(*words, cwd=folder)

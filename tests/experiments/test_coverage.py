@@ -1,16 +1,18 @@
 """The coverage study: its facts, its counting, its files."""
 
 import math
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 
-from robandit.cli.terminal.coverage import tables, write_coverage
+from robandit.cli.terminal.coverage import tables
 from robandit.errors import InvalidInput
 from robandit.experiments.coverage import CONTENDERS, LAWS, Contender, coverage, facts
 from robandit.laws import Gaussian, LogNormal, Pareto, StudentT, ZeroInflated
+from robandit.report.coverage import draw_coverage, write_coverage
 
 TRIALS = 200
 
@@ -126,7 +128,12 @@ def test_the_files(small, tmp_path):
     text = (tmp_path / "coverage.md").read_text()
     assert "Made by `a command`" in text
     assert text.count("\n| adaptive, upper |") == 1
-    assert "<svg" in (tmp_path / "coverage.svg").read_text()
+    drawn = (tmp_path / "coverage.svg").read_bytes()
+    assert drawn == draw_coverage(small), "the same bytes again"
+    root = ElementTree.fromstring(drawn)
+    texts = ["".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"n = 100", "adaptive, upper", "negated Pareto 1.5", "coverage, %"} <= set(texts)
+    assert len([each for each in texts if each.rstrip("†").isdigit()]) >= small["coverage"].drop_nulls().len()
     back = pl.read_csv(tmp_path / "coverage.csv")
     assert back.height == small.height
     assert {f.name for f in tmp_path.iterdir()} == {"coverage.md", "coverage.svg", "coverage.csv"}

@@ -410,7 +410,7 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
     cli.init(file)
     assert file.read_text() == EXAMPLE
     assert str(file) in capsys.readouterr().out
-    with pytest.raises(FileError, match="is there already"):
+    with pytest.raises(FileError, match="exists and is not overwritten"):
         cli.init(file)
     with pytest.raises(FileError, match="does not exist"):
         cli.init(tmp_path / "none" / "first.toml")

@@ -21,7 +21,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-def found():
+def executable():
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -35,7 +35,14 @@ class Chromium:
         theirs_in, self.into = os.pipe()
         self.out, theirs_out = os.pipe()
         command = [
-            *(found(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+            *(
+                executable(),
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+            ),
             *("--disable-extensions", "--disable-background-networking", "--disable-component-update"),
             *("--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={self.profile}", "about:blank"),
         ]
@@ -133,15 +140,15 @@ class Chromium:
             self.rest += piece
         line, _, self.rest = self.rest.partition(b"\0")
         message = json.loads(line)
-        event, told = message.get("method"), message.get("params", {})
+        event, details = message.get("method"), message.get("params", {})
         if event == "Runtime.exceptionThrown":
-            self.problems.append(told["exceptionDetails"])
-        elif event == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.problems.append(told["entry"])
-        elif event == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-            self.problems.append(told)
+            self.problems.append(details["exceptionDetails"])
+        elif event == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+            self.problems.append(details["entry"])
+        elif event == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert"):
+            self.problems.append(details)
         elif event == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(details["request"]["url"])
         elif event == "Page.loadEventFired":
             self.loaded = True
         return message

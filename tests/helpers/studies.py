@@ -19,9 +19,9 @@ def plain():
         "light": rng.normal(size=1500) - 4.0,
         "few": [-3.0, -4.0],
     }
-    found = Recorded.of(arms, source="latency.csv")
+    recorded = Recorded.of(arms, source="latency.csv")
     bad = BadRows(3, ((17, "the reward is 'n/a'"), (21, f"the arm is {HOSTILE}")), "line")
-    return study(Recorded(found.arms, found.rows, bad, found.source, negated=True))
+    return study(Recorded(recorded.arms, recorded.rows, bad, recorded.source, negated=True))
 
 
 @cache

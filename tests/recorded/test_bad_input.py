@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from robandit.errors import CorruptFile, FileError, InvalidInput
-from robandit.recorded import reading, source
+from robandit.recorded import cleaning, reader, records
 from robandit.recorded.source import open_records
 
 
@@ -24,7 +24,7 @@ def written(folder: Path, content: bytes | str, name: str = "rewards.csv") -> Pa
     return path
 
 
-def refusal(path: object, kind: type[Exception] = InvalidInput, **options: object) -> str:
+def rejection(path: object, kind: type[Exception] = InvalidInput, **options: object) -> str:
     with pytest.raises(kind) as caught:
         open_records(path, **options).summary()  # type: ignore[arg-type]
     message = str(caught.value)
@@ -35,11 +35,11 @@ def refusal(path: object, kind: type[Exception] = InvalidInput, **options: objec
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert "No such file" in refusal(tmp_path / "none.csv", FileError)
+    assert "No such file" in rejection(tmp_path / "none.csv", FileError)
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    assert "folder" in refusal(tmp_path, FileError)
+    assert "folder" in rejection(tmp_path, FileError)
 
 
 def test_a_file_without_permission(tmp_path: Path) -> None:
@@ -47,49 +47,49 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
     path.chmod(0)
     if os.access(path, os.R_OK):
         pytest.skip("this user may read everything")
-    assert "ermission" in refusal(path, FileError)
+    assert "ermission" in rejection(path, FileError)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a"])
 def test_nothing_at_all(tmp_path: Path, name: str) -> None:
-    assert "0 bytes" in refusal(written(tmp_path, b"", name))
+    assert "0 bytes" in rejection(written(tmp_path, b"", name))
 
 
-def test_nothing_once_unpacked(tmp_path: Path) -> None:
-    assert "empty once unpacked" in refusal(written(tmp_path, gzip.compress(b""), "a.csv.gz"))
+def test_nothing_once_decompressed(tmp_path: Path) -> None:
+    assert "empty once decompressed" in rejection(written(tmp_path, gzip.compress(b""), "a.csv.gz"))
 
 
 @pytest.mark.parametrize("content", ["arm,reward", "arm,reward\n", "arm,reward\n\n\n"])
 def test_only_a_header(tmp_path: Path, content: str) -> None:
-    assert "'arm', 'reward' but no rows" in refusal(written(tmp_path, content))
+    assert "'arm', 'reward' but no rows" in rejection(written(tmp_path, content))
 
 
 def test_an_empty_frame() -> None:
-    assert "no rows" in refusal(pl.DataFrame({"arm": [], "reward": []}))
+    assert "no rows" in rejection(pl.DataFrame({"arm": [], "reward": []}))
 
 
 def test_missing_columns(tmp_path: Path) -> None:
     path = written(tmp_path, "Server,latency_ms\na,1\n")
-    message = refusal(path, arm="Server")
+    message = rejection(path, arm="Server")
     assert "no column 'reward'" in message
     assert "'Server', 'latency_ms'" in message
     assert "--reward" in message
-    assert "did you mean 'latency_ms'?" in refusal(path, arm="Server", reward="latency")
-    assert "did you mean 'Server'?" in refusal(path, arm="server", reward="latency_ms")
+    assert "did you mean 'latency_ms'?" in rejection(path, arm="Server", reward="latency")
+    assert "did you mean 'Server'?" in rejection(path, arm="server", reward="latency_ms")
 
 
 @pytest.mark.parametrize("role", ["time", "propensity"])
 def test_a_named_column_must_be_there(tmp_path: Path, role: str) -> None:
-    assert f"--{role}" in refusal(written(tmp_path, "arm,reward\na,1\n"), **{role: "when"})
+    assert f"--{role}" in rejection(written(tmp_path, "arm,reward\na,1\n"), **{role: "when"})
 
 
 def test_one_column_in_two_roles(tmp_path: Path) -> None:
-    message = refusal(written(tmp_path, "arm,reward\na,1\n"), arm="reward")
+    message = rejection(written(tmp_path, "arm,reward\na,1\n"), arm="reward")
     assert "arm and reward are both the column 'reward'" in message
 
 
 def test_no_header(tmp_path: Path) -> None:
-    assert "first line must name the columns" in refusal(written(tmp_path, "a,1.5\nb,2.5\n"))
+    assert "first line must name the columns" in rejection(written(tmp_path, "a,1.5\nb,2.5\n"))
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
@@ -97,54 +97,54 @@ def test_another_delimiter_is_found_out(tmp_path: Path, mark: str) -> None:
     path = written(tmp_path, f"arm{mark}x,y{mark}reward\na{mark}1{mark}2\n")
     assert open_records(path).columns == ("arm", "x,y", "reward")
     assert open_records(path).summary().arms[0].mean == 2.0
-    # Also where the columns are not the expected ones, so that the message names them.
-    assert "'arm', 'value'" in refusal(written(tmp_path, f"arm{mark}value\na{mark}2\n"))
+    # Also where the expected columns are missing, so that the message names those that exist.
+    assert "'arm', 'value'" in rejection(written(tmp_path, f"arm{mark}value\na{mark}2\n"))
 
 
 def test_a_delimiter_that_is_not_found_out(tmp_path: Path) -> None:
     path = written(tmp_path, "arm:reward\na:1\n")
-    assert "--delimiter" in refusal(path)
+    assert "--delimiter" in rejection(path)
     assert open_records(path, delimiter=":").summary().rows == 1
-    assert "one character" in refusal(path, delimiter="::")
+    assert "one character" in rejection(path, delimiter="::")
     assert open_records(written(tmp_path, "arm\treward\na\t1\n"), delimiter="tab").summary().rows == 1
 
 
 BAD = [
     ("abc", "the reward 'abc' is not a number"),
-    ("", "there is no reward"),
-    ("  ", "there is no reward"),
+    ("", "the reward is missing"),
+    ("  ", "the reward is missing"),
     ("NaN", "the reward is NaN"),
     ("-nan", "the reward is NaN"),
     ("inf", "the reward inf is infinite"),
     ("-Infinity", "the reward -Infinity is infinite"),
     ("1e400", "the reward 1e400 is infinite"),
-    ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to be squared"),
+    ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to square"),
     (" -1e200 ", "the reward -1e+200 is beyond +-1e+150"),
-    ('"1.234,5"', "the reward '1.234,5' is not a number (decimals come after a point"),
-    ('"3,5"', "the reward '3,5' is not a number (decimals come after a point"),
-    ('"1,234.5"', "the reward '1,234.5' is not a number (write it without separators of thousands"),
-    ("1_000", "the reward '1_000' is not a number (write it without separators"),
-    ("5ms", "the reward '5ms' is not a number (write the number alone"),
+    ('"1.234,5"', "the reward '1.234,5' is not a number (write decimals with a point"),
+    ('"3,5"', "the reward '3,5' is not a number (write decimals with a point"),
+    ('"1,234.5"', "the reward '1,234.5' is not a number (write it without thousands separators"),
+    ("1_000", "the reward '1_000' is not a number (write it without thousands separators"),
+    ("5ms", "the reward '5ms' is not a number (write the number without a unit"),
     ("0x10", "the reward '0x10' is not a number"),
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), BAD)
-def test_a_bad_reward(tmp_path: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), BAD)
+def test_a_bad_reward(tmp_path: Path, text: str, expected: str) -> None:
     path = written(tmp_path, f"arm,reward\na,1\na,{text}\nb,2\n")
-    message = refusal(path)
-    assert f"1 bad row: line 3: {said}" in message
+    message = rejection(path)
+    assert f"1 bad row: line 3: {expected}" in message
     assert "of 3" in message
     assert "--skip-bad" in message
     recorded = open_records(path, skip_bad=True).summary()
     assert (recorded.rows, recorded.bad.count, recorded.bad.unit) == (2, 1, "line")
     assert recorded.bad.first[0][0] == 3
-    assert recorded.bad.first[0][1].startswith(said)
+    assert recorded.bad.first[0][1].startswith(expected)
 
 
 def test_the_first_bad_rows_are_shown_and_all_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward\n" + "a,1\n" * 10 + "a,x\n" * 1234)
-    message = refusal(path)
+    message = rejection(path)
     assert "1,234 bad rows: line 12: " in message
     assert "line 16" in message
     assert "line 17" not in message
@@ -155,37 +155,43 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     """Quoted line ends and blank lines count as lines; blank lines are not rows."""
     text = 'arm,reward,note\r\n"a\nb",1,\r\n\r\na,2,"x\ny\nz"\r\nc,?,\r\n\r\n\r\n'
     path = written(tmp_path, text)
-    assert "1 bad row: line 8: " in refusal(path)
-    assert "(of 3)" in refusal(path)
+    assert "1 bad row: line 8: " in rejection(path)
+    assert "(of 3)" in rejection(path)
     recorded = open_records(path, skip_bad=True).summary()
     assert [arm.arm for arm in recorded.arms] == ["a", "a\nb"]
     assert recorded.bad.arms == ("c",)
     assert "no good row of 'c'" in str(recorded.bad)
     packed = written(tmp_path, gzip.compress(path.read_bytes()), "a.csv.gz")
-    assert "line 8: " in refusal(packed)
+    assert "line 8: " in rejection(packed)
 
 
 def test_many_blank_lines_are_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only so many are looked up; the others are not dropped in silence."""
-    monkeypatch.setattr(source, "BLANKS", 2)
-    assert "1 bad row: line 5" in refusal(written(tmp_path, "arm,reward\na,1\n\n\n\nb,2\n"))
+    """Only the first ones are looked up; the others are not dropped silently."""
+    monkeypatch.setattr(cleaning, "BLANKS", 2)
+    assert "1 bad row: line 5" in rejection(written(tmp_path, "arm,reward\na,1\n\n\n\nb,2\n"))
 
 
 @pytest.mark.parametrize(
-    ("row", "said"), [(",1", "no arm"), ('"",1', "no arm"), (",", "neither an arm nor a reward"), ("a", "no reward")]
+    ("row", "expected"),
+    [
+        (",1", "the arm is missing"),
+        ('"",1', "the arm is missing"),
+        (",", "the arm and the reward are missing"),
+        ("a", "the reward is missing"),
+    ],
 )
-def test_a_row_that_lacks_something(tmp_path: Path, row: str, said: str) -> None:
+def test_a_row_that_lacks_something(tmp_path: Path, row: str, expected: str) -> None:
     path = written(tmp_path, f"arm,reward\nb,1\n{row}\n")
-    message = refusal(path)
+    message = rejection(path)
     assert "line 3: " in message
-    assert said in message
+    assert expected in message
     assert open_records(path, skip_bad=True).summary().bad.count == 1
 
 
 def test_all_rows_are_bad(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward,cost\na,x,1\nb,y,2\n")
     for skip_bad in (True, False):
-        message = refusal(path, skip_bad=skip_bad)
+        message = rejection(path, skip_bad=skip_bad)
         assert "no good row" in message
         assert "'cost'" in message
         assert "--skip-bad" not in message  # it would not help
@@ -193,18 +199,18 @@ def test_all_rows_are_bad(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "hint"), [("1e200", "scale all rewards down"), ("5ms", "without a unit")])
 def test_a_hint_is_given_once(tmp_path: Path, text: str, hint: str) -> None:
-    message = refusal(written(tmp_path, "arm,reward\na,1\n" + f"a,{text}\n" * 4 + 'a,"3,5"\n'))
+    message = rejection(written(tmp_path, "arm,reward\na,1\n" + f"a,{text}\n" * 4 + 'a,"3,5"\n'))
     assert message.count(hint) == 1
     assert message.index("line 3: ") < message.index(hint) < message.index("line 4: ")
-    assert "decimals come after a point" in message  # another hint is
+    assert "write decimals with a point" in message  # another hint is
 
 
 def test_mixed_types_in_json_lines(tmp_path: Path) -> None:
     path = written(
         tmp_path, '{"arm": 1, "reward": 2}\n\n{"arm": "1", "reward": "no"}\n{"reward": null, "arm": true}\n', "a.jsonl"
     )
-    message = refusal(path)
-    assert "2 bad rows: line 3: the reward 'no' is not a number; line 4: there is no reward" in message
+    message = rejection(path)
+    assert "2 bad rows: line 3: the reward 'no' is not a number; line 4: the reward is missing" in message
     recorded = open_records(path, skip_bad=True).summary()
     assert recorded.bad.arms == ("true",)
     assert [(arm.arm, arm.n) for arm in recorded.arms] == [("1", 1)]
@@ -217,7 +223,7 @@ def test_what_python_writes_and_json_does_not_know(tmp_path: Path) -> None:
         '{"arm": 2.0, "reward": 4}',
     ]
     path = written(tmp_path, "\n".join(lines), "a.jsonl")
-    assert "2 bad rows: line 4: the reward is NaN; line 5: the reward inf is infinite" in refusal(path)
+    assert "2 bad rows: line 4: the reward is NaN; line 5: the reward inf is infinite" in rejection(path)
     recorded = open_records(path, skip_bad=True).summary()
     assert [(arm.arm, arm.n, arm.mean) for arm in recorded.arms] == [("2", 1, 4.0), ("a", 3, 1.5)]
 
@@ -232,38 +238,38 @@ JSON = [
 ]
 
 
-@pytest.mark.parametrize(("content", "said"), JSON)
-def test_damaged_json_lines(tmp_path: Path, content: bytes, said: str) -> None:
-    assert said in refusal(written(tmp_path, content, "a.jsonl"), CorruptFile)
+@pytest.mark.parametrize(("content", "expected"), JSON)
+def test_damaged_json_lines(tmp_path: Path, content: bytes, expected: str) -> None:
+    assert expected in rejection(written(tmp_path, content, "a.jsonl"), CorruptFile)
 
 
 def test_damage_after_the_first_lines_of_json(tmp_path: Path) -> None:
     content = b'{"arm": "a", "reward": 1}\n' * 3000
-    assert "line 3,001 is not JSON" in refusal(written(tmp_path, content + b"oops\n", "a.jsonl"), CorruptFile)
+    assert "line 3,001 is not JSON" in rejection(written(tmp_path, content + b"oops\n", "a.jsonl"), CorruptFile)
 
 
 @pytest.mark.parametrize("before", [0, 3, 2000])
 def test_fields_that_occur_twice_in_json_lines(tmp_path: Path, before: int) -> None:
     good = b'{"arm": "a", "reward": 1, "note": "reward", "more": {"arm": 1}}\n' * before
     path = written(tmp_path, good + b'{"reward": 1, "arm": "a", "reward": 2}\n', "a.jsonl")
-    assert f"line {before + 1:,}: the field 'reward' occurs twice" in refusal(path, CorruptFile)
+    assert f"line {before + 1:,}: the field 'reward' occurs twice" in rejection(path, CorruptFile)
     # Columns that are not used may be anything.
     path = written(tmp_path, good + b'{"reward": 1, "arm": "a", "x": 1, "x": 2}\n', "b.jsonl")
     assert open_records(path).summary().rows == before + 1
 
 
 @pytest.mark.parametrize("before", [0, 3, 2000])
-@pytest.mark.parametrize(("arm", "said"), [('{"x": 1}', "an object"), ('["a"]', "a list"), ("[]", "a list")])
-def test_nested_arms_in_json_lines(tmp_path: Path, before: int, arm: str, said: str) -> None:
+@pytest.mark.parametrize(("arm", "expected"), [('{"x": 1}', "an object"), ('["a"]', "a list"), ("[]", "a list")])
+def test_nested_arms_in_json_lines(tmp_path: Path, before: int, arm: str, expected: str) -> None:
     lines = '{"arm": "a", "reward": 1}\n' * before + f'{{"arm": {arm}, "reward": 1}}\n'
-    message = refusal(written(tmp_path, lines, "a.jsonl"), skip_bad=True)
-    assert f"line {before + 1:,}: the field 'arm' holds {said}: it must hold one name" in message
+    message = rejection(written(tmp_path, lines, "a.jsonl"), skip_bad=True)
+    assert f"line {before + 1:,}: the field 'arm' holds {expected}: it must hold one name" in message
 
 
 def test_too_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pl.DataFrame({"arm": range(10_001), "reward": 1.0})
-    message = refusal(frame)
-    assert "more than 10,000 different arms (10,001 so far: '0', '1', '2', ...)" in message
+    message = rejection(frame)
+    assert "more than 10,000 different arms ('0', '1', '2', and 9,998 more)" in message
     assert "--arm" in message
     assert len(open_records(frame.head(10_000)).summary().arms) == 10_000
 
@@ -271,68 +277,68 @@ def test_too_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_damaged_parquet_file(tmp_path: Path) -> None:
     good = io.BytesIO()
     pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0]}).write_parquet(good)
-    refusal(written(tmp_path, good.getvalue()[:-20], "a.parquet"), CorruptFile)
-    refusal(written(tmp_path, b"PAR1" + bytes(100) + b"PAR1", "a.parquet"), CorruptFile)
-    assert "not a Parquet file" in refusal(written(tmp_path, "arm,reward\n", "a.parquet"), CorruptFile)
+    rejection(written(tmp_path, good.getvalue()[:-20], "a.parquet"), CorruptFile)
+    rejection(written(tmp_path, b"PAR1" + bytes(100) + b"PAR1", "a.parquet"), CorruptFile)
+    assert "not a Parquet file" in rejection(written(tmp_path, "arm,reward\n", "a.parquet"), CorruptFile)
 
 
 def test_a_truncated_gz(tmp_path: Path) -> None:
     rows = "".join(f"{i % 3},{i * 0.7}\n" for i in range(50_000))
     packed = gzip.compress(("arm,reward\n" + rows).encode())
-    refusal(written(tmp_path, packed[: len(packed) // 2], "a.csv.gz"), CorruptFile)
-    refusal(written(tmp_path, packed[:12], "a.csv.gz"), CorruptFile)
+    rejection(written(tmp_path, packed[: len(packed) // 2], "a.csv.gz"), CorruptFile)
+    rejection(written(tmp_path, packed[:12], "a.csv.gz"), CorruptFile)
     lines = gzip.compress(b'{"arm": "a", "reward": 1}\n' * 50_000)
-    refusal(written(tmp_path, lines[: len(lines) // 2], "a.jsonl.gz"), CorruptFile)
+    rejection(written(tmp_path, lines[: len(lines) // 2], "a.jsonl.gz"), CorruptFile)
 
 
 def test_another_encoding(tmp_path: Path) -> None:
-    message = refusal(written(tmp_path, "arm,reward\nRom,1\nMünchen,2\n".encode("latin-1")), CorruptFile)
+    message = rejection(written(tmp_path, "arm,reward\nRom,1\nMünchen,2\n".encode("latin-1")), CorruptFile)
     assert "line 3: the byte 0xfc is not UTF-8" in message
     assert "iconv" in message
-    assert "iconv" in refusal(written(tmp_path, "arm,reward\na,1\n".encode("utf-16")))
-    assert "zero bytes" in refusal(written(tmp_path, "arm,reward\na,1\n".encode("utf-16-le")), CorruptFile)
+    assert "iconv" in rejection(written(tmp_path, "arm,reward\na,1\n".encode("utf-16")))
+    assert "zero bytes" in rejection(written(tmp_path, "arm,reward\na,1\n".encode("utf-16-le")), CorruptFile)
 
 
 def test_line_ends_of_old(tmp_path: Path) -> None:
-    assert "tr " in refusal(written(tmp_path, "arm,reward\ra,1\rb,2\r"))
+    assert "tr " in rejection(written(tmp_path, "arm,reward\ra,1\rb,2\r"))
 
 
 def test_bytes_that_are_no_table(tmp_path: Path) -> None:
     content = np.random.default_rng(0).bytes(5000).replace(b"\0", b"\r").replace(b"\n", b"\r")
-    assert "does not look like a table" in refusal(written(tmp_path, content + b"\n"), CorruptFile)
+    assert "does not look like a table" in rejection(written(tmp_path, content + b"\n"), CorruptFile)
     path = written(tmp_path, "arm\x01reward\na\x012\n")
-    assert "--delimiter" in refusal(path, CorruptFile)
+    assert "--delimiter" in rejection(path, CorruptFile)
     assert open_records(path, delimiter="\x01").summary().arms[0].mean == 2.0
 
 
 def test_a_broken_header(tmp_path: Path) -> None:
-    assert "line 1 does not name columns" in refusal(written(tmp_path, 'arm,rew"ard\nx"y,1\n'), CorruptFile)
+    assert "line 1 does not name columns" in rejection(written(tmp_path, 'arm,rew"ard\nx"y,1\n'), CorruptFile)
 
 
 def test_repeated_columns(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward,reward,x,x\na,1,2,3,4\n")
-    assert "several columns named 'reward'" in refusal(path)
+    assert "several columns named 'reward'" in rejection(path)
     assert open_records(path, reward="reward_duplicated_0").summary().arms[0].mean == 2.0
     pandas = pytest.importorskip("pandas")
-    assert "several columns" in refusal(pandas.DataFrame([["a", 1.0, 2.0]], columns=["arm", "reward", "reward"]))
+    assert "several columns" in rejection(pandas.DataFrame([["a", 1.0, 2.0]], columns=["arm", "reward", "reward"]))
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "expected"),
     [
-        ("a,1,5", "3 fields, but the header has 2 columns; if that is a decimal comma"),
-        ('"a,1', 'a quote (") opens here'),
-        ('a"b,1', 'a quote (") opens here'),
+        ("a,1,5", "3 fields, but the header has 2 columns; write decimals with a point"),
+        ('"a,1', 'a quote (") is opened here'),
+        ('a"b,1', 'a quote (") is opened here'),
     ],
 )
-def test_a_broken_line(tmp_path: Path, row: str, said: str) -> None:
-    message = refusal(written(tmp_path, f"arm,reward\nb,2\n{row}\nb,2\n"), CorruptFile)
+def test_a_broken_line(tmp_path: Path, row: str, expected: str) -> None:
+    message = rejection(written(tmp_path, f"arm,reward\nb,2\n{row}\nb,2\n"), CorruptFile)
     assert "line 3: " in message
-    assert said in message
+    assert expected in message
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected"),
     [
         ([datetime.timedelta(seconds=1)], "a number of seconds"),
         ([datetime.datetime(2020, 1, 1)], "a number of seconds"),
@@ -341,21 +347,21 @@ def test_a_broken_line(tmp_path: Path, row: str, said: str) -> None:
         ([b"1"], "one value per row"),
     ],
 )
-def test_types_that_are_no_rewards(values: list[object], said: str) -> None:
-    assert said in refusal(pl.DataFrame({"arm": ["a"], "reward": values}))
+def test_types_that_are_no_rewards(values: list[object], expected: str) -> None:
+    assert expected in rejection(pl.DataFrame({"arm": ["a"], "reward": values}))
 
 
 def test_bad_rows_of_a_frame_are_counted_from_one() -> None:
     frame = pl.DataFrame({"arm": ["a", None, "b", "b"], "reward": [1.0, 2.0, float("nan"), None]})
-    message = refusal(frame)
-    assert "3 bad rows: row 2: there is no arm; row 3: the reward is NaN; row 4: there is no reward" in message
+    message = rejection(frame)
+    assert "3 bad rows: row 2: the arm is missing; row 3: the reward is NaN; row 4: the reward is missing" in message
     assert open_records(frame, skip_bad=True).summary().bad.arms == ("b",)
 
 
 def test_other_files(tmp_path: Path) -> None:
-    assert "spreadsheet" in refusal(written(tmp_path, b"PK\x03\x04abc", "a.xlsx"))
-    assert "Arrow" in refusal(written(tmp_path, b"ARROW1abc", "a.arrow"))
-    assert "DataFrame" in refusal([1, 2, 3])
+    assert "spreadsheet" in rejection(written(tmp_path, b"PK\x03\x04abc", "a.xlsx"))
+    assert "Arrow" in rejection(written(tmp_path, b"ARROW1abc", "a.arrow"))
+    assert "DataFrame" in rejection([1, 2, 3])
 
 
 def test_times_and_propensities_matter_only_where_they_are_used() -> None:
@@ -363,10 +369,10 @@ def test_times_and_propensities_matter_only_where_they_are_used() -> None:
     records = open_records(frame)
     assert records.summary().bad.count == 0
     with pytest.raises(
-        InvalidInput, match=r"2 bad rows: row 1: there is no time; row 2: the propensity 0 is not above 0"
+        InvalidInput, match=r"2 bad rows: row 1: the time is missing; row 2: the propensity 0 must be > 0"
     ):
         records.log()
-    with pytest.raises(InvalidInput, match=r"1 bad row: row 1: there is no time"):
+    with pytest.raises(InvalidInput, match=r"1 bad row: row 1: the time is missing"):
         records.table()
 
 
@@ -374,7 +380,7 @@ TIMES = [
     (
         ["2", "1/2/2013 9:00"],
         2,
-        "'1/2/2013 9:00' is neither a number nor a date or time of ISO 8601, such as 2013-01-02",
+        "'1/2/2013 9:00' is neither a number nor a date or time in ISO 8601, such as 2013-01-02",
     ),
     (["Monday", "Friday"], 1, "'Monday' is neither"),
     (["2013-01-02", "2013-02-30"], 2, "'2013-02-30' is neither"),
@@ -393,13 +399,13 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("times", "row", "said"), TIMES)
+@pytest.mark.parametrize(("times", "row", "expected"), TIMES)
 @pytest.mark.parametrize("batch", [1, 100])
 def test_times_without_an_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[str], row: int, said: str, batch: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[str], row: int, expected: str, batch: int
 ) -> None:
-    monkeypatch.setattr(reading, "BATCH", batch)
-    # A bad row at the beginning shifts the places, and its time does not matter.
+    monkeypatch.setattr(reader, "BATCH", batch)
+    # A bad row at the beginning shifts the positions, and its time is ignored.
     frame = pl.DataFrame({"arm": "a", "reward": [None, *range(len(times))], "time": ["?", *times]})
     frame.write_csv(tmp_path / "a.csv")
     for table, where in ((frame, f"row {row + 1}"), (tmp_path / "a.csv", f"line {row + 2}")):
@@ -409,7 +415,7 @@ def test_times_without_an_order(
             with pytest.raises(InvalidInput) as caught:
                 ask()
             assert f"{where}: the time " in str(caught.value)
-            assert said in str(caught.value)
+            assert expected in str(caught.value)
             assert "--time" in str(caught.value)
 
 
@@ -417,13 +423,13 @@ def test_a_blank_is_no_time(tmp_path: Path) -> None:
     path = written(
         tmp_path, '{"arm": "a", "reward": 1, "time": " "}\n{"arm": "a", "reward": 1, "time": 2}\n', "a.jsonl"
     )
-    with pytest.raises(InvalidInput, match="1 bad row: line 1: there is no time"):
+    with pytest.raises(InvalidInput, match="1 bad row: line 1: the time is missing"):
         open_records(path).log()
 
 
 def test_too_many_rows_to_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert source.MOST_ROWS * source.BYTES <= 4e9
-    monkeypatch.setattr(source, "MOST_ROWS", 3)
+    assert records.MOST_ROWS * records.BYTES <= 4e9
+    monkeypatch.setattr(records, "MOST_ROWS", 3)
     frame = pl.DataFrame({"arm": ["a"] * 4, "reward": [1.0] * 4, "time": [1, 2, 3, 4]})
     with pytest.raises(InvalidInput, match="has 4 rows"):
         open_records(frame).table()
@@ -444,11 +450,11 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refused_standard_input_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_standard_input_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for content, said in ((b"x,y\n1,2\n", "the standard input has no column 'arm'"), (b"", "0 bytes")):
+    for content, expected in ((b"x,y\n1,2\n", "the standard input has no column 'arm'"), (b"", "0 bytes")):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=expected):
             open_records("-")
     assert list(tmp_path.iterdir()) == []
 
@@ -456,13 +462,13 @@ def test_a_refused_standard_input_leaves_nothing_behind(tmp_path: Path, monkeypa
 def test_a_sum_of_rewards_in_memory_is_checked() -> None:
     from robandit.recorded import Recorded
 
-    for rewards, said in [
-        ({}, "no arms"),
+    for rewards, expected in [
+        ({}, "at least one arm"),
         ({"a": []}, "at least one number"),
-        ({"a": [1.0, np.nan]}, "position 1"),
-        ({"a": ["x"]}, "not numbers"),
+        ({"a": [1.0, np.nan]}, r"rewards\['a'\]\[1\] = nan must be"),
+        ({"a": ["x"]}, "array of numbers"),
         ({"a": [1e200]}, "squared"),
         ({1: [1.0], "1": [2.0]}, "same name"),
     ]:
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=expected):
             Recorded.of(rewards)  # type: ignore[arg-type]

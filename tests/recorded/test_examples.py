@@ -50,5 +50,5 @@ def test_every_example_says_where_it_comes_from() -> None:
 
 
 def test_an_unknown_example() -> None:
-    with pytest.raises(InvalidInput, match="no example 'trains': there is 'flights'"):
+    with pytest.raises(InvalidInput, match="name = 'trains' must be one of 'flights'"):
         example("trains")

@@ -41,7 +41,7 @@ CONTENTS = contents()
 
 
 def read(name: str, content: bytes, skip_bad: bool = False) -> int | None:
-    """The number of rows, or None if the file is refused."""
+    """The number of rows, or None if the file is rejected."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)

@@ -87,9 +87,9 @@ def test_the_lowest_with_ties(rows: list[tuple[int, int]], most: int, batch: int
             codes = np.array([code for code, _ in rows[start : start + batch]], dtype=np.uint16)
             values = np.array([value for _, value in rows[start : start + batch]], dtype=float)
             lowest.add(codes, values, values, 4)
-        found = lowest.take(4)
+        values = lowest.take(4)
     for arm in range(4):
-        assert sorted(found[arm].tolist()) == sorted(float(v) for code, v in rows if code == arm)[:most]
+        assert sorted(values[arm].tolist()) == sorted(float(v) for code, v in rows if code == arm)[:most]
 
 
 @settings(max_examples=60, deadline=None)

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robandit.errors import InvalidInput
-from robandit.recorded import Incomplete, Log, Recorded, Table, reading, source
+from robandit.recorded import Incomplete, Log, Recorded, Table, reader, records
 from robandit.recorded.source import open_records
 
 NAMES = st.text(
@@ -92,9 +92,9 @@ def test_every_format_says_the_same(rows: list[tuple[str, float]], negate: bool)
 def test_batches_do_not_matter(rows: list[tuple[str, float]], batch: int) -> None:
     frame = pl.DataFrame(rows, schema={"arm": pl.String, "reward": pl.Float64}, orient="row")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "SAMPLE", 3)
+        patch.setattr(records, "SAMPLE", 3)
         whole = open_records(frame).summary()
-        patch.setattr(reading, "BATCH", batch)
+        patch.setattr(reader, "BATCH", batch)
         seen: list[tuple[int, int | None]] = []
         parts = open_records(frame).summary(lambda done, total: seen.append((done, total)))
     assert same(whole, parts)
@@ -118,13 +118,13 @@ def test_a_sample_is_a_part_of_the_rewards(rows: list[tuple[str, int]], most: in
 
 
 def test_a_sample_is_shared_by_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "SAMPLES_TOTAL", 40)
+    monkeypatch.setattr(records, "SAMPLES_TOTAL", 40)
     frame = pl.DataFrame({"arm": [i % 10 for i in range(1000)], "reward": range(1000)})
     recorded = open_records(frame).summary()
     assert [arm.sample.size for arm in recorded.arms] == [4] * 10
     assert not any(arm.whole for arm in recorded.arms)
     assert [arm.mean for arm in recorded.arms] == [495.0 + i for i in range(10)]
-    monkeypatch.setattr(reading, "BATCH", 7)
+    monkeypatch.setattr(reader, "BATCH", 7)
     assert same(recorded, open_records(frame).summary())
 
 
@@ -199,11 +199,11 @@ def test_pandas() -> None:
     records = open_records(frame)
     assert {arm.arm: arm.sample.tolist() for arm in records.summary().arms} == {"a": [2.0, 4.0], "b": [1.0]}
     assert records.log().rewards.tolist() == [2.0, 1.0, 4.0]
-    with pytest.raises(InvalidInput, match="row 2: the reward 'x' is not a number; row 3: there is no reward"):
+    with pytest.raises(InvalidInput, match="row 2: the reward 'x' is not a number; row 3: the reward is missing"):
         open_records(frame, reward="mixed").summary()
-    with pytest.raises(InvalidInput, match="1 bad row: row 3: there is no arm"):
+    with pytest.raises(InvalidInput, match="1 bad row: row 3: the arm is missing"):
         open_records(frame, arm="kind").summary()
-    with pytest.raises(InvalidInput, match="1 bad row: row 2: there is no reward"):
+    with pytest.raises(InvalidInput, match="1 bad row: row 2: the reward is missing"):
         open_records(frame, reward="count").summary()
 
 
@@ -238,7 +238,7 @@ def test_the_order_of_time(tmp_path: Path, times: list[object]) -> None:
 
 
 def test_the_kind_of_time_may_differ_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "BATCH", 1)
+    monkeypatch.setattr(reader, "BATCH", 1)
     for times in (["10", "9.5", "2"], ["2013-01-03", "2013-01-02T10:00", "2013-01-02"]):
         frame = pl.DataFrame({"arm": ["x", "x", "x"], "reward": [3, 2, 1], "time": times})
         assert open_records(frame).log().rewards.tolist() == [1.0, 2.0, 3.0]
@@ -294,20 +294,20 @@ def test_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "reason"),
     [
-        ([("a", 1), ("b", 1), ("a", 2)], "arm 'b' has no reward at time 2 (1 of 4 rewards are missing in all)"),
-        ([("b", 1), ("a", 2), ("b", 2)], "arm 'a' has no reward at time 1 (1 of 4 rewards are missing in all)"),
+        ([("a", 1), ("b", 1), ("a", 2)], "arm 'b' has no reward at time 2 (1 of 4 rewards are missing)"),
+        ([("b", 1), ("a", 2), ("b", 2)], "arm 'a' has no reward at time 1 (1 of 4 rewards are missing)"),
         ([("a", 1), ("b", 1), ("b", 1), ("a", 2)], "arm 'b' has 2 rewards at time 1"),
         ([("a", 1), ("b", 1), ("b", 1)], "arm 'b' has 2 rewards at time 1"),
-        ([("a", 1), ("b", 2), ("c", 3)], "arm 'b' has no reward at time 1 (6 of 9 rewards are missing in all)"),
+        ([("a", 1), ("b", 2), ("c", 3)], "arm 'b' has no reward at time 1 (6 of 9 rewards are missing)"),
     ],
 )
-def test_an_incomplete_table(rows: list[tuple[str, int]], said: str) -> None:
+def test_an_incomplete_table(rows: list[tuple[str, int]], reason: str) -> None:
     frame = pl.DataFrame(rows, schema=["arm", "time"], orient="row").with_columns(reward=1.0)
     table = open_records(frame).table()
     assert isinstance(table, Incomplete)
-    assert said in table.reason
+    assert reason in table.reason
 
 
 def test_no_time_no_table() -> None:
@@ -337,7 +337,7 @@ def test_bad_rows_may_be_left_out_of_the_log() -> None:
     log = open_records(frame, skip_bad=True).log()
     assert isinstance(log, Log)
     assert log.rewards.tolist() == [3.0, 2.0]
-    assert log.bad.first == ((1, "there is no reward"),)
+    assert log.bad.first == ((1, "the reward is missing"),)
 
 
 def test_an_arm_without_a_good_row_is_not_in_the_log() -> None:
@@ -378,8 +378,8 @@ def test_a_single_arm_is_allowed() -> None:
 def test_the_mean_of_rewards_of_very_different_size(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     rewards = np.concatenate([[1e16], np.ones(9_999), [-1e16], rng.standard_t(1.1, 20_000)])
-    monkeypatch.setattr(source, "SAMPLE", 100)
-    monkeypatch.setattr(reading, "BATCH", 1 << 12)
+    monkeypatch.setattr(records, "SAMPLE", 100)
+    monkeypatch.setattr(reader, "BATCH", 1 << 12)
     arm = open_records(pl.DataFrame({"arm": "a", "reward": rewards})).summary().arms[0]
     exact = math.fsum(rewards) / rewards.size
     assert not arm.whole

@@ -3,12 +3,12 @@
 import pytest
 
 from helpers import report_examples as examples
-from helpers.chromium import NAMES, found
+from helpers.chromium import NAMES, executable
 from robandit.experiments.statistics import Findings
 from robandit.report.page import write_page
 
 pytestmark = [
-    pytest.mark.skipif(found() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
+    pytest.mark.skipif(executable() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
     pytest.mark.xdist_group("browser"),  # one process starts it
 ]
 
@@ -109,9 +109,9 @@ def test_numbers_are_read_by_keyboard_and_by_pointer(browser, pages):
     browser.do("""document.querySelector("svg[tabindex]").focus()""")
     assert "2,000 pulls" in browser.do(tip)
     browser.press("ArrowLeft")
-    told = browser.do(tip)
-    assert "2,000 pulls" not in told
-    assert all(name in told for name in ("UCB1", "Uniform", "epsilon-greedy"))
+    values = browser.do(tip)
+    assert "2,000 pulls" not in values
+    assert all(name in values for name in ("UCB1", "Uniform", "epsilon-greedy"))
     browser.do("""document.querySelector("svg[tabindex]").blur()""")
     assert browser.do(tip) is None
     x, y = browser.do("""

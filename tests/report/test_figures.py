@@ -54,7 +54,7 @@ def test_files_and_their_bytes(played: Results, tmp_path: Path) -> None:
     assert {"UCB1", "Oracle", "regret", "median", "mean", "arms at random"} <= set(text)
 
 
-def test_the_best_eight_are_shown_and_that_is_said(tmp_path: Path) -> None:
+def test_only_the_best_eight_are_drawn_and_the_title_says_so(tmp_path: Path) -> None:
     finals = {f"policy {i}": np.arange(1.0, 7.0) + i for i in range(LINES + 3)}
     write_figures(Findings(made_up.results({problem(): finals})), tmp_path)
     for kind in ("curves", "final"):
@@ -87,5 +87,5 @@ def test_the_folder_must_be_possible(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     made = made_up.results({problem(): {"a": [1.0]}})
     for folder in (tmp_path / "file", tmp_path / "no" / "such"):
-        with pytest.raises(FileError, match="cannot be made"):
+        with pytest.raises(FileError, match="cannot be created"):
             write_figures(Findings(made), folder)

@@ -64,8 +64,8 @@ class Reader(HTMLParser):
     def data(self):
         return json.loads(self.scripts[0])
 
-    def all(self, tag, **wanted):
-        return [given for name, given in self.elements if name == tag and wanted.items() <= given.items()]
+    def all(self, tag, **attributes):
+        return [given for name, given in self.elements if name == tag and attributes.items() <= given.items()]
 
 
 def page(results, tmp_path, command="robandit compare --seed 3"):
@@ -90,8 +90,8 @@ def read_suite(tmp_path_factory):
 
 def test_every_element_is_closed_and_the_verdict_comes_first(read, results):
     assert read.open == []
-    said = read.text.index(verdict(results).split(". ")[0])
-    assert said < read.text.index("An assumption fails here") < read.text.index("Leaderboard")
+    position = read.text.index(verdict(results).split(". ")[0])
+    assert position < read.text.index("An assumption fails here") < read.text.index("Leaderboard")
 
 
 def test_the_leaderboard_has_the_numbers_of_the_summary(read, results):
@@ -107,7 +107,7 @@ def test_the_leaderboard_has_the_numbers_of_the_summary(read, results):
     assert keys == pytest.approx([row["mean"] for row in rows], rel=1e-3)
 
 
-def test_a_failing_assumption_is_said_in_a_box_and_in_the_row(read):
+def test_a_failing_assumption_is_reported_in_a_box_and_in_the_row(read):
     assert "rewards in an interval of known length: UCB1" in read.text
     marked = [row[0] for row in read.tables[0] if "assumption fails" in row[0]]
     assert [name.split()[0] for name in marked] == ["UCB1"]
@@ -131,12 +131,12 @@ def test_what_a_reader_must_know_is_there(read):
         "robandit compare --seed 3",
         "robandit 9.9",
         "a <fast> one",
-        "The charts are drawn by JavaScript",
+        "The charts need JavaScript",
     ):
         assert words in read.text
 
 
-def test_the_command_is_said_once_and_nothing_empty(results, tmp_path):
+def test_the_command_is_reported_once_and_nothing_empty(results, tmp_path):
     command = "robandit run a.toml"
     read = page(replace(results, about={"command": command, "machine": "mine", "earlier": []}), tmp_path, command)
     assert read.text.count(command) == 1
@@ -218,7 +218,7 @@ def test_no_bound_is_drawn_for_a_replay_and_its_regret_may_be_negative(tmp_path)
     assert "On table it is realised regret" in read.text
     assert read.data["problems"][0]["rows"][0]["mean"][-1] < 0
     assert "e+" not in "".join(cell for table in read.tables for row in table for cell in row)
-    assert read.text.index("The best arm is <not> resolved.") < read.text.index("pulls in a replication")
+    assert read.text.index("The best arm is <not> resolved.") < read.text.index("pulls per replication")
     assert "About the data" not in page(examples.one(), tmp_path).text
 
 
@@ -236,7 +236,7 @@ def test_names_cannot_break_out(tmp_path):
     assert "".join(read.text.split()).count(given) > 5  # as text
 
 
-def test_failed_and_missing_replications_are_said(results, tmp_path):
+def test_failed_and_missing_replications_are_reported(results, tmp_path):
     assert "ncomplete" not in page(results, tmp_path).text
     cut = replace(
         results.measured[0],

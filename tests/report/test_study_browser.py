@@ -3,12 +3,12 @@
 import pytest
 
 from helpers import studies
-from helpers.chromium import NAMES, found
+from helpers.chromium import NAMES, executable
 from report.test_browser import CONTRAST, quiet
 from robandit.report.study import write_study
 
 pytestmark = [
-    pytest.mark.skipif(found() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
+    pytest.mark.skipif(executable() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
     pytest.mark.xdist_group("browser"),  # one process starts it
 ]
 ALL = ("plain", "hostile", "many", "extreme", "sampled")

@@ -1,4 +1,4 @@
-"""The command line: one file per command, no logic of its own."""
+"""The command line: one file per command; what commands print is in terminal/."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, get_args
 
 if TYPE_CHECKING:
     import cyclopts
 
 __all__ = ["application", "main"]
 
-CODES = "0 done, 1 refused with a reason, 2 wrong usage, 3 a check or a unit of work failed, 130 interrupted, 141 output was closed"
+CODES = "0 success, 1 error, 2 wrong usage, 3 a check or a unit failed, 130 interrupted, 141 output closed"
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no room for what is printed, or for a file
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no space for output, or for a file
 
 
 def application() -> cyclopts.App:
-    """Every command and its options; none has run."""
+    """Return the application with all commands and options."""
     import cyclopts
 
     from robandit import __version__
@@ -43,14 +44,14 @@ def application() -> cyclopts.App:
         help_epilogue=f"Exit codes: {CODES}.",
         version=__version__,
         default_parameter=cyclopts.Parameter(negative=()),
-        suppress_keyboard_interrupt=False,  # it would end without a word
+        suppress_keyboard_interrupt=False,  # it would exit without a message
     )
     for single in (compare, diagnose, replay, run, plan, policies, verify, doctor, precompile, completion):
         app.command(single)
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
-        ("spec", "Experiments as TOML files.", (spec.init, spec.check, spec.show)),
-        ("results", "What a run folder holds.", (results.show, results.export)),
-        ("estimators", "Robust means and their confidence bounds.", (coverage,)),
+        ("spec", "Write, check and show experiments as TOML files.", (spec.init, spec.check, spec.show)),
+        ("results", "Show or export the results of a run.", (results.show, results.export)),
+        ("estimators", "Study robust means and their confidence bounds.", (coverage,)),
     )
     for name, about, commands in groups:
         group = cyclopts.App(name=name, help=about)
@@ -66,53 +67,68 @@ def main() -> None:
 
     from robandit.errors import RobanditError
 
-    # Where standard output cannot write an umlaut, a question mark is better than nothing.
+    # Where standard output cannot encode a character, print a question mark.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
         try:
-            application()(sys.argv[1:], exit_on_error=False)
+            application()(sys.argv[1:], exit_on_error=False, print_error=False)
         finally:
-            sys.stdout.flush()  # short output meets a closed pipe only here
-    except cyclopts.CycloptsError:  # already printed, with the usage
+            sys.stdout.flush()  # a closed pipe is noticed only here if the output is short
+    except cyclopts.CycloptsError as error:
+        print(f"robandit: {_usage_error(error)}", file=sys.stderr)
         sys.exit(2)
     except RobanditError as error:
         print(f"robandit: {error}", file=sys.stderr)
         sys.exit(1)
     except BrokenPipeError:
-        _unread()
+        _exit_unread()
     except OSError as error:
         if error.errno not in FULL:
             raise
         print(f"robandit: {error.filename or 'output'} cannot be written: {error.strerror}", file=sys.stderr)
-        _drop_unwritten()
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
         sys.exit(1)
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # Rich has met it, and ends with 1
-            _unread()
+        if isinstance(end.__context__, BrokenPipeError):  # Rich noticed it, and exits with 1
+            _exit_unread()
         raise
     except KeyboardInterrupt:
         print("robandit: interrupted; nothing was written", file=sys.stderr)
         sys.exit(130)
 
 
-def _unread() -> NoReturn:
-    """`robandit ... | head` has read enough: end without a word, with the code of programs that a closed pipe ends.
+def _usage_error(error: cyclopts.CycloptsError) -> str:
+    """Return the message and the command for help; where a value is missing, with an example."""
+    import cyclopts
 
-    It is not 0, since what failed may not have been said yet.
+    message = str(error).strip()
+    if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
+        name = error.argument.name
+        if error.argument.field_info.is_positional:
+            name = name.lstrip("-").upper()
+        types = {error.argument.hint, *get_args(error.argument.hint)}
+        kind, example = (
+            ("an integer", "100") if int in types else ("a path", "results") if Path in types else ("a value", "")
+        )
+        message = f"{name} needs {kind}" + (
+            f", for example {name} {example}" if example and name.startswith("--") else ""
+        )
+    return f"{message}\nFor help: {' '.join(('robandit', *(error.command_chain or ())))} --help"
+
+
+def _exit_unread() -> NoReturn:
+    """Exit silently when the reader of a pipe (such as head) is done, with the code of programs that SIGPIPE kills.
+
+    The code is not 0, because a failure may not have been printed yet.
     """
-    _drop()
-    sys.exit(128 + 13)  # 13 is SIGPIPE, which Windows does not name
+    _discard_output()
+    sys.exit(128 + 13)  # 13 is SIGPIPE, which Windows does not define
 
 
-def _drop_unwritten() -> None:
-    """What standard output still holds, and cannot write, is lost."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _drop()
-
-
-def _drop() -> None:
-    """Send what is left of standard output nowhere: Python would complain once more when it ends."""
+def _discard_output() -> None:
+    """Discard what is left of standard output: Python would complain again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,20 +8,20 @@ __all__ = ["completion"]
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print the script with which a shell completes commands and options.
+    """Print a script that lets a shell complete commands and options.
 
     bash: robandit completion bash >> ~/.bashrc
 
-    zsh: robandit completion zsh > ~/.zfunc/_robandit, or any other folder of $fpath
+    zsh: robandit completion zsh > ~/.zfunc/_robandit, or another folder in $fpath
 
     fish: robandit completion fish > ~/.config/fish/completions/robandit.fish
 
-    The next shell that starts completes.
+    It takes effect in the next shell.
 
     Parameters
     ----------
     shell
-        The shell that will read it.
+        The shell that reads the script.
     """
     from robandit.cli import application
 

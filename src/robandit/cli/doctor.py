@@ -4,9 +4,11 @@ from __future__ import annotations
 
 __all__ = ["doctor"]
 
+PACKAGES = ("numpy", "numba", "scipy", "polars", "rich", "cyclopts", "msgspec", "matplotlib")
+
 
 def doctor() -> None:
-    """Show what Robandit finds here: versions, cores, the cache of compiled code. For a bug report, or when something is slow."""
+    """Show versions, cores and the cache of compiled code, for a bug report or when something is slow."""
     import os
     import platform
     import sys
@@ -25,20 +27,19 @@ def doctor() -> None:
     folder = cache_directory()
     kernels = list(folder.glob("*.py"))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    told = os.environ.get("ROBANDIT_CACHE_DIR")
+    origin = "ROBANDIT_CACHE_DIR" if os.environ.get("ROBANDIT_CACHE_DIR") else "the default"
     lines = {
         "robandit": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "machine": f"{platform.system()} {platform.machine()}",
-        "cores": f"{cores()} for this process, of {os.cpu_count()}: so many threads are used unless you say otherwise",
-        "cache": f"{folder} ({'ROBANDIT_CACHE_DIR' if told else 'the default'}): {len(kernels)} kernels, {size / 1e6:.0f} MB",
+        "cores": f"{cores()} for this process (the default number of threads), {os.cpu_count()} in all",
+        "cache": f"{folder} ({origin}): {len(kernels)} kernels, {size / 1e6:.0f} MB",
+        **{name: installed(name) for name in PACKAGES},
     }
-    packages = ("numpy", "numba", "scipy", "polars", "rich", "cyclopts", "msgspec", "vl-convert-python", "matplotlib")
-    lines |= {name: installed(name) for name in packages}
     width = max(map(len, lines))
     for name, value in lines.items():
         print(f"{name:{width}}  {value}")
     if not kernels:
         print(
-            "nothing is compiled yet: the first use of a policy takes ten seconds or more; robandit precompile does all"
+            "Nothing is compiled yet: the first use of a policy takes ten seconds or more. `robandit precompile` compiles all."
         )

@@ -1,30 +1,80 @@
-"""Kinds of options: whole numbers, of which 1.5 is none (it would be rounded otherwise), and flags."""
+"""Options that several commands share, and the command as a user types it."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
-__all__ = ["Flag", "Number", "Numbers", "Whole", "Wholes"]
+__all__ = [
+    *(
+        "Figures",
+        "Flag",
+        "Integer",
+        "Integers",
+        "OptionalInteger",
+        "OptionalIntegers",
+        "Policies",
+        "Quick",
+        "Replications",
+    ),
+    *("RunFolder", "Seed", "Threads", "command_line"),
+]
 
 
-def _one(kind: Any, tokens: Sequence[Token]) -> int:
-    return _several(kind, tokens)[0]
+def _integer(kind: Any, tokens: Sequence[Token]) -> int:
+    return _integers(kind, tokens)[0]
 
 
-def _several(kind: Any, tokens: Sequence[Token]) -> list[int]:
-    for token in tokens:
-        try:
-            int(token.value)
-        except ValueError:
-            raise ValueError(f"{token.value!r} is not a whole number") from None
-    return [int(token.value) for token in tokens]
+def _integers(kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    """Parse integers; without this, 1.5 would be rounded."""
+    try:
+        return tuple(int(token.value) for token in tokens)
+    except ValueError:
+        rejected = ", ".join(repr(token.value) for token in tokens)
+        raise ValueError(f"{rejected} is not an integer") from None
 
 
-Flag = Annotated[bool, Parameter(show_default=False)]  # that it is off unless given goes without saying
-Number = Annotated[int, Parameter(converter=_one)]
-Numbers = Annotated[tuple[int, ...], Parameter(converter=lambda kind, tokens: tuple(_several(kind, tokens)))]
-Whole = Annotated[int | None, Parameter(converter=_one)]
-Wholes = Annotated[list[int] | None, Parameter(converter=_several)]
+Flag = Annotated[bool, Parameter(show_default=False)]
+Integer = Annotated[int, Parameter(converter=_integer)]
+Integers = Annotated[tuple[int, ...], Parameter(converter=_integers)]
+OptionalInteger = Annotated[int | None, Parameter(converter=_integer)]
+OptionalIntegers = Annotated[list[int] | None, Parameter(converter=lambda kind, tokens: list(_integers(kind, tokens)))]
+
+Seed = Annotated[Integer, Parameter(help="An integer >= 0. The same seed gives the same numbers.")]
+Threads = Annotated[OptionalInteger, Parameter(help="Number of threads; by default one per core.")]
+Policies = Annotated[
+    list[str] | None,
+    Parameter(
+        help="A policy, such as AdaRUCB or 'AdaRUCB(bonus=\"tight\")'; repeat the option for more. `robandit policies` lists the "
+        "names; `all` means every policy that learns. By default all, and 'AdaRUCB(bonus=\"tight\")'."
+    ),
+]
+Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
+Quick = Annotated[
+    Flag, Parameter(help="A tenth of the pulls and 20 replications; --horizon and --replications take precedence.")
+]
+Figures = Annotated[
+    Path | None, Parameter(help="A folder for the report's figures, as PDF and SVG; by default none are written.")
+]
+RunFolder = Annotated[Path | None, Parameter(help="The run folder; by default the path of the spec without .toml.")]
+
+
+def command_line(command: str, *words: str | Path | None, **options: Any) -> str:
+    """Return a command as a user types it: None and False are omitted, True is a flag, lists repeat the option.
+
+    >>> command_line("compare", policy=["UCB1", "AdaRUCB"], seed=1, quick=True, out=None)
+    'robandit compare --policy UCB1 --policy AdaRUCB --seed 1 --quick'
+    """
+    typed = ["robandit", *command.split(), *(str(word) for word in words if word is not None)]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            typed.append(option)
+        elif value is not None and value is not False:
+            for each in value if isinstance(value, (list, tuple)) else (value,):
+                typed += [option, str(each)]
+    return shlex.join(typed)

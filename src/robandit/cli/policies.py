@@ -8,7 +8,7 @@ __all__ = ["policies"]
 
 
 def policies(*, markdown: Flag = False) -> None:
-    """Show every policy: the name that `--policy` takes, its regret bounds, what it assumes and what it must be told.
+    """List every policy: its name for `--policy`, its regret bounds, its assumption, and the parameters it must know.
 
     Parameters
     ----------

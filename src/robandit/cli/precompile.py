@@ -6,7 +6,7 @@ __all__ = ["precompile"]
 
 
 def precompile() -> None:
-    """Compile all policies now, so that later runs start at once; it takes some minutes, once."""
+    """Compile all policies now, so that later runs start at once. Takes a few minutes, once."""
     from robandit.kernel import cache_directory
     from robandit.kernel.cores import cores
     from robandit.precompile import precompile as compile_all

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
-from robandit.cli.options import Flag, Number, Whole
+from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Replications, Seed, Threads, command_line
 from robandit.cli.table_options import File, Reading
 from robandit.experiments.replay_plan import Mode
 
@@ -17,74 +18,58 @@ def replay(
     reading: Reading = Reading(),
     propensity: str | None = None,
     mode: list[Mode] | None = None,
-    policy: list[str] | None = None,
-    horizon: Whole = None,
-    replications: Whole = None,
-    seed: Number = 1,
-    threads: Whole = None,
+    policy: Policies = None,
+    horizon: OptionalInteger = None,
+    replications: Replications = None,
+    seed: Seed = 1,
+    threads: Threads = None,
     out: Path | None = None,
-    figures: Path | None = None,
-    quick: Flag = False,
+    figures: Figures = None,
+    quick: Quick = False,
 ) -> None:
-    """Compare policies on recorded rewards: which one would have served, and what it would have cost.
+    """Compare policies on recorded rewards: which would have done best, and what the others would have lost.
 
-    bootstrap: rewards are drawn at random from each arm's record. in-order: time by time, where every arm has a reward at every
-    time. rejection: a log of choices and rewards is read in its order, and rows with another choice than the policy's are passed
-    over. By default bootstrap, in-order if the record allows it, and rejection if it has propensities; it says which, and why. It
-    also says whether the record itself tells which arm is best.
+    Modes: bootstrap draws rewards at random from each arm's record. in-order replays them by time, if every arm has a reward at
+    every time. rejection reads a log of choices and rewards in order and skips rows in which the policy chooses another arm. By
+    default: bootstrap, in-order if possible, and rejection if the log has propensities; the output gives the reasons, and says
+    whether the best arm of the record is significantly better than the others.
 
-    What is finished is kept in a folder: the same command goes on where it stopped. At the end the folder has `results/` (tidy
-    Parquet) and `report.html`. Exit code 3 says that some units failed.
+    Finished units are kept in a folder: the same command continues where it stopped. At the end the folder has `results/` (tidy
+    Parquet) and `report.html`. Exit code 3 means that some units failed.
 
     For example: `robandit replay waits.csv --arm server --reward seconds --negate`
 
     Parameters
     ----------
     file
-        A table with a row per reward, CSV, Parquet or JSON lines; - reads standard input.
+        A table with one reward per row: CSV, Parquet or JSON lines; - reads standard input.
     propensity
-        The column with the probability (above 0, at most 1) that the logged arm was chosen; by default "propensity", if there is
-        one.
+        The column with the probability (above 0, at most 1) with which the logged arm was chosen; by default "propensity", if it
+        exists.
     mode
-        How to replay: bootstrap, in-order or rejection; give the option once for each.
-    policy
-        A policy, such as AdaRUCB or 'AdaRUCB(bonus="tight")'; give the option once for each. `robandit policies` shows the
-        names, and all is every policy that learns. By default all, and 'AdaRUCB(bonus="tight")'.
+        bootstrap, in-order or rejection; repeat the option for more.
     horizon
-        Pulls in each replication; by default as many as there are rewards (times; rewards of the rarest arm), at most 50,000.
-    replications
-        How often each policy starts anew; by default 50.
-    seed
-        A whole number from 0 on; same seed, same numbers.
-    threads
-        How many threads play at once; by default one per core.
+        Pulls per replication; by default the number of rewards (in-order: times; rejection: rewards of the rarest arm), at most
+        50,000.
     out
-        The run folder; by default the file's name without its ending and with "-replay", here.
-    figures
-        A folder for PDF and SVG figures of the report; by default none are written.
-    quick
-        A tenth of the pulls and 20 replications, unless given.
+        The run folder; by default the file's name without its ending and with "-replay", in the current folder.
     """
-    import shlex
-
     from robandit.cli.run_folder import play_into
     from robandit.cli.terminal.progress import rows
     from robandit.experiments.replay_plan import replayed
     from robandit.files import check_folder
 
     check_folder(figures)
-    words = reading.words(file)
-    for name, values in (("propensity", (propensity,)), ("mode", mode or ()), ("policy", policy or ())):
-        words += [word for value in values if value is not None for word in (f"--{name}", value)]
-    for name, value in (("horizon", horizon), ("replications", replications), ("seed", seed), ("out", out)):
-        words += [f"--{name}", str(value)] if value is not None else []
-    command = shlex.join(["robandit", "replay", *words, *(["--quick"] if quick else [])])
+    size = {"horizon": horizon, "replications": replications, "seed": seed}
+    choices = {"propensity": propensity, "mode": mode, "policy": policy}
+    command = command_line("replay", file, **asdict(reading), **choices, **size, out=out, quick=quick)
     records = reading.records(file, propensity)
+    name = reading.name(file)
     with rows("reading") as progress:
         plan = replayed(
             records,
             policy or (),
-            name=reading.name(file),
+            name=name,
             modes=mode or (),
             horizon=horizon,
             replications=replications,
@@ -92,5 +77,4 @@ def replay(
             quick=quick,
             progress=progress,
         )
-    folder = out if out is not None else Path(f"{reading.name(file)}-replay")
-    play_into(folder, plan, threads=threads, command=command, figures=figures)
+    play_into(out or Path(f"{name}-replay"), plan, threads=threads, command=command, figures=figures)

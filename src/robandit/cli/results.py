@@ -10,34 +10,31 @@ __all__ = ["export", "show"]
 
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
-    """Show the results of a run: who leads and whether that is significant, a leaderboard per problem, the ranking over all.
+    """Show the results of a run: the best policy and whether its lead is significant, leaderboards, and the overall ranking.
 
-    It can be used while the run goes on: what is missing is said.
+    It also works while the run goes on; missing replications are reported.
 
     Parameters
     ----------
     folder
-        The run folder, as `robandit run` and `robandit replay` make it.
+        The run folder, made by `robandit run` or `robandit replay`.
     problem
-        Only the leaderboard of this problem; give the option once for each.
+        Show only the leaderboard of this problem; repeat the option for more.
     """
     from rich.console import Console
     from rich.text import Text
 
     from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
-    from robandit.errors import InvalidInput
     from robandit.experiments.statistics import Findings
     from robandit.experiments.store import Store
+    from robandit.validation import choice
 
     findings = Findings(Store.open(folder).results())
     console = Console()
     if problem:
         known = dict.fromkeys(played.name for played in findings.results.problems)
         for name in problem:
-            if name not in known:
-                raise InvalidInput(
-                    f"no problem {name!r} has results in {folder}: there is {', '.join(known) or 'none'}"
-                )
+            choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
         console.print(Text(findings.verdict))
@@ -50,16 +47,16 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
 
 
 def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
-    """Write the results of a run as a CSV file, a row per problem and policy; docs/reference/results.md names the columns.
+    """Write the results of a run to a CSV file, one row per problem and policy; docs/reference/results.md describes the columns.
 
     Parameters
     ----------
     folder
-        The run folder, as `robandit run` and `robandit replay` make it.
+        The run folder, made by `robandit run` or `robandit replay`.
     out
         The CSV file.
     raw
-        Regret itself instead: a row per problem, policy, replication and checkpoint.
+        Write the regret itself instead: one row per problem, policy, replication and checkpoint.
     """
     from robandit.experiments import statistics
     from robandit.experiments.store import Store

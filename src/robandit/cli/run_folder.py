@@ -1,4 +1,4 @@
-"""Run folders: where the one of a spec is, and playing a plan into one, from its first unit to the report."""
+"""Run folders: the folder of a spec, and running a plan in one, from its first unit to the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def play_into(
     engine: AbstractContextManager[Engine | None] | None = None,
     spec_text: str | None = None,
 ) -> NoReturn:
-    """Play what is not done yet, write results and report, print them, and exit."""
+    """Run the units that are not done yet, write the results and the report, print them, and exit."""
     import sys
 
     from robandit.cli.terminal.conclusion import conclude
@@ -32,16 +32,22 @@ def play_into(
     from robandit.experiments.runner import run
 
     try:
-        with engine or nullcontext() as on:
-            if on is not None:
-                shown = on.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
-                print(f"dashboard: {shown}", file=sys.stderr, flush=True)
-            with another_with_out(folder), runbar(plan) as progress:
+        with engine or nullcontext() as cluster:
+            if cluster is not None:
+                address = cluster.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
+                print(f"dashboard: {address}", file=sys.stderr, flush=True)
+            with another_with_out(folder), runbar() as progress:
                 outcome = run(
-                    plan, folder, threads=threads, engine=on, command=command, spec_text=spec_text, progress=progress
+                    plan,
+                    folder,
+                    threads=threads,
+                    engine=cluster,
+                    command=command,
+                    spec_text=spec_text,
+                    progress=progress,
                 )
     except KeyboardInterrupt:
-        print(f"robandit: interrupted; what is finished is kept in {folder}. To go on: {command}", file=sys.stderr)
+        print(f"robandit: interrupted; finished units are kept in {folder}. To continue: {command}", file=sys.stderr)
         sys.exit(130)
     results = outcome.store.results()
     outcome.store.write_results(results=results)
@@ -53,25 +59,25 @@ def play_into(
 
 
 def run_folder(spec: Path, out: Path | None) -> Path:
-    """The folder that a spec is played into: ``out``, or the spec's name without its ending, beside it."""
+    """Return the folder in which a spec is run: ``out``, or the path of the spec without its ending."""
     from robandit.errors import InvalidInput
 
     if out is None and not spec.suffix:
-        raise InvalidInput(f"{spec} has no ending to leave off: name the run folder with --out")
+        raise InvalidInput(f"{spec} has no ending to remove, so the run folder needs another name: add --out FOLDER")
     return spec.with_suffix("") if out is None else out
 
 
 @contextmanager
 def another_with_out(folder: Path) -> Iterator[None]:
-    """Where an error asks for another folder, it names the option for that, and what else helps if this is a run folder."""
+    """Name the option --out where an error asks for another folder, and the way out if this one is a run folder."""
     from robandit.errors import RobanditError
     from robandit.experiments.store import ELSEWHERE
 
     try:
         yield
     except RobanditError as error:
-        said, asked, rest = str(error).rpartition(ELSEWHERE)
-        if not asked:
+        before, request, after = str(error).rpartition(ELSEWHERE)
+        if not request:
             raise
         remove = f", or remove {folder}" if (folder / "run.json").exists() else ""
-        raise type(error)(f"{said}give another with --out FOLDER{rest}{remove}") from error
+        raise type(error)(f"{before}give another with --out FOLDER{after}{remove}") from error

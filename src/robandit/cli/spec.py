@@ -10,12 +10,12 @@ __all__ = ["check", "init", "show"]
 
 
 def init(file: Path = Path("experiment.toml"), /) -> None:
-    """Write a commented example of a spec, to be changed; it runs in about ten seconds.
+    """Write a commented example of a spec, to be edited. It runs in about ten seconds.
 
     Parameters
     ----------
     file
-        Where to write it. A file that is there already is left alone.
+        The file to write. An existing file is not overwritten.
     """
     import shlex
 
@@ -28,7 +28,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
         with file.open("x", encoding="utf-8") as out:
             out.write(EXAMPLE)
     except FileExistsError:
-        raise FileError(f"{file} is there already, and is left as it is: name another file, or move it away") from None
+        raise FileError(f"{file} exists and is not overwritten: name another file, or move this one") from None
     except OSError as error:
         raise FileError(f"{file} cannot be written: {error.strerror or error}") from error
     name = shlex.quote(str(file))
@@ -36,12 +36,12 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
 
 
 def check(file: Path, /) -> None:
-    """Read a spec strictly, and say how large the experiment is, and what is left out.
+    """Check a spec, and print the size of the experiment and the policies that are left out.
 
     Parameters
     ----------
     file
-        The TOML file. What is wrong with it is shown with its line.
+        The TOML file. An error names its line.
     """
     from robandit.experiments.spec import read_spec, summary
 
@@ -50,14 +50,14 @@ def check(file: Path, /) -> None:
 
 
 def show(file: Path, /, *, json: Flag = False) -> None:
-    """Show a spec with everything filled in: each problem, and each policy as it is told what it must know.
+    """Print a spec with all defaults filled in: each problem, and each policy with the parameters it is given.
 
     Parameters
     ----------
     file
         The TOML file.
     json
-        As JSON, with the laws of every problem.
+        Print JSON, with the laws of every problem.
     """
     from json import dumps
 

@@ -1,9 +1,10 @@
-"""Recorded rewards: tables with an arm and a reward in every row, read in bounded memory."""
+"""Recorded rewards: tables with an arm and a reward in each row, read in bounded memory."""
 
 from __future__ import annotations
 
 from robandit.recorded.examples import EXAMPLES, example
-from robandit.recorded.source import Incomplete, Log, Records, Samples, Table, open_records
+from robandit.recorded.records import Incomplete, Log, Records, Samples, Table
+from robandit.recorded.source import open_records
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
 __all__ = [

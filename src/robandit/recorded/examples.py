@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.errors import InvalidInput
-from robandit.recorded.source import Records, open_records
+from robandit.recorded.records import Records
+from robandit.recorded.source import open_records
+from robandit.validation import choice
 
 __all__ = ["EXAMPLES", "example"]
 
@@ -13,13 +14,13 @@ EXAMPLES = {"flights": "minus the minutes late at arrival, by carrier; flights f
 
 
 def example(name: str) -> Records:
-    """The records of an example set.
+    """Return the records of an example set.
 
     Parameters
     ----------
     name
         "flights": the lateness of 327,317 flights from New York in 2013, in minutes, as costs; the arms are the carriers and
-        the times are days. Where it comes from is said in flights.md beside it.
+        the times are days. flights.md, beside the data, names the source.
 
     Examples
     --------
@@ -27,8 +28,7 @@ def example(name: str) -> Records:
     >>> records.source, records.negated, records.time
     ('the example flights', True, 'day')
     """
-    if not isinstance(name, str) or name not in EXAMPLES:
-        raise InvalidInput(f"there is no example {name!r}: there is {', '.join(map(repr, EXAMPLES))}")
+    choice(name, "name", EXAMPLES)
     records = open_records(
         Path(__file__).with_name(f"{name}.parquet"), arm="carrier", reward="lateness", time="day", negate=True
     )

@@ -1,4 +1,4 @@
-"""What is kept of rewards that go by in batches. Nothing here depends on where one batch ends and the next begins."""
+"""What is kept of rewards that are read in batches. Results do not depend on where batches end."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from numpy.typing import NDArray
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["Codes", "Lowest", "Sample", "Sums"]
+__all__ = ["Codes", "Lowest", "Sample", "Sums", "grown"]
 
 Codes: TypeAlias = NDArray[np.uint16]
-"""The arms of rows, as numbers in the order in which the arms were first seen. Two bytes: NumPy sorts those by radix."""
+"""The arm of each row, as its number in the order of first appearance. NumPy radix-sorts two-byte integers."""
 
-ROOM = 1 << 16  # entries that may be held in any case; beyond, half as many again as are to stay
+ROOM = 1 << 16  # entries that are always allowed; beyond that, 1.5 times the entries to keep
 
 
 class Lowest:
-    """For every arm the entries with the lowest keys, in the order in which they came.
+    """Keeps, for each arm, the entries with the lowest keys, in their order of arrival.
 
     With the rewards as keys, these are the smallest rewards.
 
     Parameters
     ----------
     most
-        So many entries per arm.
+        Entries kept per arm.
     """
 
     def __init__(self, most: int) -> None:
-        """Hold nothing yet."""
+        """Start empty."""
         self.most = most
         self._parts: list[tuple[Codes, NDArray[Any], Floats]] = []
         self._held = 0
-        self._bounds: NDArray[Any] = np.zeros(0)  # per arm: no key beyond can stay
+        self._bounds: NDArray[Any] = np.zeros(0)  # per arm: entries with greater keys cannot stay
 
     def share(self, arms: int) -> int:
-        """So many entries of one arm stay, if there are so many arms."""
+        """Return the number of entries kept per arm."""
         return self.most
 
     def add(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
-        """Take in one batch; there are `arms` arms so far."""
+        """Add one batch; `arms` is the number of arms so far."""
         self._bounds = np.concatenate([self._bounds, np.full(arms - self._bounds.size, np.inf)])
         stay = np.flatnonzero(keys < self._bounds[codes])
-        self._take_in(codes[stay], keys[stay], values[stay], arms)
+        self._store(codes[stay], keys[stay], values[stay], arms)
 
     def take(self, arms: int) -> list[Floats]:
-        """The values of every arm. Nothing is held afterwards."""
+        """Return the values of each arm, and drop them here."""
         if not self._parts:
             return [np.zeros(0) for _ in range(arms)]
         codes, keys, values = self._joined()
         self._parts = []
-        return [values[mine] for mine in self._staying(codes, keys, arms)]
+        return [values[kept] for kept in self._lowest(codes, keys, arms)]
 
-    def _take_in(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
+    def _store(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
         if codes.size:
             self._parts.append((codes, keys, values))
             self._held += codes.size
@@ -62,12 +62,9 @@ class Lowest:
             self._make_room(arms)
 
     def _make_room(self, arms: int) -> None:
-        self._shrink(arms)
-
-    def _shrink(self, arms: int) -> None:
-        """Let go of all entries that are not among the lowest of their arm."""
+        """Drop the entries that are not among the lowest of their arm."""
         codes, keys, values = self._joined()
-        stay = np.sort(np.concatenate(self._staying(codes, keys, arms)))
+        stay = np.sort(np.concatenate(self._lowest(codes, keys, arms)))
         self._parts = [(codes[stay], keys[stay], values[stay])]
         self._held = stay.size
 
@@ -75,61 +72,61 @@ class Lowest:
         codes, keys, values = zip(*self._parts, strict=True)
         return np.concatenate(codes), np.concatenate(keys), np.concatenate(values)
 
-    def _staying(self, codes: Codes, keys: NDArray[Any], arms: int) -> list[Ints]:
-        """For every arm the positions of its lowest entries, in their order; and its bound is lowered to the greatest of them."""
+    def _lowest(self, codes: Codes, keys: NDArray[Any], arms: int) -> list[Ints]:
+        """Return the positions of the lowest entries of each arm, in order, and lower its bound to the greatest of them."""
         most = self.share(arms)
         order = np.argsort(codes, kind="stable")
         positions = np.split(order, np.cumsum(np.bincount(codes, minlength=arms))[:-1])
-        for arm, mine in enumerate(positions):
-            if mine.size > most:
-                own = keys[mine]
+        for arm, entries in enumerate(positions):
+            if entries.size > most:
+                own = keys[entries]
                 bound = np.partition(own, most - 1)[most - 1]
                 stay = own < bound
-                stay[np.flatnonzero(own == bound)[: most - np.count_nonzero(stay)]] = True  # of equal ones the first
-                positions[arm] = mine[stay]
+                stay[np.flatnonzero(own == bound)[: most - np.count_nonzero(stay)]] = True  # the first of equal keys
+                positions[arm] = entries[stay]
                 self._bounds[arm] = bound
         return positions
 
 
 class Sample(Lowest):
-    """The same with random keys, uniform over all integers of 64 bits: a uniform random sample without replacement.
+    """Keeps a uniform random sample without replacement: the keys are random, uniform over all integers of 64 bits.
 
-    Of n keys, the `most` lowest are hardly ever beyond (most + 8 sqrt(most)) / n of all integers: 8 standard deviations. Keys
-    beyond are not taken in, which spares most of the sorting.
+    The `most` lowest of n keys lie below the share (most + 8 sqrt(most)) / n of all integers, except with the probability of 8
+    standard deviations. Greater keys are dropped at once, which saves most of the sorting.
 
     Parameters
     ----------
     most
-        So many entries per arm.
+        Entries kept per arm.
     total
-        And at most so many of all arms together: many arms get fewer each.
+        Entries kept of all arms together; with many arms each gets fewer.
     """
 
     def __init__(self, most: int, total: int) -> None:
-        """Hold nothing yet."""
+        """Start empty."""
         super().__init__(most)
         self.total = total
         self._n: Ints = np.zeros(0, dtype=np.int64)
 
     def share(self, arms: int) -> int:
-        """So many entries of one arm stay, if there are so many arms."""
+        """Return the number of entries kept per arm."""
         return max(1, min(self.most, self.total // max(arms, 1)))
 
     def add(self, codes: Codes, keys: NDArray[Any], values: Floats, arms: int) -> None:
-        """Take in one batch; there are `arms` arms so far."""
-        self._n = _grown(self._n, arms) + np.bincount(codes, minlength=arms)
+        """Add one batch; `arms` is the number of arms so far."""
+        self._n = grown(self._n, arms) + np.bincount(codes, minlength=arms)
         most = self.share(arms)
         part = (most + 8.0 * math.sqrt(most) + 64.0) / np.maximum(self._n, 1)
         beyond = np.where(part < 1.0, part, 0.0) * 2.0**64
         self._bounds = np.where(part < 1.0, beyond.astype(np.uint64), np.uint64(2**64 - 1))
         if (part >= 1.0).all():
-            self._take_in(codes, keys, values, arms)
+            self._store(codes, keys, values, arms)
         else:
             stay = np.flatnonzero(keys <= self._bounds[codes])
-            self._take_in(codes[stay], keys[stay], values[stay], arms)
+            self._store(codes[stay], keys[stay], values[stay], arms)
 
     def _make_room(self, arms: int) -> None:
-        """Let go of what lies beyond the bounds of now; they are lower than those of then."""
+        """Drop the entries beyond the current bounds, which only fall."""
         kept = [keys <= self._bounds[codes] for codes, keys, _ in self._parts]
         self._parts = [
             (codes[stay], keys[stay], values[stay])
@@ -139,43 +136,44 @@ class Sample(Lowest):
 
 
 class Sums:
-    """Per arm the number of rewards, of zeros among them, and their sum.
+    """Counts, per arm, the rewards and the zeros among them, and adds the rewards up.
 
-    The sum is as good as exact unless rewards differ by more than a factor of 2**35 within a batch: those below that are added
-    plainly, with the rounding that a plain sum of them has.
+    The sum is exact to the last digits unless rewards differ by more than a factor of 2**35 within a batch: the smaller ones are
+    then added with the rounding of a plain sum.
     """
 
     def __init__(self) -> None:
-        """Nothing was added yet."""
+        """Start empty."""
         self.n: Ints = np.zeros(0, dtype=np.int64)
         self.zeros: Ints = np.zeros(0, dtype=np.int64)
         self._parts: list[list[float]] = []
 
     def add(self, codes: Codes, rewards: Floats, arms: int) -> None:
-        """Take in one batch; there are `arms` arms so far."""
-        self.n = _grown(self.n, arms) + np.bincount(codes, minlength=arms)
-        self.zeros = _grown(self.zeros, arms) + np.bincount(codes[rewards == 0.0], minlength=arms)
+        """Add one batch; `arms` is the number of arms so far."""
+        self.n = grown(self.n, arms) + np.bincount(codes, minlength=arms)
+        self.zeros = grown(self.zeros, arms) + np.bincount(codes[rewards == 0.0], minlength=arms)
         self._parts += [[] for _ in range(arms - len(self._parts))]
         top = float(np.abs(rewards).max(initial=0.0))
         if top == 0.0:
             return
-        # The head of every reward is a multiple of a fixed power of two, so coarse that the heads add up without rounding.
-        # What is left is at most 2**-35 of the largest reward, and rounding its sum hardly matters.
+        # The head of each reward is a multiple of a power of two that is coarse enough for the heads to add up without rounding.
+        # The rest is at most 2**-35 of the largest reward, so rounding its sum hardly matters.
         grid = math.ldexp(1.0, math.frexp(top)[1] + int(rewards.size).bit_length())
         heads = (rewards + grid) - grid
         head_sums = np.bincount(codes, weights=heads, minlength=arms)
         rest_sums = np.bincount(codes, weights=rewards - heads, minlength=arms)
         for arm in np.flatnonzero((head_sums != 0.0) | (rest_sums != 0.0)).tolist():
-            mine = self._parts[arm]
-            mine += [head_sums[arm], rest_sums[arm]]
-            if len(mine) > 64:
-                whole = math.fsum(mine)
-                self._parts[arm] = [whole, math.fsum([*mine, -whole])]
+            parts = self._parts[arm]
+            parts += [head_sums[arm], rest_sums[arm]]
+            if len(parts) > 64:
+                total = math.fsum(parts)
+                self._parts[arm] = [total, math.fsum([*parts, -total])]
 
     def means(self) -> list[float]:
-        """The mean of every arm; 0 of one that has no rewards."""
+        """Return the mean of each arm; 0 for an arm without rewards."""
         return [math.fsum(parts) / max(n, 1) for parts, n in zip(self._parts, self.n.tolist(), strict=True)]
 
 
-def _grown(counts: Ints, size: int) -> Ints:
+def grown(counts: Ints, size: int) -> Ints:
+    """Pad counts with zeros for new arms."""
     return np.pad(counts, (0, size - counts.size))

@@ -1,4 +1,4 @@
-"""What a table of recorded rewards comes to: per arm the counts, the mean, a sample and the extremes."""
+"""The summary of a table of recorded rewards: per arm the counts, the mean, a sample and the extremes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
+from robandit.validation import column, invalid
 from robandit.wording import counted
 
 __all__ = ["EXTREMES", "ArmRecord", "BadRows", "Recorded"]
 
 EXTREMES = 1_000
-"""So many of an arm's smallest and largest rewards are kept, whatever the sample."""
+"""The number of smallest and of largest rewards that are kept per arm, whatever the sample."""
 
 
 @dataclass(frozen=True)
 class BadRows:
-    """The rows that have no reward to learn from, or no arm.
+    """The rows without a usable arm or reward.
 
     Attributes
     ----------
     count
-        How many there are.
+        The number of such rows.
     first
-        The first few: the number of the row as a person counts, and what is wrong with it.
+        The first few: the number of the row, and what is wrong with it.
     unit
         What the numbers count: "line" of a file (a CSV's header is line 1), or "row" of the data (from 1, no header).
     arms
-        Arms that have no good row at all, and are therefore not among the others.
+        Arms without a single good row, which are left out.
     """
 
     count: int = 0
@@ -42,16 +43,16 @@ class BadRows:
     arms: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """In words, on one line."""
+        """Describe the rows on one line."""
         if not self.count:
             return "no bad rows"
-        shown = "; ".join(f"{self.unit} {number:,}: {what}" for number, what in self.first)
+        text = "; ".join(f"{self.unit} {number:,}: {fault}" for number, fault in self.first)
         more = self.count - len(self.first)
         if more:
-            shown += f"; and {more:,} more"
+            text += f"; and {more:,} more"
         if self.arms:
-            shown += f"; no good row of {', '.join(map(repr, self.arms[:5]))}" + ", ..." * (len(self.arms) > 5)
-        return f"{counted(self.count, 'bad row')}: {shown}"
+            text += f"; no good row of {', '.join(map(repr, self.arms[:5]))}" + ", ..." * (len(self.arms) > 5)
+        return f"{counted(self.count, 'bad row')}: {text}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +62,17 @@ class ArmRecord:
     Attributes
     ----------
     arm
-        Its name.
+        The name of the arm.
     n, zeros
-        How many rewards there are, and how many of them are exactly zero.
+        The number of rewards, and of those that are exactly zero.
     mean, least, greatest
-        Of all rewards, not of the sample.
+        Of all rewards, not only of the sample.
     sample
-        All rewards, or a uniform random sample of them without replacement; in the order of the file.
+        All rewards, or a uniform random sample of them without replacement, in the order of the file.
     whole
         Whether the sample is all of them.
     smallest, largest
-        The 1,000 smallest, from the smallest up, and the 1,000 largest, from the largest down (fewer if there are fewer).
+        The 1,000 smallest in ascending order and the 1,000 largest in descending order, or all if there are fewer.
     """
 
     arm: str
@@ -93,15 +94,15 @@ class Recorded:
     Attributes
     ----------
     arms
-        In the order of their names.
+        Sorted by name.
     rows
-        How many rewards there are in all; the bad rows are not among them.
+        The number of rewards, without bad rows.
     bad
-        The rows that were left out.
+        The rows that were skipped.
     source
-        Where the rewards come from, for people.
+        The name of the table in messages.
     negated
-        Whether the rewards are the negatives of what is recorded.
+        Whether the rewards are the negatives of the recorded values.
     """
 
     arms: tuple[ArmRecord, ...]
@@ -112,7 +113,7 @@ class Recorded:
 
     @classmethod
     def of(cls, rewards: Mapping[str, ArrayLike], source: str = "memory") -> Recorded:
-        """From rewards in memory: arm -> its rewards. All of them are the sample.
+        """Summarise rewards in memory, arm -> its rewards. The sample is all of them.
 
         Examples
         --------
@@ -121,37 +122,24 @@ class Recorded:
         [('a', 2, 1, 1.5), ('b', 1, 0, 1.0)]
         """
         if not isinstance(rewards, Mapping) or not rewards:
-            given = "an empty mapping" if isinstance(rewards, Mapping) else f"a {type(rewards).__name__}"
-            raise InvalidInput(f"rewards is {given}: there are no arms; give a mapping from arms to their rewards")
-        arms = tuple(_arm_record(str(arm), _checked(str(arm), rewards[arm])) for arm in sorted(rewards, key=str))
+            raise invalid("rewards", rewards, "a mapping from at least one arm to its rewards")
+        arms = tuple(_arm_record(str(arm), rewards[arm]) for arm in sorted(rewards, key=str))
         if len({arm.arm for arm in arms}) < len(arms):
-            raise InvalidInput("two arms have the same name once they are text: rename one")
+            raise InvalidInput("two arms have the same name once they are text: rename one", parameter="rewards")
         return cls(arms, sum(arm.n for arm in arms), BadRows(), source, negated=False)
 
 
-def _checked(arm: str, rewards: ArrayLike) -> Floats:
-    """The rewards as floats; a zero has no sign."""
+def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:
     try:
-        given = np.asarray(rewards)
-        if given.dtype.kind not in "biufO":
-            raise TypeError(f"their type is {given.dtype}")
-        values = np.asarray(given, dtype=np.float64) + 0.0
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidReward(f"the rewards of arm {arm!r} are not numbers: {error}") from None
-    if values.ndim != 1 or not values.size:
+        values = column(rewards, f"rewards[{arm!r}]", LARGEST_REWARD) + 0.0  # no negative zeros
+    except InvalidInput as error:
+        hint = "leave it out or scale all rewards down, because rewards are squared"
         raise InvalidReward(
-            f"the rewards of arm {arm!r} have shape {values.shape}: give one row of at least one number"
-        )
-    wrong = np.flatnonzero(~(np.abs(values) <= LARGEST_REWARD))
-    if wrong.size:
-        raise InvalidReward(
-            f"arm {arm!r} has the reward {values[wrong[0]]:g} at position {wrong[0]}: rewards are finite numbers within "
-            f"+-{LARGEST_REWARD:g}, because they are squared; leave it out or scale all rewards down"
-        )
-    return values
-
-
-def _arm_record(arm: str, values: Floats) -> ArmRecord:
+            f"{error}; {hint}" if "within" in str(error.rule) else str(error),
+            parameter=error.parameter,
+            value=error.value,
+            rule=error.rule,
+        ) from None
     ordered = np.sort(values)
     return ArmRecord(
         arm=arm,

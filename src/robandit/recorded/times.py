@@ -1,4 +1,4 @@
-"""Times that come as text, as values that sort in the order of time. Sorted as text they would come in the wrong order."""
+"""Times written as text, as values that sort by time. Sorted as text they would be in the wrong order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Clock", "UnclearTime"]
 
-YEARS = (1678, 2261)  # whole years that 64 bits of nanoseconds reach
+YEARS = (1678, 2261)  # full years within 64 bits of nanoseconds
 ISO = (
     r"^(\d{4}-\d{2})(?:(-\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
     r"(?: ?([Zz]|UTC|([+-])(\d{2})(?::?(\d{2}))?))?)?)?$"
@@ -27,29 +27,28 @@ KINDS = {
 
 
 class UnclearTime(InvalidInput):
-    """A text that has no place among the other times: `place`, from 0, and `why`."""
+    """A text that is not a time, or not of the kind of the others; `position`, from 0, is where it stands."""
 
-    def __init__(self, place: int, why: str) -> None:
-        """See the class."""
-        super().__init__(why)
-        self.place = place
-        self.why = why
+    def __init__(self, position: int, message: str) -> None:
+        """Store the position."""
+        super().__init__(message)
+        self.position = position
 
 
 class Clock:
     """Reads the times of one table, batch by batch.
 
-    All are numbers, or all are dates or times of ISO 8601 without an offset from UTC (a month is its first day, a date its
-    midnight), or all are times with one.
+    All must be numbers, or all dates or times in ISO 8601 without an offset from UTC (a month means its first day, a date its
+    midnight), or all times with an offset.
     """
 
     def __init__(self) -> None:
-        """Nothing was read yet."""
+        """Start without a kind: the first time decides."""
         self._kind: int | None = None
         self._first = ""
 
     def read(self, times: pl.Series) -> pl.Series:
-        """The times, none of them null, as they are if they are not text; or `UnclearTime`."""
+        """Return the times (none of them null) as values that sort; raise `UnclearTime` for text that is not a time."""
         import polars as pl
 
         if times.dtype != pl.String or not times.len():
@@ -68,14 +67,14 @@ class Clock:
             self._kind, self._first = int(kinds[0]), str(text[0])
         wrong = (kinds != self._kind) | (kinds == OTHER)
         if wrong.any():
-            place = int(wrong.arg_max() or 0)
-            raise UnclearTime(place, self._why(str(text[place]), int(kinds[place])))
+            position = int(wrong.arg_max() or 0)
+            raise UnclearTime(position, self._fault(str(text[position]), int(kinds[position])))
         if self._kind == OFFSET:
             return values.dt.replace_time_zone("UTC")
         return values
 
     def joined(self, parts: Sequence[pl.Series]) -> pl.Series:
-        """The times of all batches. A batch of whole numbers or of dates alone may have come in a type of its own."""
+        """Join the times of all batches. A batch that holds only integers or only dates may have another type."""
         import polars as pl
 
         kinds = {part.dtype for part in parts}
@@ -85,18 +84,18 @@ class Clock:
             parts = [part.cast(pl.Datetime("ns")) for part in parts]
         return pl.concat(parts)
 
-    def _why(self, text: str, kind: int) -> str:
-        said = f"the time {text[:40]!r} is "
+    def _fault(self, text: str, kind: int) -> str:
+        subject = f"the time {text[:40]!r} is"
         if kind == OTHER:
             return (
-                f"{said}neither a number nor a date or time of ISO 8601, such as 2013-01-02 or 2013-01-02T09:00+01:00 (years "
+                f"{subject} neither a number nor a date or time in ISO 8601, such as 2013-01-02 or 2013-01-02T09:00+01:00 (years "
                 f"{YEARS[0]} to {YEARS[1]})"
             )
-        return f"{said}{KINDS[kind]}, but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
+        return f"{subject} {KINDS[kind]}, but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
 
 
 def _iso(text: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """The instants that texts of ISO 8601 mean, and what kind each is. Dates, if there is nothing else."""
+    """Return the instants that texts in ISO 8601 mean, and the kind of each; dates, if no text has a time of day."""
     import polars as pl
 
     fields = ("month", "day", "hour", "minute", "second", "fraction", "offset", "sign", "hours", "minutes")
@@ -112,18 +111,18 @@ def _iso(text: pl.Series) -> tuple[pl.Series, pl.Series]:
         clock=pl.col("hour").is_not_null(),
     )
     hour, minute, second, hours, minutes = map(pl.col, numbers)
-    fine = (
+    valid = (
         pl.col("date").dt.year().is_between(*YEARS).fill_null(value=False)
         & (pl.max_horizontal(hour, hours) <= 23)
         & (pl.max_horizontal(minute, second, minutes) <= 59)
     )
     east = pl.when("west").then(-1).otherwise(1) * (hours * 60 + minutes)
     seconds = pl.col("date").cast(pl.Int64) * 86_400 + (hour * 60 + minute - east) * 60 + second
-    found = groups.select(
+    instants = groups.select(
         "date",
-        instant=pl.when(fine).then(seconds) * 1_000_000_000 + pl.col("fraction"),
-        kind=pl.when(~fine).then(OTHER).when(pl.col("offset").is_null()).then(LOCAL).otherwise(OFFSET).cast(pl.Int8),
+        instant=pl.when(valid).then(seconds) * 1_000_000_000 + pl.col("fraction"),
+        kind=pl.when(~valid).then(OTHER).when(pl.col("offset").is_null()).then(LOCAL).otherwise(OFFSET).cast(pl.Int8),
     )
     if not groups["clock"].any():
-        return found["date"], found["kind"]
-    return found["instant"].cast(pl.Datetime("ns")), found["kind"]
+        return instants["date"], instants["kind"]
+    return instants["instant"].cast(pl.Datetime("ns")), instants["kind"]

@@ -1,1 +1,1 @@
-"""What people look at: tables for the terminal and one self-contained HTML page."""
+"""HTML pages and figures. What the terminal shows is in `robandit.cli.terminal`."""

@@ -1,4 +1,4 @@
-"""What the charts of a report are drawn from: plain JSON data, rounded to four significant digits."""
+"""The data of a report's charts: plain JSON, rounded to four significant digits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from robandit.wording import rounded
 
 __all__ = ["chart_data", "shares"]
 
-POINTS = 50  # of a curve
-DOTS = 100  # replications drawn one by one
-BOUNDS = 8  # times at which a bound is computed; between them it is drawn straight in logarithms
+POINTS = 50  # per curve
+DOTS = 100  # replications that are drawn as dots
+BOUNDS = 8  # times at which a bound is computed; it is interpolated in logarithms
 
 
 def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict[str, Any]:
-    """All that is drawn; ``styles`` has a number for each policy."""
+    """Return the data; ``styles`` has a number for each policy."""
     problems = []
     for number, standing in enumerate(standings):
         played, measured = standing.played, list(standing.measured.values())
@@ -48,10 +48,9 @@ def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict
 
 
 def shares(measured: Measured) -> Floats:
-    """The share of each arm in all pulls."""
+    """Return the share of each arm in all pulls."""
     pulls = measured.pulls.sum(axis=0)
-    out: Floats = pulls / pulls.sum()
-    return out
+    return np.asarray(pulls / pulls.sum())
 
 
 def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
@@ -71,43 +70,43 @@ def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
 
 
 def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
-    """The instance-dependent bound over time, where it holds and says more than that no pull loses more than the largest gap."""
+    """Return the instance-dependent bound over time, where it holds and lies below t times the largest gap."""
     played = measured.cell.played
     horizon, most = played.horizon, float(played.problem.gaps.max())
     policy = measured.cell.policy.prepared(horizon)
     if isinstance(policy, KLinfUCB) and any(
         isinstance(leaf.law, Stable) for law in played.problem.laws for leaf in leaves(law)
     ):
-        return None  # KLinf of a stable law takes seconds
+        return None  # its bound needs KLinf of a stable law, which takes seconds
     if not policy.facts.anytime:
-        return None  # its bound is about the horizon that it was made for, not about earlier times
+        return None  # its bound is for its own horizon, not for earlier times
     last = _instance(policy, played, horizon)
     if last is None or last.note == "exact" or not last.value < horizon * most:
         return None
-    at = np.unique(np.append(np.round(np.geomspace(2, horizon, BOUNDS)).astype(np.int64), horizon))
-    found = [_instance(policy, played, int(t)) for t in at]
-    known = [(math.log(t), math.log(b.value)) for t, b in zip(at, found, strict=True) if b and 0.0 < b.value < math.inf]
+    knots = np.unique(np.append(np.round(np.geomspace(2, horizon, BOUNDS)).astype(np.int64), horizon))
+    bounds = [(t, _instance(policy, played, int(t))) for t in knots]
+    known = [(math.log(t), math.log(bound.value)) for t, bound in bounds if bound and 0.0 < bound.value < math.inf]
     x, y = np.array(known).T
     values = np.exp(np.interp(np.log(times), x, y, left=math.nan))
-    said = [value if value < t * most else math.nan for t, value in zip(times.tolist(), values.tolist(), strict=True)]
-    return {"values": _all(said), "status": last.status, "source": last.source}
+    values[values >= times * most] = math.nan
+    return {"values": _all(values), "status": last.status, "source": last.source}
 
 
 def _instance(policy: Any, played: Played, horizon: int) -> Bound | None:
-    """The instance-dependent bound to rely on, if there is one whose assumption is met."""
+    """Return the instance-dependent bound, if one has an assumption that holds."""
     if horizon < 2:
         return None
     try:
-        found = regret_bound(policy, played.problem, horizon)
+        known = regret_bound(policy, played.problem, horizon)
     except NotApplicable:
         return None
-    if not found.met:
+    if not known.met:
         return None
-    return next((b for b in found.bounds if b.kind == "instance" and b.value == found.instance), None)
+    return next((b for b in known.bounds if b.kind == "instance" and b.value == known.instance), None)
 
 
 def _kept(count: int) -> Ints:
-    """Which checkpoints are drawn."""
+    """Return the checkpoints that are drawn."""
     kept: Ints = np.unique(np.round(np.linspace(0, count - 1, min(count, POINTS))).astype(np.int64))
     return kept
 

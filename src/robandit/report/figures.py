@@ -1,13 +1,11 @@
-"""Figures for a paper, as PDF and SVG: the same bytes from the same results."""
+"""Figures of a comparison for a paper, as PDF and SVG: the same results give the same bytes."""
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured
 from robandit.experiments.statistics import Findings, curves
 from robandit.files import write_atomically
+from robandit.report.plotting import COLOURS, DASHES, plain_text, rendered, settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,89 +24,54 @@ if TYPE_CHECKING:
 
 __all__ = ["write_figures"]
 
-LINES = 8  # more cannot be told apart
+LINES = 8  # more are hard to distinguish
 WIDTH = 3.4  # inches: a column of a paper
-TITLE = 52  # letters in a line of it
-# Okabe and Ito's colours, which all kinds of eyes tell apart, with a grey for their yellow, which is too faint on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#777777")
-DASHES: tuple[Any, ...] = (
-    *("-", "--", "-.", ":"),
-    *((0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1)), (0, (1, 2.5))),
-)
-SETTINGS: dict[Any, Any] = {
-    "font.size": 7,
-    "axes.labelsize": 8,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "lines.linewidth": 1.2,
-    "pdf.fonttype": 42,  # fonts are embedded as they are, and not as drawings, which journals refuse
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "robandit",  # names inside the file are otherwise random
-}
+TITLE = 52  # characters per line
+FOLDED = 20  # characters; a longer name takes two lines beside the axis
 
 
 def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write two figures for each problem, each as PDF and SVG, and return where they are.
+    """Write two figures per problem, each as PDF and SVG, and return their paths.
 
-    ``<problem>-curves``: median regret over time with a band from the 5 % to the 95 % quantile, both axes logarithmic.
-    ``<problem>-final``: the distribution of regret at the horizon. Both show the policies with the lowest means, eight at most, and
-    say so. The folder is made if there is none.
+    ``<problem>-curves``: median regret over time with a band from the 5 % to the 95 % quantile, on logarithmic axes.
+    ``<problem>-final``: the distribution of the final regret. Both show the eight policies with the lowest means at most; the title
+    says so if there are more. The folder is created if it does not exist.
     """
     target = Path(folder)
     try:
         target.mkdir(exist_ok=True)
     except OSError as error:
-        raise FileError(f"the folder {target} cannot be made: {error.strerror}; name another one") from error
+        raise FileError(f"the folder {target} cannot be created: {error.strerror}; name another one") from error
     written = []
-    with _settings():
+    with settings():
         for name, standing in zip(_names(findings.results.problems), findings.standings, strict=True):
             played, measured = standing.played, list(standing.measured.values())
             for kind, draw in (("curves", _curves), ("final", _final)):
-                figure = draw(measured[:LINES], _said(played, len(measured)))
-                for ending, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
+                figure = draw(measured[:LINES], _title(played, len(measured)))
+                for ending in ("pdf", "svg"):
                     path = target / f"{name}-{kind}.{ending}"
-                    _save(figure, path, ending, metadata)
+                    write_atomically(path, methodcaller("write", rendered(figure, ending)))
                     written.append(path)
     return written
 
 
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Matplotlib as it comes, whatever a user has set, and our own settings; everything is put back."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(SETTINGS)
-        yield
-
-
-def _save(figure: Figure, path: Path, ending: str, metadata: dict[str, None]) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=ending, metadata=metadata)
-    content = buffer.getvalue()
-    write_atomically(path, lambda file: file.write(content))
-
-
 def _names(problems: tuple[Played, ...]) -> dict[str, Played]:
-    """A file name for each problem, all different."""
+    """Return a different file name for each problem."""
     names: dict[str, Played] = {}
     for played in problems:
         several = sum(each.name == played.name for each in problems) > 1
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", played.name).strip("-.") or "problem"
         plain = plain[:80] + (f"-{played.horizon}" if several else "")
         name, number = plain, 2
-        while name.lower() in (each.lower() for each in names):  # some file systems see no difference
+        while name.lower() in (each.lower() for each in names):  # some file systems ignore case
             name, number = f"{plain}-{number}", number + 1
         names[name] = played
     return names
 
 
-def _said(played: Played, policies: int) -> str:
+def _title(played: Played, policies: int) -> str:
     few = f", the {LINES} lowest means of {policies}" if policies > LINES else ""
-    return textwrap.fill(_plain(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
+    return textwrap.fill(plain_text(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
@@ -118,23 +82,21 @@ def _figure(height: float) -> tuple[Figure, Axes]:
 
 
 def _curves(measured: list[Measured], title: str) -> Figure:
-    labels = [_plain(m.cell.label) for m in measured]
+    labels = [plain_text(m.cell.label) for m in measured]
     columns = 2 if max(map(len, labels)) <= 24 else 1
     rows = -(-len(labels) // columns)
     figure, axes = _figure(2.3 + 0.14 * rows)
     positive: list[float] = []
-    negative = any(bool((m.regret < 0.0).any()) for m in measured)  # realised regret can be, and has no logarithm then
+    negative = any(bool((m.regret < 0.0).any()) for m in measured)  # as realised regret can be: no logarithmic axis
     for i, (m, label) in enumerate(zip(measured, labels, strict=True)):
         frame = curves(m)
         t, median, low, high = (frame[name].to_numpy() for name in ("t", "median", "q05", "q95"))
         ends = np.concatenate([median, low, high])
         positive += ends[ends > 0.0].tolist()
-        said = f"{label} (median 0)" if median[-1] == 0.0 else label
-        seen = np.where(
-            (median > 0.0) | negative, median, np.nan
-        )  # zero has no logarithm: the line begins where regret does
-        axes.plot(t, seen, color=COLOURS[i], linestyle=DASHES[i], label=said)
-        # A band that reaches down to zero leaves the figure at its lower edge.
+        name = f"{label} (median 0)" if median[-1] == 0.0 else label
+        line = np.where((median > 0.0) | negative, median, np.nan)  # zero has no logarithm: the line starts later
+        axes.plot(t, line, color=COLOURS[i], linestyle=DASHES[i], label=name)
+        # A band that reaches zero is cut off at the lower edge.
         axes.fill_between(t, low, high, where=(high > 0.0) | negative, color=COLOURS[i], alpha=0.12, linewidth=0.0)
     if positive and not negative:
         axes.set_yscale("log", nonpositive="clip")
@@ -171,24 +133,16 @@ def _final(measured: list[Measured], title: str) -> Figure:
     values = np.concatenate([m.final for m in measured])
     if values.min() > 0.0 and max(values.max(), uniform) > 10.0 * values.min():
         axes.set_xscale("log")
-    axes.set_yticks(range(len(measured)), [_folded(_plain(m.cell.label)) for m in measured])
+    axes.set_yticks(range(len(measured)), [_folded(plain_text(m.cell.label)) for m in measured])
     axes.invert_yaxis()
     axes.set_xlabel("regret")
     axes.set_title(title, fontsize=7, loc="left")
     handles, labels = axes.get_legend_handles_labels()
-    signs = dict(zip(reversed(labels), reversed(handles), strict=True))  # those of the first policy
+    first = dict(zip(reversed(labels), reversed(handles), strict=True))  # the handles of the first policy
     names = ("a replication", "5 to 95 %", "25 to 75 %", "median", "mean", "arms at random")
-    figure.legend([signs[name] for name in names], names, loc="outside lower left", ncols=3, fontsize=6.5)
+    figure.legend([first[name] for name in names], names, loc="outside lower left", ncols=3, fontsize=6.5)
     return figure
-
-
-def _plain(label: str) -> str:
-    """As it stands: a dollar sign would begin a formula."""
-    return label.replace("$", r"\$")
 
 
 def _folded(label: str) -> str:
     return label.replace("(", "\n(", 1) if len(label) > FOLDED else label
-
-
-FOLDED = 20  # letters: a longer name takes two lines beside the axis

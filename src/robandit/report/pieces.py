@@ -1,4 +1,4 @@
-"""Pieces of HTML pages that need nothing else: text that stays text, tables, and the frame with its policy."""
+"""Pieces of self-contained HTML pages: escaped text, tables, and the document with its security policy."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ __all__ = [
 
 
 class Words(str):
-    """The head of a column of text."""
+    """The head of a column of words."""
 
 
 class Markup(str):
-    """A head that is HTML already."""
+    """The head of a column, as HTML."""
 
 
 def escaped(text: str) -> str:
-    """Text as HTML."""
+    """Return text as HTML."""
     return html.escape(text, quote=True)
 
 
 def named(name: str, most: int = 60) -> str:
-    """A name from somebody else's file as people can read it: on one line, not too long, without what turns text round.
+    """Return a name from a user's file for display: on one line, not too long, without control and direction characters.
 
     >>> named("a\\nb" + chr(0x202E)), named(""), named("x" * 99, 5)
     ('a·b·', '(empty)', 'xxxx…')
     """
-    seen = "".join(c if c.isprintable() else "·" for c in name.strip()) or "(empty)"
-    return seen if len(seen) <= most else seen[: most - 1] + "…"
+    text = "".join(c if c.isprintable() else "·" for c in name.strip()) or "(empty)"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def cell(value: float | None, text: str = "–", *notes: str) -> str:
-    """A number with what it is sorted by, and notes below it."""
+    """Return a cell with a number: the value to sort by, its text, and notes below it."""
     key = None if value is None else rounded(value)
     small = "".join(f"<small>{escaped(note)}</small>" for note in notes if note)
     return f'<td data-v="{"" if key is None else key}">{escaped(text)}{small}</td>'
@@ -53,7 +53,7 @@ def cell(value: float | None, text: str = "–", *notes: str) -> str:
 def table(
     head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
 ) -> str:
-    """A table in a box of its own. ``sort``: the column by which it is sorted now, and can be sorted by others."""
+    """Return a table in a box that scrolls. With ``sort``, the column by which it is sorted, readers can sort by others."""
     heads = []
     for i, each in enumerate(head):
         words = ' class="words"' if isinstance(each, Words) else ""
@@ -67,33 +67,33 @@ def table(
     )
 
 
-def pairs(told: Mapping[str, str], *, label: str) -> str:
-    """A table without a head: names, and what they are."""
+def pairs(texts: Mapping[str, str], *, label: str) -> str:
+    """Return a table of names and texts, without a head."""
     rows = "".join(
         f'<tr><th scope="row">{escaped(name)}</th><td class="words">{escaped(text)}</td></tr>'
-        for name, text in told.items()
+        for name, text in texts.items()
     )
     return f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>'
 
 
-def facts(told: Mapping[str, str]) -> str:
-    """A few numbers side by side, each with its name."""
-    items = "".join(f"<div><dt>{escaped(name)}</dt><dd>{escaped(text)}</dd></div>" for name, text in told.items())
+def facts(texts: Mapping[str, str]) -> str:
+    """Return a few figures side by side, each with its name."""
+    items = "".join(f"<div><dt>{escaped(name)}</dt><dd>{escaped(text)}</dd></div>" for name, text in texts.items())
     return f'<dl class="facts">{items}</dl>'
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Of Robandit and these packages."""
+    """Return the versions of Robandit and of these packages."""
     return {"robandit": __version__, **{name: version(name) for name in packages}}
 
 
 def swatch(style: int) -> str:
-    """Room for the colour and mark that stand for a line."""
+    """Return the place of the colour and mark of a line."""
     return f'<span class="swatch" data-style="{style}"></span> '
 
 
 def figure(chart: str, number: int, alt: str, caption: str) -> str:
-    """Room for a chart, which is seen once it is drawn."""
+    """Return the place of a chart, which is hidden until it is drawn."""
     return (
         f'<figure hidden data-chart="{chart}" data-number="{number}" data-alt="{escaped(alt)}">'
         f"<figcaption>{escaped(caption)}</figcaption></figure>"
@@ -101,22 +101,22 @@ def figure(chart: str, number: int, alt: str, caption: str) -> str:
 
 
 def more(title: str, content: str, *, wide: bool = False) -> str:
-    """Something to open; ``wide``: too wide for paper, and not printed."""
+    """Return content that is hidden until it is opened; ``wide`` content is not printed on paper."""
     return f'<details class="more{" wide" if wide else ""}"><summary>{escaped(title)}</summary>{content}</details>'
 
 
 def warning(content: str) -> str:
-    """A box that stands out."""
+    """Return a box that stands out."""
     return f'<div class="warning" role="note">{content}</div>\n'
 
 
 def asset(name: str) -> str:
-    """The text of a file beside this one."""
+    """Return the text of a file in assets/."""
     return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def document(title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str], data: Any) -> str:
-    """A page of its own: styles and scripts (names of assets) inside, and nothing may be asked of any address."""
+    """Return a page that contains its styles and scripts (names of assets) and may not load anything else."""
     style = "".join(map(asset, styles))
     script = '(() => {\n"use strict";\n' + "".join(map(asset, scripts)) + "})();\n"
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
@@ -133,7 +133,7 @@ def document(title: str, header: str, main: str, *, styles: Sequence[str], scrip
 <body>
 <header>
 {header}
-<noscript><p class="warning">The charts are drawn by JavaScript, which is off. All numbers are in the tables below.</p></noscript>
+<noscript><p class="warning">The charts need JavaScript, which is off. The tables below have all numbers.</p></noscript>
 </header>
 <main>
 {main}
@@ -146,7 +146,7 @@ def document(title: str, header: str, main: str, *, styles: Sequence[str], scrip
 
 
 def _json(data: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """Return JSON that cannot close the element that contains it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

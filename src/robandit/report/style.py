@@ -1,4 +1,4 @@
-"""The look of pages whose figures are ready-made SVG."""
+"""The style of pages whose figures are static SVG."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from rich.console import Console
 import robandit as rb
 from helpers import made_up
 from helpers.made_up import problem
-from robandit.cli.terminal.leaderboard import Board, folded, leaderboard, leaderboards, ranks, remarks
+from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, ranks, remarks
+from robandit.cli.terminal.tables import Board, folded
 from robandit.experiments.compare_plan import compared
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
@@ -31,15 +32,15 @@ def board_of(results: Results) -> Board:
 
 
 @pytest.fixture(scope="module")
-def found() -> Results:
+def results() -> Results:
     finals = {"AdaR-UCB": [12_345.0 + j for j in range(8)], "UCB1": [20_000.0] * 8, "Robust MOSS": [1.25, 3.5] * 4}
     return made_up.results({P: finals, Q: finals}, policies=POLICIES, seconds=8e-5)
 
 
-def test_everything_fits_in_100_columns(found: Results) -> None:
-    text = printed(board_of(found), 100)
+def test_everything_fits_in_100_columns(results: Results) -> None:
+    text = printed(board_of(results), 100)
     assert max(map(len, text.splitlines())) <= 100
-    assert "for want of room" not in text
+    assert "Hidden to fit" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
     assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps,u,T 100"
     assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
@@ -50,8 +51,8 @@ def test_everything_fits_in_100_columns(found: Results) -> None:
     ]
     assert order == ["Robust", "AdaR-UCB", "UCB1"]
     assert "p: regret after 100 pulls, 8 replications, seed 1" in text
-    assert "Of random: in per cent of the regret of choosing arms at random, 50." in text
-    assert "* What its bound assumes fails here." in " ".join(text.split())
+    assert "Of random: in % of the regret of choosing arms at random, 50." in text
+    assert "* Its assumption fails here." in " ".join(text.split())
     assert "T: the horizon." in text
 
 
@@ -64,7 +65,7 @@ def test_the_default_policies_fit_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     heads = " ".join(text.splitlines()[3].split())
     assert heads == "policy mean median quantile worst random know ns/pull"
-    assert "Left out, for want of room: 95 % interval." in " ".join(text.split())
+    assert "Hidden to fit the screen: 95 % interval." in " ".join(text.split())
     names = [line[1:19].strip() for line in text.splitlines()]
     at = names.index("(estimator=")
     assert names[at - 1 : at + 2] == ["Robust UCB", "(estimator=", "'median_of_means')"]
@@ -87,27 +88,27 @@ def test_names_are_folded_where_they_have_parts(name: str, width: int, lines: li
 
 
 @pytest.mark.parametrize("width", [80, 60, 50])
-def test_narrow_terminals_lose_columns_and_are_told(found: Results, width: int) -> None:
-    for board in leaderboards(Findings(found)):
+def test_narrow_terminals_hide_columns_and_name_them(results: Results, width: int) -> None:
+    for board in leaderboards(Findings(results)):
         text = printed(board, width)
         assert max(map(len, text.splitlines())) <= width
         for word in ("AdaR-UCB", "UCB1"):
             assert word in text
-    text = " ".join(printed(board_of(found), width).split())
-    assert "Left out, for want of room: 95 % interval" in text
+    text = " ".join(printed(board_of(results), width).split())
+    assert "Hidden to fit the screen: 95 % interval" in text
     assert "interval median" not in text
     assert "worst" in text
 
 
-def test_a_board_for_each_problem_and_the_ranking(found: Results) -> None:
-    boards = leaderboards(Findings(found))
+def test_a_board_for_each_problem_and_the_ranking(results: Results) -> None:
+    boards = leaderboards(Findings(results))
     assert [board.title.split(":")[0] for board in boards[:2]] == ["p", "q"]
     assert boards[2].title == "mean rank over 2 problems, 8 replications each"
     assert boards[2].columns["policy"] == ["Robust MOSS", "AdaR-UCB", "UCB1"]
     assert boards[2].columns["mean rank"] == ["1.00", "2.00", "3.00"]
     assert boards[2].columns["against first"] == ["–", "worse", "worse"]
     assert len(leaderboards(Findings(made_up.results({P: {"a": [1.0]}})))) == 1
-    assert boards[0] == board_of(found)
+    assert boards[0] == board_of(results)
 
 
 def test_what_is_not_known_is_a_dash() -> None:
@@ -126,7 +127,7 @@ def test_brackets_are_no_markup() -> None:
 def test_missing_replications_are_marked() -> None:
     board = board_of(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}))
     assert board.columns["policy"] == ["a (3)", "b"]
-    assert "(n): so many replications only." in board.note
+    assert "(n): only n replications." in board.note
 
 
 def test_remarks() -> None:
@@ -150,7 +151,7 @@ def test_remarks() -> None:
     assert remarks(Findings(made_up.results({P: {"a": [1.0]}}))) == []
     two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
     assert remarks(Findings(made_up.results({P: {"a": [1.0]}}, left_out=two))) == [
-        "out is left out of p, q; of the first because no variance"
+        "out is left out of p, q; of p because no variance"
     ]
     assert "Not ranked: a, u, out." in ranks(Findings(Results(plan, made.measured, (failure,)))).note
 

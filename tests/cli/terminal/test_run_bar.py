@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.small_plan import small_plan
-from robandit.cli.terminal import run_bar as runbar
+from robandit.cli.terminal import progress, run_bar
 from robandit.experiments.runner import Compiling, Playing
 
 HALF = Playing(units=10, units_done=5, pulls=4_000_000, pulls_done=2_000_000, rate=20_000.0, failures=1)
@@ -22,12 +21,12 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(runbar.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(capsys, clock):
-    with runbar.runbar(small_plan()) as tell:
+    with run_bar.runbar() as tell:
         for second in range(25):
             clock[0] = float(second)
             tell(Compiling(second + 1, 30, "HTINF"))
@@ -38,8 +37,8 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
         tell(done)
         tell(done)
     assert capsys.readouterr().err.splitlines() == [
-        "compiling 12 of 30: HTINF",
-        "compiling 23 of 30: HTINF",
+        "compiling: 12 of 30 (HTINF)",
+        "compiling: 23 of 30 (HTINF)",
         f"playing: {WORDS}",
         "playing: 9 of 10 units, 90 %, 2.0 M pulls/s, 1 failed",
     ]
@@ -50,7 +49,7 @@ def test_a_terminal_shows_both_phases(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with runbar.runbar(small_plan()) as tell:
+    with run_bar.runbar() as tell:
         tell(Compiling(3, 22, "HTINF"))
         tell(HALF)
     assert WORDS in terminal.getvalue()
@@ -66,20 +65,20 @@ def test_a_terminal_shows_both_phases(monkeypatch):
     ],
 )
 def test_of_an_engine_workers_and_retries_are_shown(workers, retries, words):
-    said = runbar._playing(replace(HALF, workers=workers, retries=retries)).split(", ")
-    assert said[3:-1] == words
+    parts = run_bar._playing(replace(HALF, workers=workers, retries=retries)).split(", ")
+    assert parts[3:-1] == words
 
 
 @pytest.mark.parametrize(
     ("held", "words"), [(1, "1 unit is held by another run"), (2, "2 units are held by another run")]
 )
 def test_it_says_that_it_waits_for_another_run(held, words):
-    assert words in runbar._playing(replace(HALF, held=held)).split(", ")
-    assert "held" not in runbar._playing(HALF)
+    assert words in run_bar._playing(replace(HALF, held=held)).split(", ")
+    assert "held" not in run_bar._playing(HALF)
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 00 s"), (3599.0, "59 min 59 s"), (7260.0, "2 h 01 min")]
 )
 def test_times_are_read_at_a_glance(seconds, text):
-    assert runbar._time(seconds) == text
+    assert run_bar._time(seconds) == text

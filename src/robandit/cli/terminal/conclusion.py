@@ -1,4 +1,4 @@
-"""How a comparison ends: what is written, what is printed, and whether something failed."""
+"""The end of a comparison: the report is written, the tables are printed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["conclude"]
 
 
 def conclude(results: Results, page: Path, *, command: str, figures: Path | None = None) -> int:
-    """Write the page and the figures, then print tables, remarks and the verdict. Returns the exit code: 3 if a unit failed."""
+    """Write the page and the figures, print tables, remarks and the verdict, and return the exit code: 3 if a unit failed."""
     from rich.console import Console
 
     findings = Findings(results)

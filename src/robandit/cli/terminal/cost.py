@@ -1,10 +1,10 @@
-"""What an experiment costs, in the terminal."""
+"""The cost of an experiment, in the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robandit.cli.terminal.leaderboard import Board
+from robandit.cli.terminal.tables import Board
 from robandit.experiments.cost import Cost
 from robandit.experiments.plan import Plan
 from robandit.wording import counted
@@ -13,7 +13,7 @@ __all__ = ["cost_board", "cost_lines", "duration", "time_board"]
 
 
 def cost_board(cost: Cost) -> Board:
-    """Processor time of each policy on the workers, the one that takes most of it first."""
+    """Return the processor time of each policy on the workers, the largest first."""
     seconds: dict[str, float] = {}
     pulls: dict[str, int] = {}
     loops: dict[str, float] = {}
@@ -25,8 +25,8 @@ def cost_board(cost: Cost) -> Board:
     total = max(sum(seconds.values()), 1e-300)
     labels = sorted((label for label in seconds if pulls[label]), key=lambda label: -seconds[label])
     return Board(
-        title="processor time of what is left",
-        note="ns/pull: processor time of a pull, rewards included, over all problems.",
+        title="processor time of the units not yet run",
+        note="ns/pull: processor time per pull, including its reward, over all problems.",
         columns={
             "policy": labels,
             "ns/pull": [f"{loops[label] / pulls[label]:,.0f}" for label in labels],
@@ -37,17 +37,16 @@ def cost_board(cost: Cost) -> Board:
 
 
 def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
-    """The time on so many workers, and what keeps more of them from helping; ``here`` is this machine's number of cores."""
+    """Return the time on several numbers of workers, and what limits it; ``here`` is the number of cores of this machine."""
     one = cost.time_on(1)
     times = {n: cost.time_on(n) for n in workers}
     return Board(
-        title="time from start to end, on workers like this machine's cores",
-        note="Busy: the workers' share of that time at work. Starting them, and other load on "
-        "their machines, is not counted.",
+        title="elapsed time, on workers as fast as a core of this machine",
+        note="Busy: the share of that time in which workers compute. Starting them and other load are not counted.",
         columns={
             "workers": [f"{n:,}{' (here)' if n == here else ''}" for n in workers],
             "time": [duration(times[n]) for n in workers],
-            "against one": [f"{one / times[n]:,.3g} x" if times[n] else "–" for n in workers],
+            "speed-up": [f"{one / times[n]:,.3g} x" if times[n] else "–" for n in workers],
             "busy": [f"{100.0 * cost.work / (n * times[n]):.0f} %" if times[n] else "–" for n in workers],
             "limited by": [cost.limit(n) or "–" for n in workers],
         },
@@ -56,7 +55,7 @@ def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
 
 
 def cost_lines(cost: Cost, plan: Plan) -> list[str]:
-    """How much is left, in words."""
+    """Return what is left to do, in words."""
     left = f"{counted(cost.units, 'unit')} of work left, {cost.done:,} done"
     if not cost.units:
         return [left]
@@ -72,7 +71,7 @@ def cost_lines(cost: Cost, plan: Plan) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """Return a time with a suitable unit."""
     if seconds < 120.0:
         return f"{seconds:.2g} s" if seconds < 10.0 else f"{seconds:.0f} s"
     if seconds < 7200.0:

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: a bar on a terminal, a line now and then otherwise."""
+"""Progress of long work on standard error: a bar on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -6,77 +6,89 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["rows", "steps", "tracked"]
+__all__ = ["Update", "display", "rows", "steps", "tracked"]
 
-PAUSE = 10.0  # seconds between two lines where there is no terminal
+PAUSE = 10.0  # seconds between two lines
+
+
+class Update(Protocol):
+    """Shows the current state; ``end`` marks the last one, which is always printed as a line."""
+
+    def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
+        """Show what is being done, how far it is in words, and as a part of a total (None: not known)."""
 
 
 @contextmanager
-def steps(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Call what is yielded after each of ``total`` steps, with a word on where the work is."""
+def display(label: str, *, time_left: bool = True) -> Iterator[Update]:
+    """Yield the function that shows progress; ``time_left`` adds an estimate to the bar."""
     if not sys.stderr.isatty():
-        done, last = 0, time.monotonic()
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-        def line(where: str) -> None:
-            nonlocal done, last
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}")]
+    if time_left:
+        columns.append(TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None, text="")
+
+        def update(label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
+            bar.update(task, description=label, completed=done, total=total, text=text)
+
+        yield update
+
+
+def _lines() -> Update:
+    last = time.monotonic()
+    ended = False
+
+    def update(label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
+        nonlocal last, ended
+        if (end and not ended) or time.monotonic() - last > PAUSE:
+            last, ended = time.monotonic(), end
+            print(f"{label}: {text}", file=sys.stderr, flush=True)
+
+    return update
+
+
+@contextmanager
+def steps(label: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function to be called after each of ``total`` steps, with a remark or an empty text."""
+    done = 0
+    with display(label) as update:
+
+        def advance(remark: str) -> None:
+            nonlocal done
             done += 1
-            if time.monotonic() - last > PAUSE or done == total:
-                last = time.monotonic()
-                print(f"{what}: {done} of {total}{_at(where)}", file=sys.stderr, flush=True)
+            text = f"{done} of {total}" + (f" ({remark})" if remark else "")
+            update(label, text, done, total, end=done == total)
 
-        yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda where: bar.update(task, advance=1, description=f"{what}{_at(where)}")
+        update(label, f"0 of {total}", 0, total)
+        yield advance
 
 
 @contextmanager
-def rows(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Call what is yielded with the rows read so far, and how many there are if that is known."""
-    start = last = time.monotonic()
-    if not sys.stderr.isatty():
+def rows(label: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield a function to be called with the number of rows read, and of all rows if that is known."""
+    start = time.monotonic()
+    with display(label) as update:
 
-        def line(done: int, total: int | None) -> None:
-            nonlocal last
-            if time.monotonic() - last > PAUSE:
-                last = time.monotonic()
-                of = "" if total is None else f" of {total:,}"
-                print(
-                    f"{what}: {done:,}{of} rows, {done / (last - start):,.0f} per second", file=sys.stderr, flush=True
-                )
-
-        yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, said="")
-
-        def show(done: int, total: int | None) -> None:
+        def advance(done: int, total: int | None) -> None:
             rate = done / max(time.monotonic() - start, 1e-9)
-            bar.update(task, completed=done, total=total, said=f"{done:,} rows, {rate:,.0f} per second")
+            of = "" if total is None else f" of {total:,}"
+            update(label, f"{done:,}{of} rows, {rate:,.0f} per second", done, total)
 
-        yield show
-
-
-def _at(where: str) -> str:
-    return f" ({where})" if where else ""
+        yield advance
 
 
-def tracked(what: str) -> Callable[[Sequence[Any]], Iterator[Any]]:
-    """Wrap a sequence that is worked through one by one."""
+def tracked(label: str) -> Callable[[Sequence[Any]], Iterator[Any]]:
+    """Return a function that yields the items of a sequence and shows how many are done."""
 
     def track(items: Sequence[Any]) -> Iterator[Any]:
-        with steps(what, len(items)) as advance:
+        with steps(label, len(items)) as advance:
             for item in items:
                 yield item
                 advance("")

@@ -1,7 +1,8 @@
-// Helpers of charts: nodes, scales, markers; figures that are drawn when they are seen; tables that can be sorted.
+// Shared by all charts: nodes, scales, markers, legends, tooltips; figures drawn when visible; sortable tables.
 const data = JSON.parse(document.getElementById("data").textContent);
 const DASHES = ["", "7 3", "2 3", "9 3 2 3"];
-const LETTER = 7.4; // its width, about
+const LETTER = 7.4; // the approximate width of a character
+const SHOWN = 8; // lines at first: more are hard to distinguish
 
 const set = (node, attributes) => {
   for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
@@ -37,7 +38,7 @@ function swatch(row) {
     marker(row.style, 15, 6, 3.2, ink(row)));
 }
 
-// A scale goes through f, which may be a logarithm; its ticks have room: powers of ten are `apart` at least.
+// A linear or logarithmic scale with ticks; powers of ten are at least `apart` pixels apart.
 function scale(low, high, from, to, log, apart = 45) {
   const f = log ? Math.log10 : (v) => v;
   const span = f(high) - f(low) || 1;
@@ -66,7 +67,7 @@ function steps(low, high, room) {
   return ticks;
 }
 
-// Lines through points, with a gap where there is none, and the area between two lines.
+// A line through points, with gaps where they are null, and the area between two lines.
 const spot = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
 const through = (points) => points.map((point, i) => point && (points[i - 1] ? "L" : "M") + spot(point)).join("");
 const between = (high, low) => `M${[...high, ...low.reverse()].map(spot).join("L")}Z`;
@@ -76,13 +77,56 @@ const fitted = (label, width) => {
   return label.length > room ? `${label.slice(0, Math.max(1, room - 1))}…` : label;
 };
 
-// Reads a chart out by pointer and by keyboard. `places`: where points are across; `show`: one by its number, or null for none.
-// Returns what shows the same point again, after the chart is drawn anew.
+// Axes with grid lines and labels.
+function drawAxes(canvas, { x, y, left, right, bottom, height, label, xText, yText, yTicks = y.ticks, last = 0 }) {
+  for (const v of yTicks) {
+    canvas.append(svg("path", { class: "grid", d: `M${left},${y(v)}H${right}` }),
+      svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, yText(v)));
+  }
+  for (const v of x.ticks) {
+    canvas.append(svg("path", { class: "grid", d: `M${x(v)},${bottom}v5` }),
+      svg("text", { x: x(v), y: bottom + 18, "text-anchor": right - x(v) <= last ? "end" : "middle" }, xText(v)));
+  }
+  canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, label));
+}
+
+// A legend whose buttons choose what is shown, and buttons that choose the first few, all or none.
+function chooser(items, { label, first, redraw }) {
+  const shown = new Set(items.slice(0, SHOWN));
+  const refresh = () => {
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", shown.has(items[i])));
+    redraw();
+  };
+  const buttons = items.map((item) => {
+    const button = tag("button", { type: "button", "aria-pressed": shown.has(item), title: item.label }, swatch(item), tag("span", {}, item.label));
+    button.onclick = () => { if (!shown.delete(item)) shown.add(item); refresh(); };
+    return button;
+  });
+  const counts = [...items.length > SHOWN ? [[`${first} ${SHOWN}`, SHOWN]] : [], ["all", items.length], ["none", 0]];
+  const presets = counts.map(([name, count]) => {
+    const button = tag("button", { type: "button" }, name);
+    button.onclick = () => { shown.clear(); items.slice(0, count).forEach((item) => shown.add(item)); refresh(); };
+    return button;
+  });
+  return { shown, buttons, presets, legend: tag("div", { class: "legend", role: "group", "aria-label": label }, ...buttons) };
+}
+
+// Shows a title and rows of cells beside a point of the chart, on the side that has room.
+function showTip(tip, title, rows, { at, width, top, gap }) {
+  tip.replaceChildren(tag("strong", {}, title), tag("table", {}, tag("tbody", {}, ...rows)));
+  const across = at > width / 2;
+  tip.style.left = across ? "auto" : `${at + gap}px`;
+  tip.style.right = across ? `${width - at + gap}px` : "auto";
+  tip.style.top = `${top}px`;
+}
+
+// Reads out values by pointer and keyboard. `places` returns the x of the points; `show` shows one by its index, or null for none.
+// Returns a function that shows the same point again after a redraw.
 function readOut(canvas, places, show) {
   let at = null;
   const go = (i) => { at = i; show(i); };
   canvas.onpointermove = canvas.onpointerdown = (event) => {
-    const seen = canvas.getBoundingClientRect(), px = (event.clientX - seen.left) * canvas.viewBox.baseVal.width / seen.width;
+    const box = canvas.getBoundingClientRect(), px = (event.clientX - box.left) * canvas.viewBox.baseVal.width / box.width;
     const all = places();
     let best = 0;
     all.forEach((x, i) => { if (Math.abs(x - px) < Math.abs(all[best] - px)) best = i; });
@@ -101,7 +145,7 @@ function readOut(canvas, places, show) {
   return () => { if (at !== null) show(at); };
 }
 
-// Figures are drawn when they are seen first, and again when their width changes.
+// Figures are drawn when they become visible, and again when their width changes.
 const CHARTS = {};
 const drawn = new Map();
 const resized = new ResizeObserver((entries) => {
@@ -147,7 +191,7 @@ function sortable(table) {
   });
 }
 
-// Once all charts are there.
+// Called once all charts are defined.
 function start() {
   document.querySelectorAll("table.sortable").forEach(sortable);
   document.querySelectorAll("[data-style]").forEach((node) => node.append(swatch({ style: Number(node.dataset.style) })));

@@ -1,19 +1,17 @@
-// The charts of a report on policies: regret over time and at the horizon, pulls, speed.
-const SHOWN = 8; // lines at first: more cannot be told apart
-
-const say = (x) => x === null ? "–"
+// The charts of a comparison: regret over time, final regret, pulls, speed.
+const text = (x) => x === null ? "–"
   : Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en") : String(Number(x.toPrecision(3)));
 const short = (x) => x < 0 ? `−${short(-x)}` : x >= 1e6 ? `${Number((x / 1e6).toPrecision(3))}M`
   : x >= 1e4 ? `${Number((x / 1e3).toPrecision(3))}k` : Number(x.toPrecision(3)).toLocaleString("en");
 const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
 const positive = (values) => values.filter((v) => v !== null && v > 0);
-const negative = (values) => values.some((v) => v !== null && v < 0); // realised regret can be: no logarithm shows it
+const negative = (values) => values.some((v) => v !== null && v < 0); // as realised regret can be: no logarithmic axis
 
 // --- regret over time ---
 function curves(figure, problem) {
   const log = !problem.rows.some((row) => negative([...row.mean, ...row.median, ...row.q05]));
   const state = { x: true, y: log, mean: false, bands: true, bounds: true };
-  const shown = new Set(problem.rows.slice(0, SHOWN));
+  const { shown, buttons, presets, legend } = chooser(problem.rows, { label: "Policies shown, lowest regret first", first: "best", redraw: () => draw() });
   const controls = tag("div", { class: "controls", role: "group", "aria-label": "What the chart shows" });
   const bounded = problem.rows.filter((row) => row.bound);
   const switches = [["x", "log pulls"], ["y", "log regret"], ["bands", "5–95 % bands"], ["mean", "mean, not median"]];
@@ -23,26 +21,11 @@ function curves(figure, problem) {
     button.onclick = () => { state[name] = !state[name]; button.setAttribute("aria-pressed", state[name]); draw(); };
     controls.append(button);
   }
-  const legend = tag("div", { class: "legend", role: "group", "aria-label": "Policies shown, lowest regret first" });
-  const entries = problem.rows.map((row) => {
-    const button = tag("button", { type: "button", "aria-pressed": shown.has(row) }, swatch(row), row.label);
-    button.onclick = () => { if (!shown.delete(row)) shown.add(row); refresh(); };
-    button.onpointerenter = button.onfocus = () => emphasise(row);
+  buttons.forEach((button, i) => {
+    button.onpointerenter = button.onfocus = () => emphasise(problem.rows[i]);
     button.onpointerleave = button.onblur = () => emphasise(null);
-    legend.append(button);
-    return [row, button];
   });
-  const refresh = () => {
-    for (const [row, button] of entries) button.setAttribute("aria-pressed", shown.has(row));
-    draw();
-  };
-  if (problem.rows.length > SHOWN) {
-    for (const [label, count] of [[`best ${SHOWN}`, SHOWN], ["all", problem.rows.length], ["none", 0]]) {
-      const button = tag("button", { type: "button" }, label);
-      button.onclick = () => { shown.clear(); problem.rows.slice(0, count).forEach((row) => shown.add(row)); refresh(); };
-      controls.append(button);
-    }
-  }
+  if (problem.rows.length > SHOWN) controls.append(...presets);
   const keys = tag("div", { class: "keys" });
   const tip = tag("div", { class: "tip", hidden: "", "aria-live": "polite" });
   const canvas = svg("svg", { role: "img", tabindex: 0, "aria-label": figure.dataset.alt });
@@ -71,16 +54,8 @@ function curves(figure, problem) {
     canvas.replaceChildren(svg("desc", {}, figure.dataset.alt),
       svg("clipPath", { id: clip }, svg("rect", { x: left, y: top, width: right - left, height: bottom - top })));
     set(canvas, { viewBox: `0 0 ${width} ${height}` });
-    for (const v of y.ticks) {
-      canvas.append(svg("path", { class: "grid", d: `M${left},${y(v)}H${right}` }),
-        svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, short(v)));
-    }
-    for (const v of x.ticks) {
-      canvas.append(svg("path", { class: "grid", d: `M${x(v)},${bottom}v5` }),
-        svg("text", { x: x(v), y: bottom + 18, "text-anchor": v === T ? "end" : "middle" }, short(v)));
-    }
-    canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "pulls"),
-      svg("text", { x: left + 6, y: top + 12 }, `${line} regret`));
+    drawAxes(canvas, { x, y, left, right, bottom, height, label: "pulls", xText: short, yText: short });
+    canvas.append(svg("text", { x: left + 6, y: top + 12 }, `${line} regret`));
     const plot = svg("g", { "clip-path": `url(#${clip})` });
     canvas.append(plot);
     const path = (list) => through(list.map((v, i) => v !== null && (!state.y || v > 0) ? [x(problem.t[i]), y(v)] : null));
@@ -120,20 +95,17 @@ function curves(figure, problem) {
     if (i === null) return;
     const at = view.x(problem.t[i]);
     const hover = svg("g", { class: "hover" }, svg("path", { class: "guide", d: `M${at},${view.top}V${view.bottom}` }));
-    const body = tag("tbody");
     const ranked = [...view.rows].sort((a, b) => a[view.line][i] - b[view.line][i]);
-    for (const row of ranked) {
+    const rows = ranked.map((row) => {
       const v = row[view.line][i], y = view.y(v);
       if (Number.isFinite(y) && y >= view.top && y <= view.bottom) hover.append(marker(row.style, at, y, 4.5, ink(row)));
-      body.append(tag("tr", {}, tag("td", {}, row.label), tag("td", {}, say(v)),
-        tag("td", { class: "muted" }, `${say(row.q05[i])} – ${say(row.q95[i])}`)));
-    }
+      return tag("tr", {}, tag("td", {}, row.label), tag("td", {}, text(v)),
+        tag("td", { class: "muted" }, `${text(row.q05[i])} – ${text(row.q95[i])}`));
+    });
     canvas.append(hover);
-    tip.replaceChildren(tag("strong", {}, `${problem.t[i].toLocaleString("en")} pull${problem.t[i] === 1 ? "" : "s"}: ${view.line}, 5–95 %`), tag("table", {}, body));
-    const across = at > view.width / 2;
-    tip.style.left = across ? "auto" : `${at + 14}px`;
-    tip.style.right = across ? `${view.width - at + 14}px` : "auto";
-    tip.style.top = `${canvas.getBoundingClientRect().top - figure.getBoundingClientRect().top + 24}px`;
+    const title = `${problem.t[i].toLocaleString("en")} pull${problem.t[i] === 1 ? "" : "s"}: ${view.line}, 5–95 %`;
+    const top = canvas.getBoundingClientRect().top - figure.getBoundingClientRect().top + 24;
+    showTip(tip, title, rows, { at, width: view.width, top, gap: 14 });
   }
   const again = readOut(canvas, () => problem.t.map(view.x), show);
   return draw;
@@ -177,7 +149,7 @@ function distribution(figure, problem) {
     rows: problem.rows, low, high: high * 1.05, start: Math.min(0, 1.05 * Math.min(...all)), log: () => log, unit: "regret at the horizon",
     paint(group, row, y, x) {
       const [q05, q25, median, q75, q95] = row.box;
-      group.append(svg("title", {}, `${row.label}: median ${say(median)}, 5–95 % ${say(q05)} – ${say(q95)}, worst ${say(row.worst)}`),
+      group.append(svg("title", {}, `${row.label}: median ${text(median)}, 5–95 % ${text(q05)} – ${text(q95)}, worst ${text(row.worst)}`),
         svg("path", { d: `M${x(q05)},${y}H${x(q95)}`, stroke: ink(row), "stroke-width": 2, opacity: 0.55 }),
         svg("rect", { x: x(q25), y: y - 7, width: Math.max(1, x(q75) - x(q25)), height: 14, rx: 2, fill: ink(row), opacity: 0.3 }));
       row.dots.slice(0, -1).forEach((v, i) => group.append(svg("circle", { cx: x(v).toFixed(1), cy: (y - 5 + (i * 0.618 % 1) * 10).toFixed(1), r: 1.7, fill: ink(row), opacity: 0.7 })));
@@ -204,7 +176,7 @@ function pulls(figure, problem) {
         const arm = problem.arms[i], share = row.pulls[i], a = x(start), b = x(Math.min(100, start + share));
         group.append(svg("rect", { x: a.toFixed(2), y: y - 8, width: Math.max(0, b - a).toFixed(2), height: 16, fill: fill(arm),
           stroke: order.length < 15 ? "var(--paper)" : null, "stroke-width": 0.75 },
-          svg("title", {}, `${row.label}: arm ${arm.name} (gap ${say(arm.gap)}) ${say(share)} % of pulls`)));
+          svg("title", {}, `${row.label}: arm ${arm.name} (gap ${text(arm.gap)}) ${text(share)} % of pulls`)));
         start += share;
       }
     },
@@ -218,7 +190,7 @@ function speed(figure, problem) {
     rows, low: Math.min(...times) / 2, high: Math.max(...times) * 2, log: () => true, unit: "ns per pull",
     paint(group, row, y, x) {
       group.append(svg("path", { class: "grid", d: `M${x(0)},${y}H${x(row.ns)}` }), marker(row.style, x(row.ns), y, 4.5, ink(row)),
-        svg("text", { x: x(row.ns) + 9, y: y + 4 }, say(row.ns)));
+        svg("text", { x: x(row.ns) + 9, y: y + 4 }, text(row.ns)));
     },
   });
 }

@@ -1,14 +1,13 @@
 // The charts of recorded rewards: tails, mean excess, indices over k, distributions.
-const SHOWN = 8; // arms at first: more cannot be told apart
 const SIDES = ["left", "right"];
 const TITLES = { left: "left: losses, below the median", right: "right: gains, above the median" };
 
 const plain = (x) => Number(x.toPrecision(3));
-const say = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
+const text = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
   : Math.abs(x) >= 1e7 || Math.abs(x) < 1e-4 ? plain(x).toExponential().replace("+", "")
     : Math.abs(x) >= 1e6 ? `${plain(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${plain(x / 1e3)}k` : plain(x).toLocaleString("en", { maximumSignificantDigits: 3 });
 
-// A chart of lines in one panel. `lines`: {row, x, y, kind, name}; `read`: what a pointer at x is told.
+// A chart of lines in one panel. `lines`: {row, x, y, kind}; `read` returns the rows of the tooltip at x.
 function panel(host, { log = [true, true], labels, lines, bands = [], dots = [], limits = [], range, ticks, read, alt }) {
   const canvas = svg("svg", { role: "img", tabindex: 0, "aria-label": alt });
   const tip = tag("div", { class: "tip", hidden: "", "aria-live": "polite" });
@@ -20,15 +19,8 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
   set(canvas, { viewBox: `0 0 ${width} ${height}` });
   canvas.append(svg("desc", {}, alt),
     svg("clipPath", { id }, svg("rect", { x: left, y: top - 4, width: right - left + 4, height: bottom - top + 8 })));
-  for (const [v, name] of ticks ?? y.ticks.map((v) => [v, say(v)])) {
-    canvas.append(svg("path", { class: "grid", d: `M${left},${y(v)}H${right}` }),
-      svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, name));
-  }
-  for (const v of x.ticks) {
-    canvas.append(svg("path", { class: "grid", d: `M${x(v)},${bottom}v5` }),
-      svg("text", { x: x(v), y: bottom + 18, "text-anchor": right - x(v) < 16 ? "end" : "middle" }, say(v)));
-  }
-  canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, labels[0]));
+  const names = new Map(ticks ?? y.ticks.map((v) => [v, text(v)]));
+  drawAxes(canvas, { x, y, left, right, bottom, height, label: labels[0], xText: text, yText: (v) => names.get(v), yTicks: names.keys(), last: 15.9 });
   const plot = svg("g", { "clip-path": `url(#${id})` });
   canvas.append(plot);
   for (const [v, name] of limits) {
@@ -65,18 +57,13 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
     if (tip.hidden) return;
     const v = all[i], px = x(v);
     canvas.append(svg("path", { class: "guide hover", d: `M${px},${top}V${bottom}` }));
-    const body = tag("tbody");
-    for (const cells of read(v)) body.append(tag("tr", {}, ...cells.map((each) => tag("td", {}, each))));
-    tip.replaceChildren(tag("strong", {}, `${labels[0]}: ${say(v)}`), tag("table", {}, body));
-    const across = px > width / 2;
-    tip.style.left = across ? "auto" : `${px + 12}px`;
-    tip.style.right = across ? `${width - px + 12}px` : "auto";
-    tip.style.top = "30px";
+    const rows = read(v).map((cells) => tag("tr", {}, ...cells.map((each) => tag("td", {}, each))));
+    showTip(tip, `${labels[0]}: ${text(v)}`, rows, { at: px, width, top: 30, gap: 12 });
   };
   readOut(canvas, () => all.map(x), show);
 }
 
-// The value of a curve at v, straight between its points; null outside.
+// The value of a curve at v by linear interpolation; null outside.
 function reading(xs, ys, v) {
   const i = xs.findIndex((each) => each >= v);
   if (i < 0 || (i === 0 && xs[0] > v)) return null;
@@ -84,84 +71,62 @@ function reading(xs, ys, v) {
   return ys[i - 1] + (ys[i] - ys[i - 1]) * (v - xs[i - 1]) / (xs[i] - xs[i - 1]);
 }
 
-// A figure with a panel for each side, in which arms are laid over each other and chosen by name.
+// A figure with a panel per side, each with the curves of the arms that are chosen in the legend.
 function overlaid(figure, build) {
-  const arms = data.arms, shown = new Set(arms.slice(0, SHOWN));
-  const legend = tag("div", { class: "legend", role: "group", "aria-label": "Arms shown" });
-  const panels = tag("div", { class: "panels" });
-  const hosts = SIDES.map((side) => tag("div", { class: "panel" }, tag("h4", {}, TITLES[side])));
-  panels.append(...hosts);
-  const buttons = arms.map((arm) => {
-    const button = tag("button", { type: "button", "aria-pressed": shown.has(arm), title: arm.label }, swatch(arm), tag("span", {}, arm.label));
-    button.onclick = () => { if (!shown.delete(arm)) shown.add(arm); refresh(); };
-    return button;
-  });
-  legend.append(...buttons);
-  const controls = tag("div", { class: "controls" });
-  if (arms.length > 2) {
-    for (const [label, count] of [...arms.length > SHOWN ? [[`first ${SHOWN}`, SHOWN]] : [], ["all", arms.length], ["none", 0]]) {
-      const button = tag("button", { type: "button" }, label);
-      button.onclick = () => { shown.clear(); arms.slice(0, count).forEach((arm) => shown.add(arm)); refresh(); };
-      controls.append(button);
-    }
-  }
-  figure.prepend(...arms.length > 2 ? [controls] : [], panels, ...arms.length > 1 ? [legend] : []);
+  const { arms } = data, hosts = sideHosts();
+  const { shown, presets, legend } = chooser(arms, { label: "Arms shown", first: "first", redraw: () => draw() });
+  figure.prepend(...arms.length > 2 ? [tag("div", { class: "controls" }, ...presets)] : [], tag("div", { class: "panels" }, ...hosts),
+    ...arms.length > 1 ? [legend] : []);
   const draw = () => SIDES.forEach((side, i) => build(hosts[i], side, arms.filter((arm) => shown.has(arm)), figure.dataset.alt));
-  const refresh = () => {
-    buttons.forEach((button, i) => button.setAttribute("aria-pressed", shown.has(arms[i])));
-    draw();
-  };
   return draw;
 }
+const sideHosts = () => SIDES.map((side) => tag("div", { class: "panel" }, tag("h4", {}, TITLES[side])));
 
 const ends = (values, grow) => {
   const seen = values.filter((v) => v !== null && v > 0);
   return seen.length ? [Math.min(...seen) / grow, Math.max(...seen) * grow] : [1, 10];
 };
-// both sides have the same axes, so that they can be compared
+// Both sides have the same axes, so that they can be compared.
 const common = (arms, curve, axis) => ends(SIDES.flatMap((side) => arms.flatMap((arm) => arm[side][curve][axis])), 1.3);
 const nothing = (host, words) => host.replaceChildren(...[...host.children].filter((node) => node.tagName === "H4"), tag("p", { class: "muted" }, words));
 
 CHARTS.tails = (figure) => overlaid(figure, (host, side, arms, alt) => {
-  if (!arms.some((arm) => arm[side].survival.x.length)) return nothing(host, "No rewards of these arms lie on this side.");
+  if (!arms.some((arm) => arm[side].survival.x.length)) return nothing(host, "These arms have no rewards on this side.");
   panel(host, {
     alt: `${TITLES[side]}. ${alt}`, labels: ["distance from the median", "share of rewards beyond"],
     range: { x: common(arms, "survival", "x"), y: common(arms, "survival", "y") },
     lines: arms.flatMap((row) => [{ row, ...row[side].survival }, ...row[side].fit ? [{ row, kind: "fit", ...row[side].fit }] : []]),
     read: (v) => arms.map((arm) => [arm.label, reading(arm[side].survival.x, arm[side].survival.y, v)]).filter(([, p]) => p !== null)
-      .map(([label, p]) => [label, `${say(100 * p)} %`]),
+      .map(([label, p]) => [label, `${text(100 * p)} %`]),
   });
 });
 
 CHARTS.excess = (figure) => overlaid(figure, (host, side, arms, alt) => {
-  if (!arms.some((arm) => arm[side].excess.x.length)) return nothing(host, "Too few rewards of these arms lie on this side.");
+  if (!arms.some((arm) => arm[side].excess.x.length)) return nothing(host, "These arms have too few rewards on this side.");
   panel(host, {
     alt: `${TITLES[side]}. ${alt}`, labels: ["threshold: distance from the median", "mean excess"],
     range: { x: common(arms, "excess", "x"), y: common(arms, "excess", "y") },
     lines: arms.map((row) => ({ row, ...row[side].excess })),
     read: (v) => arms.map((arm) => [arm.label, reading(arm[side].excess.x, arm[side].excess.y, v)]).filter(([, e]) => e !== null)
-      .map(([label, e]) => [label, say(e)]),
+      .map(([label, e]) => [label, text(e)]),
   });
 });
 
-// The index over k. The axis is even in 1 / index, so that light tails, whose index is infinite, have a place.
+// The index over k. The axis is linear in 1 / index, so that it includes light tails, whose index is infinite.
 const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1], ["pickands", "Pickands", 2]];
 const INDICES = [[-0.5, ""], [0, "∞"], [0.1, "10"], [0.25, "4"], [1 / 3, "3"], [0.5, "2"], [2 / 3, "1.5"], [1, "1"], [1.5, "0.67"], [2, "0.5"], [4, "0.25"]];
 CHARTS.index = (figure, number) => {
-  const arm = data.arms[number];
-  const panels = tag("div", { class: "panels" });
-  const hosts = SIDES.map((side) => tag("div", { class: "panel" }, tag("h4", {}, TITLES[side])));
-  panels.append(...hosts);
+  const arm = data.arms[number], hosts = sideHosts();
   const keys = tag("div", { class: "keys" }, ...METHODS.map(([, name, style]) => tag("span", { class: "key" }, set(swatch({ style }), { class: "swatch" }), name)));
-  figure.prepend(panels, keys);
+  figure.prepend(tag("div", { class: "panels" }, ...hosts), keys);
   return () => SIDES.forEach((side, i) => {
     const known = METHODS.map(([key, name, style]) => ({ row: { style, label: name }, ...arm[side].paths[key] })).filter((path) => path.k.length);
     if (!known.length) return nothing(hosts[i], `Unknown: ${arm[side].words}.`);
-    // Pickands' is so unsteady that the others would be flat beside it
+    // Pickands' estimate varies so much that the others would look flat beside it.
     const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && (path.row.style < 2 ? path.k[j] >= path.chosen / 4 : path.k[j] === path.chosen)));
     const high = Math.min(4, Math.max(0.6, ...near) + 0.12), low = Math.max(-1, Math.min(-0.1, ...near) - 0.05);
     panel(hosts[i], {
-      alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: ["k, how many of the largest rewards are used", "tail index (below: lighter)"],
+      alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: ["k, the number of largest rewards used", "tail index (below: lighter)"],
       range: { x: [Math.min(...known.map((p) => p.k[0])), Math.max(...known.map((p) => p.k[p.k.length - 1]))], y: [low, high] },
       ticks: INDICES.filter(([v, name]) => name && v >= low && v <= high).filter(([v], j, list) => high - low < 1.3 || [0, 0.25, 0.5, 1, 2, 4].includes(v)),
       limits: [[0.5, "above: infinite variance"], [1, "above: no mean"], [0, "below: light"]],
@@ -174,9 +139,9 @@ CHARTS.index = (figure, number) => {
     });
   });
 };
-const index = (shape) => shape === null || shape <= 0 ? "∞" : say(1 / shape);
+const index = (shape) => shape === null || shape <= 0 ? "∞" : text(1 / shape);
 
-// A row for each arm, on an axis that is even near 0 and logarithmic far from it.
+// A row per arm, on an axis that is linear near the centre and logarithmic outside.
 CHARTS.distribution = (figure) => {
   const { arms, axis } = data;
   const canvas = svg("svg", { role: "img", "aria-label": figure.dataset.alt });
@@ -189,13 +154,13 @@ CHARTS.distribution = (figure) => {
     const [a, b] = [f(axis.low), f(axis.high)], x = (v) => left + (right - left) * (f(v) - a) / (b - a || 1);
     canvas.replaceChildren(svg("desc", {}, figure.dataset.alt));
     set(canvas, { viewBox: `0 0 ${width} ${height}` });
-    // the centre first, then outwards where there is room
+    // Ticks from the centre outwards, where there is room.
     const placed = [];
     for (const v of [...axis.ticks].sort((p, q) => Math.abs(p - axis.centre) - Math.abs(q - axis.centre))) {
       if (placed.some((other) => Math.abs(x(v) - other) < 52)) continue;
       placed.push(x(v));
       canvas.append(svg("path", { class: "grid", d: `M${x(v)},0V${bottom}` }),
-        svg("text", { x: x(v), y: bottom + 16, "text-anchor": right - x(v) < 16 ? "end" : x(v) - left < 16 ? "start" : "middle" }, say(v)));
+        svg("text", { x: x(v), y: bottom + 16, "text-anchor": right - x(v) < 16 ? "end" : x(v) - left < 16 ? "start" : "middle" }, text(v)));
     }
     canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "reward"));
     arms.forEach((arm, i) => {
@@ -206,7 +171,7 @@ CHARTS.distribution = (figure) => {
       let d = `M${left},${base}`;
       arm.heights.forEach((h, j) => { const y = base - tall * h / 100; d += `L${(left + span * j).toFixed(1)},${y.toFixed(1)}H${(left + span * (j + 1)).toFixed(1)}`; });
       canvas.append(svg("g", { "data-arm": arm.label },
-        svg("title", {}, `${arm.label}: median ${say(median)}, middle half ${say(q25)} to ${say(q75)}, 98 % ${say(q01)} to ${say(q99)}`),
+        svg("title", {}, `${arm.label}: median ${text(median)}, middle half ${text(q25)} to ${text(q75)}, 98 % ${text(q01)} to ${text(q99)}`),
         svg("path", { class: "ridge", d: `${d}L${right},${base}Z`, fill: ink(arm), stroke: ink(arm) }),
         svg("path", { class: "whisker", d: `M${x(q01)},${base + 3}H${x(q99)}`, stroke: ink(arm), opacity: 0.6 }),
         svg("path", { d: `M${x(q25)},${base + 3}H${x(q75)}`, stroke: ink(arm), "stroke-width": 5 }),

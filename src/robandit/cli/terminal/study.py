@@ -1,0 +1,135 @@
+"""The tables of `robandit diagnose`, for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from robandit.cli.terminal.tables import new_table
+from robandit.diagnostics.assumption import Nonpositivity
+from robandit.diagnostics.study import ArmStudy, Study
+from robandit.diagnostics.tails import TailIndex
+from robandit.report.pieces import named
+from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.wording import compact, counted
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+__all__ = ["study_table"]
+
+LISTED = 30  # arms in the tables
+
+
+def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
+    """Return tables of means, tails and skewness, and the conclusions in words; ``remarks`` are notes about the file."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    largest = largest_first(study.arms)[:LISTED]
+    arms = [arm for arm in study.arms if arm in largest]
+    recorded = study.recorded
+    size = f"{counted(recorded.rows, 'reward')} of {counted(len(study.arms), 'arm')}{', negated' * recorded.negated}"
+    parts: list[Any] = [Text(f"{named(recorded.source, 200)}: {size}")]
+    if recorded.bad.count:
+        parts.append(Text(str(recorded.bad), "yellow"))
+    parts += [Text(line, "yellow") for line in remarks]
+    if len(arms) < len(study.arms):
+        parts.append(
+            Text(f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all.")
+        )
+    for make in (_means, _robust_means, _tails, _skewness):
+        parts += ["", make(arms)]
+    parts += ["", *(Text(line, "dim") for line in sampling_lines(study)), Text(study.headline, "bold"), ""]
+    parts.append(Text(f"Use {study.advice.policy.name} ({study.advice.case}):", "bold"))
+    parts += [Padding(Text(f"- {line}"), (0, 0, 0, 2)) for line in advice_lines(study)]
+    style = "bold" if study.resolution.resolved else "bold yellow"
+    head, _, rest = str(study.resolution).partition(": ")
+    words = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(str(study.resolution))
+    return Group(*parts, "", words)
+
+
+def _table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, words: Sequence[int] = ()
+) -> Table:
+    """Return a table whose first column has names; ``words`` are other columns of text."""
+    from rich.text import Text
+
+    table = new_table(title, note, title_style="bold", note_style="dim", edge=False)
+    table.add_column(head[0], overflow="fold", min_width=14, max_width=22)
+    for i, name in enumerate(head[1:], start=1):
+        table.add_column(name, justify="left" if i in words else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(each) for each in row))  # Text, because brackets in a name would be markup
+    return table
+
+
+def _means(arms: Sequence[ArmStudy]) -> Table:
+    rows = []
+    for arm in arms:
+        mean, median = arm.means[0], arm.means[3]
+        counts = (f"{arm.n:,}", share(arm.zeros))
+        rows.append([_name(arm), *counts, compact(mean.value), limits(mean), compact(median.value)])
+    head = ("arm", "rewards", "zeros", "mean", "95 % limits", "median")
+    return _table(
+        "Means", head, rows, "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
+    )
+
+
+def _robust_means(arms: Sequence[ArmStudy]) -> Table:
+    rows = []
+    for arm in arms:
+        trimmed, blocks, top = arm.means[1], arm.means[2], arm.concentration
+        shares = (share(each) for each in (top.first, top.ten, top.percent))
+        rows.append([_name(arm), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
+    head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
+    note = (
+        "Trimmed: AdaR-UCB's mean; no limit on the side of the skewness. Largest: their share in the sum of |reward|."
+    )
+    return _table("Robust means, and the largest rewards", head, rows, note)
+
+
+def _tails(arms: Sequence[ArmStudy]) -> Table:
+    rows = []
+    for arm in arms:
+        for tail in (arm.left, arm.right):
+            indices = (_index(each) for each in (tail.hill, tail.moment, tail.pickands))
+            variance = "unclear" if tail.variance == "undecided" else tail.variance
+            mark = "*" if tail.agree is False and tail.variance != "light" else ""
+            rows.append([_name(arm) if tail is arm.left else "", tail.side, *indices, variance + mark])
+    head = ("arm", "", "Hill", "moment", "Pickands", "variance")
+    note = (
+        "Index with its 95 % interval; Hill's assumes a heavy tail. Variance: finite above index 2; light: no heavy tail "
+        "visible. *: the three disagree, so the tail is not a clean power law."
+    )
+    return _table("Tail indices, left and right of the median", head, rows, note)
+
+
+def _skewness(arms: Sequence[ArmStudy]) -> Table:
+    rows = [[_name(arm), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
+    note = "Assumed of the best arm about 0 by AdaR-UCB, about the median by AdaKL-UCB; right-skewed rewards contradict the latter."
+    return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, words=(1, 2))
+
+
+def _name(arm: ArmStudy) -> str:
+    return arm_name(arm.arm, 40)
+
+
+def _index(index: TailIndex) -> str:
+    """Format index and interval as briefly as possible."""
+    if math.isnan(index.index):
+        return "unknown"
+    if math.isinf(index.high):
+        return "light" if index.low >= 100.0 else f"> {index.low:.2g}"
+    if index.low >= 100.0:
+        return "> 100"
+    value, low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (index.index, index.low, index.high))
+    return f"{value} {low}–{high}"
+
+
+def _verdict(result: Nonpositivity) -> str:
+    verdict = result.verdict.upper() if result.verdict == "contradicted" else result.verdict
+    return verdict if math.isnan(result.statistic) else f"{verdict} (z {result.statistic:.3g})"

@@ -1,0 +1,95 @@
+"""Tables in the terminal, as wide as it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+
+__all__ = ["Board", "folded", "new_table"]
+
+NARROWEST, WIDEST = 14, 26  # of a column of words; longer words are folded
+
+
+def new_table(title: str, note: str, *, title_style: str = "", note_style: str = "", edge: bool = True) -> Table:
+    """Return an empty table with a title above and a note below it."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    return Table(
+        title=Text(title, title_style),
+        title_justify="left",
+        caption=Text(note, note_style),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=edge,
+    )
+
+
+@dataclass(frozen=True)
+class Board:
+    """A table that hides columns on a narrow terminal, and names them."""
+
+    title: str
+    note: str
+    columns: dict[str, list[str]]
+    words: tuple[str, ...] = ("policy",)
+    """Columns of words, which may be folded."""
+    spare: tuple[str, ...] = field(default=())
+    """Columns that may be hidden, in this order."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the table for Rich."""
+        from rich.measure import Measurement
+
+        hidden: list[str] = []
+
+        def width(words: int) -> int:
+            return Measurement.get(console, options.update(width=10_000), self._table(hidden, words)).maximum
+
+        for name in (*self.spare, None):
+            room = options.max_width - width(NARROWEST)
+            if room >= 0 or name is None:
+                break
+            hidden.append(name)
+        words = max(NARROWEST, min(WIDEST, NARROWEST + room))
+        while words > NARROWEST and width(words) > options.max_width:  # two columns of words became wider
+            words -= 1
+        yield self._table(hidden, words)
+        yield ""
+
+    def _table(self, hidden: list[str], widest: int) -> Table:
+        from rich.text import Text
+
+        table = new_table(
+            self.title, self.note + (f" Hidden to fit the screen: {', '.join(hidden)}." if hidden else "")
+        )
+        columns = {name: cells for name, cells in self.columns.items() if name not in hidden}
+        for name, cells in columns.items():
+            head = name.replace(" ", "\n").replace("95\n%", "95 %")
+            if name in self.words:
+                table.add_column(head, overflow="fold", max_width=widest)
+                columns[name] = [folded(cell, widest) for cell in cells]
+            else:
+                table.add_column(head, justify="right", no_wrap=True)
+        for row in zip(*columns.values(), strict=True):
+            table.add_row(*(Text(cell) for cell in row))  # Text, because brackets in a name would be markup
+        return table
+
+
+def folded(name: str, width: int) -> str:
+    """Fold a name into lines of ``width`` characters, before "(" and after " " and ","; if need be after "=", "_" and "-"."""
+    parts = re.split(r"(?=\()|(?<=[ ,])", name)
+    lines = [""]
+    for part in (each for long in parts for each in (re.split(r"(?<=[=_-])", long) if len(long) > width else [long])):
+        if len((lines[-1] + part).rstrip()) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,227 @@
+"""One pass through a table: good rows as arrays, bad rows counted and explained."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robandit.errors import InvalidInput
+from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.types import Floats, Ints
+from robandit.recorded.columns import numbers_of, times_of
+from robandit.recorded.gather import Codes, grown
+from robandit.recorded.summary import BadRows
+from robandit.recorded.times import Clock, UnclearTime
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from robandit.recorded.records import Records
+
+__all__ = ["Batch", "Pass", "Progress", "listed"]
+
+MOST_ARMS = 10_000
+EXAMPLES = 5  # bad rows that a message shows
+BLANKS = 1_000  # empty rows that are looked up, to tell blank lines from bad rows
+SEED = 20_130_101
+
+Progress = Callable[[int, "int | None"], object]
+
+
+class Batch(NamedTuple):
+    """The good rows of a batch. Rows with the lowest priorities are the sample."""
+
+    codes: Codes
+    rewards: Floats
+    priorities: NDArray[np.uint64]
+    times: pl.Series | None
+    propensities: Floats | None
+
+
+class Pass:
+    """Iterates over a table once, in batches. At the end it raises for bad rows, or counts them in `bad`.
+
+    Attributes
+    ----------
+    arms
+        The arms so far, in the order in which they were first seen.
+    n
+        The number of good rows of each.
+    bad
+        The bad rows, known at the end.
+    clock
+        What reads the times.
+    """
+
+    def __init__(self, records: Records, roles: Sequence[str], progress: Progress | None) -> None:
+        """Read nothing yet; ``roles`` are the columns to read besides the arm and the reward."""
+        self.arms: list[str] = []
+        self.n: Ints = np.zeros(0, dtype=np.int64)
+        self.bad = BadRows()
+        self.clock = Clock()
+        self._records = records
+        self._reader = records._reader
+        self._source = records.source
+        self._roles = {role: name for role, name in records._roles.items() if role in ("arm", "reward", *roles)}
+        self._progress = progress
+        self._examples: list[tuple[int, tuple[str, str]]] = []
+        self._empty: list[int] = []
+        self._count = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield the good rows."""
+        # Each row takes the next number of this stream as its priority, so the sample does not depend on where batches end.
+        stream = np.random.SFC64(SEED)
+        done = 0
+        for frame in self._reader.batches(self._roles):
+            batch = self._clean(frame, done, stream.random_raw(frame.height))
+            done += frame.height
+            self.n = grown(self.n, len(self.arms)) + np.bincount(batch.codes, minlength=len(self.arms))
+            if batch.codes.size:
+                yield batch
+            if self._progress is not None:
+                self._progress(done, self._reader.rows)
+        self._finish(done)
+
+    def _clean(self, frame: pl.DataFrame, before: int, priorities: NDArray[np.uint64]) -> Batch:
+        codes = self._codes(frame["arm"])
+        numbers = numbers_of(frame, "reward")
+        times = times_of(frame) if "time" in self._roles else None
+        propensities = numbers_of(frame, "propensity") if "propensity" in self._roles else None
+        good = (np.abs(numbers) <= LARGEST_REWARD) & codes.is_not_null().to_numpy()
+        if times is not None:
+            good &= times.is_not_null().to_numpy()
+        if propensities is not None:
+            good &= (propensities > 0.0) & (propensities <= 1.0)
+        rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # no negative zeros
+        batch = Batch(codes.fill_null(0).to_numpy().astype(np.uint16), rewards, priorities, times, propensities)
+        if not good.all():
+            self._note(frame, np.flatnonzero(~good), before, numbers, propensities)
+            batch = Batch(
+                batch.codes[good],
+                rewards[good],
+                priorities[good],
+                None if times is None else times.filter(good),
+                None if propensities is None else propensities[good],
+            )
+        return batch if batch.times is None else batch._replace(times=self._read_times(batch.times, before, good))
+
+    def _read_times(self, times: pl.Series, before: int, good: NDArray[np.bool_]) -> pl.Series:
+        """Return the times of good rows as values that sort."""
+        try:
+            return self.clock.read(times)
+        except UnclearTime as error:
+            row = before + int(np.flatnonzero(good)[error.position])
+            number = self._reader.locate([row]).get(row, (row + 1, False))[0]
+            raise InvalidInput(
+                f"{self._source}, {self._reader.unit} {number:,}: {error}, so the rows cannot be sorted. Write all times as "
+                "numbers or all in ISO 8601, name another column with time= (--time), or use bootstrap replay, which needs no "
+                "times"
+            ) from None
+
+    def _codes(self, arms: pl.Series) -> pl.Series:
+        """Return the numbers of the arms, null where the arm is missing; new arms get the next numbers."""
+        import polars as pl
+
+        codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
+        if codes.null_count() > arms.null_count():
+            new = arms.filter(codes.is_null()).drop_nulls().unique(maintain_order=True)
+            self.arms += [name for name in new.to_list() if name]
+            if len(self.arms) > MOST_ARMS:
+                raise InvalidInput(
+                    f"the column {self._roles['arm']!r} of {self._source} has more than {MOST_ARMS:,} different arms "
+                    f"({listed(self.arms, 3)}), so it is probably not the arm; the columns are "
+                    f"{listed(self._reader.columns)}: name the right one with arm= (--arm)"
+                )
+            codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
+        return codes
+
+    def _note(self, frame: pl.DataFrame, wrong: Ints, before: int, rewards: Floats, chances: Floats | None) -> None:
+        """Count bad rows, keep the first few, and keep the rows that may be blank lines."""
+        reward = frame["reward text"] if "reward text" in frame else frame["reward"]
+        empty = (frame["arm"].is_null() & reward.is_null()).to_numpy()[wrong]
+        blank = wrong[empty][: BLANKS - len(self._empty)]
+        self._empty += (blank + before).tolist()
+        bad = np.setdiff1d(wrong, blank, assume_unique=True)
+        self._count += bad.size
+        for row in bad[: EXAMPLES - len(self._examples)].tolist():
+            chance = 1.0 if chances is None else float(chances[row])
+            self._examples.append((row + before, _fault(frame.row(row, named=True), float(rewards[row]), chance)))
+
+    def _finish(self, rows: int) -> None:
+        numbers: dict[int, tuple[int, bool]] = {}
+        if self._empty or self._examples:
+            numbers = self._reader.locate(sorted({*self._empty, *(row for row, _ in self._examples)}))
+        blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
+        empty = [(row, ("the arm and the reward are missing", "")) for row in self._empty if row not in blank]
+        rows -= len(blank)
+        count = self._count + len(empty)
+        examples = []
+        hints = {""}
+        for row, (fault, hint) in sorted([*self._examples, *empty])[:EXAMPLES]:
+            number = numbers.get(row, (row + 1, False))[0]
+            examples.append((number, fault if hint in hints else fault + hint))
+            hints.add(hint)
+        lost = tuple(sorted(name for name, n in zip(self.arms, self.n.tolist(), strict=True) if not n))
+        self.bad = BadRows(count, tuple(examples), self._reader.unit, lost)
+        columns = listed(self._reader.columns)
+        if not rows:
+            raise InvalidInput(f"{self._source} has the columns {columns} but no rows: it must have at least one")
+        if not self.n.any():
+            raise InvalidInput(
+                f"{self._source} has no good row: {self.bad}. Each row needs an arm and a finite number as its reward. The columns "
+                f"are {columns}; name others with arm= and reward= (--arm, --reward)"
+            )
+        if count and not self._records.skip_bad:
+            raise InvalidInput(
+                f"{self._source} has {self.bad} (of {rows:,}). Each row needs an arm and a finite number as its reward: correct "
+                "them, or skip them with skip_bad=True (--skip-bad)"
+            )
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names for a message: in quotes, and only the first ``most``."""
+    text = ", ".join(repr(name) for name in names[:most])
+    return text + (f", and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:
+    """Return what is wrong with a row, and a hint that a message gives only once."""
+    if not row["arm"]:
+        return "the arm is missing", ""
+    if not math.isfinite(reward):
+        return _not_a_number("reward", row, reward)
+    if abs(reward) > LARGEST_REWARD:
+        return f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}", ", too large to square; scale all rewards down"
+    if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
+        return "the time is missing", ""
+    if not math.isfinite(chance):
+        return _not_a_number("propensity", row, chance)
+    return f"the propensity {chance:g} must be > 0 and <= 1", ""
+
+
+def _not_a_number(role: str, row: Mapping[str, Any], number: float) -> tuple[str, str]:
+    value = row.get(f"{role} text", row[role])
+    text = "" if value is None else str(value).strip()
+    if not text:
+        return f"the {role} is missing", ""
+    if math.isinf(number):
+        return f"the {role} {text[:40]} is infinite", ""
+    if text.lower().lstrip("+-") == "nan":
+        return f"the {role} is NaN", ""
+    return f"the {role} {text[:40]!r} is not a number", _hint(text)
+
+
+def _hint(text: str) -> str:
+    if re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})*,\d+", text) or re.fullmatch(r"[+-]?\d+,\d+", text):
+        return " (write decimals with a point, and no thousands separators)"
+    if re.fullmatch(r"[+-]?\d{1,3}([,'_ ]\d{3})+(\.\d*)?", text):
+        return " (write it without thousands separators)"
+    if re.match(r"[+-]?\d", text):
+        return " (write the number without a unit)"
+    return ""

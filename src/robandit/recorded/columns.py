@@ -1,0 +1,65 @@
+"""Columns of numbers and times, whatever form a table has them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from robandit.kernel.types import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["NUMERIC", "number_expressions", "numbers_of", "text_expressions", "times_of"]
+
+NUMERIC = ("reward", "propensity")
+"""The roles whose columns hold numbers."""
+
+
+def number_expressions(text: pl.Expr, role: str) -> list[pl.Expr]:
+    """Parse text as floats, null where that fails; the text itself comes along as "reward text"."""
+    import polars as pl
+
+    return [text.cast(pl.Float64, strict=False).alias(role), text.alias(f"{role} text")]
+
+
+def text_expressions(roles: Mapping[str, str]) -> list[pl.Expr]:
+    """Select columns of text, role -> name, under the names of their roles; numbers are parsed."""
+    import polars as pl
+
+    selected: list[pl.Expr] = []
+    for role, name in roles.items():
+        selected += number_expressions(pl.col(name), role) if role in NUMERIC else [pl.col(name).alias(role)]
+    return selected
+
+
+def numbers_of(frame: pl.DataFrame, role: str) -> Floats:
+    """Return a column as floats, NaN where there is no number.
+
+    Text that did not parse is tried again: blanks around a number are ignored, and "true" and "false" are 1 and 0.
+    """
+    import polars as pl
+
+    values = frame[role]
+    if f"{role} text" in frame and values.null_count():
+        text = frame[f"{role} text"]
+        unparsed = values.is_null() & text.is_not_null()
+        if unparsed.any():
+            stripped = text.filter(unparsed).str.strip_chars().str.to_lowercase()
+            truth = stripped.replace_strict({"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64)
+            numbers = values.to_numpy(writable=True)
+            numbers[unparsed.to_numpy()] = stripped.cast(pl.Float64, strict=False).fill_null(truth).to_numpy()
+            return numbers
+    return values.to_numpy()
+
+
+def times_of(frame: pl.DataFrame) -> pl.Series:
+    """Return the column of times, null where there is none: NaN and blank text are missing times."""
+    import polars as pl
+
+    times = frame["time"]
+    if times.dtype.is_float():
+        return times.fill_nan(None)
+    if times.dtype == pl.String:
+        return times.set(times.str.strip_chars().str.len_bytes() == 0, None)
+    return times

@@ -1,0 +1,136 @@
+"""What all readers of tables share: batches of a few columns, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from robandit.errors import CorruptFile, FileError, RobanditError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Reader", "TextReader", "batches_of", "first_bytes", "not_utf8", "reading_errors"]
+
+BATCH = 131_072  # rows; larger batches are slower (they leave the processor's cache) and take more memory
+
+
+class Reader(ABC):
+    """A table that can be read from its beginning any number of times.
+
+    Attributes
+    ----------
+    source
+        The name of the table in messages.
+    columns
+        The names of the columns.
+    repeated
+        The names that occur more than once.
+    rows
+        The number of rows, where it is known beforehand.
+    unit
+        What `locate` counts: "line" or "row".
+    """
+
+    source: str
+    columns: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+    rows: int | None = None
+    unit: str = "row"
+
+    @abstractmethod
+    def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
+        """Yield the columns of some roles, role -> name, as columns named by their roles.
+
+        "arm" is text; "reward" and "propensity" are floats, null where they are not numbers. Where the source has them as text,
+        that text is in "reward text". Other columns keep their types.
+        """
+
+    def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
+        """Return, for rows counted from 0 in ascending order, their number in `unit` and whether the line is blank."""
+        return {row: (row + 1, False) for row in rows}
+
+
+class TextReader(Reader):
+    """A text file, perhaps compressed, in which rows have line numbers."""
+
+    unit = "line"
+
+    def __init__(self, path: Path, source: str, compression: str | None) -> None:
+        """Store where the file is and how it is compressed."""
+        self._path = path
+        self._compression = compression
+        self.source = source
+
+    def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
+        """See `Reader`."""
+        if self.unit == "row":
+            return super().locate(rows)
+        missing = set(rows)
+        lines = {}
+        for row, line in enumerate(self._lines()):
+            if row in missing:
+                lines[row] = line
+                missing.remove(row)
+            if not missing:
+                break
+        return lines
+
+    @abstractmethod
+    def _lines(self) -> Iterator[tuple[int, bool]]:
+        """Yield the line number of each row, and whether the line is blank."""
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        with reading_errors(self.source), _opened(self._path, self._compression) as file:
+            yield file
+
+
+def first_bytes(path: Path, compression: str | None, size: int, source: str) -> bytes:
+    """Return the first bytes of a file's content."""
+    with reading_errors(source), _opened(path, compression) as file:
+        return file.read(size)
+
+
+def batches_of(frame: pl.LazyFrame, source: str) -> Iterator[pl.DataFrame]:
+    """Run a lazy frame batch by batch."""
+    with reading_errors(source):
+        yield from frame.collect_batches(chunk_size=BATCH)
+
+
+@contextmanager
+def reading_errors(source: str) -> Iterator[None]:
+    """Raise `CorruptFile` for what a damaged file makes Polars or gzip raise, and `FileError` for errors of the system."""
+    import polars as pl
+
+    try:
+        yield
+    except RobanditError:
+        raise
+    except (pl.exceptions.PolarsError, EOFError, zlib.error) as error:
+        raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
+    except OSError as error:
+        if error.errno is None:  # from Polars or gzip: the content, not the disk
+            raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
+        raise FileError(f"{source} cannot be read: {error.strerror}") from error
+    except pl.exceptions.PanicException as error:
+        raise CorruptFile(f"{source} cannot be read: it is damaged ({_first_line(error)})") from error
+
+
+def not_utf8(content: bytes, error: UnicodeDecodeError) -> str:
+    """Name the byte that is not UTF-8, and the way out."""
+    byte = content[error.start]
+    return f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _opened(path: Path, compression: str | None) -> IO[bytes]:
+    return gzip.open(path, "rb") if compression == "gzip" else path.open("rb")  # type: ignore[return-value]

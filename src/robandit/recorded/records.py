@@ -1,0 +1,307 @@
+"""A table of recorded rewards, and what can be read from it: a summary, samples, a log, a complete table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robandit.errors import InvalidInput
+from robandit.kernel.types import Floats, Ints
+from robandit.recorded.cleaning import Pass, Progress
+from robandit.recorded.gather import Codes, Lowest, Sample, Sums
+from robandit.recorded.reader import Reader
+from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Incomplete", "Log", "Records", "Samples", "Table"]
+
+SAMPLE = 131_072  # rewards of one arm that a summary keeps
+SAMPLES_TOTAL = 1 << 22  # and of all arms: 32 MB of rewards, and three times that while they are chosen
+MOST_ROWS = 60_000_000  # held at once to be sorted by time: 4 GB
+BYTES = 65  # per such row at the peak; benchmarks/recorded.py measures 50 to 62
+
+
+class Samples(dict[str, Floats]):
+    """Arm -> its rewards in the order of the file: all of them, or a uniform random sample without replacement.
+
+    Attributes
+    ----------
+    counts
+        The number of rewards of each arm in the file.
+    whole
+        Whether all of them are here.
+    bad
+        The rows that were skipped.
+    """
+
+    def __init__(self, rewards: Mapping[str, Floats], counts: Mapping[str, int], bad: BadRows) -> None:
+        """Store the rewards; see the attributes."""
+        super().__init__(rewards)
+        self.counts = dict(counts)
+        self.whole = all(rewards[arm].size == n for arm, n in counts.items())
+        self.bad = bad
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A reward of every arm at every time: `rewards[t, arm]`, sorted by time."""
+
+    times: NDArray[Any]
+    arms: tuple[str, ...]
+    rewards: Floats
+    bad: BadRows = field(default_factory=BadRows)
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """The reason why the records are not a `Table`, in words."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Choices sorted by time: `arms[actions[t]]` paid `rewards[t]` and was chosen with probability `propensities[t]`."""
+
+    arms: tuple[str, ...]
+    actions: Ints
+    rewards: Floats
+    propensities: Floats | None
+    bad: BadRows = field(default_factory=BadRows)
+
+
+class Records:
+    """A table with one recorded reward per row; see `open_records`.
+
+    Attributes
+    ----------
+    source
+        The name of the table in messages.
+    columns
+        The names of all columns of the table.
+    negated
+        Whether a recorded x counts as -x.
+    arm, reward, time, propensity
+        The names of the columns that are used; None for a column that does not exist.
+    """
+
+    def __init__(self, reader: Reader, roles: Mapping[str, str], negate: bool, skip_bad: bool) -> None:
+        """Read nothing yet; see `open_records`."""
+        self._reader = reader
+        self._roles = dict(roles)
+        self.source = reader.source
+        self.columns = reader.columns
+        self.negated = negate
+        self.skip_bad = skip_bad
+        self.arm = roles["arm"]
+        self.reward = roles["reward"]
+        self.time = roles.get("time")
+        self.propensity = roles.get("propensity")
+
+    def __repr__(self) -> str:
+        """Name the source and the columns."""
+        sign = "minus " if self.negated else ""
+        return f"<Records: {self.source}, arm {self.arm!r}, reward {sign}{self.reward!r}>"
+
+    def summary(self, progress: Progress | None = None) -> Recorded:
+        """Read all rows once, in bounded memory, and keep per arm the counts, the mean, a sample and the extremes.
+
+        The sample is uniform without replacement, of at most 131,072 rewards per arm and 4,194,304 of all arms. The same table
+        gives the same sample.
+
+        Parameters
+        ----------
+        progress
+            Called with the number of rows done and of all rows (None if that is not known).
+        """
+        rows = Pass(self, (), progress)
+        chosen = Sample(SAMPLE, SAMPLES_TOTAL)
+        low, high = Lowest(EXTREMES), Lowest(EXTREMES)
+        sums = Sums()
+        for batch in rows:
+            arms = len(rows.arms)
+            sums.add(batch.codes, batch.rewards, arms)
+            chosen.add(batch.codes, batch.priorities, batch.rewards, arms)
+            low.add(batch.codes, batch.rewards, batch.rewards, arms)
+            high.add(batch.codes, -batch.rewards, batch.rewards, arms)
+        arms = len(rows.arms)
+        counts = (sums.n.tolist(), sums.zeros.tolist(), sums.means())
+        records = []
+        for name, n, zeros, mean, sample, smallest, largest in zip(
+            rows.arms, *counts, chosen.take(arms), low.take(arms), high.take(arms), strict=True
+        ):
+            if not n:  # all its rows were bad
+                continue
+            smallest.sort()
+            largest[::-1].sort()
+            records.append(
+                ArmRecord(
+                    arm=name,
+                    n=n,
+                    zeros=zeros,
+                    mean=math.fsum(sample.tolist()) / n if sample.size == n else mean,
+                    least=float(smallest[0]),
+                    greatest=float(largest[0]),
+                    sample=sample,
+                    whole=sample.size == n,
+                    smallest=smallest,
+                    largest=largest,
+                )
+            )
+        records.sort(key=lambda record: record.arm)
+        return Recorded(tuple(records), int(sums.n.sum()), rows.bad, self.source, self.negated)
+
+    def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
+        """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
+        rows = Pass(self, (), progress)
+        chosen = Sample(most, 1 << 24)
+        sums = Sums()
+        for batch in rows:
+            sums.add(batch.codes, batch.rewards, len(rows.arms))
+            chosen.add(batch.codes, batch.priorities, batch.rewards, len(rows.arms))
+        rewards = dict(zip(rows.arms, chosen.take(len(rows.arms)), strict=True))
+        counts = {arm: n for arm, n in sorted(zip(rows.arms, sums.n.tolist(), strict=True)) if n}
+        return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad)
+
+    def log(self, progress: Progress | None = None) -> Log:
+        """Return all rows sorted by time; rows of the same time, and rows without a time column, stay in the order of the file."""
+        rows = self._load(("time", "propensity"), progress)
+        times, rows = rows.times, rows._replace(times=None)
+        order = slice(None) if times is None else _order(times)
+        del times
+        return Log(
+            rows.arms,
+            rows.actions[order].astype(np.int64),
+            rows.rewards[order],
+            None if rows.propensities is None else rows.propensities[order],
+            rows.bad,
+        )
+
+    def table(self, progress: Progress | None = None) -> Table | Incomplete:
+        """Return the reward of every arm at every time, or the reason: an arm has no reward at some time, or several."""
+        if self.time is None:
+            return Incomplete(f"{self.source} has no time column: name it with time= (--time)")
+        rows = self._load(("time",), progress)
+        assert rows.times is not None
+        times, rows = rows.times, rows._replace(times=None)
+        order = _order(times)
+        times = times if isinstance(order, slice) else times.gather(order)
+        moment = times.rle_id().to_numpy()
+        times = times.gather(np.flatnonzero(np.diff(moment, prepend=moment[:1] + 1)))
+        cells = times.len() * len(rows.arms)
+        filled = moment.astype(np.int64)
+        del moment
+        filled *= len(rows.arms)
+        filled += rows.actions[order]
+        if filled.size == cells:
+            rewards = np.full(cells, np.nan)
+            rewards[filled] = rows.rewards[order]
+            if not np.isnan(rewards).any():
+                return Table(times.to_numpy(), rows.arms, rewards.reshape(times.len(), len(rows.arms)), rows.bad)
+        del order
+        return Incomplete(_gap(filled, rows.arms, times))
+
+    def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
+        """Load all rows into memory, in the order of the file; arms are sorted by name."""
+        if self._reader.rows is not None:
+            self._check_size(self._reader.rows)
+        rows = Pass(self, roles, progress)
+        codes: list[Codes] = []
+        rewards: list[Floats] = []
+        times: list[pl.Series] = []
+        propensities: list[Floats] = []
+        count = 0
+        for batch in rows:
+            codes.append(batch.codes)
+            rewards.append(batch.rewards)
+            if batch.times is not None:
+                times.append(batch.times)
+            if batch.propensities is not None:
+                propensities.append(batch.propensities)
+            count += batch.codes.size
+            self._check_size(count)
+        names = rows.arms
+        order = [arm for arm in sorted(range(len(names)), key=names.__getitem__) if rows.n[arm]]
+        rank = np.zeros(len(names), dtype=np.uint16)
+        rank[order] = np.arange(len(order))
+        joined_times = rows.clock.joined(times) if times else None
+        times.clear()
+        return _Rows(
+            tuple(names[arm] for arm in order),
+            rank[_joined(codes)],
+            _joined(rewards),
+            joined_times,
+            _joined(propensities) if propensities else None,
+            rows.bad,
+        )
+
+    def _check_size(self, rows: int) -> None:
+        if rows > MOST_ROWS:
+            raise InvalidInput(
+                f"{self.source} has {'at least ' if self._reader.rows is None else ''}{rows:,} rows; at most {MOST_ROWS:,} can be "
+                f"sorted by time ({rows * BYTES / 1e9:.0f} GB of memory): split the file, or use bootstrap replay, which needs "
+                "no times"
+            )
+
+
+class _Rows(NamedTuple):
+    arms: tuple[str, ...]
+    actions: Codes
+    rewards: Floats
+    times: pl.Series | None
+    propensities: Floats | None
+    bad: BadRows
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Join arrays, and free the parts."""
+    array = np.concatenate(parts)
+    parts.clear()
+    return array
+
+
+def _order(times: pl.Series) -> Ints | slice:
+    """Return the rows sorted by time; rows of the same time keep their order."""
+    import polars as pl
+
+    if times.is_sorted():
+        return slice(None)
+    keys = times.to_physical()
+    # NumPy needs half of the memory, but does not have all types of Polars.
+    if keys.dtype in (pl.Int64, pl.Int32, pl.UInt64, pl.UInt32, pl.Float64, pl.Float32):
+        return np.argsort(keys.to_numpy(), kind="stable")
+    frame = pl.DataFrame({"time": times}).with_row_index("row").sort("time", maintain_order=True)
+    return frame["row"].to_numpy().astype(np.int64)
+
+
+def _gap(filled: Ints, arms: Sequence[str], times: pl.Series) -> str:
+    """Name the first cell of a table, by time and arm, that is empty or filled twice; ``filled`` are the filled cells."""
+    filled.sort()
+    cells = times.len() * len(arms)
+    # In a complete table the sorted cells are 0, 1, 2, ...: the first that differs is the gap.
+    size = min(filled.size, cells)
+    wrong = filled[:size] != np.arange(size)
+    first = int(wrong.argmax()) if wrong.any() else size
+    repeated = first < filled.size and filled[first] < first
+    cell = int(filled[first]) if repeated else first
+    arm, time = arms[cell % len(arms)], _time_text(times, cell // len(arms))
+    if repeated:
+        several = np.searchsorted(filled, cell, side="right") - np.searchsorted(filled, cell)
+        return f"arm {arm!r} has {several:,} rewards at time {time}, so it is a log, not a table"
+    missing = cells - 1 - np.count_nonzero(filled[1:] != filled[:-1])
+    return f"arm {arm!r} has no reward at time {time} ({missing:,} of {cells:,} rewards are missing)"
+
+
+def _time_text(times: pl.Series, position: int) -> str:
+    time = times.slice(position, 1).to_numpy()[0]
+    if isinstance(time, np.datetime64):
+        zone = getattr(times.dtype, "time_zone", None)
+        return str(np.datetime_as_string(time, unit="auto")) + ("Z" if zone else "")
+    return str(time)

@@ -1,0 +1,314 @@
+"""The section of one problem in a report."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from robandit.experiments.plan import Played
+from robandit.experiments.results import Results
+from robandit.experiments.statistics import Standing, curves, worst_replications
+from robandit.laws import Empirical, Law, Weighted
+from robandit.laws.median import law_median
+from robandit.problems import Problem
+from robandit.report.chart_data import shares
+from robandit.report.pieces import Words, cell, escaped, figure, more, swatch, table, warning
+from robandit.wording import counted, number, percent
+
+__all__ = ["interval", "policy_name", "problem_section"]
+
+FEW_ARMS = 12  # a table of more arms is closed at first and not printed on paper
+DECADES = 5  # columns of the table of regret over time
+
+
+def problem_section(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
+    """Return the section as HTML, the ``place``-th on the page; with ``many`` problems, one that can be closed."""
+    played = section.played
+    best = next(row for row in section.rows if row["policy"] == section.best)
+    parts = [
+        _warnings(section),
+        "<h3>Leaderboard</h3>",
+        _leaderboard(section, styles),
+        _curves(section, place),
+        _distribution(section, place),
+        _pulls(section, place),
+        _speed(section, place),
+        _arms(section),
+        _parameters(section),
+        _worst(section),
+        _left_out(section.results, played),
+    ]
+    content = "\n".join(part for part in parts if part)
+    if not many:
+        return f'<section id="p{place}">{content}</section>'
+    tail = "recorded rewards" if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}"
+    words = (
+        f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}; "
+        f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
+    )
+    opened = " open" if place == 0 else ""
+    return f"""<details class="problem" id="p{place}"{opened}>
+<summary><h2>{escaped(played.name)}</h2><p class="muted">{escaped(words)}</p></summary>
+{content}
+</details>
+"""
+
+
+def _warnings(section: Standing) -> str:
+    failing: dict[str, list[str]] = {}
+    for row in section.rows:
+        if row["assumption_met"] is False:
+            failing.setdefault(row["assumption"], []).append(row["policy"])
+    if not failing:
+        return ""
+    items = "".join(f"<li>{escaped(each)}: {escaped(', '.join(policies))}</li>" for each, policies in failing.items())
+    return warning(
+        "<p><strong>An assumption fails here.</strong> These policies play, but their guarantees do not apply to this problem. "
+        f"They assume:</p><ul>{items}</ul>"
+    )
+
+
+def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
+    best = section.best
+    against = {row["policy"]: row for row in section.pairs}
+    best_arms = list(section.played.problem.best_arms)
+    body = []
+    for row in section.rows:
+        label = row["policy"]
+        fails = ' <span class="badge">⚠ assumption fails</span>' if row["assumption_met"] is False else ""
+        best_share = float(shares(section.measured[label])[best_arms].sum())
+        body.append(
+            [
+                policy_name(label, styles, fails),
+                cell(row["mean"], number(row["mean"]), interval(row["mean_low"], row["mean_high"])),
+                _difference(against.get(label)),
+                cell(row["median"], number(row["median"]), interval(row["median_low"], row["median_high"])),
+                cell(row["q95"], number(row["q95"]), interval(row["q95_low"], row["q95_high"])),
+                cell(row["worst"], number(row["worst"]), f"no. {row['worst_replication']}"),
+                cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
+                cell(best_share, percent(best_share)),
+                cell(row["ns_per_pull"], number(row["ns_per_pull"])),
+                f'<td class="words">{escaped(row["knows"])}</td>',
+            ]
+        )
+    head = [
+        *("policy", "mean regret", "above the best", "median", "95 % quantile", "worst"),
+        *("% of random", "best arm pulled", "ns per pull", Words("must know")),
+    ]
+    listed = table(head, body, label=f"Leaderboard on {section.played.name}", sort=1)
+    return (
+        f"{listed}<p class='muted'><small>Below each number: its 95 % interval (≥: too few replications for both ends). "
+        "Below the worst regret: the number of its replication. "
+        f"Above the best: the mean difference to {escaped(best)} in the same replications; a note marks differences that are not "
+        "significant, because the interval contains 0 or the counts of wins and losses disagree with it.</small></p>"
+    )
+
+
+def _difference(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return cell(0.0, "–")
+    ends = interval(row["difference_low"], row["difference_high"])
+    note = "" if row["verdict"] == "worse" else row["verdict"]
+    return cell(row["difference"], number(row["difference"]), ends, note)
+
+
+def _curves(section: Standing, place: int) -> str:
+    measured = section.measured
+    times = next(iter(measured.values())).checkpoints
+    powers = [10.0**j for j in range(1, 16) if 10.0**j < times[-1]][-(DECADES - 1) :]
+    columns = sorted({int(np.abs(times - t).argmin()) for t in powers} | {len(times) - 1})
+    body = []
+    for label, each in measured.items():
+        over_time = curves(each)
+        values = zip(*(over_time[name].to_numpy()[columns].tolist() for name in ("median", "q05", "q95")), strict=True)
+        body.append([policy_name(label), *(cell(m, number(m), interval(low, high)) for m, low, high in values)])
+    head = ["policy", *(counted(int(times[i]), "pull") for i in columns)]
+    listed = table(head, body, label="Median regret over time")
+    first, last = section.rows[0], section.rows[-1]
+    alt = (
+        f"Line chart of regret over {counted(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
+        f"{first['policy']} has a mean of {number(first['mean'])}, {last['policy']} {number(last['mean'])}. "
+        "Left and right arrow keys read out values."
+    )
+    caption = (
+        "Regret over time: one line per policy (the best 8 at first; click on names), with bands from the 5 % to the 95 % quantile "
+        "over replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds "
+        "and it lies below the number of pulls times the largest gap."
+    )
+    return (
+        f"<h3>Regret over time</h3>{figure('curves', place, alt, caption)}{more('Regret over time as a table', listed)}"
+    )
+
+
+def _distribution(section: Standing, place: int) -> str:
+    body = []
+    for label, m in section.measured.items():
+        values = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
+        body.append([policy_name(label), *(cell(x, number(x)) for x in values)])
+    head = ["policy", "5 %", "25 %", "median", "75 %", "95 %", "worst"]
+    first, last = section.rows[0], section.rows[-1]
+    alt = (
+        f"Distribution of the final regret of {len(body)} policies, lowest mean first, from {first['policy']} (median "
+        f"{number(first['median'])}) to {last['policy']} (median {number(last['median'])})."
+    )
+    caption = (
+        "Final regret: dots are replications (at most 100), boxes the middle half, lines go from the 5 % to the 95 % quantile, the "
+        "vertical stroke is the median and the diamond the worst. On the log scale, regret of 0 or less is at the left edge."
+    )
+    listed = table(head, body, label="Quantiles of the final regret")
+    plot = figure("distribution", place, alt, caption)
+    return f"<h3>Distribution of regret</h3>{plot}{more('Quantiles as a table', listed)}"
+
+
+def _pulls(section: Standing, place: int) -> str:
+    problem = section.played.problem
+    order = np.argsort(problem.gaps, kind="stable").tolist()
+    body = []
+    for label, m in section.measured.items():
+        share = shares(m)
+        body.append([policy_name(label), *(cell(float(share[i]), percent(float(share[i]))) for i in order)])
+    listed = table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
+    first = section.rows[0]["policy"]
+    best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
+    alt = f"Share of pulls of each arm. {first} pulled a best arm in {percent(best)} of all pulls."
+    caption = "Share of pulls: the best arm first, then the others by their gap; a darker orange means a larger gap."
+    plot = figure("pulls", place, alt, caption)
+    return f"<h3>Pulls per arm</h3>{plot}{more('Shares as a table', listed, wide=problem.arms > FEW_ARMS)}"
+
+
+def _speed(section: Standing, place: int) -> str:
+    known = [row for row in section.rows if math.isfinite(row["ns_per_pull"])]
+    if not known:
+        return ""
+    fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
+    alt = (
+        f"Processor time per pull, from {number(fast['ns_per_pull'])} ns ({fast['policy']}) to {number(slow['ns_per_pull'])} ns "
+        f"({slow['policy']})."
+    )
+    caption = (
+        "Processor time per pull, including its reward, without compilation; the fastest first. It varies between runs."
+    )
+    return f"<h3>Speed</h3>{figure('speed', place, alt, caption)}"
+
+
+def _arms(section: Standing) -> str:
+    problem = section.played.problem
+    body = []
+    for i, law in enumerate(problem.laws):
+        gap = float(problem.gaps[i])
+        verdicts = ["", ""]
+        if gap == 0.0:  # policies assume it only of the best arm
+            about = (law.truncated_nonpositivity(), law.truncated_nonpositivity(law_median(law)))
+            verdicts = ["holds" if each.holds else "fails" for each in about]
+        body.append(
+            [
+                f'<th scope="row">{escaped(problem.names[i])}{" <small>(best)</small>" if gap == 0.0 else ""}</th>',
+                f'<td class="words"><code>{escaped(_shortened(repr(law)))}</code></td>',
+                cell(law.mean, f"{law.mean:.6g}"),
+                cell(gap, f"{gap:.6g}"),
+                cell(law.tail_index, _tail_index(law)),
+                cell(law.nonzero_probability, f"{law.nonzero_probability:.6g}"),
+                *(f'<td class="words">{each}</td>' for each in verdicts),
+            ]
+        )
+    head = [
+        *("arm", Words("law"), "mean", "gap", "tail index", "P(X ≠ 0)"),
+        *(Words("assumption about 0"), Words("about its median")),
+    ]
+    listed = table(head, body, label=f"The arms of {section.played.name}")
+    assumption = problem.assumption()
+    words = f"""<p>{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
+{"holds" if assumption.holds else "<strong>fails</strong>"}: {escaped(_shortened(assumption.reason))}.</p>"""
+    if problem.arms > FEW_ARMS:
+        listed = more(f"All {problem.arms} arms", listed)
+    return f"<h3>The problem and its tails</h3>{words}{listed}"
+
+
+def _recorded(problem: Problem) -> bool:
+    return any(isinstance(law, (Empirical, Weighted)) for law in problem.laws)
+
+
+def _tail_index(law: Law) -> str:
+    if isinstance(law, (Empirical, Weighted)):
+        return "recorded"
+    return "∞" if math.isinf(law.tail_index) else f"{law.tail_index:.6g}"
+
+
+def _tails(problem: Problem) -> str:
+    index = problem.tail_index
+    if _recorded(problem):
+        return "Recorded rewards have all moments, whatever their source; <code>robandit diagnose</code> studies their tails."
+    if math.isinf(index):
+        return "Tail index ∞: all moments are finite."
+    variance = "infinite variance" if index <= 2.0 else "a finite variance"
+    return f"Tail index {index:.6g}, so {variance}: only moments of lower order than the index are finite."
+
+
+def _parameters(section: Standing) -> str:
+    verdicts = {True: "holds", False: '<span class="badge">⚠ fails here</span>', None: "unknown"}
+    body = [
+        [
+            policy_name(row["policy"]),
+            f'<td class="words"><code>{escaped(_shortened(row["told"]))}</code></td>',
+            f'<td class="words">{escaped(row["knows"])}</td>',
+            f'<td class="words">{escaped(row["assumption"] or "none")}</td>',
+            f'<td class="words">{verdicts[row["assumption_met"]] if row["assumption"] else "–"}</td>',
+            f'<td class="words">{escaped(row["bound_name"] or "none proved")}</td>',
+        ]
+        for row in section.rows
+    ]
+    head = [
+        *("policy", Words("parameters"), Words("must know")),
+        *(Words("other assumption"), Words("on this problem"), Words("regret bound")),
+    ]
+    listed = table(head, body, label=f"Parameters and assumptions on {section.played.name}")
+    return f"<h3>Parameters and assumptions</h3>{listed}"
+
+
+def _worst(section: Standing) -> str:
+    worst: dict[str, list[dict[str, Any]]] = {}
+    for row in worst_replications(section.results, section.played).to_dicts():
+        worst.setdefault(row["policy"], []).append(row)
+    most = max(len(rows) for rows in worst.values())
+    body = []
+    for label, rows in worst.items():
+        cells = [cell(row["regret"], number(row["regret"]), f"replication {row['replication']}") for row in rows]
+        body.append([policy_name(label), *cells, *[cell(None)] * (most - len(cells))])
+    head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
+    listed = table(head, body, label=f"The worst replications on {section.played.name}")
+    words = (
+        f"<p>To repeat one of them: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={section.results.plan.seed}, "
+        "first=replication)</code>.</p>"
+    )
+    return more("The worst replications of each policy", words + listed)
+
+
+def _left_out(results: Results, played: Played) -> str:
+    left_out = [each for each in results.plan.left_out if each.played == played]
+    if not left_out:
+        return ""
+    body = [[policy_name(each.label), f'<td class="words long">{escaped(each.reason)}</td>'] for each in left_out]
+    return f"<h3>Left out</h3>{table(['policy', Words('reason')], body, label='Policies that were left out')}"
+
+
+def policy_name(label: str, styles: dict[str, int] | None = None, badge: str = "") -> str:
+    """Return the head of a policy's row, with the mark of its line if ``styles`` are given."""
+    mark = swatch(styles[label]) if styles else ""
+    name = re.sub(r"(?=\()|(?<=[,=_])", "<wbr>", escaped(label))  # where a long name may break
+    return f'<th scope="row">{mark}{name}{badge}</th>'
+
+
+def interval(low: float, high: float, form: str = "") -> str:
+    """Format an interval; empty if neither end is known."""
+    low_end, high_end = (format(end, form) if form else number(end) for end in (low, high))
+    if math.isnan(low) or math.isnan(high):
+        return "" if math.isnan(low) and math.isnan(high) else f"≥ {low_end}" if math.isnan(high) else f"≤ {high_end}"
+    return f"{low_end} to {high_end}"
+
+
+def _shortened(text: str) -> str:
+    """Shorten numbers with many digits."""
+    return re.sub(r"\d+\.\d{6,}(e[+-]?\d+)?", lambda match: f"{float(match.group()):.6g}", text)

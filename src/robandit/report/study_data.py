@@ -1,0 +1,131 @@
+"""The data of the charts of recorded rewards: plain JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from robandit.diagnostics.study import ArmStudy, Tail
+from robandit.diagnostics.tails import METHODS
+from robandit.kernel.types import Floats, Ints
+from robandit.report.study_text import arm_name
+from robandit.wording import rounded
+
+__all__ = ["study_data"]
+
+POINTS = 120  # per curve
+BINS = 90  # per distribution
+TAIL = 0.7  # the share of the values on a side that is drawn, the farthest ones
+LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
+
+
+def study_data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, Any]:
+    """Return tails, distributions and tail indices of the arms, and their common axis."""
+    axis = _axis(arms)
+    first, last = (math.asinh((axis[end] - axis["centre"]) / axis["unit"]) for end in ("low", "high"))
+    edges = axis["centre"] + axis["unit"] * np.sinh(np.linspace(first, last, BINS + 1))
+    edges[0], edges[-1] = axis["low"], axis["high"]
+    rows = []
+    for arm in arms:
+        values = arm.record.sample
+        heights = np.histogram(values, np.maximum.accumulate(edges))[0]
+        box = np.quantile(values, [0.01, 0.25, 0.5, 0.75, 0.99])
+        rows.append(
+            {
+                "label": arm_name(arm.arm),
+                "style": styles[arm.arm],
+                "left": _side(arm, arm.left),
+                "right": _side(arm, arm.right),
+                "box": [rounded(float(q), 6) for q in box],
+                "heights": [round(100.0 * h / max(1, int(heights.max())), 1) for h in heights.tolist()],
+            }
+        )
+    return {"arms": rows, "axis": {name: each if name == "ticks" else rounded(each, 12) for name, each in axis.items()}}
+
+
+def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
+    sign = -1.0 if tail.side == "left" else 1.0
+    distances = _distances(sign * arm.record.sample, sign * arm.median)
+    n = len(arm.record.sample)
+    drawn = math.ceil(TAIL * len(distances))  # nearer values would take most of a logarithmic axis
+    ranks = _ranks(1, drawn)
+    x, p = distances[ranks - 1], ranks / n
+    far = distances
+    if not arm.record.whole:  # the extremes are exact
+        far = _distances(sign * (arm.record.smallest if sign < 0.0 else arm.record.largest), sign * arm.median)
+        exact = _ranks(1, len(far))
+        rest = p > len(far) / arm.record.n
+        x, p = np.concatenate([far[exact - 1], x[rest]]), np.concatenate([exact / arm.record.n, p[rest]])
+    counts = _ranks(LEAST_EXCESS, min(drawn, len(distances) - 1))
+    thresholds = distances[counts]
+    excess = np.cumsum(distances)[counts - 1] / counts - thresholds
+    paths = {
+        method: {
+            "k": path.k.tolist(),
+            **{name: [rounded(v) for v in getattr(path, name).tolist()] for name in ("shape", "low", "high")},
+            "chosen": path.chosen,
+        }
+        for method, path in zip(METHODS, tail.paths, strict=True)
+    }
+    return {
+        "survival": _curve(x, p),
+        "fit": _fit(far, n if arm.record.whole else arm.record.n, tail),
+        "excess": _curve(thresholds, excess),
+        "paths": paths,
+        "words": tail.words.removeprefix("unknown: "),
+    }
+
+
+def _distances(values: Floats, median: float) -> Floats:
+    """Return the distances of the values above the median, in descending order."""
+    above = values[values > median]
+    return -np.sort(-(above - median))
+
+
+def _ranks(first: int, last: int) -> Ints:
+    """Return integers from first to last, evenly spaced in logarithms."""
+    if last < first:
+        return np.empty(0, np.int64)
+    return np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
+
+
+def _curve(x: Floats, y: Floats) -> dict[str, Any]:
+    """Return the points in ascending order, at most one per place."""
+    order = np.argsort(x, kind="stable")
+    points = {rounded(float(x[i])): rounded(float(y[i])) for i in order if y[i] > 0.0}  # the last of equal ones
+    return {"x": list(points), "y": list(points.values())}
+
+
+def _fit(distances: Floats, n: int, tail: Tail) -> dict[str, Any] | None:
+    """Return the ends of Hill's power law over the values to which it was fitted."""
+    index, k = tail.hill.index, tail.hill.k
+    if tail.variance in ("light", "unknown") or not math.isfinite(index) or k >= len(distances):
+        return None
+    ends = np.array([distances[k], distances[0]])
+    return {
+        "x": [rounded(float(v)) for v in ends],
+        "y": [rounded(float(v)) for v in k / n * (ends / ends[0]) ** -index],
+    }
+
+
+def _axis(arms: Sequence[ArmStudy]) -> dict[str, Any]:
+    """Return an axis for all rewards: linear within a unit of the centre, which is 0 unless they lie far from it."""
+    low, high = min(arm.record.least for arm in arms), max(arm.record.greatest for arm in arms)
+    size = max(abs(low), abs(high)) or 1.0
+    if low == high:
+        low, high = low - 0.5 * size, high + 0.5 * size
+    spans = [float(np.diff(np.quantile(arm.record.sample, [0.25, 0.75]))[0]) for arm in arms]
+    positive = [span for span in spans if span > 0.0]
+    unit = max(float(np.median(positive)) if positive else (high - low) / 100.0, 1e-12 * size)
+    middle = float(np.median([arm.median for arm in arms]))
+    centre = 0.0 if abs(middle) < 20.0 * unit else float(f"{middle:.3g}")
+    ticks = {rounded(centre, 6)}
+    step = 10.0 ** math.floor(math.log10(unit))
+    while step < 2.0 * size:
+        ticks |= {rounded(centre + sign * digit * step, 6) for sign in (-1.0, 1.0) for digit in (1.0, 2.0, 5.0)}
+        step *= 10.0
+    kept = sorted(v for v in ticks if v is not None and low <= v <= high)
+    return {"centre": centre, "unit": unit, "low": low, "high": high, "ticks": kept}

@@ -1,0 +1,67 @@
+"""Names, numbers and sentences about recorded rewards, for the page and for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from robandit.diagnostics.study import ArmStudy, Mean, Study
+from robandit.errors import formatted
+from robandit.report.pieces import named
+from robandit.wording import compact, counted, percent
+
+__all__ = ["advice_lines", "arm_name", "largest_first", "limits", "sampling_lines", "share"]
+
+OTHERS = 5  # other candidates for the best arm that get a line of advice
+
+
+def arm_name(arm: str, most: int = 60) -> str:
+    """Return the name of an arm; in quotes if it has invisible characters, so that different names look different.
+
+    >>> arm_name("a"), arm_name(" a"), arm_name("a" + chr(9)), arm_name("")
+    ('a', "' a'", "'a\\\\t'", '(empty)')
+    """
+    return named(arm if arm == arm.strip() and arm.isprintable() else repr(arm), most)
+
+
+def largest_first(arms: Sequence[ArmStudy]) -> list[ArmStudy]:
+    """Sort arms by their number of rewards, the largest first."""
+    return sorted(arms, key=lambda arm: -arm.n)
+
+
+def limits(mean: Mean) -> str:
+    """Format both confidence limits, or the one that exists."""
+    low, high = math.isfinite(mean.low), math.isfinite(mean.high)
+    if low and high:
+        return f"{compact(mean.low, 3)} to {compact(mean.high, 3)}"
+    return f"≥ {compact(mean.low, 3)}" if low else f"≤ {compact(mean.high, 3)}" if high else "none"
+
+
+def share(value: float) -> str:
+    """Format a share; zero has no unit."""
+    return "0" if value == 0.0 else percent(value)
+
+
+def advice_lines(study: Study) -> list[str]:
+    """Return the reasons for the recommended policy, and the policies for other arms that may be the best."""
+    lines = [
+        f"{formatted(each.arm)} may also be the best arm; for it: {each.policy.name} ({each.case})."
+        for each in study.also[:OTHERS]
+    ]
+    more = len(study.also) - len(lines)
+    if more:
+        lines.append(f"Another policy also suits {counted(more, 'more arm')} that may be the best.")
+    return [*study.advice.reasons, *lines]
+
+
+def sampling_lines(study: Study) -> list[str]:
+    """Return a line on which figures come from a sample, if any do."""
+    sampled = [arm for arm in study.arms if not arm.record.whole]
+    if not sampled:
+        return []
+    size = max(len(arm.record.sample) for arm in sampled)
+    arms = counted(len(sampled), "arm") if len(study.arms) > 1 else "the arm"
+    return [
+        f"For {arms}, counts, the mean, the farthest 1,000 rewards on each side and the tail indices are exact; "
+        f"the rest comes from a random sample of {size:,} rewards."
+    ]
