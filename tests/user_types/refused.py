@@ -49,4 +49,4 @@ class NoHooks(rb.Policy):
         return (1,)
 
 
-NoHooks(epsilon=None)  # type: ignore[arg-type]
+NoHooks(epsilon=None)  # type: ignore[abstract, arg-type]
