@@ -20,6 +20,7 @@ def wrong(bandit: rb.Bandit, problem: rb.Problem, records: recorded.Records) -> 
     bandit.policy = rb.UCB1()  # type: ignore[misc]
     rb.UCB1(scale="large")  # type: ignore[arg-type]
     rb.UCB1(skale=2.0)  # type: ignore[call-arg]
+    rb.UCB2()  # type: ignore[attr-defined]
     rb.AdaRUCB(bonus="loose")  # type: ignore[arg-type]
     rb.UCB1().scale = 2.0  # type: ignore[misc]
     rb.simulate(rb.UCB1, problem, 100)  # type: ignore[arg-type]

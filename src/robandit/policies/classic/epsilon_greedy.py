@@ -78,7 +78,8 @@ class EpsilonGreedy(IndexPolicy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return the state without rewards."""
-        return State(*super().init(arms, horizon), np.zeros(4, dtype=np.uint64))
+        rows, pulls, lines, lead = super().init(arms, horizon)
+        return State(rows, pulls, lines, lead, np.zeros(4, dtype=np.uint64))
 
     select = staticmethod(partial(explore_or_select))
 

@@ -19,7 +19,7 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, Rewards, all_tried, log_time, select_largest, take_pull
-from robandit.policies.klinf.upper_bound import FARTHEST, SOLUTION_LENGTH, GEOMETRIC, TOP, VALUE, solve, start_at
+from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
 from robandit.validation import choice, order, positive, within
 
 __all__ = ["KLinfUCB"]

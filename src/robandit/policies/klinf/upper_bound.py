@@ -45,9 +45,9 @@ from robandit.validation import invalid, order, positive
 
 __all__ = [
     "FARTHEST",
-    "SOLUTION_LENGTH",
     "GEOMETRIC",
     "SLACK",
+    "SOLUTION_LENGTH",
     "THETA",
     "TOP",
     "VALUE",
