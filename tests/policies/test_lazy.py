@@ -148,6 +148,7 @@ UCB1_REWARDS = {
 }
 
 
+@pytest.mark.independent("UCB1")
 @pytest.mark.parametrize("kind", UCB1_REWARDS)
 @pytest.mark.parametrize(("arms", "steps"), [(2, 800), (3, 800), (17, 800), (200, 900)])
 def test_ucb1_is_a_full_scan(kind, arms, steps):

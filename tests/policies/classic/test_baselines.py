@@ -57,6 +57,7 @@ class SlowEpsilonGreedy(SlowIndexPolicy):
         return min(range(arms), key=lambda i: (-values[i], len(self.x[i]), i))
 
 
+@pytest.mark.independent("EpsilonGreedy")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
 def test_epsilon_greedy_decides_as_the_slow_one(kind, epsilon):

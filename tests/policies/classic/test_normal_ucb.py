@@ -44,6 +44,7 @@ def test_values_by_hand():
     assert live.describe()["index"][0] == pytest.approx(3.0 + math.sqrt(3.5 * 6))
 
 
+@pytest.mark.independent("NormalUCB")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("arms", [2, 6])
 def test_decisions_are_those_of_the_formula(kind, arms):

@@ -48,6 +48,7 @@ def test_values_by_hand():
     assert math.isnan(columns["mean"][1])
 
 
+@pytest.mark.independent("UCBV")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("arms", "steps"), [(2, 300), (5, 300)])
 def test_decisions_are_those_of_the_formula(kind, arms, steps):

@@ -230,6 +230,7 @@ def test_decisions_are_those_of_the_slow_policy(kind, batch, threshold):
         assert columns["index"][arm] == pytest.approx(slow.index(arm), abs=1e-10 * unit_of(eps, u))
 
 
+@pytest.mark.independent("KLinfUCB")
 def test_decisions_with_the_slow_index():
     """Once without anything of the package."""
     rng = np.random.default_rng(9)
