@@ -50,7 +50,7 @@ class NormalUCB(MomentsPolicy):
         instance="sum gap / log(1 + gap^2/variance) log T",
         title="Normal UCB",
         citation="Cowan, Honda, Katehakis 2018",
-        notes=("Written from memory, not checked against the paper's text.",),
+        notes=("Written down from memory, not checked against the paper's text.",),
     )
 
     @staticmethod
