@@ -30,7 +30,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "_templates", "reference/api/generated/policies.md"]
+exclude_patterns = ["_build", "_templates", "reference/api/generated/policies.rst"]
 templates_path = ["_templates"]
 nitpicky = False  # single backticks in docstrings name parameters as well as functions
 
@@ -117,16 +117,17 @@ def command_line() -> str:
 
 
 def policy_list(folder: str) -> str:
-    """The classes of all policies, whose pages are in a folder, as the end of a page."""
+    """The classes of all policies, whose pages are in a folder, as reStructuredText."""
     names = sorted({type(policy).__name__ for policy in all_policies()}, key=str.lower)
     lines = [".. currentmodule:: robandit.policies", "", ".. autosummary::", f"   :toctree: {folder}", ""]
-    return "\n".join(["```{eval-rst}", *lines, *(f"   {name}" for name in names), "```", ""])
+    return "\n".join([*lines, *(f"   {name}" for name in names), ""])
 
 
 # Pages of objects are generated from files, before any page is read: so the list is a file too.
-(DOCS / "reference/api/generated").mkdir(exist_ok=True)
-(DOCS / "reference/api/generated/policies.md").write_text(policy_list("."), encoding="utf-8")
-autosummary_generate.append("reference/api/generated/policies.md")
+LIST = "reference/api/generated/policies.rst"
+(DOCS / LIST).parent.mkdir(exist_ok=True)
+(DOCS / LIST).write_text(policy_list("."), encoding="utf-8")
+autosummary_generate.append(LIST)
 
 
 def generate(app: Any, page: str, source: list[str]) -> None:
@@ -134,7 +135,7 @@ def generate(app: Any, page: str, source: list[str]) -> None:
     if page == "policies/table":
         source[0] = as_markdown(all_policies())
     elif page == "reference/api/policies":
-        source[0] += policy_list("generated")
+        source[0] += f"```{{eval-rst}}\n{policy_list('generated')}```\n"
     elif page == "reference/command-line":
         source[0] += command_line()
 

@@ -115,13 +115,15 @@ class Policy:
     # --- a value -----------------------------------------------------------------------------------------------------
 
     def __init_subclass__(cls) -> None:
-        """Make the subclass a frozen, keyword-only dataclass, and register it by its tag unless it is abstract."""
+        """Make the subclass a frozen, keyword-only dataclass with a label; unless it is abstract, register it by its tag."""
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         if "label" not in vars(cls):
             cls.label = cls.__name__
         declared = any(is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
         if not declared or cls.hooks is not Policy.hooks:  # a policy of several algorithms looks its hooks up elsewhere
             _registry[cls.tag()] = cls
+            if not cls.about.title:
+                cls.about = dataclasses.replace(cls.about, title=cls.label)
 
     def __post_init__(self) -> None:
         """Check the parameters. NumPy scalars become Python numbers, and lists tuples."""

@@ -32,7 +32,7 @@ def _row(policy: Policy, notes: list[str]) -> dict[str, str]:
     references = "".join(f" [{notes.index(note) + 1}]" for note in facts.notes)
     flags = ["yes" if flag else "no" for flag in facts.adaptive or ()]
     return {
-        "algorithm": (facts.title or policy.label) + ("" if facts.row else "*") + references,
+        "algorithm": facts.title + ("" if facts.row else "*") + references,
         "instance-dependent bound": _bound(facts.instance, facts.matches[0]),
         "worst-case bound": _bound(facts.worst, facts.matches[1]),
         "eps-adaptive": " / ".join(flags[:2]) or "-",

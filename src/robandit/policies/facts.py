@@ -44,7 +44,7 @@ class Facts:
     row: int = 0
     """Its row in Table 1 of the AdaR-UCB paper, from 1; 0: not in the table."""
     title: str = ""
-    """Its name in that table, or here."""
+    """Its name in that table, or here; by default the label."""
     notes: tuple[str, ...] = ()
     """Footnotes: where this differs from what the AdaR-UCB paper prints, and why."""
 
