@@ -1,4 +1,4 @@
-"""Code as users write it: a strict type checker must accept every line, and find the types that are asserted.
+"""Code as users write it: a strict type checker must accept every line, and infer the types that are asserted.
 
 `make check` reads this file beside the library, `make package` with the installed wheel. It is not run.
 """
@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 
 class Greedy(rb.Policy):
-    """A policy of one's own: its parameters are fields, which its constructor takes."""
+    """A user's policy: its parameters are fields, which its constructor takes."""
 
     epsilon: float = 0.1
 

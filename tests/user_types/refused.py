@@ -1,4 +1,4 @@
-"""Mistakes that a strict type checker must find: without the error, its comment is unused, which is an error itself.
+"""Mistakes that a strict type checker must report: without the error its comment is unused, which is an error itself.
 
 Read like accepted.py, which has the same code without mistakes. It is not run.
 """
