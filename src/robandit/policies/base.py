@@ -115,15 +115,11 @@ class Policy:
     # --- a value -----------------------------------------------------------------------------------------------------
 
     def __init_subclass__(cls) -> None:
-        """Make the subclass a frozen, keyword-only dataclass with a label; unless it is abstract, register it by its tag."""
+        """Make the subclass a frozen, keyword-only dataclass with a label, and register it by its tag."""
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         if "label" not in vars(cls):
             cls.label = cls.__name__
-        declared = any(is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
-        if not declared or cls.hooks is not Policy.hooks:  # a policy of several algorithms looks its hooks up elsewhere
-            _registry[cls.tag()] = cls
-            if not cls.about.title:
-                cls.about = dataclasses.replace(cls.about, title=cls.label)
+        _registry[cls.tag()] = cls
 
     def __post_init__(self) -> None:
         """Check the parameters. NumPy scalars become Python numbers, and lists tuples."""
@@ -158,7 +154,7 @@ class Policy:
     @property
     def facts(self) -> Facts:
         """What is known about the algorithm: what it must be told, its bounds, its source."""
-        return self.about
+        return self.about if self.about.title else dataclasses.replace(self.about, title=self.label)
 
     @property
     def longest(self) -> int | None:
@@ -203,12 +199,12 @@ class Policy:
             raise InvalidInput(f'{data!r} is not a policy: it must be an object with the class name under "policy"')
         parameters = dict(data)
         tag = parameters.pop("policy", None)
-        if not isinstance(tag, str) or tag not in _registry:
-            known = ", ".join(sorted(t for t in _registry if ":" not in t))
+        cls = _registry.get(tag) if isinstance(tag, str) else None
+        if cls is None or _lacks_hooks(cls):
+            known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not _lacks_hooks(each)))
             raise InvalidInput(
-                f"policy {tag!r} is not known here: Robandit has {known}; import the module of your own policy first"
+                f"policy {tag!r} is not known here: Robandit has {known}; your own must be imported before it is read"
             )
-        cls = _registry[tag]
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in parameters:
             if name not in fields:
@@ -330,6 +326,11 @@ def hooks_of(owner: type[Any], *names: str) -> tuple[Any, ...]:
 def is_abstract(hook: Any) -> bool:
     """Return whether a hook is a declaration, which a subclass must replace."""
     return getattr(hook, "__isabstractmethod__", False)
+
+
+def _lacks_hooks(cls: type[Policy]) -> bool:
+    """Return whether a class is a template. A policy of several algorithms has its hooks elsewhere, and its own `hooks`."""
+    return cls.hooks is Policy.hooks and any(is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
 
 
 def check_policy_given(policy: Any) -> None:

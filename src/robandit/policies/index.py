@@ -10,9 +10,10 @@ A subclass writes hooks in the paper's notation, as static methods:
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
 (what the index grows with: log t), ``first(p)`` (the rewards that each arm gets first: one), and `estimate`.
 
-The template writes `select`, `update`, `take` and `expire` from them. It counts pulls when they are made, not when rewards
-arrive, so late rewards do not stop the clock. The state must have the fields ``arms`` (a row per arm), ``pulls`` (from
-`no_pulls`), ``lines`` and ``lead`` (from `lazy_state`): `IndexState` has just these.
+The template writes `select`, `update`, `take` and `expire` from them. A subclass may wrap one: set ``select`` to
+``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
+when they are made, not when rewards arrive, so late rewards do not stop the clock. The state must have the fields ``arms`` (a row
+per arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`): `IndexState` has just these.
 """
 
 from __future__ import annotations
