@@ -74,6 +74,9 @@ PRODUCT = 1e120  # factors are multiplied up to this, to take fewer logarithms
 FLOOR = 1e-100  # smallest factor
 
 
+Sample = tuple[Floats, int, int, float, float]  # pool, first column, size, mean, moment
+
+
 def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
     """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most ``budget``.
 
@@ -148,8 +151,9 @@ def solve(
     theta = solution[THETA]
     slack = solution[SLACK]
     solution[VALUE] = math.inf
-    if not newton(pool, start, n, solution, eps, budget, mean, moment, theta, slack):
-        nested(pool, start, n, solution, eps, budget, mean, moment)
+    sample = (pool, start, n, mean, moment)
+    if not newton(sample, solution, eps, budget, theta, slack):
+        nested(sample, solution, eps, budget)
     solution[VALUE] = min(max(solution[VALUE], -1.0), 1.0)
 
 
@@ -195,13 +199,12 @@ def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
 
 
 @out_of_line
-def moments(
-    pool: Floats, start: int, n: int, a: float, lam: float, least: float, mean: float, moment: float
-) -> tuple[float, float, float, float, float, float]:
+def moments(sample: Sample, a: float, lam: float, least: float) -> tuple[float, float, float, float, float, float]:
     """With r_j = a - x_j + lam p_j: return the means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two.
 
     Sums are shifted by about their means, so that digits are not lost when all r are nearly equal.
     """
+    pool, start, n, mean, moment = sample
     scale = 1.0 / (a + lam)
     about = 1.0 / max(a - mean + lam * moment, least)
     about_p = moment * about
@@ -241,16 +244,7 @@ def moments(
 
 @out_of_line
 def descent(
-    pool: Floats,
-    start: int,
-    n: int,
-    solution: Floats,
-    eps: float,
-    budget: float,
-    mean: float,
-    moment: float,
-    theta: float,
-    slack: float,
+    sample: Sample, solution: Floats, eps: float, budget: float, theta: float, slack: float
 ) -> tuple[float, float, float, float, float, float]:
     """Return the objective at a point and its derivatives: by theta, by s, twice by theta, by both, twice by s.
 
@@ -261,7 +255,7 @@ def descent(
     lam = math.exp(-eps * theta) / (1.0 + eps)
     # In exact arithmetic r >= s. Rounding is a few 1e-16 y, and a reward at y has weight at most y^-(1+eps).
     least = max(slack, 1e-17 * y, FLOOR)
-    logs, i, q, ii, iq, qq = moments(pool, start, n, h + slack, lam, least, mean, moment)
+    logs, i, q, ii, iq, qq = moments(sample, h + slack, lam, least)
     top = h + slack + lam
     g = top * math.exp(logs - budget)
     value = -top * math.expm1(logs - budget)  # top - g, without cancellation for a small budget
@@ -289,24 +283,13 @@ def left_to_gain(eps: float, top: float, slack: float, by_theta: float, by_s: fl
     return abs(by_theta) / eps + (by_s * slack if by_s > 0.0 else -by_s * top)
 
 
-def newton(
-    pool: Floats,
-    start: int,
-    n: int,
-    solution: Floats,
-    eps: float,
-    budget: float,
-    mean: float,
-    moment: float,
-    theta: float,
-    slack: float,
-) -> bool:
+def newton(sample: Sample, solution: Floats, eps: float, budget: float, theta: float, slack: float) -> bool:
     """Run Newton's method; return False if it does not converge. Each step solves the quadratic problem with s >= 0."""
     base = math.inf
     step = 0.0
     step_s = 0.0
     for _ in range(STEPS):
-        value, by_theta, by_s, tt, ts, ss = descent(pool, start, n, solution, eps, budget, mean, moment, theta, slack)
+        value, by_theta, by_s, tt, ts, ss = descent(sample, solution, eps, budget, theta, slack)
         top = solution[TOP]
         if left_to_gain(eps, top, slack, by_theta, by_s) <= CLOSE + 1e-15 * top:
             return True
@@ -336,26 +319,17 @@ def newton(
 
 @out_of_line
 def best_slack(
-    pool: Floats,
-    start: int,
-    n: int,
-    solution: Floats,
-    eps: float,
-    budget: float,
-    mean: float,
-    moment: float,
-    theta: float,
-    guess: float,
+    sample: Sample, solution: Floats, eps: float, budget: float, theta: float, guess: float
 ) -> tuple[float, float, float]:
     """Return the best s for one theta, and the first two derivatives by theta there."""
-    _, by_theta, by_s, tt, ts, ss = descent(pool, start, n, solution, eps, budget, mean, moment, theta, 0.0)
+    _, by_theta, by_s, tt, ts, ss = descent(sample, solution, eps, budget, theta, 0.0)
     if by_s >= 0.0:
         return 0.0, by_theta, tt
     low = 0.0
     high = math.inf
     s = guess if guess > 0.0 else math.exp(theta)
     for _ in range(SEARCH):
-        _, by_theta, by_s, tt, ts, ss = descent(pool, start, n, solution, eps, budget, mean, moment, theta, s)
+        _, by_theta, by_s, tt, ts, ss = descent(sample, solution, eps, budget, theta, s)
         if by_s > 0.0:
             high = s
         else:
@@ -370,9 +344,7 @@ def best_slack(
 
 
 @out_of_line
-def nested(
-    pool: Floats, start: int, n: int, solution: Floats, eps: float, budget: float, mean: float, moment: float
-) -> None:
+def nested(sample: Sample, solution: Floats, eps: float, budget: float) -> None:
     """Search for theta between a point where the derivative is negative and one where it is positive."""
     bottom = max(-math.log(LARGEST_L) / eps, -LARGEST_THETA / eps)
     low = -math.inf
@@ -381,7 +353,7 @@ def nested(
     slack = 0.0
     stride = 1.0
     for _ in range(SEARCH):
-        slack, slope, bend = best_slack(pool, start, n, solution, eps, budget, mean, moment, theta, slack)
+        slack, slope, bend = best_slack(sample, solution, eps, budget, theta, slack)
         if slope > 0.0:
             high = theta
         else:
