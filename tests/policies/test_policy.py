@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -256,6 +257,14 @@ def test_a_users_policy_is_a_value_too():
     assert Greedy().counters(Greedy().init(2, None)) == {}
 
 
+@pytest.mark.parametrize("name", ["init", "select", "update"])
+def test_hooks_are_declared_and_documented(name):
+    hook = getattr(Policy, name)
+    assert hook.__isabstractmethod__
+    assert "Called" in hook.__doc__
+    assert not getattr(getattr(UCB1, name), "__isabstractmethod__", False)
+
+
 def test_missing_hooks_are_named():
     class Nothing(Policy):
         pass
@@ -301,9 +310,10 @@ def test_values_that_are_no_finite_numbers(value):
 
 
 def test_numpy_scalars_become_python_numbers():
-    policy = UCB1(scale=np.float32(2.0))
-    assert policy == UCB1(scale=2.0)
-    assert type(policy.scale) is float
+    for scale in (np.float32(2.0), np.array(2.0), Fraction(2), np.int64(2)):
+        policy = UCB1(scale=scale)
+        assert policy == UCB1(scale=2.0)
+        assert type(policy.scale) in (int, float)
 
 
 @pytest.mark.parametrize("value", [np.array([]), np.array(["weibull", "gev"])], ids=repr)
