@@ -7,12 +7,15 @@ import os
 import re
 import sys
 from contextlib import redirect_stdout, suppress
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import robandit
 from robandit.policies import all_policies
 from robandit.policies.comparison import as_markdown
+
+DOCS = Path(__file__).parent
 
 project = "Robandit"
 author = "The Robandit authors"
@@ -27,7 +30,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "reference/api/generated/policies.rst"]
 templates_path = ["_templates"]
 nitpicky = False  # single backticks in docstrings name parameters as well as functions
 
@@ -40,7 +43,8 @@ copybutton_prompt_is_regexp = True
 
 # --- reference -------------------------------------------------------------------------------------------------------
 
-autosummary_generate = True
+# Objects with a page of their own: those on the pages, and the generated list of policies (see below).
+autosummary_generate = [path.relative_to(DOCS).as_posix() for path in DOCS.glob("reference/api/*.md")]
 autodoc_typehints = "none"  # keeps signatures short; docstrings describe the parameters
 autodoc_member_order = "bysource"
 default_role = "py:obj"
@@ -112,10 +116,26 @@ def command_line() -> str:
     return "\n".join(lines)
 
 
+def policy_list(folder: str) -> str:
+    """The classes of all policies, whose pages are in a folder, as reStructuredText."""
+    names = sorted({type(policy).__name__ for policy in all_policies()}, key=str.lower)
+    lines = [".. currentmodule:: robandit.policies", "", ".. autosummary::", f"   :toctree: {folder}", ""]
+    return "\n".join([*lines, *(f"   {name}" for name in names), ""])
+
+
+# Pages of objects are generated from files, before any page is read: so the list is a file too.
+LIST = "reference/api/generated/policies.rst"
+(DOCS / LIST).parent.mkdir(exist_ok=True)
+(DOCS / LIST).write_text(policy_list("."), encoding="utf-8")
+autosummary_generate.append(LIST)
+
+
 def generate(app: Any, page: str, source: list[str]) -> None:
-    """Replace the stored table of policies by the current one, and add the help of the commands to their page."""
+    """Fill in what the library knows: the table and the list of policies, the help of the commands."""
     if page == "policies/table":
         source[0] = as_markdown(all_policies())
+    elif page == "reference/api/policies":
+        source[0] += f"```{{eval-rst}}\n{policy_list('generated')}```\n"
     elif page == "reference/command-line":
         source[0] += command_line()
 

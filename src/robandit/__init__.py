@@ -14,7 +14,6 @@ from robandit import diagnostics, errors, laws, policies, problems
 from robandit.diagnostics import Recommendation, recommend
 from robandit.live.bandit import Bandit, Decision
 from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
-from robandit.policies import __all__ as _policies
 from robandit.precompile import precompile
 from robandit.problems import Problem
 from robandit.simulate.result import Result
@@ -46,14 +45,14 @@ __all__ = [
     "theory",
     "verify",
 ]
-__all__ += _policies
+if not TYPE_CHECKING:  # a type checker must see the imports above, and an error for a name that does not exist
+    __all__ += policies.__all__
 
-
-def __getattr__(name: str) -> _Any:
-    """Import a package that a live bandit does not need when it is first used."""
-    if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
-        return _import_module(f"robandit.{name}")
-    raise AttributeError(f"module 'robandit' has no attribute {name!r}")
+    def __getattr__(name: str) -> _Any:
+        """Import packages that a live bandit does not need when they are first used."""
+        if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
+            return _import_module(f"robandit.{name}")
+        raise AttributeError(f"module 'robandit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Run a policy's hooks step by step: compiled as the library does it, or interpreted."""
+"""Run a policy's hooks step by step: compiled as in the library, or interpreted."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ _entries = {}  # looking an entry up in the library takes longer than a short ru
 
 
 class Live:
-    """The compiled hooks of a policy over one state, which grows when it must."""
+    """The compiled hooks of a policy over one state, which grows when it is full."""
 
     def __init__(self, policy, arms, horizon=None, state=None):
         self.policy = policy = policy.prepared(horizon)
@@ -59,7 +59,7 @@ class Live:
         return {name: out[:, j] for j, name in enumerate(self.policy.columns)}
 
     def replay(self, rewards, steps):
-        """Let the policy choose ``steps`` times; ``rewards[arm]`` are handed out in order. Returns the arms chosen."""
+        """Let the policy choose ``steps`` times, with the rewards ``rewards[arm]`` in order; return the arms chosen."""
         used = np.zeros(self.arms, dtype=np.int64)
         chosen = np.zeros(steps, dtype=np.int64)
         t = 0
@@ -86,7 +86,7 @@ class Plain(Live):
 
 
 def replay(select, take, update, full, p, s, rewards, used, chosen, t):
-    """Rounds with given rewards, until the end or until the state must grow."""
+    """Play with given rewards until the end, or until the state must grow; return the time reached."""
     while t < chosen.shape[0]:
         arm = select(p, s)
         update(p, s, arm, rewards[arm, used[arm] % rewards.shape[1]], take(p, s, arm))

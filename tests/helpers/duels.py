@@ -1,10 +1,10 @@
-"""Fast policies against slow ones that compute everything from scratch."""
+"""Compare fast policies with slow ones that compute every index from all rewards."""
 
 import math
 
 
 class SlowIndexPolicy:
-    """All rewards of all arms, in lists; `value(arm, t)` is the index, t the number of pulls made."""
+    """Keeps all rewards of all arms in lists. A subclass writes the index, `value(arm, t)`, where t is the number of pulls made."""
 
     least = 1
 
@@ -23,16 +23,16 @@ class SlowIndexPolicy:
 
 
 def duel(live, slow, reward, steps, tolerance=1e-11):
-    """Play ``steps`` pulls with ``reward(arm)``; every choice must be the slow policy's. Returns how many only up to rounding."""
+    """Play ``steps`` pulls with ``reward(arm)``; every choice must be the slow policy's. Return how many differ within rounding."""
     close = 0
     for step in range(steps):
         arm = live.ask()
         values = slow.indices()
-        wanted = min(range(len(values)), key=lambda i: (-values[i], len(slow.x[i]), i))
-        if arm != wanted:
-            gap = values[wanted] - values[arm]
-            size = max(slow.size(i) for i in (arm, wanted))
-            assert gap <= tolerance * size, f"pull {step}: {arm} for {wanted}, indices {values}"
+        expected = min(range(len(values)), key=lambda i: (-values[i], len(slow.x[i]), i))
+        if arm != expected:
+            gap = values[expected] - values[arm]
+            size = max(slow.size(i) for i in (arm, expected))
+            assert gap <= tolerance * size, f"pull {step}: {arm} instead of {expected}, indices {values}"
             close += 1
         value = float(reward(arm))
         live.tell(arm, value)
@@ -41,7 +41,7 @@ def duel(live, slow, reward, steps, tolerance=1e-11):
 
 
 def stream(kind, seed):
-    """Rewards of a kind of `policies.rewards`, one at a time."""
+    """Return a function that draws one reward of a kind of `helpers.rewards`."""
     import numpy as np
 
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Policies that users might write; the tests of the simulation and of the live bandit run on them."""
+"""Policies that users might write, for the tests of the simulation and of the live bandit."""
 
 import math
 from typing import NamedTuple
@@ -12,15 +12,15 @@ STATES = []  # of recorders, in the order in which they were made or grew
 
 
 class Tape(NamedTuple):
-    """What a recorder was told: rows of (arm, reward)."""
+    """The rewards of a recorder: rows of (arm, reward)."""
 
     seen: np.ndarray
-    count: np.ndarray  # rows in use, rewards that found no room
+    count: np.ndarray  # rows in use, rewards without room, arms
     rng: np.ndarray
 
 
 class Recorder(Policy):
-    """Pulls arms in turn (or at random) and writes down every reward; its state starts with room for one."""
+    """Pulls arms in turn (or at random) and records every reward; its state starts with room for one."""
 
     stride: int = 1
     random: int = 0
@@ -56,7 +56,7 @@ class Recorder(Policy):
 
 
 def tape(state):
-    """The rewards of each arm that a recorder saw, in order."""
+    """Return the rewards that a recorder got from each arm, in order."""
     assert state.count[1] == 0, "rewards were lost"
     rows = state.seen[: state.count[0]]
     return [rows[rows[:, 0] == arm, 1] for arm in range(state.count[2])]
@@ -105,7 +105,7 @@ class Weights(NamedTuple):
 
 
 def chance(p, s, arm):
-    """Exponential weights, mixed with uniform play."""
+    """Return the probability of an arm: exponential weights, mixed with uniform play."""
     top = s.logs[0]
     for i in range(1, s.logs.shape[0]):
         top = max(top, s.logs[i])
@@ -116,7 +116,7 @@ def chance(p, s, arm):
 
 
 class Exp3(Policy):
-    """Exponential weights on rewards that are divided by the probability of the choice."""
+    """Exponential weights, with rewards divided by the probability of the choice."""
 
     rate: float = 0.05
     mixing: float = 0.2

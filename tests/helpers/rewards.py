@@ -1,10 +1,10 @@
-"""Reward streams of every kind, by name: each takes a generator, an arm's number and a count."""
+"""Reward streams by name: each function takes a generator, an arm and a count."""
 
 import numpy as np
 
 
 def _two_point(rng, arm, n):
-    """The law of lower bounds: rarely a large loss, otherwise nothing but a little."""
+    """The law of the lower bounds: rarely a large loss, otherwise a small one."""
     rare = 0.05 / (1 + arm)
     return np.where(rng.random(n) < rare, -1.0 / rare, -0.25 * arm)
 

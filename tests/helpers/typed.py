@@ -1,4 +1,4 @@
-"""Commands as a person types them, in this process: a new one would spend two seconds on imports."""
+"""Run commands in this process: a new one would spend two seconds on imports."""
 
 import contextlib
 import io
@@ -9,7 +9,7 @@ from robandit.cli import main
 
 
 def typed(*words, cwd, code=0):
-    """What `robandit WORDS` prints on standard output, with its lines joined, and on standard error."""
+    """Return what `robandit WORDS` prints: standard output with its lines joined, and standard error."""
     out, err = io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(cwd),

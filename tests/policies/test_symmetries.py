@@ -1,7 +1,7 @@
-"""What scaling, shifting and reordering rewards does to each policy, and to which it must do something.
+"""Which policies are invariant to scaling, shifting and reordering rewards, and which must not be.
 
-KurtosisUCB, whose forced phase is longer than these runs, is in its own file, and so are RMM-UCB and MARS, which are too slow for
-them. Decisions are compared over whole runs. Factors are powers of two, so that arithmetic without powers is exact.
+KurtosisUCB (its forced phase is longer than these runs), RMM-UCB and MARS (too slow for them) have their own files. Decisions are
+compared over whole runs. Factors are powers of two, so that arithmetic without powers is exact.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import robandit as rb
 from helpers.driving import Live
 from robandit.kernel.random import streams
 
-# One process plays all policies once for all tests here.
+# The tests share one run of each policy, so they run in one process.
 pytestmark = pytest.mark.xdist_group("symmetries")
 
 ARMS = 3
@@ -21,13 +21,13 @@ STEPS = 1500
 SCALE = 8.0
 SHIFT = 2.0
 
-# Left-skewed and heavy, gaps of the order of the spread, so that policies come to look at their data.
+# Left-skewed and heavy-tailed, with gaps of the order of the spread, so that policies leave their forced phases.
 SOURCE = np.random.default_rng(11)
 REWARDS = -(SOURCE.pareto(2.5, (ARMS, STEPS)) + 1.0) - np.array([0.0, 0.5, 1.0])[:, None]
 RUCB = (rb.RUCBTEA(), rb.RUCBMoM(), rb.RUCBLT())
 
-# Those that must be told numbers get ones of the right size; where the numbers scale, with the power of the reward's unit.
-TOLD = {
+# Policies with parameters of the right size, and for each parameter that scales the power of the reward's unit.
+SCALED = {
     "truncated": (rb.RobustUCB(eps=0.5, u=8.0), {"u": 1.5}),
     "median_of_means": (rb.RobustUCB(estimator="median_of_means", eps=0.5, v=0.2), {"v": 1.5}),
     "catoni": (rb.RobustUCB(estimator="catoni", v=1.0), {"v": 2.0}),
@@ -55,11 +55,11 @@ FREE = {
 }
 FIXED = {"opt": rb.OptTINF(), "ada": rb.AdaTINF(), "ada2": rb.Ada2TINF(), "uniinf": rb.UniINF()}
 FIXED |= {policy.label: policy for policy in RUCB}
-ALL = {name: policy for name, (policy, _) in TOLD.items()} | FREE | FIXED
+ALL = {name: policy for name, (policy, _) in SCALED.items()} | FREE | FIXED
 
 
 def played(policy, rewards):
-    """The arms that a policy chooses on a table of rewards, always with the same random numbers of its own."""
+    """Return the arms that a policy chooses on a table of rewards, always with the same random stream."""
     live = Live(policy, ARMS, STEPS)
     if "rng" in live.s._fields:
         live.s.rng[:] = streams(np.random.SeedSequence(4), 1)[0]
@@ -78,23 +78,23 @@ def plain():
 
 
 def test_the_runs_are_about_rewards(plain):
-    """A policy that is still in its forced phase would pass any test of symmetry."""
+    """A policy that never leaves its forced phase would pass any test of symmetry."""
     turned = REWARDS[::-1].copy()
     for name, policy in ALL.items():
         if policy.uses_rewards:
             assert (played(policy, turned) != plain[name]).mean() > 0.02, name
 
 
-@pytest.mark.parametrize("name", [*TOLD, *FREE])
-def test_scale_changes_nothing_when_what_it_was_told_scales_too(name, plain):
+@pytest.mark.parametrize("name", [*SCALED, *FREE])
+def test_scale_changes_nothing_if_parameters_scale_too(name, plain):
     policy = ALL[name]
-    powers = TOLD.get(name, (None, {}))[1]
-    told = {field: getattr(policy, field) * SCALE**power for field, power in powers.items()}
-    assert (played(dataclasses.replace(policy, **told), SCALE * REWARDS) == plain[name]).all()
+    powers = SCALED.get(name, (None, {}))[1]
+    scaled = {field: getattr(policy, field) * SCALE**power for field, power in powers.items()}
+    assert (played(dataclasses.replace(policy, **scaled), SCALE * REWARDS) == plain[name]).all()
 
 
-@pytest.mark.parametrize("name", [*TOLD, *FIXED])
-def test_scale_matters_to_those_that_were_told_or_have_a_fixed_scale(name, plain):
+@pytest.mark.parametrize("name", [*SCALED, *FIXED])
+def test_scale_matters_if_parameters_stay(name, plain):
     assert (played(ALL[name], SCALE * REWARDS) != plain[name]).any()
 
 
@@ -140,7 +140,7 @@ ORDERED = ["adar_centred", "adakl", "truncated", "median_of_means", rb.RUCBMoM.l
 
 
 def described(policy, rewards):
-    """The estimates after every reward was told, arm by arm in turn."""
+    """Return the estimates after all rewards, one of each arm in turn."""
     live = Live(policy, ARMS, STEPS)
     for j in range(400):
         for arm in range(ARMS):
@@ -149,7 +149,7 @@ def described(policy, rewards):
 
 
 def reordered():
-    """Even and odd places apart, because AdaR-UCB learns different things from them."""
+    """Permute even and odd positions separately, because AdaR-UCB learns different things from them."""
     even = np.random.default_rng(3).permutation(np.arange(0, 400, 2))
     odd = np.random.default_rng(4).permutation(np.arange(1, 400, 2))
     order = np.empty(400, dtype=int)

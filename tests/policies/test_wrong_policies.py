@@ -1,4 +1,4 @@
-"""What people get wrong when they write a policy, and what they are told."""
+"""Mistakes that people make when they write a policy, and the messages they get."""
 
 from typing import Any, NamedTuple
 
@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 from robandit.errors import InvalidInput, KernelError
+from robandit.policies.index import IndexPolicy
 
 PROBLEM = rb.problems.gaussian(means=[0.0, 1.0])
 
@@ -16,7 +17,7 @@ class State(NamedTuple):
 
 
 class Wild(rb.Policy):
-    """Chooses what it is told to choose."""
+    """Chooses a given arm."""
 
     which: int = 0
 
@@ -33,7 +34,7 @@ class Wild(rb.Policy):
 
 
 @pytest.mark.parametrize("which", [2, 5, 10**8, -1, -2, -3])
-def test_an_arm_that_does_not_exist_is_refused_before_anything_is_touched(which):
+def test_an_arm_that_does_not_exist_is_rejected_before_the_state_changes(which):
     with pytest.raises(KernelError, match=rf"chose arm {which}, but arms are 0 to 1: its select\(\) is wrong"):
         rb.simulate(Wild(which=which), PROBLEM, 100, 1, seed=0)
     bandit = rb.Bandit(["a", "b"], Wild(which=which))
@@ -110,9 +111,18 @@ class NoInit(rb.Policy):
     update = staticmethod(Wild.update)
 
 
+class NoIndex(IndexPolicy):
+    row_length = 1
+
+    @staticmethod
+    def add(p, s, arm, reward):
+        s.arms[arm, 0] += 1.0
+
+
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
+        (NoIndex(), r"NoIndex has no select: .*, or write index for its template"),
         (NoSelect(), r"NoSelect has no select: write it as a static method, select\(p, s\)"),
         (NotStatic(), r"is not static: put @staticmethod above it, and write select\(p, s\)"),
         (TooMany(), r"has 3 parameters: write select\(p, s\)"),
@@ -137,6 +147,12 @@ def test_a_parameter_without_annotation():
         rb.simulate(Unannotated(), PROBLEM, 10, 1, seed=0)
 
 
+def test_abstract_policies_are_not_registered():
+    for name in ("IndexPolicy", "MomentsPolicy", "Policy"):
+        with pytest.raises(InvalidInput, match="is not known here"):
+            rb.Policy.from_dict({"policy": name})
+
+
 def test_two_policies_with_one_name():
     class Other(Wild):
         label = "Wild"
@@ -147,5 +163,5 @@ def test_two_policies_with_one_name():
 
 def test_parameters_that_would_fill_the_memory():
     for c, delta_exp in ((1e300, 3.0), (5.8, 1e308), (1e4, 1.1)):
-        with pytest.raises(InvalidInput, match=r"c \* delta_exp = .* must be at most 1e4"):
+        with pytest.raises(InvalidInput, match=r"c \* delta_exp = .* must be at most (1e4|10000)"):
             rb.AdaRUCB(c=c, delta_exp=delta_exp)

@@ -1,4 +1,4 @@
-"""Code as users write it: a strict type checker must accept every line, and find the types that are asserted.
+"""Code as users write it: a strict type checker must accept every line, and infer the types that are asserted.
 
 `make check` reads this file beside the library, `make package` with the installed wheel. It is not run.
 """
@@ -66,8 +66,8 @@ def simulations(folder: Path) -> None:
     result.to_parquet(folder / "result.parquet")
     assert_type(rb.Result.from_parquet("result.parquet", own), rb.Result)
     rb.simulate(rb.UCB1(), own, 10, checkpoints=[1, 10], threads=1, progress=False)
-    informed = rb.RUCBTruncatedMean().informed_by(problem, eps=0.4)
-    assert_type(informed, rb.RUCBTruncatedMean)
+    informed = rb.RobustUCB().informed_by(problem, eps=0.4)
+    assert_type(informed, rb.RobustUCB)
     assert_type(rb.Policy.from_dict(informed.to_dict()), rb.Policy)
     assert_type(rb.policies.all_policies(), list[rb.Policy])
     assert_type(suites.heavy(), suites.Suite)
@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 
 class Greedy(rb.Policy):
-    """A policy of one's own: its parameters are fields, which its constructor takes."""
+    """A user's policy: its parameters are fields, which its constructor takes."""
 
     epsilon: float = 0.1
 

@@ -1,4 +1,4 @@
-"""Mistakes that a strict type checker must find: without the error, its comment is unused, which is an error itself.
+"""Mistakes that a strict type checker must report: without the error its comment is unused, which is an error itself.
 
 Read like accepted.py, which has the same code without mistakes. It is not run.
 """
@@ -20,6 +20,7 @@ def wrong(bandit: rb.Bandit, problem: rb.Problem, records: recorded.Records) -> 
     bandit.policy = rb.UCB1()  # type: ignore[misc]
     rb.UCB1(scale="large")  # type: ignore[arg-type]
     rb.UCB1(skale=2.0)  # type: ignore[call-arg]
+    rb.UCB2()  # type: ignore[attr-defined]
     rb.AdaRUCB(bonus="loose")  # type: ignore[arg-type]
     rb.UCB1().scale = 2.0  # type: ignore[misc]
     rb.simulate(rb.UCB1, problem, 100)  # type: ignore[arg-type]
@@ -49,4 +50,4 @@ class NoHooks(rb.Policy):
         return (1,)
 
 
-NoHooks(epsilon=None)  # type: ignore[arg-type]
+NoHooks(epsilon=None)  # type: ignore[abstract, arg-type]

@@ -1,4 +1,4 @@
-"""What every policy and law must satisfy. Robandit's own pass them; run them on yours."""
+"""Checks that every policy and law must pass. Robandit's own pass them; run them on yours."""
 
 from __future__ import annotations
 

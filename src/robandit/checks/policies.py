@@ -1,4 +1,4 @@
-"""What every policy must satisfy."""
+"""The checks that every policy must pass."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ __all__ = ["check_policy"]
 
 ARMS = 3
 HORIZON = 400
-LONG = 4000  # AdaR-UCB does not look at rewards before each arm has its first hundred
-LONGER = 100_000  # and Kurtosis UCB not before its first twenty thousand
+LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred
+LONGER = 100_000  # Kurtosis UCB, until each arm has twenty thousand
 
 
 def check_policy(policy: Policy) -> None:
-    """Run every check that a policy must pass; an AssertionError says which one failed, and how.
+    """Run every check that a policy must pass; an AssertionError says which one failed, and why.
 
-    Values: repr, hash, equality and JSON derive from the parameters. Simulation: every arm is tried, the same seed
-    gives the same bytes on any number of threads, another seed gives others where rewards matter, and other policies
-    do not disturb it. Live: asking never learns, `select`/`update` agree pull by pull with the simulation, late rewards
-    in any order are taken, a saved bandit goes on as if nothing had happened.
+    Values: repr, hash, equality and JSON derive from the parameters. Simulation: every arm is tried; the same seed gives the same
+    bytes on any number of threads; another seed gives others, if the policy uses rewards; other policies have no influence. Live:
+    `select` has no side effects, `select` and `update` agree with the simulation pull by pull, rewards may arrive late and in any
+    order, and a bandit that is saved and loaded continues unchanged.
 
-    A policy that must be told numbers and was not is told those of the problem it is checked on.
+    Parameters that the policy must be told and that are None are taken from the problem of the checks.
 
     >>> from robandit import UCB1
     >>> check_policy(UCB1())
     """
-    told = _told(policy)
+    informed = _informed(policy)
     for check in _CHECKS:
-        check(told)
+        check(informed)
 
 
-def _told(policy: Policy) -> Policy:
-    """With the numbers of the problem that most checks use or, where it has none, of one whose moments are all finite."""
+def _informed(policy: Policy) -> Policy:
+    """Return the policy informed by the problem of most checks or, if a moment is infinite there, by one with bounded rewards."""
     from robandit.problems import bernoulli
 
     try:
@@ -84,12 +84,11 @@ def check_value(policy: Policy) -> None:
 
 
 def check_every_arm_is_tried(policy: Policy) -> None:
-    """No arm is left out, with negative rewards as with positive ones."""
+    """Every arm is tried, whether rewards are negative or positive."""
     from robandit.laws import Gaussian
 
     if not policy.uses_rewards:
         return
-
     for sign in (-1.0, 1.0):
         problem = Problem([Gaussian(mean=sign * 5.0, sd=0.5), Gaussian(mean=sign * 6.0, sd=0.5)])
         pulls = simulate(policy, problem, HORIZON, 2, seed=1, threads=1, progress=False).pulls
@@ -97,7 +96,7 @@ def check_every_arm_is_tried(policy: Policy) -> None:
 
 
 def check_reproducible(policy: Policy) -> None:
-    """Same seed, same bytes, on one thread or two; other seed, other bytes."""
+    """The same seed gives the same bytes on one thread or two; another seed gives others."""
     one, again, two = _play(policy), _play(policy), _play(policy, threads=2)
     for other in (again, two):
         assert one.pulls.tobytes() == other.pulls.tobytes(), f"{policy!r} is not reproducible: pulls differ"
@@ -111,16 +110,18 @@ def check_reproducible(policy: Policy) -> None:
 
 
 def check_alone_or_together(policy: Policy) -> None:
-    """Another policy in the same simulation changes nothing."""
+    """Another policy in the same simulation has no influence."""
     from robandit.policies import UCB1
 
     other = UCB1(scale=7.5)
     together = simulate([other, policy], _problem(), HORIZON, 3, seed=5, threads=1, progress=False)
-    assert together.pulls[1].tobytes() == _play(policy).pulls[0].tobytes(), f"{policy!r} depends on its company"
+    assert together.pulls[1].tobytes() == _play(policy).pulls[0].tobytes(), (
+        f"{policy!r} depends on the other policies of a simulation"
+    )
 
 
 def check_pulls_add_up(policy: Policy) -> None:
-    """Every pull is counted once, for odd and tiny horizons too."""
+    """Every pull is counted once, also for odd and tiny horizons."""
     for horizon in (1, 2, 3, 7, HORIZON + 1):
         result = _play(policy, horizon=horizon)
         assert (result.pulls.sum(axis=2) == horizon).all(), (
@@ -131,7 +132,7 @@ def check_pulls_add_up(policy: Policy) -> None:
 
 
 def check_asking_never_learns(policy: Policy) -> None:
-    """Asking twice gives the same arm, and changes no later decision."""
+    """Asking again returns the same arm, and changes no later decision."""
     source = np.random.default_rng(0)
     policy = policy.prepared(HORIZON)
     once, often = Bandit(range(ARMS), policy, seed=3), Bandit(range(ARMS), policy, seed=3)
@@ -141,18 +142,18 @@ def check_asking_never_learns(policy: Policy) -> None:
         rng = getattr(often._state, "rng", np.zeros(0, dtype=np.uint64))
         before = rng.copy()
         for _ in range(3):
-            rng[:] = before  # so that a random policy draws the same numbers again
-            often._pick = -1  # a bandit remembers the answer: ask the policy itself
+            rng[:] = before  # a random policy must draw the same numbers again
+            often._pick = -1  # a bandit caches the answer; ask the policy itself
             answers.add(often.select())
             often.estimates()
-        assert answers == {arm}, f"{policy!r} at pull {step}: asked once it says {arm!r}, asked often {answers!r}"
+        assert answers == {arm}, f"{policy!r} at pull {step}: asked once it returns {arm!r}, asked often {answers!r}"
         reward = -float(source.pareto(2.0)) - 0.1 * arm
         once.update(arm, reward)
         often.update(arm, reward)
 
 
 def check_live_agrees(policy: Policy) -> None:
-    """Given the rewards of a simulation, `select` and `update` make its choices, pull by pull."""
+    """With the rewards of a simulation, `select` and `update` make the same choices, pull by pull."""
     problem = _problem()
     regret = _play(policy, replications=1, checkpoints=range(1, HORIZON + 1)).regret[0, 0]
     words = streams(np.random.SeedSequence(5, spawn_key=(0,)), ARMS + 1)
@@ -162,7 +163,7 @@ def check_live_agrees(policy: Policy) -> None:
         compiled(fill, label="the law sampler", args=args)(*args)
     policy = policy.prepared(HORIZON)
     bandit = Bandit(range(ARMS), policy)
-    state = policy.init(ARMS, HORIZON)  # a policy may make use of the horizon
+    state = policy.init(ARMS, HORIZON)  # a bandit does not pass the horizon
     if "rng" in state._fields:
         state.rng[:] = words[0]
     bandit._start(state)
@@ -172,11 +173,11 @@ def check_live_agrees(policy: Policy) -> None:
         bandit.update(arm, float(rewards[arm, pulls[arm]]))
         pulls[arm] += 1
         agrees = abs(regret[step] - pulls @ problem.gaps) <= 1e-9 * HORIZON
-        assert agrees, f"{policy!r} at pull {step}: live it chooses {arm!r}, in the simulation another"
+        assert agrees, f"{policy!r} at pull {step}: a live bandit chooses {arm!r}, the simulation another arm"
 
 
 def check_late_rewards(policy: Policy) -> None:
-    """Rewards that come late and out of order are all taken."""
+    """Rewards that arrive late and out of order are all learned."""
     rng = np.random.default_rng(1)
     bandit = Bandit(range(ARMS), policy.prepared(HORIZON), seed=3)
     for _ in range(HORIZON // 20):
@@ -187,29 +188,29 @@ def check_late_rewards(policy: Policy) -> None:
             bandit.reward(decisions[j], -float(rng.pareto(2.0)) - decisions[j].arm)
     counts = bandit.counters()
     assert counts["open"] == 0, f"{policy!r} keeps {counts['open']} decisions open"
-    assert counts["rewards"] == HORIZON // 20 * 19, f"{policy!r} took {counts['rewards']} late rewards"
+    assert counts["rewards"] == HORIZON // 20 * 19, f"{policy!r} learned {counts['rewards']} late rewards"
     tried = [row["pulls"] for row in bandit.estimates()]
     assert min(tried) > 0 or not policy.uses_rewards, f"{policy!r} never tried some arm with late rewards: {tried}"
 
 
 def check_saved_goes_on(policy: Policy) -> None:
-    """A bandit that was saved and loaded decides as one that was not."""
+    """A bandit that is saved and loaded decides like one that is not."""
     rng = np.random.default_rng(2)
     bandit = Bandit(range(ARMS), policy.prepared(HORIZON + 1), seed=3)
     with tempfile.TemporaryDirectory() as folder:
         for step in range(HORIZON):
             if step == HORIZON // 2 + 1:
-                held = bandit.decide()
+                decision = bandit.decide()
                 bandit.save(Path(folder) / "bandit")
                 copy = Bandit.load(Path(folder) / "bandit")
-                assert copy.open == (held,), f"{policy!r} lost an open decision: {copy.open} for {held}"
+                assert copy.open == (decision,), f"{policy!r} lost an open decision: {copy.open} for {decision}"
                 for each in (bandit, copy):
-                    each.reward(held.id, -1.0)
+                    each.reward(decision.id, -1.0)
             arm = bandit.select()
             reward = -float(rng.pareto(2.0)) - 0.1 * arm
             bandit.update(arm, reward)
             if step > HORIZON // 2:
-                assert copy.select() == arm, f"{policy!r} decides otherwise after load, at pull {step}"
+                assert copy.select() == arm, f"{policy!r} decides differently after load, at pull {step}"
                 copy.update(arm, reward)
 
 

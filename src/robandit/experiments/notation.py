@@ -297,7 +297,7 @@ def is_plain(value: Any) -> bool:
 
 
 def _policy_names() -> list[str]:
-    return sorted(set(policies.__all__) - {"Policy"})
+    return sorted(policies.policy_names())
 
 
 def _labels() -> dict[str, str]:

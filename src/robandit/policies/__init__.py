@@ -1,79 +1,66 @@
-"""One algorithm per file. To add one: a file here, a line in this list, a line in the changelog."""
+"""The policies, one algorithm per file. To add one: a file in this package, a line here, a line in the changelog."""
 
 from __future__ import annotations
 
-from robandit.policies.adar.adakl_ucb import AdaKLUCB
-from robandit.policies.adar.adar_ucb import AdaRUCB
-from robandit.policies.base import Policy
-from robandit.policies.classic.epsilon_greedy import EpsilonGreedy
-from robandit.policies.classic.normal_ucb import NormalUCB
-from robandit.policies.classic.oracle import Oracle
-from robandit.policies.classic.ucb1 import UCB1
-from robandit.policies.classic.ucb_v import UCBV
-from robandit.policies.classic.uniform import Uniform
-from robandit.policies.klinf.klinf_ucb import KLinfUCB
-from robandit.policies.p_robust.ape2 import APE2
-from robandit.policies.p_robust.mr_ape import MRAPE
-from robandit.policies.p_robust.mr_ucb import MRUCB
-from robandit.policies.r_ucb.lt import RUCBLT
-from robandit.policies.r_ucb.mom import RUCBMoM
-from robandit.policies.r_ucb.tea import RUCBTEA
-from robandit.policies.resampling.mars import MARS
-from robandit.policies.resampling.rmm_ucb import RMMUCB
-from robandit.policies.robust_ucb.catoni_lepskii_ucb import CatoniLepskiiUCB
-from robandit.policies.robust_ucb.clipped_sgd_ucb import ClippedSGDUCB
-from robandit.policies.robust_ucb.force_mom import ForceMoM
-from robandit.policies.robust_ucb.kurtosis_ucb import KurtosisUCB
-from robandit.policies.robust_ucb.robust_moss import RobustMOSS
-from robandit.policies.robust_ucb.robust_ucb import RobustUCB
-from robandit.policies.tinf.ada2_tinf import Ada2TINF
-from robandit.policies.tinf.ada_tinf import AdaTINF
-from robandit.policies.tinf.htinf import HTINF
-from robandit.policies.tinf.opt_tinf import OptHTINF, OptTINF
-from robandit.policies.tinf.uniinf import UniINF
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "APE2",
-    "HTINF",
-    "MARS",
-    "MRAPE",
-    "MRUCB",
-    "RMMUCB",
-    "RUCBLT",
-    "RUCBTEA",
-    "UCB1",
-    "UCBV",
-    "Ada2TINF",
-    "AdaKLUCB",
-    "AdaRUCB",
-    "AdaTINF",
-    "CatoniLepskiiUCB",
-    "ClippedSGDUCB",
-    "EpsilonGreedy",
-    "ForceMoM",
-    "KLinfUCB",
-    "KurtosisUCB",
-    "NormalUCB",
-    "OptHTINF",
-    "OptTINF",
-    "Oracle",
-    "Policy",
-    "RUCBMoM",
-    "RobustMOSS",
-    "RobustUCB",
-    "UniINF",
-    "Uniform",
-]
+from robandit.policies.adar.adakl_ucb import AdaKLUCB as AdaKLUCB
+from robandit.policies.adar.adar_ucb import AdaRUCB as AdaRUCB
+from robandit.policies.base import Policy as Policy
+from robandit.policies.classic.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+from robandit.policies.classic.normal_ucb import NormalUCB as NormalUCB
+from robandit.policies.classic.oracle import Oracle as Oracle
+from robandit.policies.classic.ucb1 import UCB1 as UCB1
+from robandit.policies.classic.ucb_v import UCBV as UCBV
+from robandit.policies.classic.uniform import Uniform as Uniform
+from robandit.policies.klinf.klinf_ucb import KLinfUCB as KLinfUCB
+from robandit.policies.p_robust.ape2 import APE2 as APE2
+from robandit.policies.p_robust.mr_ape import MRAPE as MRAPE
+from robandit.policies.p_robust.mr_ucb import MRUCB as MRUCB
+from robandit.policies.r_ucb.lt import RUCBLT as RUCBLT
+from robandit.policies.r_ucb.mom import RUCBMoM as RUCBMoM
+from robandit.policies.r_ucb.tea import RUCBTEA as RUCBTEA
+from robandit.policies.resampling.mars import MARS as MARS
+from robandit.policies.resampling.rmm_ucb import RMMUCB as RMMUCB
+from robandit.policies.robust_ucb.catoni_lepskii_ucb import CatoniLepskiiUCB as CatoniLepskiiUCB
+from robandit.policies.robust_ucb.clipped_sgd_ucb import ClippedSGDUCB as ClippedSGDUCB
+from robandit.policies.robust_ucb.force_mom import ForceMoM as ForceMoM
+from robandit.policies.robust_ucb.kurtosis_ucb import KurtosisUCB as KurtosisUCB
+from robandit.policies.robust_ucb.robust_moss import RobustMOSS as RobustMOSS
+from robandit.policies.robust_ucb.robust_ucb import RobustUCB as RobustUCB
+from robandit.policies.tinf.ada2_tinf import Ada2TINF as Ada2TINF
+from robandit.policies.tinf.ada_tinf import AdaTINF as AdaTINF
+from robandit.policies.tinf.htinf import HTINF as HTINF
+from robandit.policies.tinf.opt_tinf import OptHTINF as OptHTINF
+from robandit.policies.tinf.opt_tinf import OptTINF as OptTINF
+from robandit.policies.tinf.uniinf import UniINF as UniINF
+
+
+def policy_names() -> list[str]:
+    """Return the names of the policy classes, in the order of tables and plans.
+
+    >>> "UCB1" in policy_names(), "Policy" in policy_names()
+    (True, False)
+    """
+    classes = {name: value for name, value in globals().items() if isinstance(value, type) and value is not Policy}
+    return sorted(
+        (name for name, value in classes.items() if issubclass(value, Policy)),
+        key=lambda name: (not name.isupper(), name),
+    )
 
 
 def all_policies() -> list[Policy]:
-    """One of each algorithm, with its default parameters; some must be told numbers before they can play."""
-    classes = dict.fromkeys(globals()[name] for name in __all__)  # one policy has two names
-    return [policy for cls in classes if cls is not Policy for policy in cls.variants()]
+    """Return one policy per algorithm, with default parameters; some must be told numbers before they can play."""
+    classes = dict.fromkeys(globals()[name] for name in policy_names())  # one class has two names
+    return [policy for cls in classes for policy in cls.variants()]
 
 
 def table() -> None:
-    """Print Table 1 of the AdaR-UCB paper as it stands here: bounds, adaptivity, assumption and needs of every policy."""
+    """Print Table 1 of the AdaR-UCB paper with every policy: bounds, adaptivity, assumption and what it must know."""
     from robandit.policies.comparison import as_text
 
     print(as_text(all_policies()))
+
+
+if not TYPE_CHECKING:  # a type checker reads the imports above: it would not understand this list
+    __all__ = ["Policy", *policy_names()]

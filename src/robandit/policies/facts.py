@@ -11,7 +11,7 @@ __all__ = ["Adaptive", "Facts"]
 
 
 class Adaptive(NamedTuple):
-    """Whether the mean's estimator, and the algorithm as a whole, do without the moments' order eps and bound u (or v)."""
+    """Whether the estimator of the mean, and the whole algorithm, work without the moments' order eps and bound u (or v)."""
 
     eps_estimator: bool
     eps_algorithm: bool
@@ -21,30 +21,30 @@ class Adaptive(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What is known about an algorithm. Bounds are rates: constants are left out, ``gap`` is an arm's, sums are over worse arms."""
+    """What is known about an algorithm. Bounds are rates without constants; ``gap`` is an arm's, sums are over suboptimal arms."""
 
     knows: tuple[str, ...] = ()
-    """The parameters, by name, without which it cannot play: a policy that has None there must be told."""
+    """Names of the parameters that it must be told: it cannot play while one of them is None."""
     anytime: bool = True
-    """Whether it does without the horizon."""
+    """Whether it works without knowing the horizon."""
     random: bool = False
     """Whether it draws random numbers."""
     assumption: Assumption = NOTHING
     """What its bound assumes beyond its parameters. A string is accepted: an assumption that nothing checks."""
     bound: str = ""
-    """Name of its regret bound; empty: none is proved."""
+    """Name of its regret bound; empty: not proved."""
     instance: str = ""
     """Instance-dependent bound; empty: none."""
     worst: str = ""
     """Worst-case bound; empty: none."""
     matches: tuple[bool | None, bool | None] = (None, None)
-    """Whether the two match the lower bounds of the non-adaptive setting."""
+    """Whether the two bounds match the lower bounds of the non-adaptive setting."""
     adaptive: Adaptive | None = None
     citation: str = ""
     row: int = 0
-    """Where it stands in Table 1 of the AdaR-UCB paper, from 1; 0: it is not there."""
+    """Its row in Table 1 of the AdaR-UCB paper, from 1; 0: not in the table."""
     title: str = ""
-    """Its name there, or here."""
+    """Its name in that table, or here; by default the label."""
     notes: tuple[str, ...] = ()
     """Footnotes: where this differs from what the AdaR-UCB paper prints, and why."""
 

@@ -10,9 +10,10 @@ A subclass writes hooks in the paper's notation, as static methods:
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
 (what the index grows with: log t), ``first(p)`` (the rewards that each arm gets first: one), and `estimate`.
 
-The template writes `select`, `update`, `take` and `expire` from them. It counts pulls when they are made, not when rewards
-arrive, so late rewards do not stop the clock. The state must have the fields ``arms`` (a row per arm), ``pulls`` (from
-`no_pulls`), ``lines`` and ``lead`` (from `lazy_state`): `IndexState` has just these.
+The template writes `select`, `update`, `take` and `expire` from them. A subclass may wrap one: set ``select`` to
+``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
+when they are made, not when rewards arrive, so late rewards do not stop the clock. The state must have the fields ``arms`` (a row
+per arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`): `IndexState` has just these.
 """
 
 from __future__ import annotations
@@ -131,6 +132,23 @@ def describe_arm(
     out[1] = index(p, s, arm, level(p, s)) if rewards(s, arm) >= first(p) else math.inf
 
 
+# The hooks that each template takes, in order; `outlook` first, because `select` takes it.
+_PARTS = {
+    "outlook": ("index",),
+    "select": ("index", "outlook", "level", "rewards", "first"),
+    "update": ("add", "rewards", "first"),
+    "estimate": ("mean", "index", "level", "rewards", "first"),
+}
+
+
+def _template(name: str, function: Callable[..., Any]) -> Any:
+    """Return a hook that is abstract until a subclass binds its parts."""
+    hook: Any = partial(function)
+    hook.parts = _PARTS[name]
+    hook.__isabstractmethod__ = True
+    return staticmethod(hook)
+
+
 class IndexState(NamedTuple):
     """The state of an index policy that needs nothing else."""
 
@@ -146,10 +164,10 @@ class IndexHooks:
     index: ClassVar[Any]
     add: ClassVar[Any]
     mean: ClassVar[Any]
-    outlook: ClassVar[Any] = staticmethod(partial(flat_outlook))
-    select: ClassVar[Any] = staticmethod(partial(select_largest))
-    update: ClassVar[Any] = staticmethod(partial(learn))
-    estimate: ClassVar[Any] = staticmethod(partial(describe_arm))
+    outlook: ClassVar[Any] = _template("outlook", flat_outlook)
+    select: ClassVar[Any] = _template("select", select_largest)
+    update: ClassVar[Any] = _template("update", learn)
+    estimate: ClassVar[Any] = _template("estimate", describe_arm)
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
 
@@ -170,26 +188,17 @@ class IndexHooks:
 
     def __init_subclass__(cls) -> None:
         """Bind the subclass's hooks to the templates that it does not replace."""
+        for name, parts in _PARTS.items():
+            hook = getattr(cls, name)
+            if isinstance(hook, partial) and all(hasattr(cls, part) for part in parts):
+                setattr(cls, name, staticmethod(partial(hook.func, *(getattr(cls, part) for part in parts))))
         super().__init_subclass__()
-        for name, hooks in _BOUND.items():
-            template = getattr(cls, name)
-            if isinstance(template, partial) and all(hasattr(cls, hook) for hook in hooks):
-                setattr(cls, name, staticmethod(partial(template.func, *(getattr(cls, hook) for hook in hooks))))
-
-
-# The hooks that each template takes, in order; `outlook` first, because `select` takes it.
-_BOUND = {
-    "outlook": ("index",),
-    "select": ("index", "outlook", "level", "rewards", "first"),
-    "update": ("add", "rewards", "first"),
-    "estimate": ("mean", "index", "level", "rewards", "first"),
-}
 
 
 class IndexPolicy(IndexHooks, Policy):
     """A policy that pulls the arm with the largest index. See the module for how to write one."""
 
-    columns = ("mean", "index")
+    columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     row_length: ClassVar[int]
     """Numbers that the state keeps for each arm."""
 

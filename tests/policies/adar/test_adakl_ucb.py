@@ -77,6 +77,7 @@ class Run:
             assert abs(first - second) <= 1e-9 * max(abs(first), abs(second)), (first, second, self.used)
 
 
+@pytest.mark.independent("AdaKLUCB")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_decision_is_the_references(kind):
     number = list(KINDS).index(kind)

@@ -93,6 +93,7 @@ def compare_estimates(live, reference, tau, rtol=1e-11):
         assert abs(spread - float(want.spread)) <= 1e-7 * float(want.spread) + 1e-12 * abs(float(want.mean))
 
 
+@pytest.mark.independent("AdaRUCB")
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_every_decision_is_the_references(chunk):
     judge = Judge()

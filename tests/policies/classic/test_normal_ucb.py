@@ -28,31 +28,32 @@ class SlowNormalUCB(SlowIndexPolicy):
         return sum(self.parts(arm, t))
 
     def size(self, arm):
-        """Some of t^(2/(n-2)) - 1 is lost to rounding here, where n is large."""
+        """The slow t^(2/(n-2)) - 1 loses digits if n is large."""
         return sum(map(abs, self.parts(arm, self.t))) * (1 + len(self.x[arm])) if len(self.x[arm]) >= 3 else math.inf
 
 
-def test_values_typed_in():
+def test_values_by_hand():
     live = Live(NormalUCB(), 2)
     for x in (1.0, 2.0, 3.0, 6.0):
         live.tell(0, x)
-    said = live.describe()
-    assert said["index"].tolist() == [3.0 + math.sqrt(3.5 * 3), math.inf]  # t = 4, n = 4: t^(2/2) - 1 = 3
+    columns = live.describe()
+    assert columns["index"].tolist() == [3.0 + math.sqrt(3.5 * 3), math.inf]  # t = 4, n = 4: t^(2/2) - 1 = 3
     for _ in range(3):
         live.tell(1, 2.0)
     assert live.describe()["index"][1] == 2.0  # no variance
     assert live.describe()["index"][0] == pytest.approx(3.0 + math.sqrt(3.5 * 6))
 
 
+@pytest.mark.independent("NormalUCB")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("arms", [2, 6])
-def test_it_decides_as_its_formula_says(kind, arms):
+def test_decisions_are_those_of_the_formula(kind, arms):
     live, slow = Live(NormalUCB(), arms), SlowNormalUCB(arms)
     close = duel(live, slow, stream(KINDS[kind], arms), 400)
     assert close < (100 if kind in ("constants", "integers", "coins") else 5)
-    said = live.describe()
+    columns = live.describe()
     for arm in range(arms):
-        assert said["index"][arm] == pytest.approx(slow.value(arm, slow.t), abs=1e-11 * slow.size(arm))
+        assert columns["index"][arm] == pytest.approx(slow.value(arm, slow.t), abs=1e-11 * slow.size(arm))
 
 
 def test_every_arm_has_three_rewards_first():
@@ -89,16 +90,16 @@ def test_the_line_stays_above_the_index(n, level, share, mean):
     p, s = NormalUCB().params(), NormalUCB().init(2, None)
     level += math.log(6.0)
     s.arms[0] = [n, mean, 0.0, 2.0 * n]
-    height, slope, until = normal_ucb.outlook(p, s, 0, level)
+    height, slope, until = NormalUCB.outlook(p, s, 0, level)
     assert until >= level * (1 - 1e-12)
     then = level + share * (min(until, 40.0) - level)
-    assert normal_ucb.index(p, s, 0, then) <= height + slope * (then - level)
+    assert NormalUCB.index(p, s, 0, then) <= height + slope * (then - level)
 
 
 def test_few_arms_are_evaluated(monkeypatch):
     calls = []
     original = normal_ucb.width
-    monkeypatch.setattr(normal_ucb, "width", lambda *given: calls.append(1) or original(*given))
+    monkeypatch.setattr(normal_ucb, "width", lambda *args: calls.append(1) or original(*args))
     live = Plain(NormalUCB(), 20)
     rng = np.random.default_rng(0)
     for _ in range(1500):

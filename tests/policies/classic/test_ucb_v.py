@@ -23,8 +23,8 @@ class SlowUCBV(SlowIndexPolicy):
         n = len(x)
         mean = math.fsum(x) / n
         variance = math.fsum((x - mean) ** 2) / n
-        seen = [value for values in self.x for value in values]
-        length = max(seen) - min(seen) if self.length == "observed" else self.length
+        rewards = [value for values in self.x for value in values]
+        length = max(rewards) - min(rewards) if self.length == "observed" else self.length
         e = self.zeta * math.log(t + 1)
         return mean, math.sqrt(2 * variance * e / n), 3 * self.c * length * e / n
 
@@ -35,29 +35,30 @@ class SlowUCBV(SlowIndexPolicy):
         return sum(map(abs, self.parts(arm, self.t)))
 
 
-def test_values_typed_in():
+def test_values_by_hand():
     live = Live(UCBV(range=4.0), 2)
     for x in (1.0, 2.0, 3.0, 6.0):
         live.tell(0, x)
-    said = live.describe()
+    columns = live.describe()
     e = 1.2 * math.log(5)
-    assert said["mean"][0] == 3.0
-    assert said["variance"][0] == 3.5
-    assert said["index"][0] == pytest.approx(3.0 + math.sqrt(2 * 3.5 * e / 4) + 3 * 4.0 * e / 4, rel=1e-14)
-    assert said["index"][1] == math.inf
-    assert math.isnan(said["mean"][1])
+    assert columns["mean"][0] == 3.0
+    assert columns["variance"][0] == 3.5
+    assert columns["index"][0] == pytest.approx(3.0 + math.sqrt(2 * 3.5 * e / 4) + 3 * 4.0 * e / 4, rel=1e-14)
+    assert columns["index"][1] == math.inf
+    assert math.isnan(columns["mean"][1])
 
 
+@pytest.mark.independent("UCBV")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("arms", "steps"), [(2, 300), (5, 300)])
-def test_it_decides_as_its_formula_says(kind, arms, steps):
+def test_decisions_are_those_of_the_formula(kind, arms, steps):
     length = "observed" if arms == 5 else 3.0
     live, slow = Live(UCBV(range=length, c=0.3), arms), SlowUCBV(arms, length, c=0.3)
     close = duel(live, slow, stream(KINDS[kind], arms), steps, tolerance=1e-10)
     assert close < (steps // 3 if kind in ("constants", "integers", "coins") else 5)
-    said = live.describe()
+    columns = live.describe()
     for arm in range(arms):
-        assert said["index"][arm] == pytest.approx(slow.value(arm, slow.t), abs=1e-10 * slow.size(arm))
+        assert columns["index"][arm] == pytest.approx(slow.value(arm, slow.t), abs=1e-10 * slow.size(arm))
 
 
 def test_a_record_of_one_arm_widens_all():
@@ -94,7 +95,7 @@ def test_squares_that_overflow_make_the_variance_infinite():
 def test_few_arms_are_evaluated(monkeypatch):
     calls = []
     original = ucb_v.widths
-    monkeypatch.setattr(ucb_v, "widths", lambda *given: calls.append(1) or original(*given))
+    monkeypatch.setattr(ucb_v, "widths", lambda *args: calls.append(1) or original(*args))
     live = Plain(UCBV(range=1.0), 20)
     rng = np.random.default_rng(0)
     for _ in range(1500):
@@ -120,14 +121,16 @@ def test_an_observed_range_is_labelled():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("name", "value", "rule"),
     [
-        ({"range": 0.0}, "range = 0.0 must be a finite number > 0"),
-        ({"range": "seen"}, "range = 'seen' must be 'observed' or a number > 0"),
-        ({"zeta": 0.0}, "zeta = 0.0 must be a finite number > 0"),
-        ({"c": -1.0}, "c = -1.0 must be a finite number >= 0"),
+        ("range", 0.0, "a finite number > 0"),
+        ("range", "seen", "'observed' or a number > 0"),
+        ("range", None, "'observed' or a number > 0"),
+        ("zeta", 0.0, "a finite number > 0"),
+        ("c", -1.0, "a finite number >= 0"),
     ],
 )
-def test_refusals(given, words):
-    with pytest.raises(InvalidInput, match=words):
-        UCBV(**given)
+def test_parameters_outside_their_domain(name, value, rule):
+    with pytest.raises(InvalidInput, match=r"^UCBV: ") as caught:
+        UCBV(**{name: value})
+    assert (caught.value.parameter, caught.value.value, caught.value.rule) == (name, value, rule)

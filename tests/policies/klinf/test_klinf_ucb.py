@@ -104,14 +104,14 @@ def test_the_nested_search_finds_what_newtons_method_finds(monkeypatch):
             x = law(rng, n)
             u = factor * max(float(np.mean(np.abs(x) ** (1 + eps))), 0.01)
             cases.append((x, eps, u, 3.0 / n))
-    found = [klinf_index(x, eps=eps, u=u, budget=budget) for x, eps, u, budget in cases]
+    by_newton = [klinf_index(x, eps=eps, u=u, budget=budget) for x, eps, u, budget in cases]
     calls = []
     nested = klinf.nested
     monkeypatch.setattr(klinf, "_kernel", lambda: klinf.one_index)  # interpreted
     monkeypatch.setattr(klinf, "nested", lambda *args: (calls.append(1), nested(*args)))
     monkeypatch.setattr(klinf, "STEPS", 0)
     with np.errstate(all="ignore"):
-        for value, (x, eps, u, budget) in zip(found, cases, strict=True):
+        for value, (x, eps, u, budget) in zip(by_newton, cases, strict=True):
             again = klinf_index(x, eps=eps, u=u, budget=budget)
             assert again == pytest.approx(value, abs=1e-10 * unit_of(eps, u)), (x, eps, u, budget)
     assert len(calls) > 20
@@ -126,11 +126,11 @@ def test_a_bad_start_does_no_harm():
     value = klinf_index(x, eps=eps, u=u, budget=budget)
     for theta in (-30.0, -3.0, 0.0, 3.0, 40.0, 250.0):
         for slack in (0.0, 1e-9, 1.0, 1e9):
-            found = np.zeros(klinf.FOUND)
-            found[klinf.THETA], found[klinf.SLACK] = theta, slack
+            solution = np.zeros(klinf.SOLUTION_LENGTH)
+            solution[klinf.THETA], solution[klinf.SLACK] = theta, slack
             with np.errstate(all="ignore"):
-                klinf.solve(pool, 0, 40, found, eps, budget, float(pool[0].mean()), float(pool[1].mean()))
-            assert unit_of(eps, u) * found[klinf.VALUE] == pytest.approx(value, abs=1e-10), (theta, slack)
+                klinf.solve(pool, 0, 40, solution, eps, budget, float(pool[0].mean()), float(pool[1].mean()))
+            assert unit_of(eps, u) * solution[klinf.VALUE] == pytest.approx(value, abs=1e-10), (theta, slack)
 
 
 REWARDS = st.lists(
@@ -185,10 +185,11 @@ def test_it_scales_with_rewards_and_ignores_their_order(x, eps, u, budget, facto
         {"budget": -1.0},
     ],
 )
-def test_klinf_index_refuses(wrong):
-    given = {"x": SAMPLE, "eps": 0.5, "u": 3.0, "budget": 0.1} | wrong
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        klinf_index(given.pop("x"), **given)
+def test_klinf_index_rejects(wrong):
+    arguments = {"x": SAMPLE, "eps": 0.5, "u": 3.0, "budget": 0.1} | wrong
+    with pytest.raises(InvalidInput) as caught:
+        klinf_index(arguments.pop("x"), **arguments)
+    assert caught.value.parameter == next(iter(wrong))
 
 
 # --- the policy -------------------------------------------------------------------------------------------------------
@@ -223,12 +224,13 @@ def test_decisions_are_those_of_the_slow_policy(kind, batch, threshold):
     live = Live(KLinfUCB(eps=eps, u=u, batch=batch, threshold=threshold), arms)
     slow = SlowKLinfUCB(arms, eps, u, batch, threshold, index_of=quick_index)
     against_slow(live, slow, rewards, steps)
-    said = live.describe()
+    columns = live.describe()
     for arm in range(arms):
-        assert said["mean"][arm] == pytest.approx(np.mean(slow.samples[arm]), rel=1e-12)
-        assert said["index"][arm] == pytest.approx(slow.index(arm), abs=1e-10 * unit_of(eps, u))
+        assert columns["mean"][arm] == pytest.approx(np.mean(slow.samples[arm]), rel=1e-12)
+        assert columns["index"][arm] == pytest.approx(slow.index(arm), abs=1e-10 * unit_of(eps, u))
 
 
+@pytest.mark.independent("KLinfUCB")
 def test_decisions_with_the_slow_index():
     """Once without anything of the package."""
     rng = np.random.default_rng(9)
@@ -290,11 +292,11 @@ def test_rewards_that_never_came_leave_their_arm_untried():
     assert live.ask() == 1
     live.forget(1, marks[1])
     assert live.ask() == 1
-    said = live.describe()
-    assert math.isnan(said["mean"][1])
-    assert said["index"][1] == math.inf
+    columns = live.describe()
+    assert math.isnan(columns["mean"][1])
+    assert columns["index"][1] == math.inf
     budget = (math.log(5) + 2 * math.log(math.log(5)) + 2 * math.log(2) + 1) / 1
-    assert said["index"][0] == pytest.approx(klinf_index([0.5], eps=1.0, u=1.0, budget=budget))
+    assert columns["index"][0] == pytest.approx(klinf_index([0.5], eps=1.0, u=1.0, budget=budget))
 
 
 def test_late_rewards_in_any_order_give_the_same_indices():
@@ -337,9 +339,9 @@ def test_rewards_of_any_size():
     for reward in (1e150, -1e150, 1e-150, 0.0):
         live.tell(0, reward)
         live.tell(1, 1e-160)
-    said = live.describe()
-    assert said["index"][0] == math.inf
-    assert 0.0 < said["index"][1] <= 1e-153
+    columns = live.describe()
+    assert columns["index"][0] == math.inf
+    assert 0.0 < columns["index"][1] <= 1e-153
 
 
 def test_few_indices_are_computed(monkeypatch):
@@ -368,7 +370,7 @@ def test_few_indices_are_computed(monkeypatch):
         ({"threshold": "paper"}, "threshold"),
     ],
 )
-def test_it_refuses(wrong, name):
+def test_it_rejects(wrong, name):
     with pytest.raises(InvalidInput, match=f"KLinfUCB: {name} = "):
         KLinfUCB(**wrong)
 

@@ -20,6 +20,7 @@ PERTURBATIONS = get_args(ape2.Perturbation)
 STEPS = 300
 
 
+@pytest.mark.independent("APE2")
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_formula(kind, perturbation):

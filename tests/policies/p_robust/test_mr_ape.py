@@ -13,6 +13,7 @@ from robandit.policies import MRAPE
 STEPS = 400
 
 
+@pytest.mark.independent("MRAPE")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_formula(kind):
     for arms, eps, c in [(2, 1.0, 0.5), (5, 0.4, 2.0)]:

@@ -14,6 +14,7 @@ from robandit.policies import MRUCB
 STEPS = 400
 
 
+@pytest.mark.independent("MRUCB")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_formula(kind):
     for arms, eps, c, c_est in [(2, 1.0, 1.0, 0.1), (5, 0.4, 0.3, 1.0)]:

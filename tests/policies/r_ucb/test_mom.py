@@ -54,6 +54,7 @@ def test_blocks_by_hand():
 CHOICES = [("log", 0.45), ("corollary", "corollary"), ("log_squared", 0.9), ("log_log", "corollary"), ("log", 0.1)]
 
 
+@pytest.mark.independent("RUCBMoM")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("which", range(2))
 def test_it_is_the_slow_one(kind, which):

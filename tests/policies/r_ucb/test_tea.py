@@ -79,6 +79,7 @@ def test_values_typed_in():
     assert light.describe()["index"][0] == pytest.approx(10.375 + math.log(5) / 2, rel=1e-14)
 
 
+@pytest.mark.independent("RUCBTEA")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("word", "arms"), [("log", 3), ("log_squared", 2), ("log_squared", 5), ("log_log", 3)])
 def test_tea_decides_as_its_formula_says(kind, word, arms):
@@ -106,6 +107,7 @@ def test_the_corollary_takes_turns_until_f_exceeds_1(kind):
     assert live.s.reach[r_ucb_tea.NOW] > 1.0
 
 
+@pytest.mark.independent("RUCBLT")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("word", WORDS)
 def test_lt_decides_as_its_formula_says(kind, word):

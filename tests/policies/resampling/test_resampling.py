@@ -47,6 +47,7 @@ def test_how_many_resamples_and_blocks():
     assert resampling.block_count(single, 10_000, 100) == 1
 
 
+@pytest.mark.independent("MARS", "RMMUCB")
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for i, name in enumerate(PAIRS) for j, kind in enumerate(KINDS) if (i + j) % 3 == 0]
 )

@@ -59,6 +59,7 @@ def test_sums_are_right_at_all_distances(eps):
     assert slope == 0.0
 
 
+@pytest.mark.independent("CatoniLepskiiUCB")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_slow_policy(kind):
     rng = np.random.default_rng(2)

@@ -58,6 +58,7 @@ CASES = [
 ]
 
 
+@pytest.mark.independent("ClippedSGDUCB")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_the_slow_one(kind):
     case = CASES[len(kind) % len(CASES)]

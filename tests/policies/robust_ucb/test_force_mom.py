@@ -56,6 +56,7 @@ def test_the_median_by_hand():
 CASES = [(2, None, 2 / 3), (3, 1500, 0.9), (5, None, 2 / 3), (1, 1500, 0.3), (4, 1500, 0.8)]
 
 
+@pytest.mark.independent("ForceMoM")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_the_slow_one(kind):
     """Decisions are equal, ties included; where rounding could decide, the two estimates are."""

@@ -80,6 +80,7 @@ def play(policy, arms, draw, steps, kappa, check, horizon=None):
     return decided
 
 
+@pytest.mark.independent("KurtosisUCB")
 @pytest.mark.parametrize(
     ("kind", "draw"),
     [

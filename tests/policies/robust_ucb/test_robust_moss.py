@@ -34,6 +34,7 @@ def test_reference_values():
     assert said["index"][1] == math.inf
 
 
+@pytest.mark.independent("RobustMOSS")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("u", "a"), [(2.0, 1.1), (1e-4, 1.02), (1e6, 1.6)])
 def test_it_decides_as_its_formulas_say(kind, u, a):

@@ -57,6 +57,7 @@ def test_the_common_threshold_by_hand():
     assert live.describe()["mean"][0] == pytest.approx((0.3 - 1.2 + 0.1 + 1.1 + 0.7) / 8)
 
 
+@pytest.mark.independent("RobustUCB")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["truncated", "common", "medians"])
 def test_it_is_the_slow_one(name, kind):

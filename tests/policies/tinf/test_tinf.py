@@ -159,6 +159,7 @@ CASES = [
 ]
 
 
+@pytest.mark.independent("Ada2TINF", "AdaTINF", "HTINF", "OptTINF")
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_decisions_are_those_of_the_slow_ones(name, kind):
     """Every pull for itself, from the same losses: on some rewards a difference in the last digit grows from pull to pull."""

@@ -92,6 +92,7 @@ def asked(live):
         return live.ask(), float(uniform(row))
 
 
+@pytest.mark.independent("UniINF")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_slow_one(kind):
     """Every pull for itself, from the same losses: on some rewards a difference in the last digit grows from pull to pull."""

@@ -1,4 +1,4 @@
-"""The arm that is told."""
+"""The oracle: always plays one given arm."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.types import Ints
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
+from robandit.validation import integer
 
 __all__ = ["Oracle"]
-
-
-class Params(NamedTuple):
-    """The arm."""
-
-    arm: int
 
 
 class State(NamedTuple):
@@ -27,9 +21,9 @@ class State(NamedTuple):
 
 
 class Oracle(Policy):
-    """Always the arm that it was told, by default the problem's best: for tests and as a yardstick.
+    """Always plays one given arm, such as the problem's best: for tests and as a baseline.
 
-    Not a policy to use: who knows the best arm has no bandit problem.
+    Not a policy to use: if you know the best arm, you have no bandit problem.
 
     Parameters
     ----------
@@ -38,7 +32,7 @@ class Oracle(Policy):
 
     Guarantee
     ---------
-    Regret 0, if it was told the best arm. Must know: that. Anytime, not random.
+    Regret 0, if it is given the best arm. Must know: that arm. Anytime, not random.
 
     Examples
     --------
@@ -60,37 +54,28 @@ class Oracle(Policy):
         instance="0",
         worst="0",
         title="Oracle",
-        notes=("It is told the best arm: for tests and as a yardstick.",),
+        notes=("It is told the best arm: for tests and as a baseline.",),
     )
 
     def validate(self) -> None:
-        """The arm is a whole number, or not told yet."""
-        if self.arm is None:
-            return
-        if not isinstance(self.arm, int) or isinstance(self.arm, bool) or self.arm < 0:
-            raise InvalidInput(f"Oracle: arm = {self.arm!r} must be a whole number >= 0")
+        """Check that the arm is an integer, or None: not told yet."""
+        if self.arm is not None:
+            integer(self.arm, "arm", owner="Oracle")
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """The problem's best arm."""
+        """Return the problem's best arm."""
         return problem.best_arm if name == "arm" else super().learned(name, problem, eps)
 
-    def params(self) -> Params:
-        """The arm."""
-        assert self.arm is not None
-        return Params(self.arm)
-
     def init(self, arms: int, horizon: int | None) -> State:
-        """Check that the arm exists."""
-        assert self.arm is not None
-        if self.arm >= arms:
-            raise InvalidInput(f"Oracle: arm = {self.arm} must be below {arms}, the number of arms: they count from 0")
+        """Return the number of arms; raise if the arm does not exist."""
+        integer(self.arm, "arm", 0, arms - 1, owner="Oracle", hint=f"there are {arms} arms, counted from 0")
         return State(np.array([arms], dtype=np.int64))
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """The arm."""
+    def select(p: Any, s: State) -> int:
+        """Return the arm."""
         return p.arm
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Nothing is learned."""
+    def update(p: Any, s: State, arm: int, reward: float) -> None:
+        """Learn nothing."""

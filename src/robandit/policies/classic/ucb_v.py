@@ -8,20 +8,19 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import touched
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.running_moments import COUNT, MOMENTS, add_reward, mean_of, variance_of
+from robandit.policies._parts.running_moments import COUNT, add_reward, mean_of, variance_of
 from robandit.policies.assumptions import BOUNDED, NOTHING
-from robandit.policies.base import Policy, check_number
+from robandit.policies.classic.moments_policy import MomentsPolicy
 from robandit.policies.facts import Facts
-from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.index import SLACK
+from robandit.validation import invalid, positive, within
 
 __all__ = ["UCBV"]
 
 LOW, HIGH = 0, 1
-SLACK = 1e-12  # far above the rounding of an index
 
 
 class Params(NamedTuple):
@@ -33,29 +32,29 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Moments of the arms; smallest and largest reward of all; pulls made; and the lazy arg-max."""
+    """An `IndexState`, with the smallest and largest reward of all arms."""
 
-    arms: Floats  # (arms, MOMENTS)
+    arms: Floats
     seen: Floats  # LOW, HIGH
     pulls: Ints
     lines: Floats
     lead: Ints
 
 
-class UCBV(Policy):
-    """Optimism on the sample mean with the sample variance: UCB1 that notices when rewards vary little.
+class UCBV(MomentsPolicy):
+    """Optimism on the sample mean with the sample variance: UCB1 that explores less where rewards vary little.
 
-    Use it when rewards are bounded and most arms vary less than the bound allows. With heavy tails there is no range; the default
-    then takes the spread of the rewards seen so far, which is a NEGATIVE CONTROL: it shows what is lost when an algorithm for
-    bounded rewards is run on heavy tails, and nothing is proved about it.
+    Use it when rewards are bounded and most arms vary less than the bound allows. With heavy tails there is no range. The default
+    then uses the range of the rewards so far, as a NEGATIVE CONTROL: it shows what is lost when an algorithm for bounded rewards
+    runs on heavy tails, and nothing is proved about it.
 
     Parameters
     ----------
     range
-        Length of an interval that holds all rewards, or ``"observed"``: largest minus smallest reward of all arms so far, without
-        guarantee. `informed_by` replaces ``"observed"`` by the true range if all arms are bounded.
+        Length of an interval that contains all rewards, or ``"observed"``: largest minus smallest reward of all arms so far,
+        without guarantee. `informed_by` replaces ``"observed"`` by the true range if all arms are bounded.
     zeta
-        Exploration: E = zeta log t. The analysis asks for more than 1.
+        Exploration: E = zeta log t. The analysis needs more than 1.
     c
         Factor of the range in ``mean + sqrt(2 V E/n) + 3 c range E/n``.
 
@@ -86,7 +85,6 @@ class UCBV(Policy):
     c: float = 1.0
 
     label = "UCB-V"
-    columns = ("mean", "index", "variance")
     about = Facts(
         knows=("range",),
         assumption=BOUNDED,
@@ -98,7 +96,7 @@ class UCBV(Policy):
 
     @property
     def facts(self) -> Facts:
-        """Nothing is proved about an observed range."""
+        """Nothing is proved about an observed range, or for zeta <= 1."""
         if self.range != "observed":
             return self.about if self.zeta > 1.0 else dataclasses.replace(self.about, bound="", instance="")
         return dataclasses.replace(
@@ -109,88 +107,72 @@ class UCBV(Policy):
             instance="",
             title="UCB-V, observed range",
             notes=(
-                "A negative control: the range is the spread of the rewards seen so far, and nothing is proved. With the true "
-                "range, which must be known: sum (variance/gap + range) log T.",
+                "A negative control: the range is that of the rewards so far, and nothing is proved. With the true range, "
+                "which must be known: sum (variance/gap + range) log T.",
             ),
         )
 
     @property
     def name(self) -> str:
-        """An observed range is said, since it is not the algorithm of the paper."""
+        """The label says when the range is observed, because that is not the algorithm of the paper."""
         return super().name.replace("UCB-V", "UCB-V, observed range", 1) if self.range == "observed" else super().name
 
     def validate(self) -> None:
-        """Positive numbers, or the word."""
-        if isinstance(self.range, str):
-            if self.range != "observed":
-                raise InvalidInput(f"UCBV: range = {self.range!r} must be 'observed' or a number > 0")
-        elif self.range is None:
-            raise InvalidInput("UCBV: range = None must be 'observed' or a number > 0")
-        else:
-            check_number("UCBV", "range", self.range, above=0.0)
-        check_number("UCBV", "zeta", self.zeta, above=0.0)
-        check_number("UCBV", "c", self.c, least=0.0)
+        """Check that the range is a positive number or the word, and the others numbers in their domain."""
+        if self.range is None or (isinstance(self.range, str) and self.range != "observed"):
+            raise invalid("range", self.range, "'observed' or a number > 0", owner="UCBV")
+        if not isinstance(self.range, str):
+            positive(self.range, "range", owner="UCBV")
+        positive(self.zeta, "zeta", owner="UCBV")
+        within(self.c, "c", 0.0, math.inf, owner="UCBV")
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        """The problem's range in place of an observed one, if its arms are bounded; else the policy as it is."""
-        told = super().informed_by(problem, eps=eps)
-        if told.range != "observed":
-            return told
+        """Replace an observed range by the problem's, if its arms are bounded."""
+        informed = super().informed_by(problem, eps=eps)
+        if informed.range != "observed":
+            return informed
         ends = [end for law in problem.laws for end in law.support]
-        spread = float(max(ends) - min(ends))
-        return dataclasses.replace(told, range=spread) if 0.0 < spread < math.inf else told
+        length = float(max(ends) - min(ends))
+        return dataclasses.replace(informed, range=length) if 0.0 < length < math.inf else informed
 
     def params(self) -> Params:
-        """The word becomes a number."""
+        """Return the parameters as numbers."""
         length = 0.0 if isinstance(self.range, str) else float(self.range)
         return Params(length, float(self.zeta), 3.0 * float(self.c) * float(self.zeta))
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        return State(np.zeros((arms, MOMENTS)), np.array([math.inf, -math.inf]), no_pulls(arms), *lazy_state(arms))
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
+        """Return the state without rewards."""
+        rows, *others = super().init(arms, horizon)
+        return State(rows, np.array([math.inf, -math.inf]), *others)
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest index; t counts the pull that is about to be made."""
-        arms = s.arms.shape[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Learn the arm's moments and, perhaps, a wider range."""
-        row = s.arms[arm]
-        add_reward(row, reward)
-        if row[COUNT] == 1.0:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        touched(s.lines, s.lead, arm)
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
+        """Add the reward to the arm's moments, and to the observed range."""
+        add_reward(s.arms[arm], reward)
         if reward < s.seen[LOW] or reward > s.seen[HIGH]:
             widen(p, s, reward)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Sample mean, index and sample variance."""
-        if s.arms[arm, COUNT] == 0.0:
-            out[0] = out[2] = math.nan
-            out[1] = math.inf
-        else:
-            out[0] = mean_of(s.arms[arm])
-            out[1] = index(p, s, arm, log_time(s))
-            out[2] = variance_of(s.arms[arm])
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Mean plus both widths."""
+        spread, reach = widths(p, s, arm, level)
+        return mean_of(s.arms[arm]) + spread + reach
 
-
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """The index is concave in the level, so it stays below its tangent until the range grows."""
+        spread, reach = widths(p, s, arm, level)
+        mean = mean_of(s.arms[arm])
+        value = mean + spread + reach
+        if level <= 0.0:
+            return value, 0.0, 0.0
+        slack = SLACK * (abs(mean) + spread + reach)
+        return value + slack, (0.5 * spread + reach) / level, math.inf
 
 
 @out_of_line
 def widen(p: Params, s: State, reward: float) -> None:
-    """A record: an observed range is wider from now on, for all arms, so no line holds."""
+    """Extend the observed range. If the policy uses it, every arm's index rises, so all lines are void."""
     s.seen[LOW] = min(s.seen[LOW], reward)
     s.seen[HIGH] = max(s.seen[HIGH], reward)
     if p.range == 0.0:
@@ -203,20 +185,3 @@ def widths(p: Params, s: State, arm: int, level: float) -> tuple[float, float]:
     n = s.arms[arm, COUNT]
     length = p.range if p.range > 0.0 else s.seen[HIGH] - s.seen[LOW]
     return math.sqrt(2.0 * variance_of(s.arms[arm]) * p.zeta * level / n), p.reach * length * level / n
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Mean plus both widths."""
-    spread, reach = widths(p, s, arm, level)
-    return mean_of(s.arms[arm]) + spread + reach
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """The index is concave in the level, so its tangent stays above it until the range grows."""
-    spread, reach = widths(p, s, arm, level)
-    mean = mean_of(s.arms[arm])
-    value = mean + spread + reach
-    if level <= 0.0:
-        return value, 0.0, 0.0
-    slack = SLACK * (abs(mean) + spread + reach)
-    return value + slack, (0.5 * spread + reach) / level, math.inf

@@ -1,9 +1,9 @@
-"""Uniform play: the yardstick that learns nothing."""
+"""Uniform play: the baseline that learns nothing."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,8 @@ from robandit.policies.facts import Facts
 __all__ = ["Uniform"]
 
 
-class Params(NamedTuple):
-    """There are none."""
-
-    nothing: float
-
-
 class State(NamedTuple):
-    """The number of arms, and random numbers."""
+    """The number of arms, and a random stream."""
 
     arms: Ints
     rng: UInts
@@ -31,7 +25,7 @@ class State(NamedTuple):
 class Uniform(Policy):
     """Every pull goes to an arm chosen uniformly at random, whatever the rewards.
 
-    The regret of a policy that learns nothing, for comparison; or a way to collect unbiased data.
+    A baseline: its regret is that of learning nothing. Or a way to collect unbiased data.
 
     Guarantee
     ---------
@@ -51,24 +45,20 @@ class Uniform(Policy):
         random=True, bound="by definition", instance="sum gap/K T", title="Uniform play", matches=(False, None)
     )
 
-    def params(self) -> Params:
-        """A placeholder."""
-        return Params(0.0)
-
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing but the number of arms."""
+        """Return the number of arms."""
         return State(np.array([arms], dtype=np.int64), np.zeros(4, dtype=np.uint64))
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Any arm."""
+    def select(p: Any, s: State) -> int:
+        """Return any arm."""
         return any_arm(s.arms[0], s.rng)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Nothing is learned."""
+    def update(p: Any, s: State, arm: int, reward: float) -> None:
+        """Learn nothing."""
 
 
 def any_arm(arms: int, rng: UInts) -> int:
-    """An arm uniformly at random. (A uniform number is in (0, 1], so this is from 0 to arms - 1.)"""
+    """Return an arm uniformly at random; ``uniform`` is in (0, 1], so this is from 0 to arms - 1."""
     return min(math.ceil(uniform(rng) * arms), arms) - 1

@@ -1,45 +1,42 @@
 """KLinf-UCB (Agrawal, Juneja, Koolen 2021): the index of `klinf.upper_bound`, in batches, with a lazy arg-max.
 
-The index of an arm whose data do not change rises with t alone, through its budget C. At the multipliers of its last evaluation the
-bound ``TOP - exp(-C) GEOMETRIC`` is concave in C, and C is concave in log t; so the tangent in log t stays above the index for
-ever, and arms below the best exact index are skipped without a look at their data (:mod:`robandit.kernel.lazy`).
+While an arm gets no rewards, its index rises with t only, through its budget C. At the multipliers of the last evaluation the
+bound ``TOP - exp(-C) GEOMETRIC`` is concave in C, and C is concave in log t. So the tangent in log t stays above the index, and
+arms whose tangent is below the best exact index are skipped without reading their rewards (:mod:`robandit.kernel.lazy`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies.base import Policy, check_eps, check_number
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
-from robandit.policies.klinf.upper_bound import FARTHEST, FOUND, GEOMETRIC, TOP, VALUE, solve, start_at
+from robandit.policies.index import IndexPolicy, Rewards, all_tried, log_time, select_largest, take_pull
+from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
+from robandit.validation import choice, order, positive, within
 
 __all__ = ["KLinfUCB"]
 
-# Rows of the pool; rewards are in units.
-REWARD, POWER = 0, 1
-# Sums of an arm: of rewards, of rewards in units, of their powers.
-SUM, UNITS, POWERS = 0, 1, 2
-# After the solution in a row of ``found``: the level that it belongs to (-1: the data have changed), and whether there is one.
-LEVEL = FOUND
-SOLVED = FOUND + 1
-# The run as a whole.
-ARM = 0  # of the batch under way
-LEFT = 1  # pulls left in it
-CHOSEN = 2  # by the last question, or -1
-INFEASIBLE = 3
+REWARD, POWER = 0, 1  # rows of the pool, in units
+SUM, UNITS, POWERS = 0, 1, 2  # an arm's row: sums of rewards, of rewards in units, of their powers
+# A row of ``found`` continues after the solution:
+LEVEL = SOLUTION_LENGTH  # the level of the solution; -1: the data have changed since
+SOLVED = SOLUTION_LENGTH + 1  # 1 if there is a solution to start from
+# ``run``:
+ARM = 0  # the arm of the current batch
+LEFT = 1  # pulls left in the batch
+CHOSEN = 2  # the arm that the last `select` chose by its index, or -1
+INFEASIBLE = 3  # evaluations whose index was infinite
 
 LONGEST = 2.0**52  # pulls in a batch
-WHOLE = 1.0 - 1e-12  # 0.07 * 100 is 7.000000000000001, and not eight pulls
+ROUNDING = 1.0 - 1e-12  # 0.07 * 100 is 7.000000000000001, which must not become eight pulls
 LOOSE = 1e-12  # far above the rounding of a value at given multipliers
 
 
@@ -53,10 +50,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """See the names above."""
+    """An `IndexState`, with solutions, rewards and the batch; the names above are the columns."""
 
     arms: Floats  # (arms, 3)
-    found: Floats  # (arms + 1, FOUND + 2); the last row is for asking
+    found: Floats  # (arms + 1, SOLUTION_LENGTH + 2); `estimate` uses the last row
     pool: Floats
     slots: Ints
     pulls: Ints
@@ -65,31 +62,41 @@ class State(NamedTuple):
     lead: Ints
 
 
-class KLinfUCB(Policy):
+def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
+    """Return the arm of the current batch, or else choose one; t counts the pull about to be made."""
+    if s.run[LEFT] > 0:
+        return s.run[ARM]
+    arm = select_largest(index, outlook, level, rewards, first, p, s)
+    if all_tried(s):
+        s.run[CHOSEN] = arm
+    return arm
+
+
+class KLinfUCB(IndexPolicy):
     """Optimism by likelihood: an arm's index is the largest mean of any law with E|X|^(1+eps) <= u that its rewards do not exclude.
 
-    Asymptotically the best that is possible when eps and u are known, constants included. Use it as the non-adaptive standard, with
-    a u that is known to hold: an index is never above u^(1/(1+eps)), and rewards that contradict u make it infinite (the counter
-    ``infeasible`` counts such evaluations). It keeps all rewards, and an index is a few passes over them. The index depends on
-    where zero is: rewards should be centred near it.
+    Asymptotically optimal when eps and u are known, constants included. Use it as the non-adaptive baseline, with a u that is
+    known to hold: an index is never above u^(1/(1+eps)), and rewards that contradict u make it infinite (the counter
+    ``infeasible`` counts such evaluations). It keeps all rewards, and computing an index takes a few passes over them. The index
+    depends on the origin: rewards should be centred near zero.
 
     Parameters
     ----------
     eps, u
         The class of laws: E|X|^(1+eps) <= u for every arm, eps in (0, 1].
     batch
-        The best arm, with N rewards, is pulled ``ceil(batch N)`` times before indices are looked at again (at least once). The
-        authors' 0.1 makes the work nearly proportional to T. 0: one pull per decision, and work of the order of T^2.
+        The best arm, with N rewards, is pulled ``ceil(batch N)`` times (at least once) before indices are computed again. The
+        authors' 0.1 makes the cost nearly proportional to T. 0: one pull per decision, and a cost of order T^2.
     threshold
-        ``"proved"``: an index spends log t + 2 log log t + 2 log(1 + N) + 1, for which the bound is proved. ``"log"``: log t, as in
-        the authors' experiments: less regret in practice, no proof.
+        ``"proved"``: the budget of an index is log t + 2 log log t + 2 log(1 + N) + 1, for which the bound is proved. ``"log"``:
+        log t, as in the authors' experiments: less regret in practice, no proof.
 
     Guarantee
     ---------
     With ``threshold="proved"`` regret is at most ``(1 + batch) sum_i gap_i / KLinf(arm_i, best mean) log T``, to first order in
-    log T, where KLinf(law, m) is the least divergence from the arm's law to one of the class with mean at least m; with batch = 0
-    no policy that is good on the whole class does better. No worst-case bound is stated. Must know: eps and u. Anytime, not
-    random.
+    log T, where KLinf(law, m) is the least divergence from the arm's law to a law of the class with mean at least m. With
+    batch = 0 no policy that is consistent on the whole class does better. No worst-case bound is stated. Must know: eps and u.
+    Anytime, not random.
 
     Examples
     --------
@@ -113,7 +120,7 @@ class KLinfUCB(Policy):
     threshold: Literal["proved", "log"] = "proved"
 
     label = "KLinf-UCB"
-    columns = ("mean", "index")
+    row_length = 3
     about = Facts(
         knows=("eps", "u"),
         bound="the regret theorem of Agrawal et al.",
@@ -125,7 +132,7 @@ class KLinfUCB(Policy):
         title="KLinf-UCB",
         notes=(
             "KLinf(law, m) is the least divergence from the law to one with E|X|^(1+eps) <= u and mean at least m. As "
-            "the paper prints it; in units of regret each term carries the factor gap.",
+            "printed in the paper; in units of regret each term carries the factor gap.",
         ),
     )
 
@@ -137,65 +144,55 @@ class KLinfUCB(Policy):
         return dataclasses.replace(self.about, bound="", instance="", matches=(None, None))
 
     def validate(self) -> None:
-        """A class of laws, a batch factor that is not negative, a known word."""
-        check_eps("KLinfUCB", self.eps)
+        """Check the class of laws, the batch factor and the threshold."""
+        if self.eps is not None:
+            order(self.eps, owner="KLinfUCB")
         if self.u is not None:
-            check_number("KLinfUCB", "u", self.u, above=0.0)
-        check_number("KLinfUCB", "batch", self.batch, least=0.0)
-        if self.threshold not in ("proved", "log"):
-            raise InvalidInput(f"KLinfUCB: threshold = {self.threshold!r} must be 'proved' or 'log'")
+            positive(self.u, "u", owner="KLinfUCB")
+        within(self.batch, "batch", 0.0, math.inf, owner="KLinfUCB")
+        choice(self.threshold, "threshold", ("proved", "log"), owner="KLinfUCB")
 
     def params(self) -> Params:
-        """The unit of rewards is the largest mean in the class."""
+        """Return the parameters as numbers; the unit of rewards is the largest mean in the class."""
         assert self.eps is not None
         assert self.u is not None
         unit = float(self.u) ** (1.0 / (1.0 + self.eps))
         return Params(float(self.eps), unit, float(self.batch), int(self.threshold == "proved"))
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        found = np.zeros((arms + 1, FOUND + 2))
+        """Return the state without rewards."""
+        rows, pulls, lines, lead = super().init(arms, horizon)
+        found = np.zeros((arms + 1, SOLUTION_LENGTH + 2))
         found[:, LEVEL] = -1.0
         run = np.array([-1, 0, -1, 0], dtype=np.int64)
-        return State(np.zeros((arms, 3)), found, *empty_store(arms, 2), no_pulls(arms), run, *lazy_state(arms))
+        return State(rows, found, *empty_store(arms, 2), pulls, run, lines, lead)
 
     def grow(self, state: State) -> State:
-        """More room for rewards."""
+        """Make room for more rewards."""
         pool, slots = enlarged(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)
 
     def counters(self, state: State) -> dict[str, int]:
-        """Evaluations whose index was infinite: rewards that no law of the class explains."""
+        """Count the evaluations whose index was infinite: no law of the class explains the rewards."""
         return {"infeasible": int(state.run[INFEASIBLE])}
 
-    expire = staticmethod(expire_pull)
-
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """The arm of the batch; else one without rewards; else the largest index, where t counts the pull about to be made."""
-        arms = s.arms.shape[0]
-        if s.run[LEFT] > 0:
-            return s.run[ARM]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        arm = best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
-        s.run[CHOSEN] = arm
-        return arm
+    select = staticmethod(partial(select_batched))
+    full = staticmethod(store_full)
 
     @staticmethod
     def take(p: Params, s: State, arm: int) -> float:
-        """Count the pull, also in its batch. The first pull of the chosen arm begins one; pulls of other arms change none."""
+        """Count the pull, also in its batch. The first pull of the chosen arm starts a batch; pulls of other arms do not count."""
         if s.run[LEFT] > 0:
             if arm == s.run[ARM]:
                 s.run[LEFT] -= 1
         elif arm == s.run[CHOSEN]:
             s.run[ARM] = arm
-            s.run[LEFT] = max(math.ceil(min(p.batch * s.slots[arm, USED] * WHOLE, LONGEST)), 1) - 1
+            s.run[LEFT] = max(math.ceil(min(p.batch * s.slots[arm, USED] * ROUNDING, LONGEST)), 1) - 1
         s.run[CHOSEN] = -1
         return take_pull(p, s, arm)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Keep the reward and its power, in units."""
         x = min(max(reward / p.unit, -FARTHEST), FARTHEST)
         power = abs(x) ** (1.0 + p.eps)
@@ -206,42 +203,55 @@ class KLinfUCB(Policy):
         s.arms[arm, UNITS] += x
         s.arms[arm, POWERS] += power
         s.found[arm, LEVEL] = -1.0
-        if s.slots[arm, USED] == 1:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        touched(s.lines, s.lead, arm)
 
-    full = staticmethod(store_full)
+    @staticmethod
+    def rewards(s: State, arm: int) -> float:
+        """Return the number of rewards of an arm."""
+        return s.slots[arm, USED]
+
+    @staticmethod
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Return the index of an arm; count it if no law of the class explains the rewards."""
+        if look_up(p, s, arm, arm, level) and s.found[arm, VALUE] == math.inf:
+            s.run[INFEASIBLE] += 1
+        return p.unit * s.found[arm, VALUE]
+
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """Return the tangent in log t of the bound that the last solution gives for every t."""
+        if s.found[arm, VALUE] == math.inf:
+            return math.inf, 0.0, math.inf
+        n = float(s.slots[arm, USED])
+        rate = (1.0 + 2.0 / level) / n if p.proved != 0 else 1.0 / n
+        slope = math.exp(-budget(p, n, level)) * s.found[arm, GEOMETRIC] * rate
+        height = s.found[arm, VALUE] + LOOSE * (1.0 + s.found[arm, TOP])
+        return p.unit * height, p.unit * slope, math.inf
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Sample mean and index. The index is computed aside: asking neither counts nor moves where the next search begins."""
+        """Fill in the sample mean and the index, which is solved in the last row: the start of the next search must not move."""
         out[0] = math.nan
         out[1] = math.inf
         if s.slots[arm, USED] > 0:
             out[0] = s.arms[arm, SUM] / s.slots[arm, USED]
-            aside = s.arms.shape[0]
+            last = s.arms.shape[0]
             for j in range(s.found.shape[1]):
-                s.found[aside, j] = s.found[arm, j]
-            look_up(p, s, arm, aside, log_time(s))
-            out[1] = p.unit * s.found[aside, VALUE]
-
-
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.slots[arm, USED]
+                s.found[last, j] = s.found[arm, j]
+            look_up(p, s, arm, last, log_time(s))
+            out[1] = p.unit * s.found[last, VALUE]
 
 
 def budget(p: Params, n: float, level: float) -> float:
     """C = threshold / N, with level = log t."""
-    spent = level
+    threshold = level
     if p.proved != 0:
-        spent += 2.0 * math.log(level) + 2.0 * math.log(1.0 + n) + 1.0
-    return spent / n
+        threshold += 2.0 * math.log(level) + 2.0 * math.log(1.0 + n) + 1.0
+    return threshold / n
 
 
 @out_of_line
 def look_up(p: Params, s: State, arm: int, row: int, level: float) -> bool:
-    """See that a row of ``found`` holds the arm's solution at this level; returns whether it had to be found."""
+    """Make a row of ``found`` hold the arm's solution at this level; return whether it had to be computed."""
     if s.found[row, LEVEL] == level:
         return False
     n = s.slots[arm, USED]
@@ -253,21 +263,3 @@ def look_up(p: Params, s: State, arm: int, row: int, level: float) -> bool:
     solve(s.pool, s.slots[arm, START], n, s.found[row], p.eps, c, s.arms[arm, UNITS] / n, moment)
     s.found[row, LEVEL] = level
     return True
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """The index of an arm; evaluations without a law in the class are counted."""
-    if look_up(p, s, arm, arm, level) and s.found[arm, VALUE] == math.inf:
-        s.run[INFEASIBLE] += 1
-    return p.unit * s.found[arm, VALUE]
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """The tangent in log t of the bound that the last solution gives for every t."""
-    if s.found[arm, VALUE] == math.inf:
-        return math.inf, 0.0, math.inf
-    n = float(s.slots[arm, USED])
-    rate = (1.0 + 2.0 / level) / n if p.proved != 0 else 1.0 / n
-    slope = math.exp(-budget(p, n, level)) * s.found[arm, GEOMETRIC] * rate
-    height = s.found[arm, VALUE] + LOOSE * (1.0 + s.found[arm, TOP])
-    return p.unit * height, p.unit * slope, math.inf

@@ -4,28 +4,28 @@ Among all laws with E|X|^(1+eps) <= B and Kullback-Leibler divergence at most C 
 
     U = min over l > 0 and a >= h(l) of  a + l B - exp(-C + mean_j log(a - x_j + l |x_j|^(1+eps))),
 
-a convex problem in two variables. ``h(l)`` makes the logarithm's argument non-negative on the whole line, not only at the sample;
-where it is zero the best law may put mass outside of the sample. How it is solved here:
+a convex problem in two variables. ``h(l)`` makes the argument of the logarithm non-negative on the whole line, not only at the
+sample; where it is zero the optimal law may have an atom outside the sample.
 
 **Units.** Rewards are divided by B^(1/(1+eps)), so that B = 1 and -1 <= U <= 1.
 
-**Variables.** The place y = exp(theta) of that zero gives ``l = y^-eps / (1+eps)`` and ``h = eps y / (1+eps)``; with ``a = h + s``
-the constraint is s >= 0. Mostly s = 0, and one variable is left.
+**Variables.** With y = exp(theta), the place of that zero, ``l = y^-eps / (1+eps)`` and ``h = eps y / (1+eps)``; with ``a = h + s``
+the constraint is s >= 0. Usually s = 0, which leaves one variable.
 
-**Method.** Newton's method in (theta, s) from the last solution, with the exact second derivatives of one pass over the sample. The
-problem is convex in (a, l), so a point without descent is the minimum. Where Newton's method gets lost (2 % of cold starts on
-heavy tails), nested searches find it: for each theta the s with derivative zero (it increases in s), then the theta (the
+**Method.** Newton's method in (theta, s) from the last solution, with exact second derivatives from one pass over the sample. The
+problem is convex in (a, l), so a point without descent is the minimum. Where Newton's method does not converge (2 % of cold
+starts on heavy tails), nested searches do: for each theta the s with derivative zero (it increases in s), then the theta (the
 minimum over s is convex in l).
 
-**Accuracy.** Every feasible (a, l) gives an upper bound, so an error is upwards. The search ends when convexity leaves less than
-1e-11 units to gain. With rounding the result is good to 1e-10 units, or 1e-16 / C units if that is more, except where it is
-ill-conditioned itself: when C is within a relative 1e-6 of the least budget that any law of the class needs.
+**Accuracy.** Every feasible (a, l) gives an upper bound, so the error is upwards. The search ends when, by convexity, less than
+1e-11 units are left to gain. With rounding the result is accurate to 1e-10 units, or 1e-16 / C units if that is more, except where
+the problem is ill-conditioned: when C is within a relative 1e-6 of the least budget that any law of the class needs.
 
-**No such law.** With an outlier beyond what B allows the class may have no law that near. Then the index is +inf: the event has
-small probability, and more data are what helps. It is decided first, by another convex problem in one variable, and only if the
-mean of |x|^(1+eps) is above B.
+**No such law.** With an outlier beyond what B allows, the class may have no law within the budget. The index is then +inf: this has
+small probability, and more rewards help. It is decided first, by another convex problem in one variable, and only if the mean of
+|x|^(1+eps) is above B.
 
-**Range.** Rewards beyond 1e75 units count as 1e75 units. One such reward needs a budget of N C > 170 to be believed at all, and
+**Range.** Rewards beyond 1e75 units count as 1e75 units. A law of the class explains one such reward only with N C > 170, and
 KLinf-UCB has less than 120 in any run of less than 2^53 pulls.
 """
 
@@ -38,36 +38,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
 from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-from robandit.policies.base import check_eps, check_number
+from robandit.validation import invalid, order, positive
 
-__all__ = ["FARTHEST", "FOUND", "GEOMETRIC", "SLACK", "THETA", "TOP", "VALUE", "klinf_index", "solve", "start_at"]
+__all__ = [
+    "FARTHEST",
+    "GEOMETRIC",
+    "SLACK",
+    "SOLUTION_LENGTH",
+    "THETA",
+    "TOP",
+    "VALUE",
+    "klinf_index",
+    "solve",
+    "start_at",
+]
 
-# A row of ``found``: the solution.
-VALUE = 0  # the index in units; +inf where no law is near enough
+# A row that holds a solution.
+VALUE = 0  # the index in units; +inf if no law of the class is within the budget
 TOP = 1  # a + l
-GEOMETRIC = (
-    2  # the geometric mean of a - x_j + l p_j: at any other budget C the index is at most TOP - exp(-C) GEOMETRIC
-)
+GEOMETRIC = 2  # geometric mean of a - x_j + l p_j; at any other budget C the index is at most TOP - exp(-C) GEOMETRIC
 THETA = 3  # log y
 SLACK = 4  # s = a - h(l)
-FOUND = 5
+SOLUTION_LENGTH = 5
 
 FARTHEST = 1e75  # units
-LARGEST_L = 1e9  # beyond, a + l cancels too much to be of use
+LARGEST_L = 1e9  # beyond, a + l loses too many digits to cancellation
 LARGEST_THETA = 300.0
 STEPS = 20  # of Newton's method; from the last solution it takes 2 to 5
-SEARCH = 120  # of each nested search
+SEARCH = 120  # steps of each nested search
 CLOSE = 1e-11  # units
-PRODUCT = 1e120  # factors are multiplied up to this before a logarithm is taken
-FLOOR = 1e-100  # no factor is below
+PRODUCT = 1e120  # factors are multiplied up to this, to take fewer logarithms
+FLOOR = 1e-100  # smallest factor
+
+
+Sample = tuple[Floats, int, int, float, float]  # pool, first column, size, mean, moment
 
 
 def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
-    """The largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most ``budget``.
+    """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most ``budget``.
 
     It is sup{m : KLinf(sample, m) <= budget}, where KLinf(sample, m) is the least divergence KL(sample, law) of a law in the class
     with mean at least m. KLinf-UCB uses it with budget = threshold / N.
@@ -83,7 +94,7 @@ def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
 
     Returns
     -------
-    The mean, in [-b, b] with b = u^(1/(1+eps)), good to 1e-10 b; +inf if no law of the class is so near to the sample.
+    The mean, in [-b, b] with b = u^(1/(1+eps)), accurate to 1e-10 b; +inf if no law of the class is within the budget.
 
     Examples
     --------
@@ -93,63 +104,62 @@ def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
     """
     sample = np.asarray(x, dtype=np.float64)
     if sample.ndim != 1 or not sample.size or not np.isfinite(sample).all():
-        raise InvalidInput(f"klinf_index: x must be a one-dimensional sample of finite numbers, not {x!r}")
-    check_number("klinf_index", "eps", eps)
-    check_eps("klinf_index", eps)
-    check_number("klinf_index", "u", u, above=0.0)
-    check_number("klinf_index", "budget", budget, above=0.0)
-    unit = float(u) ** (1.0 / (1.0 + eps))
+        raise invalid("x", x, "a one-dimensional sample of finite numbers", owner="klinf_index")
+    eps = order(eps, owner="klinf_index")
+    u = positive(u, "u", owner="klinf_index")
+    budget = positive(budget, "budget", owner="klinf_index")
+    unit = u ** (1.0 / (1.0 + eps))
     pool = np.empty((2, sample.size))
     with np.errstate(over="ignore"):
         pool[0] = np.clip(sample / unit, -FARTHEST, FARTHEST)
     pool[1] = np.abs(pool[0]) ** (1.0 + eps)
-    found = np.zeros((1, FOUND))
-    args = (pool, found, float(eps), float(budget), float(pool[0].mean()), float(pool[1].mean()))
-    _kernel()(*args)
-    return unit * float(found[0, VALUE])
+    solution = np.zeros((1, SOLUTION_LENGTH))
+    _kernel()(pool, solution, eps, budget, float(pool[0].mean()), float(pool[1].mean()))
+    return unit * float(solution[0, VALUE])
 
 
 @cache
 def _kernel() -> Any:
     return compiled(
-        one_index, label="the KLinf index", args=(np.zeros((2, 1)), np.zeros((1, FOUND)), 1.0, 1.0, 0.0, 0.0)
+        one_index, label="the KLinf index", args=(np.zeros((2, 1)), np.zeros((1, SOLUTION_LENGTH)), 1.0, 1.0, 0.0, 0.0)
     )
 
 
-def one_index(pool: Floats, found: Floats, eps: float, budget: float, mean: float, moment: float) -> None:
-    """The index of one sample, from no solution."""
-    start_at(found[0], eps, budget, moment)
-    solve(pool, 0, pool.shape[1], found[0], eps, budget, mean, moment)
+def one_index(pool: Floats, solution: Floats, eps: float, budget: float, mean: float, moment: float) -> None:
+    """Solve for one sample from a cold start."""
+    start_at(solution[0], eps, budget, moment)
+    solve(pool, 0, pool.shape[1], solution[0], eps, budget, mean, moment)
 
 
-def start_at(found: Floats, eps: float, budget: float, moment: float) -> None:
-    """A first guess: mass ``budget`` at the place that the moment left over allows."""
-    found[THETA] = math.log1p(max(1.0 - moment, 0.0) / budget) / (1.0 + eps)
-    found[SLACK] = 0.0
+def start_at(solution: Floats, eps: float, budget: float, moment: float) -> None:
+    """Set a first guess: an atom of mass ``budget`` as far out as the remaining moment allows."""
+    solution[THETA] = math.log1p(max(1.0 - moment, 0.0) / budget) / (1.0 + eps)
+    solution[SLACK] = 0.0
 
 
 def solve(
-    pool: Floats, start: int, n: int, found: Floats, eps: float, budget: float, mean: float, moment: float
+    pool: Floats, start: int, n: int, solution: Floats, eps: float, budget: float, mean: float, moment: float
 ) -> None:
-    """Put the solution for the sample in columns ``start`` to ``start + n`` into ``found``, which holds where to begin.
+    """Put the solution for the sample in columns ``start`` to ``start + n`` into ``solution``, which holds the starting point.
 
-    ``pool`` has rewards x and |x|^(1+eps) in units; ``mean`` and ``moment`` are their means, needed to few digits only, except
-    that a moment of at most 1 says that the sample itself is in the class.
+    ``pool`` has rewards x and |x|^(1+eps) in units. Of their means, ``mean`` and ``moment``, few digits matter, except that a
+    moment of at most 1 means that the sample itself is in the class.
     """
     if moment > 1.0 and too_far(pool, start, n, budget):
-        found[VALUE] = math.inf
+        solution[VALUE] = math.inf
         return
-    theta = found[THETA]
-    slack = found[SLACK]
-    found[VALUE] = math.inf
-    if not newton(pool, start, n, found, eps, budget, mean, moment, theta, slack):
-        nested(pool, start, n, found, eps, budget, mean, moment)
-    found[VALUE] = min(max(found[VALUE], -1.0), 1.0)
+    theta = solution[THETA]
+    slack = solution[SLACK]
+    solution[VALUE] = math.inf
+    sample = (pool, start, n, mean, moment)
+    if not newton(sample, solution, eps, budget, theta, slack):
+        nested(sample, solution, eps, budget)
+    solution[VALUE] = min(max(solution[VALUE], -1.0), 1.0)
 
 
 @out_of_line
 def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
-    """Is every law of the class farther than the budget?
+    """Return whether every law of the class is farther than the budget.
 
     The least divergence is the maximum over 0 <= w <= 1 of mean log(1 + w (p_j - 1)), which is concave.
     """
@@ -189,13 +199,12 @@ def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
 
 
 @out_of_line
-def moments(
-    pool: Floats, start: int, n: int, a: float, lam: float, least: float, mean: float, moment: float
-) -> tuple[float, float, float, float, float, float]:
-    """With r_j = a - x_j + lam p_j: means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two.
+def moments(sample: Sample, a: float, lam: float, least: float) -> tuple[float, float, float, float, float, float]:
+    """With r_j = a - x_j + lam p_j: return the means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two.
 
-    These are shifted by about their means, so that nothing cancels when all r are alike.
+    Sums are shifted by about their means, so that digits are not lost when all r are nearly equal.
     """
+    pool, start, n, mean, moment = sample
     scale = 1.0 / (a + lam)
     about = 1.0 / max(a - mean + lam * moment, least)
     about_p = moment * about
@@ -235,47 +244,38 @@ def moments(
 
 @out_of_line
 def descent(
-    pool: Floats,
-    start: int,
-    n: int,
-    found: Floats,
-    eps: float,
-    budget: float,
-    mean: float,
-    moment: float,
-    theta: float,
-    slack: float,
+    sample: Sample, solution: Floats, eps: float, budget: float, theta: float, slack: float
 ) -> tuple[float, float, float, float, float, float]:
-    """The objective at a point, and its derivatives by theta and s: first, first, twice by theta, by both, twice by s.
+    """Return the objective at a point and its derivatives: by theta, by s, twice by theta, by both, twice by s.
 
-    The best point so far is kept in ``found``.
+    ``solution`` keeps the best point so far.
     """
     y = math.exp(theta)
     h = eps / (1.0 + eps) * y
     lam = math.exp(-eps * theta) / (1.0 + eps)
-    # In exact arithmetic r >= s. Rounding is a few 1e-16 y, and a reward at y has a weight of at most y^-(1+eps).
+    # In exact arithmetic r >= s. Rounding is a few 1e-16 y, and a reward at y has weight at most y^-(1+eps).
     least = max(slack, 1e-17 * y, FLOOR)
-    logs, i, q, ii, iq, qq = moments(pool, start, n, h + slack, lam, least, mean, moment)
+    logs, i, q, ii, iq, qq = moments(sample, h + slack, lam, least)
     top = h + slack + lam
     g = top * math.exp(logs - budget)
-    value = -top * math.expm1(logs - budget)  # top - g, for a small budget a small difference
-    if value < found[VALUE]:
-        found[VALUE] = value
-        found[TOP] = top
-        found[GEOMETRIC] = top * math.exp(logs)
-        found[THETA] = theta
-        found[SLACK] = slack
+    value = -top * math.expm1(logs - budget)  # top - g, without cancellation for a small budget
+    if value < solution[VALUE]:
+        solution[VALUE] = value
+        solution[TOP] = top
+        solution[GEOMETRIC] = top * math.exp(logs)
+        solution[THETA] = theta
+        solution[SLACK] = slack
     by_a = 1.0 - g * i
     by_l = 1.0 - g * q
     dl = -eps * lam  # by theta; that of h is h
     by_theta = by_a * h + by_l * dl
-    # The last term is not negative at the minimum, and zero there if s > 0; without it elsewhere the matrix is never indefinite.
+    # The last term is >= 0 at the minimum, and 0 there if s > 0. Clipped at 0 elsewhere, it keeps the matrix from being indefinite.
     twice = g * (ii * h * h + 2.0 * iq * h * dl + qq * dl * dl) + max(by_a * h - eps * dl * by_l, 0.0)
     return value, by_theta, by_a, twice, g * (ii * h + iq * dl), g * ii
 
 
 def left_to_gain(eps: float, top: float, slack: float, by_theta: float, by_s: float) -> float:
-    """Minimum >= value - this, where l and a are of the minimum's order.
+    """Return the most that the value can still decrease, if l and a are of the same order as at the minimum.
 
     By convexity the minimum is at least value - |dF/dl| |l - l*| - dF/da (a - a*), the first with s fixed, where
     l dF/dl = by_theta / eps.
@@ -283,28 +283,17 @@ def left_to_gain(eps: float, top: float, slack: float, by_theta: float, by_s: fl
     return abs(by_theta) / eps + (by_s * slack if by_s > 0.0 else -by_s * top)
 
 
-def newton(
-    pool: Floats,
-    start: int,
-    n: int,
-    found: Floats,
-    eps: float,
-    budget: float,
-    mean: float,
-    moment: float,
-    theta: float,
-    slack: float,
-) -> bool:
-    """Newton's method; False where it does not converge. Each step solves the quadratic problem with its bound s >= 0."""
+def newton(sample: Sample, solution: Floats, eps: float, budget: float, theta: float, slack: float) -> bool:
+    """Run Newton's method; return False if it does not converge. Each step solves the quadratic problem with s >= 0."""
     base = math.inf
     step = 0.0
     step_s = 0.0
     for _ in range(STEPS):
-        value, by_theta, by_s, tt, ts, ss = descent(pool, start, n, found, eps, budget, mean, moment, theta, slack)
-        top = found[TOP]
+        value, by_theta, by_s, tt, ts, ss = descent(sample, solution, eps, budget, theta, slack)
+        top = solution[TOP]
         if left_to_gain(eps, top, slack, by_theta, by_s) <= CLOSE + 1e-15 * top:
             return True
-        if value > base + 1e-14 * top:  # too far: a quarter of the step
+        if value > base + 1e-14 * top:  # overshot: retry with a quarter of the step
             theta -= 0.75 * step
             slack -= 0.75 * step_s
             step *= 0.25
@@ -330,26 +319,17 @@ def newton(
 
 @out_of_line
 def best_slack(
-    pool: Floats,
-    start: int,
-    n: int,
-    found: Floats,
-    eps: float,
-    budget: float,
-    mean: float,
-    moment: float,
-    theta: float,
-    guess: float,
+    sample: Sample, solution: Floats, eps: float, budget: float, theta: float, guess: float
 ) -> tuple[float, float, float]:
-    """For one theta the best s, with the derivative by theta there, once and twice."""
-    _, by_theta, by_s, tt, ts, ss = descent(pool, start, n, found, eps, budget, mean, moment, theta, 0.0)
+    """Return the best s for one theta, and the first two derivatives by theta there."""
+    _, by_theta, by_s, tt, ts, ss = descent(sample, solution, eps, budget, theta, 0.0)
     if by_s >= 0.0:
         return 0.0, by_theta, tt
     low = 0.0
     high = math.inf
     s = guess if guess > 0.0 else math.exp(theta)
     for _ in range(SEARCH):
-        _, by_theta, by_s, tt, ts, ss = descent(pool, start, n, found, eps, budget, mean, moment, theta, s)
+        _, by_theta, by_s, tt, ts, ss = descent(sample, solution, eps, budget, theta, s)
         if by_s > 0.0:
             high = s
         else:
@@ -364,9 +344,7 @@ def best_slack(
 
 
 @out_of_line
-def nested(
-    pool: Floats, start: int, n: int, found: Floats, eps: float, budget: float, mean: float, moment: float
-) -> None:
+def nested(sample: Sample, solution: Floats, eps: float, budget: float) -> None:
     """Search for theta between a point where the derivative is negative and one where it is positive."""
     bottom = max(-math.log(LARGEST_L) / eps, -LARGEST_THETA / eps)
     low = -math.inf
@@ -375,7 +353,7 @@ def nested(
     slack = 0.0
     stride = 1.0
     for _ in range(SEARCH):
-        slack, slope, bend = best_slack(pool, start, n, found, eps, budget, mean, moment, theta, slack)
+        slack, slope, bend = best_slack(sample, solution, eps, budget, theta, slack)
         if slope > 0.0:
             high = theta
         else:
@@ -390,7 +368,7 @@ def nested(
                 if theta in (bottom, LARGEST_THETA):
                     return
                 new = bottom if new < bottom else LARGEST_THETA
-        elif left_to_gain(eps, found[TOP], slack, slope, 0.0) <= CLOSE + 1e-15 * found[TOP]:
+        elif left_to_gain(eps, solution[TOP], slack, slope, 0.0) <= CLOSE + 1e-15 * solution[TOP]:
             return
         elif not low < new < high:
             new = 0.5 * (low + high)

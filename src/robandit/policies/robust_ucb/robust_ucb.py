@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from robandit.errors import InvalidInput
 from robandit.policies.assumptions import FINITE_VARIANCE
@@ -112,6 +112,8 @@ class RobustUCB(Policy):
 
     label = "Robust UCB"
     columns = ("mean", "index")
+    select: ClassVar[Any]  # each estimator has its own; see `hooks`
+    update: ClassVar[Any]
 
     def validate(self) -> None:
         """A known estimator, and positive moments of the kind that it uses."""
