@@ -13,8 +13,8 @@ import robandit as rb
 from helpers.own_policies import Greedy  # any policy from outside of the package
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Bernoulli, Gaussian, StudentT
-from robandit.policies import all_policies
-from robandit.policies.assumptions import _DECIDED, assumption_met
+from robandit.policies import all_policies, assumptions
+from robandit.policies.assumptions import assumption_met
 from robandit.problems import InOrder, Logged, Problem, bernoulli, gaussian, negated_pareto, pareto, student_t
 from robandit.theory import RegretBound, printed_instance, regret_bound, repaired_instance, repaired_worst_case
 from robandit.theory.bounds import FORMULAS
@@ -373,9 +373,11 @@ def test_an_infinite_moment_is_never_bounded() -> None:
 
 
 def test_assumptions_are_those_of_the_policies() -> None:
-    """The words that are decided are words that policies use."""
+    """Every assumption that can be decided is that of some policy."""
     used = {policy.facts.assumption for policy in all_policies()} | {rb.UCBV(range=1.0).facts.assumption}
-    assert set(_DECIDED) <= used
+    named = {value for value in vars(assumptions).values() if isinstance(value, assumptions.Assumption)}
+    assert named <= used
+    assert len({value.name for value in named}) == len(named) > 5
 
 
 @pytest.mark.parametrize(
