@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
 
-.PHONY: help demo test test-lowest test-newest check bench coverage bench-peers mutate package docs clean
+.PHONY: help demo test test-quick test-lowest test-newest check bench coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,9 @@ demo: $(READY)  ## compare all policies on a heavy-tailed problem; writes roband
 test: $(READY)  ## run the tests
 	@$(BIN)/robandit precompile
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+test-quick: $(READY)  ## run one case of every test that needs no other process (about a minute, once everything is compiled)
+	@$(BIN)/python -m pytest -n auto --dist loadgroup --quick
 
 check: $(READY)  ## lint, check types and import layers
 	@$(BIN)/ruff check .
@@ -79,7 +82,7 @@ $(DOCS): $(READY)
 	@touch $@
 
 # Each figure is drawn by docs/figures/NAME.py.
-FIGURES := threshold index regret worst-seed
+FIGURES := threshold index regret worst-seed architecture
 
 docs: $(DOCS)  ## draw the figures, build docs/_build/html, run the code on its pages, check its links
 	@for figure in $(FIGURES); do $(BIN)/python docs/figures/$$figure.py || exit 1; done

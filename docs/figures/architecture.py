@@ -1,6 +1,6 @@
 """The rooms of the package and the direction of their imports, read from the source.
 
-Writes architecture.svg (the picture) and architecture.txt (each room with its purpose and what it imports).
+Writes architecture.svg (the picture) and architecture.txt (each room with its purpose and its imports), also into the page.
 """
 
 from __future__ import annotations
@@ -121,16 +121,21 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
     axes.set_xlim(0, 1)
     axes.set_ylim(0.5, len(order) + 0.5)
     axes.axis("off")
-    save(figure, __file__)
+    arrows = "; ".join(f"{room} -> {', '.join(sorted(to))}" for room, to in sorted(direct(graph).items()) if to)
+    save(figure, __file__, Description=arrows)
     plt.close(figure)
 
 
 def main() -> None:
-    """Write the text and the picture."""
+    """Write the text, its copy in the page, and the picture."""
     graph, order = imports(rooms()), layers()
     missing = set(graph) - {room for layer in order for room in layer}
     assert not missing, f"rooms without a layer in pyproject.toml: {', '.join(sorted(missing))}"
-    Path(__file__).with_suffix(".txt").write_text(as_text(graph, order), encoding="utf-8")
+    text = as_text(graph, order)
+    Path(__file__).with_suffix(".txt").write_text(text, encoding="utf-8")
+    page = ROOT / "docs" / "explanation" / "architecture.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition("```text\n")
+    page.write_text(f"{before}```text\n{text}```{rest.partition('```')[2]}", encoding="utf-8")
     draw(graph, order)
 
 

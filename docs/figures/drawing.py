@@ -33,10 +33,10 @@ def write_values(lines: list[str], script: str) -> None:
     Path(script).with_suffix(".txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def save(figure: Any, script: str) -> None:
+def save(figure: Any, script: str, **metadata: str) -> None:
     """Write the figure beside its script, without a date, so that the bytes are reproducible."""
     path = Path(script).with_suffix(".svg")
-    figure.savefig(path, metadata={"Date": None})  # the white background keeps it readable on dark pages
+    figure.savefig(path, metadata={"Date": None, **metadata})  # the white background keeps it readable on dark pages
     text = path.read_text(encoding="utf-8")
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
     print(f"drawn: {path.name}, {path.stat().st_size // 1024} KiB")
