@@ -148,14 +148,14 @@ def probability(value: Any, name: str, *, owner: str = "", hint: str = "such as 
     )
 
 
-def order(value: Any, name: str = "eps", *, owner: str = "", hint: str = "") -> float:
-    """Return eps, the order of the moments minus 1: a number in (0, 1], at least `LEAST_EPS`.
+def order(value: Any, name: str = "eps", *, least: float = LEAST_EPS, owner: str = "", hint: str = "") -> float:
+    """Return eps, the order of the moments minus 1: a number in (0, 1], at least ``least``.
 
     >>> order(1, "eps")
     1.0
     """
-    rule = f"a number with 0 < {name} <= 1 (and at least {LEAST_EPS:g})"
-    return _number(value, lambda number: LEAST_EPS <= number <= 1.0, name, rule, owner, hint)
+    rule = f"a number with 0 < {name} <= 1 (and at least {least:g})"
+    return _number(value, lambda number: least <= number <= 1.0, name, rule, owner, hint)
 
 
 def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hint: str = "") -> Any:
@@ -165,9 +165,10 @@ def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hi
     'log'
     """
     options = tuple(allowed)
-    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
+    given = plain(value)
+    if not any(given is option or (type(given) is type(option) and given == option) for option in options):
         raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
-    return value
+    return given
 
 
 def seed(value: Any, name: str = "seed") -> int | None:

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import check_within
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
+from robandit.validation import finite, probability
 
 __all__ = ["check_about", "check_confidence", "hashed", "sample"]
 
@@ -56,12 +56,12 @@ def sample(x: Any, name: str = "the sample") -> Floats:
 def check_about(about: Any) -> None:
     """Raise `InvalidInput` unless this is a point, or the word for the median."""
     if not (isinstance(about, str) and about == "median"):
-        check_within("about", about, -math.inf, math.inf, "a finite number, or 'median'")
+        finite(about, "about", hint="or pass 'median'")
 
 
 def check_confidence(confidence: Any) -> None:
     """Raise `InvalidInput` unless this is a probability."""
-    check_within("confidence", confidence, 0.0, 1.0, "a number between 0 and 1")
+    probability(confidence, "confidence", hint="such as 0.95")
 
 
 def hashed(number: UInts) -> UInts:

@@ -32,8 +32,8 @@ import numpy as np
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import check_about, check_confidence, sample
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import check_choice
 from robandit.kernel.types import Floats, Ints
+from robandit.validation import choice
 
 __all__ = ["LEAST", "METHODS", "TailIndex", "TailPath", "tail_index", "tail_path"]
 
@@ -252,8 +252,8 @@ class _Far:
 def _checked(x: Any, side: str, method: str, about: Any, confidence: Any) -> tuple[_Far, float]:
     """The side and the point, or a refusal."""
     values = x.sample if isinstance(x, Part) else sample(x)
-    check_choice("side", side, SIDES)
-    check_choice("method", method, METHODS)
+    choice(side, "side", SIDES)
+    choice(method, "method", METHODS)
     check_about(about)
     check_confidence(confidence)
     point = float(np.median(values)) if about == "median" else float(about)
