@@ -163,7 +163,7 @@ def test_too_few_values_for_delta_have_no_bounds():
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        ({"delta": 1e-13}, "1e-13 is below this MedianOfMeans's delta_min"),
+        ({"delta": 1e-13}, "delta = 1e-13 must be at least this MedianOfMeans's delta_min"),
         ({"delta": math.nan}, "delta = nan"),
         ({"eps": 0.5}, "v = None: give both"),
         ({"v": 0.5}, "eps = None"),

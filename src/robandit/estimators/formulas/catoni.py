@@ -18,23 +18,6 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-__all__ = [
-    "FACTORS",
-    "FAR",
-    "HUGE",
-    "LOG_2",
-    "distance",
-    "far_influence",
-    "influence",
-    "influence_constant",
-    "newton_root",
-    "power_sums",
-    "powers",
-    "quadratic",
-    "quadratic_sums",
-    "taylor",
-]
-
 FACTORS = 16  # in one product
 FAR = 1e8  # z whose q is not multiplied with others: 16 of them would overflow
 SQUARABLE = 1e100  # z whose square is used in `far_influence`

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["bound_at", "proved_exponent"]
-
 
 def bound_at(at: float, mean_log: float, exponent: float) -> float:
     """Return the bound for one l = ``at``, from mean_log = mean_j log(1 - z_j/l) and C; l does not cancel.

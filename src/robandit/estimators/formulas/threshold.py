@@ -12,8 +12,6 @@ from typing import Any
 
 from robandit.kernel.generate import out_of_line
 
-__all__ = ["C", "above_root", "doubled", "threshold_root"]
-
 C = (1.0 + math.sqrt(2.0)) ** 2
 """The constant c of the equation that Theorem 6 and the regret bounds need."""
 

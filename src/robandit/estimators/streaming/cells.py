@@ -16,26 +16,6 @@ import numpy as np
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = [
-    "BEFORE",
-    "CELLS",
-    "COUNT",
-    "FIRST",
-    "FIRST_LOST",
-    "LEVELS",
-    "NUMBERS",
-    "SCALE",
-    "SCALE_MORE",
-    "SECOND",
-    "THIRD",
-    "absorb_kernel",
-    "cell_starts",
-    "cell_widths",
-    "join_kernel",
-    "levels_of",
-    "moved_cells",
-]
-
 FINE = 4  # a cell is 2^-4 as wide as the distance at which its level begins
 LEVELS = 2047  # a level is the exponent field of |x - center|; 0 (subnormal distances) shares level 1
 BEFORE = (2 << FINE) + 2  # cells of a level before the center's; 32 are needed, one for rounding down, one for merging

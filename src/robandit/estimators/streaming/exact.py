@@ -16,19 +16,6 @@ from typing import Any
 
 from robandit.kernel.types import Ints
 
-__all__ = [
-    "CARRY_AFTER",
-    "SQUARE_DIGITS",
-    "SUM_DIGITS",
-    "add_signed",
-    "add_square",
-    "carry",
-    "read",
-    "root_of_ratio",
-    "units",
-    "write",
-]
-
 SUM_DIGITS = 70  # 2098 bits of one value, 63 for their number, rounded up with room for `add_signed`
 SQUARE_DIGITS = 136
 CARRY_AFTER = 2**28  # values; each adds less than 2^34 to a digit

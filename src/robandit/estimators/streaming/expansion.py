@@ -22,8 +22,6 @@ import numpy as np
 from robandit.estimators.formulas.catoni import taylor
 from robandit.kernel.types import Floats
 
-__all__ = ["Body", "expanded_root"]
-
 ROUNDING = 2.0**-49
 PATIENCE = 30  # steps; after them every third one bisects
 STEPS = PATIENCE + 3 * 66  # 64 bisections end any search
