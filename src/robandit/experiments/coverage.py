@@ -18,6 +18,7 @@ from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
 from robandit.laws.median import law_median
+from robandit.validation import probability
 
 if TYPE_CHECKING:
     import polars as pl
@@ -222,7 +223,7 @@ def coverage(
     for name, value, least in (("trials", trials, 2), *(("a size", size, 2) for size in sizes), ("seed", seed, 0)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
             raise InvalidInput(f"{name} = {formatted(value)} must be a whole number >= {least}")
-    estimators.estimate.check_delta(delta)
+    probability(delta, "delta")
     cells = [(name, n, contender) for name in (laws or LAWS) for n in sizes for contender in contenders]
     known = {name: facts(law) for name, law in (laws or LAWS).items()}
 

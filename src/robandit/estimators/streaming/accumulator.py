@@ -157,11 +157,11 @@ class Accumulator(ABC):
 
 def checked_delta(name: str, delta: Any, delta_min: float) -> float:
     """Return delta; raise `InvalidInput` if the accumulator did not keep enough for it."""
-    delta = probability(delta, "delta")
-    if delta < delta_min:
+    checked = probability(delta, "delta")
+    if checked < delta_min:
         hint = f"make a {name} with a smaller delta_min"
         raise invalid("delta", delta, f"at least this {name}'s delta_min = {delta_min!r}", hint=hint)
-    return delta
+    return checked
 
 
 class Saved:

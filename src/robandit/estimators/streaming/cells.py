@@ -36,7 +36,8 @@ SCALE_MORE: Floats = np.ldexp(1.0, np.maximum(FINE - np.arange(LEVELS + 1), 0))
 
 def levels_of(off: Floats) -> Ints:
     """Return the level of each distance x - center."""
-    return np.maximum((off.view(np.int64) >> 52) & 2047, 1)
+    levels: Ints = np.maximum((off.view(np.int64) >> 52) & 2047, 1)
+    return levels
 
 
 def cell_widths(level: Ints) -> Floats:

@@ -113,12 +113,12 @@ class TwoStreams:
     @staticmethod
     def full(p: Any, s: Any) -> bool:
         """Return whether some buffer has no room for another value."""
-        return s.clock[FULL] != 0  # type: ignore[no-any-return]
+        return s.clock[FULL] != 0
 
 
 def rest_above(s: Any, arm: int, d: int) -> float:
     """Return S_d, the sum of squares of X' without its d largest."""
-    return s.arms[arm, TOP_BELOW] + s.buffer[arm, TOP_SQUARES, d]  # type: ignore[no-any-return]
+    return s.arms[arm, TOP_BELOW] + s.buffer[arm, TOP_SQUARES, d]
 
 
 def clipped_at(s: Any, arm: int, a: float) -> int:
@@ -135,7 +135,7 @@ def clipped_at(s: Any, arm: int, a: float) -> int:
         d += 1
     while d > 0 and not above_root(top[d - 1] * top[d - 1], below + squares[d - 1], a, d - 1):
         d -= 1
-    return d  # type: ignore[no-any-return]
+    return d
 
 
 def trimmed_at(s: Any, arm: int, threshold: float) -> int:
@@ -147,7 +147,7 @@ def trimmed_at(s: Any, arm: int, threshold: float) -> int:
         trimmed += 1
     while trimmed > 0 and abs(big[trimmed - 1]) <= threshold:
         trimmed -= 1
-    return trimmed  # type: ignore[no-any-return]
+    return trimmed
 
 
 def lowest_threshold(s: Any, arm: int) -> float:
