@@ -177,18 +177,18 @@ def check_types(s: _Subject) -> None:
 def check_batches(s: _Subject) -> None:
     """A batch gives arrays of its shape that equal the answers of its samples, along any axis."""
     batch = s.sample(2, 3)
-    whole = s.fields(batch)
-    for field in whole.keys() - {"n", "delta"}:
-        assert np.shape(whole[field]) == (2, 3), (
-            f"{s.name}: {field} of a (2, 3) batch has shape {np.shape(whole[field])}"
+    answers = s.fields(batch)
+    for field in answers.keys() - {"n", "delta"}:
+        assert np.shape(answers[field]) == (2, 3), (
+            f"{s.name}: {field} of a (2, 3) batch has shape {np.shape(answers[field])}"
         )
     spread = _spread(batch)
     for place in np.ndindex(2, 3):
-        row = {field: value[place] if np.ndim(value) else value for field, value in whole.items()}
+        row = {field: value[place] if np.ndim(value) else value for field, value in answers.items()}
         assert _agree(row, s.fields(batch[place]), spread), f"{s.name}: sample {place} of a batch differs from it alone"
     for axis in (0, 1, -2):
         other = s.fields(np.moveaxis(batch, -1, axis), axis=axis)
-        assert _agree(other, whole, spread), f"{s.name}: axis = {axis} gives another answer"
+        assert _agree(other, answers, spread), f"{s.name}: axis = {axis} gives another answer"
 
 
 def check_equivariance(s: _Subject) -> None:
@@ -249,21 +249,21 @@ def check_coverage(s: _Subject) -> None:
 def check_one_by_one(s: _Subject) -> None:
     """Values taken one by one, in parts or at once give the same state; an estimate has no side effects."""
     x = s.sample()
-    whole, single, parts = s.filled(x), s.estimator(), s.estimator()
+    together, single, parts = s.filled(x), s.estimator(), s.estimator()
     for value in x:
         single.update(float(value))
     for part in np.split(x, [1, s.size // 3]):
         parts.update_many(part)
-    assert whole.n == single.n == parts.n == s.size, (
-        f"{s.name}: n is {whole.n}, {single.n}, {parts.n} for {s.size} values"
+    assert together.n == single.n == parts.n == s.size, (
+        f"{s.name}: n is {together.n}, {single.n}, {parts.n} for {s.size} values"
     )
-    state = whole.to_dict()
+    state = together.to_dict()
     assert single.to_dict() == state, f"{s.name}: values taken one by one give another state"
     assert parts.to_dict() == state, f"{s.name}: values taken in parts give another state"
-    answer = s.answer(whole)
+    answer = s.answer(together)
     assert answer.get("n", s.size) == s.size, f"{s.name}: the estimate's n is {answer['n']} for {s.size} values"
-    assert s.answer(whole) == answer, f"{s.name}: the second estimate differs from the first"
-    assert whole.to_dict() == state, f"{s.name}: an estimate changed the state"
+    assert s.answer(together) == answer, f"{s.name}: the second estimate differs from the first"
+    assert together.to_dict() == state, f"{s.name}: an estimate changed the state"
 
 
 def check_state(s: _Subject) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, formatted
 from robandit.estimators.estimate import rows
 from robandit.kernel.types import Floats
-from robandit.validation import invalid, probability
+from robandit.validation import integer, invalid, probability, within
 
 __all__ = ["Accumulator", "Saved", "checked_delta"]
 
@@ -171,6 +171,7 @@ class Saved:
         """Store the fields that are still to be read."""
         self.name = name
         self.fields = fields
+        self.owner = f"the state of this {name} is damaged"
 
     def take(self, field: str) -> Any:
         """Return any value."""
@@ -180,26 +181,22 @@ class Saved:
 
     def damaged(self, field: str, value: Any, rule: str) -> InvalidInput:
         """Return the error for a field that breaks a rule."""
-        message = f"the state of this {self.name} is damaged: {field} = {formatted(value)} must be {rule}"
-        return InvalidInput(message, parameter=field, value=value, rule=rule)
+        return invalid(field, value, rule, owner=self.owner)
 
     def count(self, field: str, *, least: int = 0, most: int = 2**62) -> int:
         """Return an integer within limits."""
-        value = self.take(field)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.damaged(field, value, f"an integer from {least} to {most}")
-        return value
+        return integer(self.take(field), field, least, most, owner=self.owner)
 
     def number(self, field: str, *, least: float = -math.inf) -> float:
         """Return a finite number."""
-        return self._finite(field, self.take(field), least)
+        return within(self.take(field), field, least, math.inf, owner=self.owner)
 
     def numbers(self, field: str, *, most: int, least: float = -math.inf) -> Floats:
         """Return a list of finite numbers as an array."""
         value = self.take(field)
         if not isinstance(value, list) or len(value) > most:
             raise self.damaged(field, value, f"a list of at most {most} numbers")
-        return np.array([self._finite(field, v, least) for v in value], dtype=np.float64)
+        return np.array([within(v, field, least, math.inf, owner=self.owner) for v in value], dtype=np.float64)
 
     def integer(self, field: str) -> int:
         """Return an integer of any size, written in base 16."""
@@ -210,10 +207,3 @@ class Saved:
             return int(value, 16)
         except ValueError:
             raise self.damaged(field, value, "an integer in base 16, as a string") from None
-
-    def _finite(self, field: str, value: Any, least: float) -> float:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value < least:
-            rule = "a finite number" if least == -math.inf else f"a finite number >= {least:g}"
-            raise self.damaged(field, value, rule)
-        return float(value)

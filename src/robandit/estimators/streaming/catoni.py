@@ -18,7 +18,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.estimators.catoni import least_values, lemma, tuned_alpha
-from robandit.estimators.estimate import Estimate, log_over
+from robandit.estimators.estimate import Estimate, interval, log_over
 from robandit.estimators.streaming.accumulator import Accumulator, Saved
 from robandit.estimators.streaming.cells import (
     BEFORE,
@@ -116,19 +116,11 @@ class Catoni(Accumulator):
         n, level = self._n, log_over(2.0, delta)
         least = least_values(level, bonus)
         if n < least:
-            raise InvalidInput(
-                f"there are {n} values, and this bound needs {least} at delta = {delta:g}: take more, or pass a larger delta"
-            )
+            needs = f"this bound needs {least} at delta = {delta:g}"
+            raise InvalidInput(f"there are {n} values, and {needs}: take more, or pass a larger delta")
         value, error = self._solve(delta, v)
         width, assumed = lemma(n, v, level, bonus)
-        return Estimate(
-            value=value,
-            lower=value - (width + error),
-            upper=value + (width + error),
-            delta=delta,
-            assumed=assumed,
-            n=self._n,
-        )
+        return interval(np.array([value]), width + error, (), delta=delta, assumed=assumed, n=n)
 
     def error(self, delta: float, *, v: float) -> float:
         """Return how far the value of `estimate` can be from the root of Catoni's equation for all the values taken."""
@@ -152,8 +144,8 @@ class Catoni(Accumulator):
         if self._center is None:
             values = np.sort(np.array(self._head))
             center = float(values[values.size // 2])
-            none = np.zeros(values.size)
-            return center, Body(np.ones(values.size), values - center, none, none, none, none)
+            zeros = np.zeros(values.size)
+            return center, Body(np.ones(values.size), values - center, zeros, zeros, zeros, zeros)
         keys, cells = self._occupied()
         count, first = cells[:, COUNT], cells[:, FIRST] + cells[:, FIRST_LOST]
         w = cell_widths(keys[:, 0])

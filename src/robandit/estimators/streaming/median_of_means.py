@@ -28,7 +28,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.estimators.block_means import MANY, lemma, median_of_means_blocks
-from robandit.estimators.estimate import Estimate
+from robandit.estimators.estimate import Estimate, interval
 from robandit.estimators.streaming.accumulator import Accumulator, Saved, checked_delta
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import probability
@@ -109,14 +109,8 @@ class MedianOfMeans(Accumulator):
         width, assumed = lemma(n, eps, v, delta)
         k = median_of_means_blocks(n, delta)
         value = self._median(k, n // k)
-        return Estimate(
-            value=value,
-            lower=value - width,
-            upper=value + width,
-            delta=delta if width < math.inf else None,
-            assumed=assumed,
-            n=n,
-        )
+        bounded = delta if width < math.inf else None
+        return interval(np.array([value]), width, (), delta=bounded, assumed=assumed, n=n)
 
     def _median(self, k: int, size: int) -> float:
         """Return the median of k blocks that end at the multiples of the stored size at or below ``size``, 2 ``size``, ..."""

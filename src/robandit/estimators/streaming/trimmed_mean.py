@@ -65,8 +65,8 @@ class TrimmedMean(Accumulator):
 
     Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, to
     X if they are equally long. Merging adds X to X and X' to X'. So a merged accumulator equals, bit for bit, any other
-    that has the same values in each of the two, for every order, split and tree of merges. The alternation
-    starts anew in each shard: shards of odd size have one value more in X, and shards of one value each have nothing in X'.
+    that has the same values in each of the two, for every order, split and tree of merges. Each shard starts with X: shards
+    of odd size have one value more in X, and shards of one value each have nothing in X'.
 
     Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1
     (170 by default, 12 KiB), and 342 digits (3 KiB) for the sums. Independent data need about q of the 6 q places for X.

@@ -146,7 +146,7 @@ class AdaRUCB(TwoStreams, Policy):
 
     @property
     def facts(self) -> Facts:
-        """What is known about the algorithm; with a centre the assumption is another, and less is proved."""
+        """What is known about the algorithm; a centre changes the assumption, and less is proved."""
         if self.center is None:
             return self.about
         return dataclasses.replace(
