@@ -223,7 +223,7 @@ def test_no_threshold():
     assert issubclass(NoThresholdError, ValueError)
 
 
-def test_no_threshold_where_the_level_is_a_whole_number():
+def test_no_threshold_if_the_level_equals_the_number_of_values():
     """At m = a exactly F(M) = a holds only in the limit M -> 0 of ties: there is no root."""
     x = np.ones(30)
     assert est.trimming_threshold(x, math.exp(-1.0), c=29.0) == pytest.approx(math.sqrt(30 / 29))

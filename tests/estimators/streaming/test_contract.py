@@ -77,7 +77,7 @@ class TestEvery:
         assert one.to_dict() == many.to_dict() == odd.to_dict()
         assert one.n == many.n == 700
 
-    def test_asking_and_saving_change_nothing(self, kind):
+    def test_estimate_and_to_dict_have_no_side_effects(self, kind):
         a, b = kind(), kind()
         values = sample("student 1.5", 3000)
         for start in range(0, 3000, 100):
@@ -89,7 +89,7 @@ class TestEvery:
         assert a.to_dict() == b.to_dict()
 
     @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, "1", None, True, 1j, [1.0], 10**400])
-    def test_what_is_not_a_finite_number_is_refused_and_nothing_changes(self, kind, wrong):
+    def test_values_that_are_not_finite_numbers_are_rejected_and_change_nothing(self, kind, wrong):
         one = kind()
         one.update_many(sample("student 1.5", 100))
         before = one.to_dict()
@@ -139,7 +139,7 @@ class TestEvery:
                 one.merge(kind(delta_min=0.01))
         assert one.n == 0
 
-    def test_merging_nothing_changes_nothing(self, kind):
+    def test_merging_an_empty_one_changes_nothing(self, kind):
         values = sample("student 1.5", 1000)
         one, empty = kind(), kind()
         one.update_many(values)
@@ -197,7 +197,7 @@ class TestEvery:
             with pytest.raises(InvalidInput, match=f"has no field '{field}'"):
                 kind.from_dict({k: v for k, v in state.items() if k != field})
 
-    def test_other_states_are_refused_by_name(self, kind):
+    def test_other_states_are_rejected_by_name(self, kind):
         state = kind().to_dict()
         with pytest.raises(InvalidInput, match="version 2, and this Robandit reads up to 1"):
             kind.from_dict(state | {"version": 2})

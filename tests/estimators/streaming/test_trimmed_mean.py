@@ -157,7 +157,7 @@ def test_what_is_let_go_is_never_needed(kind):
     assert made.lost == 0
 
 
-def test_strange_data_are_refused_and_never_silently_wrong():
+def test_dependent_data_are_rejected_and_never_silently_wrong():
     """X large, X' small: no bounded memory can hold all values that must be trimmed."""
     made, plain = TrimmedMean(delta_min=0.01), PlainTrimmedMean()
     rng = np.random.default_rng(0)
@@ -258,13 +258,13 @@ def test_a_large_mean_does_not_cancel():
         ({"eps": 0.5, "u": 1.0, "bonus": "tight"}, "leave out one"),
     ],
 )
-def test_wrong_questions_are_refused_by_name(wrong, match):
+def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, match):
     made = filled(sample("gaussian", 1000))
     with pytest.raises(InvalidInput, match=match):
         made.estimate(**({"delta": 0.05} | wrong))
 
 
 @pytest.mark.parametrize("delta_min", [0.0, 1.0, -1, None, "x", math.nan])
-def test_a_wrong_delta_min_is_refused(delta_min):
+def test_a_wrong_delta_min_is_rejected(delta_min):
     with pytest.raises(InvalidInput, match="delta"):
         TrimmedMean(delta_min=delta_min)

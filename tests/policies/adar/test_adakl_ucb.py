@@ -364,7 +364,7 @@ def test_ties_are_broken_by_pulls_then_by_number():
     assert run.ask() == 1
 
 
-def test_what_is_said_about_an_arm():
+def test_estimates_of_an_arm():
     live = Live(AdaKLUCB(), 2)
     x = np.random.default_rng(10).standard_t(1.1, 128)
     for reward in x.tolist():
@@ -443,7 +443,7 @@ def test_coverage_fails_where_the_assumption_does(center):
         ({"center": None}, r"center = None needs schedule='proved'"),
     ],
 )
-def test_refusals(options, words):
+def test_wrong_parameters_are_rejected(options, words):
     with pytest.raises(InvalidInput, match=f"AdaKLUCB: {words}"):
         AdaKLUCB(**options)
 

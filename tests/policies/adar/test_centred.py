@@ -218,7 +218,7 @@ def test_the_centre_is_renewed_at_powers_of_two():
 
 
 @pytest.mark.parametrize("word", ["mean", "", True, 0.0])
-def test_other_centres_are_refused(word):
+def test_other_centres_are_rejected(word):
     with pytest.raises(InvalidInput, match=r"center = .* must be one of None, 'median'"):
         AdaRUCB(center=word)
 
