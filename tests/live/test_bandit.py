@@ -307,9 +307,7 @@ def test_streams_stay_balanced_whatever_happens():
         bandit.update_many([arm] * 600, [loss(rng) for _ in range(600)])
     counts = bandit._state.counts
     assert np.abs(counts[:, layout.N_X] - counts[:, layout.N_NONZERO]).max() <= 1
-    assert counts[:, [layout.N_X, layout.N_NONZERO]].sum(axis=1).tolist() == [
-        r["pulls"] for r in bandit.estimates()
-    ]
+    assert counts[:, [layout.N_X, layout.N_NONZERO]].sum(axis=1).tolist() == [r["pulls"] for r in bandit.estimates()]
 
 
 # --- weighted policies ----------------------------------------------------------------------------------------------
