@@ -153,14 +153,14 @@ def probability(value: Any, name: str, *, owner: str = "", hint: str = "such as 
     )
 
 
-def order(value: Any, name: str = "eps", *, owner: str = "", hint: str = "") -> float:
-    """Return eps, the order of the moments minus 1: a number in (0, 1], at least `LEAST_EPS`.
+def order(value: Any, name: str = "eps", *, least: float = LEAST_EPS, owner: str = "", hint: str = "") -> float:
+    """Return eps, the order of the moments minus 1: a number in (0, 1], at least ``least``.
 
     >>> order(1, "eps")
     1.0
     """
-    rule = f"a number with 0 < {name} <= 1 (and at least {LEAST_EPS:g})"
-    return _number(value, lambda number: LEAST_EPS <= number <= 1.0, name, rule, owner, hint)
+    rule = f"a number with 0 < {name} <= 1 (and at least {least:g})"
+    return _number(value, lambda number: least <= number <= 1.0, name, rule, owner, hint)
 
 
 def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hint: str = "") -> Any:

@@ -25,7 +25,7 @@ def test_centred_bounds_hold_at_the_smallest_sample_that_is_allowed(law, delta):
     assert missed <= stats.binom.ppf(1 - 1e-6, trials, delta)
 
 
-def test_centred_bounds_of_smaller_samples_are_refused(monkeypatch):
+def test_centred_bounds_of_smaller_samples_are_rejected(monkeypatch):
     """And rightly so: without the refusal half of them fail. This is the negative control of the test above."""
     x = StudentT(dof=1.5).sample(2000 * 38, 3).reshape(2000, 38)
     with pytest.raises(
@@ -37,7 +37,7 @@ def test_centred_bounds_of_smaller_samples_are_refused(monkeypatch):
     assert np.mean(upper >= 0.0) < 0.7
 
 
-def test_a_spread_beyond_the_largest_double_is_refused_by_name():
+def test_a_spread_that_overflows_is_rejected_by_name():
     x = np.where(np.arange(200) % 3 == 0, -1.7e308, 1.7e308)
     with pytest.raises(InvalidInput, match="a value minus the median is beyond the largest double"):
         estimators.adaptive_trimmed_mean(x, delta=0.1, center="median")

@@ -10,9 +10,10 @@ from mpmath import mpf
 
 from references import slow_estimators as slow
 from robandit import estimators as est
+from robandit.estimators.formulas.catoni import influence
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.p_robust import b_p
-from robandit.estimators.roots import influence, row_roots
+from robandit.estimators.roots import row_roots
 
 SCALES = [1e-300, 1e-160, 1.0, 1e160, 1e300]
 RNG = np.random.default_rng(5)

@@ -88,7 +88,7 @@ def test_the_quick_sum_is_the_sum(scale):
         assert terms[inner] == pytest.approx(np.sign(y) * np.log1p(np.abs(y) + y * y / 2), rel=1e-12)
 
 
-def test_masks_that_hide_nothing_are_no_reason_to_refuse():
+def test_masks_that_hide_no_value_are_accepted():
     assert est.sample_mean(np.ma.array([1.0, 2.0])).value == 1.5
 
 

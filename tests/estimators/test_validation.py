@@ -1,4 +1,4 @@
-"""Every rule with an input that breaks it; the message names the value, the rule and the way out."""
+"""Every rule has an input that breaks it; the message names the value, the rule and the way out."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ BAD_POSITIVE = [0, -1, math.inf, math.nan, "1", True]
 BAD_EPS = [0, -0.5, 1.01, math.nan, "1", True]
 
 
-def refused(message, call, bad):
+def rejected(message, call, bad):
     for value in bad:
         with pytest.raises(InvalidInput, match=message) as caught:
             call(value)
@@ -101,45 +101,47 @@ def refused(message, call, bad):
 
 
 def test_delta():
-    message = "delta = .* must be a probability between 0 and 1"
-    refused(message, lambda d: est.trimming_threshold(X, d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.adaptive_trimmed_mean(X, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.truncated_mean(X, eps=1, u=1, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.median_of_means(X, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.catoni_mean(X, v=1, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.lepskii_catoni(X, eps=1, delta=d), BAD_PROBABILITIES)
-    refused(message, lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d), BAD_PROBABILITIES[:-1])
-    refused(message, lambda d: est.sample_mean(X, v=1, delta=d), BAD_PROBABILITIES[:-1])
+    message = "delta = .* must be a probability strictly between 0 and 1"
+    rejected(message, lambda d: est.trimming_threshold(X, d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.adaptive_trimmed_mean(X, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.truncated_mean(X, eps=1, u=1, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.median_of_means(X, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.catoni_mean(X, v=1, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.lepskii_catoni(X, eps=1, delta=d), BAD_PROBABILITIES)
+    rejected(message, lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d), BAD_PROBABILITIES[:-1])
+    rejected(message, lambda d: est.sample_mean(X, v=1, delta=d), BAD_PROBABILITIES[:-1])
 
 
 def test_moments():
     message = "must be a finite number > 0"
-    refused("c = .* " + message, lambda c: est.trimming_threshold(X, 0.1, c=c), BAD_POSITIVE)
-    refused("u = .* " + message, lambda u: est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=u), BAD_POSITIVE)
-    refused("u = .* " + message, lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1), BAD_POSITIVE)
-    refused("v = .* " + message, lambda v: est.median_of_means(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
-    refused("v = .* " + message, lambda v: est.catoni_mean(X, v=v, delta=0.1), BAD_POSITIVE)
-    refused("alpha = .* " + message, lambda a: est.catoni_root(X, a), BAD_POSITIVE)
-    refused("v = .* " + message, lambda v: est.infinite_variance_catoni(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
-    refused(
+    rejected("c = .* " + message, lambda c: est.trimming_threshold(X, 0.1, c=c), BAD_POSITIVE)
+    rejected("u = .* " + message, lambda u: est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=u), BAD_POSITIVE)
+    rejected("u = .* " + message, lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1), BAD_POSITIVE)
+    rejected("v = .* " + message, lambda v: est.median_of_means(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
+    rejected("v = .* " + message, lambda v: est.catoni_mean(X, v=v, delta=0.1), BAD_POSITIVE)
+    rejected("alpha = .* " + message, lambda a: est.catoni_root(X, a), BAD_POSITIVE)
+    rejected("v = .* " + message, lambda v: est.infinite_variance_catoni(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
+    rejected(
         "tau0 = .* " + message, lambda t: est.infinite_variance_catoni(X, eps=1, v=1, delta=0.1, tau0=t), BAD_POSITIVE
     )
-    refused("c = .* " + message, lambda c: est.p_robust_mean(X, p=2, c=c), BAD_POSITIVE)
-    refused("u = .* " + message, lambda u: est.p_robust_mean(X, p=2, c=1, u=u, delta=0.1), BAD_POSITIVE)
-    refused("v = .* " + message, lambda v: est.sample_mean(X, v=v, delta=0.1), BAD_POSITIVE)
+    rejected("c = .* " + message, lambda c: est.p_robust_mean(X, p=2, c=c), BAD_POSITIVE)
+    rejected("u = .* " + message, lambda u: est.p_robust_mean(X, p=2, c=1, u=u, delta=0.1), BAD_POSITIVE)
+    rejected("v = .* " + message, lambda v: est.sample_mean(X, v=v, delta=0.1), BAD_POSITIVE)
 
 
 def test_orders():
-    message = "eps = .* must be a number > 0 and <= 1"
-    refused(message, lambda e: est.adaptive_trimmed_mean(X, delta=0.1, eps=e, u=1), BAD_EPS)
-    refused(message, lambda e: est.truncated_mean(X, eps=e, u=1, delta=0.1), BAD_EPS)
-    refused(message, lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1), BAD_EPS)
-    refused(message, lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1), BAD_EPS)
-    refused(message, lambda e: est.lepskii_catoni(X, eps=e, delta=0.1), BAD_EPS)
-    refused("p = .* must be a number > 1 and <= 2", est.b_p, [1, 0.5, 2.1, math.nan, "2", True])
-    refused("p = .* must be a number > 1 and <= 2", lambda p: est.p_robust_mean(X, p=p, c=1), [1, 2.1, math.nan])
+    message = "eps = .* must be a number with 0 < eps <= 1"
+    rejected(message, lambda e: est.adaptive_trimmed_mean(X, delta=0.1, eps=e, u=1), BAD_EPS)
+    rejected(message, lambda e: est.truncated_mean(X, eps=e, u=1, delta=0.1), BAD_EPS)
+    rejected(message, lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1), BAD_EPS)
+    rejected(message, lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1), BAD_EPS)
+    rejected(message, lambda e: est.lepskii_catoni(X, eps=e, delta=0.1), BAD_EPS)
+    rejected("p = .* must be a finite number > 1 and <= 2", est.b_p, [1, 0.5, 2.1, math.nan, "2", True])
+    rejected(
+        "p = .* must be a finite number > 1 and <= 2", lambda p: est.p_robust_mean(X, p=p, c=1), [1, 2.1, math.nan]
+    )
 
 
 def test_choices():
@@ -149,22 +151,22 @@ def test_choices():
         est.adaptive_trimmed_mean(X, delta=0.1, center="mean")
     with pytest.raises(InvalidInput, match="bonus = 'likelihood' must be one of 'paper', 'tight'"):
         est.catoni_mean(X, v=1, delta=0.1, bonus="likelihood")
-    refused(
+    rejected(
         "seed = .* must be an integer >= 0, or None",
         lambda s: est.adaptive_trimmed_mean(X, delta=0.1, seed=s),
         [-1, 1.5, "1", True],
     )
-    refused(
-        "share = .* must be a number >= 0 and < 1/2",
+    rejected(
+        "share = .* must be a finite number >= 0 and < 0.5",
         lambda s: est.winsorized_mean(X, share=s),
         [0.5, -0.1, math.nan, "0", True],
     )
-    refused(
+    rejected(
         "range_factor = .* must be a finite number > 1",
         lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=f),
         [1, 0.5, math.inf, math.nan, "2", True],
     )
-    refused(
+    rejected(
         "ratio = .* must be a finite number > 1",
         lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, ratio=f),
         [1, math.nan],
@@ -195,7 +197,7 @@ def test_pairs():
     with pytest.raises(InvalidInput, match=r"u = 1 and delta = None: give both"):
         est.p_robust_mean(X, p=2, c=1, u=1)
     for extra in ({"center": "median"}, {"bonus": "tight"}):
-        with pytest.raises(InvalidInput, match="belong to the one-sided bound"):
+        with pytest.raises(InvalidInput, match="belongs to the one-sided bound"):
             est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=1, **extra)
 
 
@@ -221,7 +223,7 @@ def test_no_threshold():
     assert issubclass(NoThresholdError, ValueError)
 
 
-def test_no_threshold_where_the_level_is_a_whole_number():
+def test_no_threshold_if_the_level_equals_the_number_of_values():
     """At m = a exactly F(M) = a holds only in the limit M -> 0 of ties: there is no root."""
     x = np.ones(30)
     assert est.trimming_threshold(x, math.exp(-1.0), c=29.0) == pytest.approx(math.sqrt(30 / 29))

@@ -19,7 +19,7 @@ from robandit.errors import (
     KernelError,
     UnknownArm,
 )
-from robandit.policies.adar import adar_ucb
+from robandit.policies.adar import layout
 
 # --- select and update -------------------------------------------------------------------------------------------------------
 
@@ -263,10 +263,8 @@ def test_streams_stay_balanced_whatever_happens():
     for arm in ARMS:
         bandit.update_many([arm] * 600, [loss(rng) for _ in range(600)])
     counts = bandit._state.counts
-    assert np.abs(counts[:, adar_ucb.N_X] - counts[:, adar_ucb.N_NONZERO]).max() <= 1
-    assert counts[:, [adar_ucb.N_X, adar_ucb.N_NONZERO]].sum(axis=1).tolist() == [
-        r["pulls"] for r in bandit.estimates()
-    ]
+    assert np.abs(counts[:, layout.N_X] - counts[:, layout.N_NONZERO]).max() <= 1
+    assert counts[:, [layout.N_X, layout.N_NONZERO]].sum(axis=1).tolist() == [r["pulls"] for r in bandit.estimates()]
 
 
 # --- weighted policies ----------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.policies import AdaRUCB
-from robandit.policies.adar import adar_ucb as module
+from robandit.policies.adar import layout
 
-IN_X, IN_TOP = module.IN_X, module.IN_TOP
+IN_X, IN_TOP = layout.IN_X, layout.IN_TOP
 
 
 @pytest.mark.parametrize("horizon", [4000, None])
@@ -32,7 +32,7 @@ def test_the_order_of_arrival_does_not_matter(kind, horizon):
     size = np.abs(one["mean"]) + one["threshold"]
     for name in policy.columns:
         assert (np.abs(one[name] - two[name]) <= 1e-11 * size).all(), name
-    for column in (module.N_X, module.N_NONZERO, module.ISSUED_X, module.ISSUED_TOP):
+    for column in (layout.N_X, layout.N_NONZERO, layout.ISSUED_X, layout.ISSUED_TOP):
         assert (lockstep.s.counts[:, column] == late.s.counts[:, column]).all()
     assert lockstep.ask() == late.ask()
 
@@ -43,9 +43,9 @@ def test_roles_alternate_and_belong_to_pulls_not_to_arrivals():
     assert marks == [IN_X, IN_TOP] * 3
     for mark in reversed(marks):  # the last first: each reward goes where its pull was meant to
         live.late(1, 10.0 if mark == IN_X else 1.0, mark)
-    assert live.s.counts[1, module.N_X] == live.s.counts[1, module.N_NONZERO] == 3
-    assert live.s.buffer[1, module.BIG_VALUE, :3].tolist() == [10.0] * 3
-    assert live.s.buffer[1, module.TOP_VALUE, :3].tolist() == [1.0] * 3
+    assert live.s.counts[1, layout.N_X] == live.s.counts[1, layout.N_NONZERO] == 3
+    assert live.s.buffer[1, layout.BIG_VALUE, :3].tolist() == [10.0] * 3
+    assert live.s.buffer[1, layout.TOP_VALUE, :3].tolist() == [1.0] * 3
 
 
 def test_the_second_pull_of_a_round_is_of_the_same_arm_whatever_arrives():
@@ -63,9 +63,9 @@ def test_a_lost_first_pull_ends_its_round():
     mark = live.issue(live.ask())
     assert live.ask() == 0
     live.forget(0, mark)
-    assert live.s.clock[module.CURRENT] == -1
+    assert live.s.clock[layout.CURRENT] == -1
     assert live.issue(0) == IN_X
-    assert live.s.clock[module.ROUNDS] == 2
+    assert live.s.clock[layout.ROUNDS] == 2
 
 
 def test_a_lost_pull_of_another_arm_leaves_the_round_alone():
@@ -129,14 +129,14 @@ def test_bookkeeping_of_pulls(actions):
                 made[arm][int(mark)] -= 1
                 if mark == IN_X and current == arm and made[arm][0] <= made[arm][1]:
                     current = -1
-        assert live.s.clock[module.ROUNDS] == clock  # so it never goes back
-        assert live.s.counts[:, [module.ISSUED_X, module.ISSUED_TOP]].tolist() == made
-        assert live.s.counts[:, [module.N_X, module.N_NONZERO]].tolist() == got.tolist()
+        assert live.s.clock[layout.ROUNDS] == clock  # so it never goes back
+        assert live.s.counts[:, [layout.ISSUED_X, layout.ISSUED_TOP]].tolist() == made
+        assert live.s.counts[:, [layout.N_X, layout.N_NONZERO]].tolist() == got.tolist()
     # Left alone, every arm becomes balanced again.
     for arm in range(3):
         for _ in range(abs(made[arm][0] - made[arm][1])):
             live.issue(arm)
-        assert live.s.counts[arm, module.ISSUED_X] == live.s.counts[arm, module.ISSUED_TOP]
+        assert live.s.counts[arm, layout.ISSUED_X] == live.s.counts[arm, layout.ISSUED_TOP]
 
 
 def test_late_rewards_never_stop_exploration_of_the_others():
@@ -165,10 +165,10 @@ def test_many_rewards_at_once_between_two_evaluations(runner, horizon):
                 reference.learn(0, value, -value)
             tau = len(reference.x[0]) + 1
             if len(batch) == 60:
-                live.s.clock[module.ROUNDS] = 10
+                live.s.clock[layout.ROUNDS] = 10
                 assert live.describe()["share_trimmed"][0] > 0.3
-                assert live.s.counts[0, module.TOP_ABOVE] > 10
-                live.s.clock[module.ROUNDS] = tau - 1
+                assert live.s.counts[0, layout.TOP_ABOVE] > 10
+                live.s.clock[layout.ROUNDS] = tau - 1
         want, said = reference.precise(0, tau), live.describe()
         assert said["threshold"][0] == pytest.approx(float(want.threshold), rel=1e-12)
         assert said["index"][0] == pytest.approx(float(want.index), rel=1e-11)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from robandit.checks.estimators import check_estimator
 from robandit.checks.laws import check_law
 from robandit.checks.policies import check_policy
 
-__all__ = ["check_law", "check_policy"]
+__all__ = ["check_estimator", "check_law", "check_policy"]

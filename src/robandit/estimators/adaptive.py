@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, NoThresholdError
-from robandit.estimators.estimate import (
-    Estimate,
-    Number,
-    check_choice,
-    check_delta,
-    check_order,
-    check_positive,
-    log_over,
-    rows,
-    shaped,
-)
+from robandit.estimators.estimate import Estimate, Number, given_pair, log_over, moment_order, rows, shaped
+from robandit.estimators.formulas.likelihood import proved_exponent
+from robandit.estimators.formulas.threshold import C
 from robandit.estimators.likelihood import row_bounds
 from robandit.estimators.row_moments import row_means, row_medians, row_sds, trimmed
-from robandit.estimators.threshold import C, row_thresholds
+from robandit.estimators.threshold import row_thresholds
 from robandit.kernel.types import Floats
+from robandit.validation import choice, positive, probability
+from robandit.validation import seed as valid_seed
 
-__all__ = ["adaptive_trimmed_mean", "lemma_2", "theorem_6"]
+__all__ = ["adaptive_trimmed_mean", "lemma_2", "theorem_6", "two_sided"]
 
-CENTRED = 3.0  # values of X' per c L below which a centred bound is refused: see the docstring
+CENTRED = 3.0  # values of X' per c L below which a centred bound is rejected: see the docstring
 
 
 def adaptive_trimmed_mean(
@@ -41,7 +35,7 @@ def adaptive_trimmed_mean(
     center: Literal["median"] | None = None,
     axis: int = -1,
 ) -> Estimate:
-    """A mean trimmed at a threshold that the data choose: nothing about the tails must be known.
+    """A mean trimmed at a threshold that the data choose: you need to know nothing about the tails.
 
     Half of the sample (X') gives the threshold, the other half (X) the trimmed mean. Use it for an upper bound on values whose
     large ones are mostly negative or evenly spread: negated latencies, costs, losses, symmetric noise. Not for revenue and other
@@ -57,16 +51,16 @@ def adaptive_trimmed_mean(
     seed
         How X and X' are split. None: alternate values, X first; then the order of the input must not depend on its values (sorted
         data break the bound). An integer: after a shuffle with this seed, the same for every sample of a batch. With
-        an odd number X gets one more; none is dropped.
+        an odd number X gets one more; no value is dropped.
     eps, u
-        Where a bound E|x|^(1+eps) <= u is known, the answer is two-sided. Both or none; not with ``center`` or ``bonus``.
+        If a bound E|x|^(1+eps) <= u is known, the answer is two-sided. Give both or neither; not with ``center`` or ``bonus``.
     bonus
         Of the one-sided bound. ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same inequality
         before rounding. ``"likelihood"``: the largest mean whose Kullback-Leibler distance from X is allowed, the narrowest.
     center
-        ``"median"``: work on x minus the median of X', and add it again.
+        ``"median"``: subtract the median of X', and add it again at the end.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Returns
     -------
@@ -79,16 +73,17 @@ def adaptive_trimmed_mean(
 
     Guarantee
     ---------
-    With N the size of X and L = log(1/delta'). One theorem answers; ``assumed`` says which.
+    With N the size of X and L = log(1/delta'). One theorem applies; ``assumed`` names it.
 
     - default, Lemma 2 with delta' = delta/2: mean <= value + sqrt(2 V L / N) + bonus, if E[x 1{|x| > M}] <= 0 for
       all M >= 0 (truncated non-positivity; it implies a mean <= 0). Must know nothing else. There is no lower bound.
-    - ``bonus="likelihood"``, delta' = delta (project's own; from the concentration of KLinf for bounded laws): same assumption.
+    - ``bonus="likelihood"``, delta' = delta (ours; from the concentration of KLinf for bounded laws): same assumption.
     - ``center="median"``: as these two, with the assumption about the sample median m of X': E[(x-m) 1{|x-m| > M}] <= 0. Proved
-      where it holds for that m. For a symmetric law with one peak it holds when m is not below the centre, which is half of all
-      samples; otherwise something is missed that grows with the share of values above M, and with few values per c L coverage
-      falls to one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). From there on it is
-      measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2 and negated Pareto 1.2, delta = 0.2 to 0.01).
+      if it holds for that m. For a symmetric law with one peak it holds if m is not below the centre, which is half of all
+      samples; otherwise the bound is too low by an amount that grows with the share of values above M, and with few values per
+      c L coverage falls to one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). From there on
+      it is measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2 and negated Pareto 1.2, delta = 0.2 to
+      0.01).
     - with eps and u, Theorem 6 with delta' = delta/4: |value - mean| <= 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps)), N the smaller half.
       Must know eps and u; nothing is assumed about the skew.
 
@@ -107,20 +102,11 @@ def adaptive_trimmed_mean(
     COLT 2024, PMLR 247, Lemma 2 and Theorem 6. For the likelihood bound: J. Honda, A. Takemura, Non-asymptotic analysis of a new
     bandit algorithm for semi-bounded rewards, JMLR 2015; A. Garivier, H. Hadiji, P. Menard, G. Stoltz, KL-UCB-switch, JMLR 2022.
     """
-    delta = check_delta(delta)
-    check_choice("bonus", bonus, ("paper", "tight", "likelihood"))
-    check_choice("center", center, (None, "median"))
-    if (eps is None) != (u is None):
-        raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both for a two-sided bound, or none of them")
-    if eps is not None:
-        eps, u = check_order("eps", eps, 0.0, 1.0), check_positive("u", u)
-        if center is not None or bonus != "paper":
-            raise InvalidInput(
-                f"center = {center!r} and bonus = {bonus!r} belong to the one-sided bound, eps and u to the two-sided one: "
-                "leave out one of the two pairs"
-            )
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-        raise InvalidInput(f"seed = {seed!r} must be an integer >= 0, or None to split the sample as it stands")
+    delta = probability(delta, "delta")
+    bonus = choice(bonus, "bonus", ("paper", "tight", "likelihood"))
+    center = choice(center, "center", (None, "median"))
+    moment = two_sided(eps, u, bonus=(bonus, "paper"), center=(center, None))
+    seed = valid_seed(seed)
 
     matrix, shape = rows(x, axis, least=3)  # X' needs one value, and a variance needs two
     n = matrix.shape[1]
@@ -130,14 +116,8 @@ def adaptive_trimmed_mean(
     middle = np.zeros(len(matrix))
     if center is not None:
         middle = row_medians(other)
-        with np.errstate(over="ignore"):
-            body = body - middle[:, None]
-            other = other - middle[:, None]
-        if not (np.isfinite(body).all() and np.isfinite(other).all()):
-            raise InvalidInput(
-                "a value minus the median is beyond the largest double: divide the sample by a constant first"
-            )
-    parts = 4.0 if eps is not None else 1.0 if bonus == "likelihood" else 2.0
+        body, other = _centred(body, middle), _centred(other, middle)
+    parts = 4.0 if moment else 1.0 if bonus == "likelihood" else 2.0
     level = log_over(parts, delta)
     if center is not None and other.shape[1] < CENTRED * C * level:
         needed = 2 * math.ceil(CENTRED * C * level)
@@ -149,14 +129,16 @@ def adaptive_trimmed_mean(
     kept = trimmed(body, thresholds)
     means = row_means(kept)
     lower = np.full(len(matrix), -math.inf)
-    if eps is not None and u is not None:
-        width = theorem_6(level, other.shape[1], eps, u)
+    about = "" if center is None else " about the median"
+    assumed = f"truncated non-positivity{about} ({'likelihood' if bonus == 'likelihood' else 'Lemma 2'})"
+    if moment:
+        width = theorem_6(level, other.shape[1], *moment)
         lower, upper = means - width, means + width
-        assumed = f"E|x|^{1.0 + eps:g} <= {u:g} (Theorem 6)"
+        assumed = f"E|x|^{1.0 + moment[0]:g} <= {moment[1]:g} (Theorem 6)"
+    elif bonus == "likelihood":
+        upper = middle + row_bounds(kept, thresholds, proved_exponent(level, kept.shape[1]))
     else:
-        upper = middle + _upper(kept, means, thresholds, level, bonus)
-        about = "" if center is None else " about the median"
-        assumed = f"truncated non-positivity{about} ({'likelihood' if bonus == 'likelihood' else 'Lemma 2'})"
+        upper = middle + (means + lemma_2(level, kept.shape[1], bonus, row_sds(kept, means), thresholds))
     return Estimate(
         value=shaped(middle + means, shape),
         lower=shaped(lower, shape),
@@ -169,23 +151,40 @@ def adaptive_trimmed_mean(
     )
 
 
-def _upper(kept: Floats, means: Floats, thresholds: Floats, level: float, bonus: str) -> Floats:
-    """The one-sided bound of the trimmed mean's expectation, which is at least the mean under the assumption."""
-    n = kept.shape[1]
-    if bonus == "likelihood":
-        # P(N KLinf >= y) <= e (N + 2) exp(-y) for laws on a bounded interval.
-        return row_bounds(kept, thresholds, (level + 1.0 + math.log(n + 2.0)) / n)
-    upper: Floats = means + lemma_2(level, n, bonus, row_sds(kept, means), thresholds)
-    return upper
+def two_sided(eps: Any, u: Any, **one_sided: tuple[Any, Any]) -> tuple[float, float] | None:
+    """Return eps and u if they are given, and None for a one-sided bound.
+
+    ``one_sided`` are the options of that bound, each with its default: they cannot be combined with eps and u.
+    """
+    if not given_pair(eps=eps, u=u):
+        return None
+    moment = moment_order(eps), positive(u, "u")
+    for name, (value, default) in one_sided.items():
+        if value != default:
+            message = (
+                f"{name} = {value!r} belongs to the one-sided bound, eps and u to the two-sided one: leave out one"
+            )
+            raise InvalidInput(message, parameter=name, value=value, rule=f"{default!r} with eps and u")
+    return moment
+
+
+def _centred(values: Floats, middle: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        out: Floats = values - middle[:, None]
+    if not np.isfinite(out).all():
+        raise InvalidInput(
+            "a value minus the median is beyond the largest double: divide the sample by a constant first"
+        )
+    return out
 
 
 def lemma_2(level: float, n: int, bonus: str, sd: Number, threshold: Number) -> Number:
-    """sqrt(2 V L / N) + bonus M L / N."""
+    """Return sqrt(2 V L / N) + bonus M L / N."""
     reach = 10.0 * level / n if bonus == "paper" else 14.0 * level / (3.0 * (n - 1.0))
     return sd * math.sqrt(2.0 * level / n) + reach * threshold
 
 
 def theorem_6(level: float, n: int, eps: float, u: float) -> float:
-    """5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps))."""
+    """Return 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps))."""
     order = 1.0 / (1.0 + eps)
     return float(5.6 * u**order * (level / n) ** (eps * order))

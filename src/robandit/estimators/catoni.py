@@ -9,17 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import (
-    Estimate,
-    Number,
-    check_choice,
-    check_delta,
-    check_positive,
-    log_over,
-    rows,
-    shaped,
-)
+from robandit.estimators.estimate import Estimate, Number, interval, log_over, rows, shaped
 from robandit.estimators.roots import row_roots
+from robandit.validation import choice, positive, probability
 
 __all__ = ["catoni_mean", "catoni_root"]
 
@@ -44,12 +36,12 @@ def catoni_mean(
         ``"paper"``: the width 2 sqrt(v L / n) that Robust UCB uses. ``"tight"``: Catoni's own, sqrt(2 v L / (n - 2 L)), never wider
         and for large n narrower by a factor 1.41; the value is the same.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Guarantee
     ---------
     With L = log(2/delta): |value - mean| <= width with probability at least 1 - delta, for independent values with variance at most
-    v, if n >= 4 L ("paper") or n > 2 L ("tight"); smaller samples are refused. Must know v.
+    v, if n >= 4 L ("paper") or n > 2 L ("tight"); smaller samples are rejected. Must know v.
 
     Examples
     --------
@@ -65,8 +57,8 @@ def catoni_mean(
     O. Catoni. Challenging the empirical mean and empirical variance: a deviation study. Annales de l'IHP 48, 2012, Proposition 2.4.
     S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013, Lemma 3.
     """
-    v, delta = check_positive("v", v), check_delta(delta)
-    check_choice("bonus", bonus, ("paper", "tight"))
+    v, delta = positive(v, "v"), probability(delta, "delta")
+    choice(bonus, "bonus", ("paper", "tight"))
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     level = log_over(2.0, delta)
@@ -82,29 +74,22 @@ def catoni_mean(
         )
     value = row_roots(matrix, np.full(len(matrix), tuned_alpha(n, v, level)))
     width, assumed = lemma(n, v, level, bonus)
-    return Estimate(
-        value=shaped(value, shape),
-        lower=shaped(value - width, shape),
-        upper=shaped(value + width, shape),
-        delta=delta,
-        assumed=assumed,
-        n=n,
-    )
+    return interval(value, width, shape, delta=delta, assumed=assumed, n=n)
 
 
 def least_values(level: float, bonus: str) -> int:
-    """The smallest sample that the bound speaks of, with level = log(2/delta)."""
+    """Return the size of the smallest sample that has the bound, with level = log(2/delta)."""
     return math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
 
 
 def tuned_alpha(n: int, v: float, level: float) -> float:
-    """sqrt(ell / (n (v + v ell / (n - ell)))) with ell = 2 level, without its sums, in which a large v could overflow."""
+    """Return sqrt(ell / (n (v + v ell / (n - ell)))) with ell = 2 level, without sums that a large v could overflow."""
     ell = 2.0 * level
     return math.sqrt(ell * (n - ell)) / n / math.sqrt(v)
 
 
 def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
-    """The width of the bound, and what it assumes."""
+    """Return the width of the bound, and what it assumes."""
     if bonus == "paper":
         return 2.0 * math.sqrt(v) * math.sqrt(level / n), f"variance <= {v:g} (Lemma 3)"
     width = math.sqrt(v) * math.sqrt(2.0 * level / (n - 2.0 * level))
@@ -123,7 +108,7 @@ def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:
     alpha
         A number > 0, in units of 1/x.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Guarantee
     ---------
@@ -140,6 +125,6 @@ def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:
     ----------
     As for `catoni_mean`.
     """
-    alpha = check_positive("alpha", alpha)
+    alpha = positive(alpha, "alpha")
     matrix, shape = rows(x, axis)
     return shaped(row_roots(matrix, np.full(len(matrix), alpha)), shape)

@@ -9,34 +9,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
+from robandit.validation import order
 
 __all__ = [
     "Estimate",
     "Number",
-    "check_choice",
-    "check_delta",
-    "check_order",
-    "check_positive",
-    "check_whole",
-    "check_within",
-    "formatted",
+    "given_pair",
+    "interval",
     "log_over",
-    "refuse_non_finite",
+    "moment_order",
+    "reject_non_finite",
     "rows",
     "shaped",
 ]
 
 Number = Any
-"""A float for one sample, an array of them for a batch."""
+"""A float for one sample, an array of floats for a batch."""
+
+LEAST_EPS = math.nextafter(2.0**-53, 1.0)  # the least eps for which 1 + eps differs from 1; eps occurs only in 1 + eps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
-    """A robust mean with what is known about it: lower <= mean <= upper with probability at least 1 - delta.
+    """A robust mean and its confidence bounds: lower <= mean <= upper with probability at least 1 - delta.
 
-    Both sides hold together, and a side that the theorem does not give is infinite. Without bounds delta is None. For a batch of
+    Both sides hold together. A side for which there is no theorem is infinite; if both are, delta is None. For a batch of
     samples the numbers are arrays with the batch's shape.
     """
 
@@ -51,27 +50,43 @@ class Estimate:
     threshold: Number = None
 
     def __post_init__(self) -> None:
-        """A share that is the same for the whole batch has the batch's shape too."""
+        """Give a share that is the same for all samples the batch's shape."""
         if np.ndim(self.value) and not np.ndim(self.share_trimmed):
             object.__setattr__(self, "share_trimmed", np.full(np.shape(self.value), float(self.share_trimmed)))
 
     def __repr__(self) -> str:
-        """Value and interval, where there is one, in one line."""
+        """Return the value and the interval, if there is one, in one line."""
         if np.ndim(self.value):
             return f"<Estimate of {np.shape(self.value)} samples of {self.n}: {self.assumed}>"
         if self.delta is None:
             return f"<Estimate {self.value:.6g}: {self.assumed}>"
-        sure = f"with probability {1 - self.delta:g}"
-        return f"<Estimate {self.value:.6g} in [{self.lower:.6g}, {self.upper:.6g}] {sure}: {self.assumed}>"
+        confidence = f"with probability {1 - self.delta:g}"
+        return f"<Estimate {self.value:.6g} in [{self.lower:.6g}, {self.upper:.6g}] {confidence}: {self.assumed}>"
+
+
+def interval(
+    value: Floats, width: Any, shape: tuple[int, ...], *, delta: float | None, assumed: str, n: int, **more: Number
+) -> Estimate:
+    """Return the estimate with the bounds value - width and value + width, in the batch's shape."""
+    return Estimate(
+        value=shaped(value, shape),
+        lower=shaped(value - width, shape),
+        upper=shaped(value + width, shape),
+        delta=delta,
+        assumed=assumed,
+        n=n,
+        **more,
+    )
 
 
 def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) -> tuple[Floats, tuple[int, ...]]:
-    """The samples as the rows of a matrix that compiled code takes, and the shape of the batch (empty for one sample).
+    """Return the samples as rows of a matrix that compiled code takes, and the shape of the batch (empty for one sample).
 
-    With ``check=False`` the caller finds NaN and infinity itself, in a sum that it makes anyway, and calls `refuse_non_finite`.
+    With ``check=False`` the caller detects NaN and infinity itself, in a sum that it needs anyway, and calls
+    `reject_non_finite`.
     """
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise InvalidInput("the sample has masked values: leave them out with .compressed()")
+        raise _invalid_sample("the sample has masked values: leave them out with .compressed()")
     try:
         data = np.asarray(x)
         if data.dtype.kind not in "biuf":
@@ -80,84 +95,63 @@ def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) ->
             data = data.astype(np.float64)
         data = np.asarray(data, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"the sample is not an array of numbers ({error}): pass a list or array of floats") from None
+        raise _invalid_sample(
+            f"the sample is not an array of numbers ({error}): pass a list or array of floats"
+        ) from None
     if data.ndim == 0:
-        raise InvalidInput(f"the sample is the single number {data.item()!r}: pass a list or array of them")
+        raise _invalid_sample(f"the sample is the single number {data.item()!r}: pass a list or array of numbers")
     if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool) or not -data.ndim <= axis < data.ndim:
-        raise InvalidInput(
-            f"axis = {axis!r} does not exist in an array with {data.ndim} axes: count from 0, or back from -1"
-        )
+        message = f"axis = {axis!r} does not exist in an array with {data.ndim} axes: count from 0, or back from -1"
+        raise InvalidInput(message, parameter="axis", value=axis, rule="an axis of the array")
     data = np.moveaxis(data, axis, -1)
     n = data.shape[-1]
     if n < max(least, 1):
-        raise InvalidInput(f"the sample has {n} values: at least {max(least, 1)} are needed")
+        raise _invalid_sample(f"the sample has {n} values: at least {max(least, 1)} are needed")
     # Compiled code has one signature: contiguous, aligned and writeable (nothing is written; read-only is another type).
     matrix = np.require(data, requirements=["C", "A", "W"]).reshape(-1, n)
     if check and not np.isfinite(matrix).all():
-        refuse_non_finite(matrix)
+        reject_non_finite(matrix)
     return matrix, data.shape[:-1]
 
 
-def refuse_non_finite(matrix: Floats) -> None:
-    """Raise for the first NaN or infinity; return when there is none."""
+def _invalid_sample(message: str) -> InvalidInput:
+    return InvalidInput(message, parameter="x", rule="an array of finite numbers")
+
+
+def reject_non_finite(matrix: Floats) -> None:
+    """Raise `InvalidInput` for the first NaN or infinity; return if there is none."""
     bad = np.argwhere(~np.isfinite(matrix))
     if bad.size:
         row, position = bad[0]
-        which = f"sample {row} of the batch" if len(matrix) > 1 else "the sample"
-        raise InvalidInput(f"{which} holds {matrix[row, position]} (position {position}): leave it out")
+        sample = f"sample {row} of the batch" if len(matrix) > 1 else "the sample"
+        raise _invalid_sample(f"{sample} holds {matrix[row, position]} (position {position}): leave it out")
 
 
 def shaped(values: Floats, shape: tuple[int, ...]) -> Number:
-    """Results of the rows in the batch's shape: a float for one sample."""
+    """Return the results of the rows in the batch's shape: a float for one sample."""
     return values.reshape(shape) if shape else float(values[0])
 
 
-def check_delta(delta: Any, name: str = "delta") -> float:
-    """A probability strictly between 0 and 1."""
-    return check_within(name, delta, 0.0, 1.0, "a probability between 0 and 1, such as 0.05")
+def given_pair(**pair: Any) -> bool:
+    """Return whether the two parameters are given (not None); raise `InvalidInput` if only one is.
+
+    >>> given_pair(eps=0.5, u=2.0), given_pair(eps=None, u=None)
+    (True, False)
+    """
+    missing = [name for name, value in pair.items() if value is None]
+    if len(missing) == 1:
+        first, second = (f"{name} = {value!r}" for name, value in pair.items())
+        message = f"{first} and {second}: give both for bounds, or neither"
+        raise InvalidInput(message, parameter=missing[0], rule="given together with the other")
+    return not missing
 
 
-def check_order(name: str, value: Any, low: float, high: float) -> float:
-    """A number in (low, high]; an eps must also be more than nothing beside 1, as it only ever occurs in 1 + eps."""
-    order = check_within(name, value, low, math.nextafter(high, math.inf), f"a number > {low:g} and <= {high:g}")
-    if 1.0 + order == 1.0:
-        raise InvalidInput(f"{name} = {formatted(value)} is too small: 1 + {name} is 1 in doubles; pass at least 1e-15")
-    return order
-
-
-def check_positive(name: str, value: Any) -> float:
-    """A finite number > 0."""
-    return check_within(name, value, 0.0, math.inf, "a finite number > 0")
-
-
-def check_within(name: str, value: Any, low: float, high: float, rule: str) -> float:
-    """A number in (low, high); booleans are none, and an integer that is no double counts as infinite."""
-    number = math.nan
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.copysign(math.inf, 1 if value > 0 else -1)
-    if not low < number < high:
-        raise InvalidInput(f"{name} = {formatted(value)} must be {rule}")
-    return number
-
-
-def check_whole(name: str, value: Any) -> int:
-    """A whole number from 1 to 2^63 - 1, as sizes of samples are."""
-    good = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not good or not 1 <= value < 2**63:
-        raise InvalidInput(f"{name} = {formatted(value)} must be a whole number from 1 to 2^63 - 1")
-    return int(value)
-
-
-def check_choice(name: str, value: Any, allowed: tuple[str | None, ...], more: str = "") -> None:
-    """One of a few names, or None where that is allowed."""
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise InvalidInput(f"{name} = {formatted(value)} must be one of {', '.join(repr(a) for a in allowed)}{more}")
+def moment_order(eps: Any) -> float:
+    """Return eps in (0, 1]. Unlike policies, estimators take any eps for which 1 + eps differs from 1."""
+    return order(eps, "eps", least=LEAST_EPS)
 
 
 def log_over(parts: float, delta: float) -> float:
-    """log(parts / delta), also where the quotient is no double."""
+    """Return log(parts / delta), also if the quotient overflows."""
     ratio = parts / delta
     return math.log(ratio) if ratio < math.inf else math.log(parts) - math.log(delta)

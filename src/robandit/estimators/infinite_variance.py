@@ -1,4 +1,4 @@
-"""Catoni's mean where the variance may be infinite."""
+"""Catoni's mean for laws whose variance may be infinite."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_positive, log_over, rows, shaped
-from robandit.estimators.p_robust import b_p
+from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows
+from robandit.estimators.formulas.catoni import influence_constant
 from robandit.estimators.roots import row_roots
+from robandit.validation import positive, probability
 
 __all__ = ["Tuning", "infinite_variance_catoni", "tuning"]
 
@@ -21,8 +22,8 @@ def infinite_variance_catoni(
 ) -> Estimate:
     """Catoni's M-estimator with an influence function of order 1 + eps, for laws with a mean but perhaps no variance.
 
-    Use it where a centred moment of order below 2 is known: its constants are by far the smallest of the estimators for that
-    case. Where the variance is finite and bounded, `catoni_mean` is narrower. It takes about forty times `catoni_mean`'s time.
+    Use it if you know a centred moment of order below 2: its constants are by far the smallest of the estimators for that
+    case. If the variance is finite and bounded, `catoni_mean` is narrower. It takes about forty times `catoni_mean`'s time.
 
     Parameters
     ----------
@@ -34,15 +35,15 @@ def infinite_variance_catoni(
         The bounds hold with probability at least 1 - delta.
     tau0
         A free number > 0 of the theorem. None: the one that makes the bound narrowest; it depends on n, eps and delta alone, so
-        the guarantee is untouched.
+        the guarantee still holds.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Guarantee
     ---------
     With L = log(2/delta), C = b_p(1 + eps) and D = ((1+eps)/eps) ((1+tau0)^((1+eps)/eps) / tau0^(1/eps)) C^(1/eps), if n > D L then
     with probability at least 1 - delta |value - mean| is at most (1+tau0) (1+eps)^(1/2) (1-eps)^(1/(1+eps)-1/2) v^(1/(1+eps))
-    (L/n)^(eps/(1+eps)) / (1 - D L/n)^(eps/(1+eps)). Smaller samples are refused. Must know eps and v.
+    (L/n)^(eps/(1+eps)) / (1 - D L/n)^(eps/(1+eps)). Smaller samples are rejected. Must know eps and v.
 
     Examples
     --------
@@ -57,21 +58,16 @@ def infinite_variance_catoni(
     ----------
     S. Bhatt, G. Fang, P. Li, G. Samorodnitsky. Nearly optimal Catoni's M-estimator for infinite variance. ICML 2022, PMLR 162.
     """
-    eps, v, delta = check_order("eps", eps, 0.0, 1.0), check_positive("v", v), check_delta(delta)
+    eps, v, delta = moment_order(eps), positive(v, "v"), probability(delta, "delta")
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
+    order = 1.0 + eps
     tuned = tuning(n, log_over(2.0, delta), eps, tau0)
-    scale = v ** (1.0 / (1.0 + eps))
-    value = row_roots(matrix, np.full(len(matrix), tuned.alpha / scale), order=1.0 + eps, factor=b_p(1.0 + eps))
-    width = tuned.width * scale
-    return Estimate(
-        value=shaped(value, shape),
-        lower=shaped(value - width, shape),
-        upper=shaped(value + width, shape),
-        delta=delta,
-        assumed=f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Bhatt et al.)",
-        n=n,
-    )
+    scale = v ** (1.0 / order)
+    alphas = np.full(len(matrix), tuned.alpha / scale)
+    value = row_roots(matrix, alphas, order=order, factor=influence_constant(order))
+    assumed = f"E|x - mean|^{order:g} <= {v:g} (Bhatt et al.)"
+    return interval(value, tuned.width * scale, shape, delta=delta, assumed=assumed, n=n)
 
 
 class Tuning(NamedTuple):
@@ -85,15 +81,15 @@ class Tuning(NamedTuple):
 
 
 def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tuning:
-    """alpha and width for n values and L = ``level``; refuses samples that are too small."""
+    """Return alpha and width for n values and L = ``level``; raise `InvalidInput` if n is too small."""
     order = 1.0 + eps
-    c = b_p(order)
+    c = influence_constant(order)
     share = level / n
-    # D of the theorem is least at tau0 = 1/eps, so that decides whether any tau0 will do.
+    # D of the theorem is least at tau0 = 1/eps, which decides whether any tau0 works.
     if tau0 is None:
         tau = _narrowest(share, eps, c) if share * _d(1.0 / eps, eps, c) < 1.0 else 1.0 / eps
     else:
-        tau = check_positive("tau0", tau0)
+        tau = positive(tau0, "tau0")
     rest = 1.0 - share * _d(tau, eps, c)
     if rest <= 0.0:
         least = _least(level * _d(tau, eps, c))
@@ -108,7 +104,7 @@ def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tunin
 
 
 def _d(tau: float, eps: float, c: float) -> float:
-    """D of the theorem; infinite where it is no double."""
+    """Return D of the theorem; infinite if it overflows."""
     try:
         return float((1.0 + eps) / eps * (1.0 + tau) * ((1.0 + tau) / tau * c) ** (1.0 / eps))
     except OverflowError:
@@ -116,12 +112,15 @@ def _d(tau: float, eps: float, c: float) -> float:
 
 
 def _least(bound: float) -> str:
-    """The least whole number above a bound, for a message."""
+    """Return the least integer above a bound, for a message."""
     return f"{math.floor(bound) + 1}" if bound < 2**63 else f"more than {min(bound, 1.7e308):.3g}"
 
 
 def _narrowest(share: float, eps: float, c: float) -> float:
-    """The tau0 of the least width: the zero of its derivative, where share D = (1+eps) tau0 / (1+tau0), left of 1/eps."""
+    """Return the tau0 of the least width: the zero of its derivative, where share D = (1+eps) tau0 / (1+tau0), left of 1/eps.
+
+    Bisection to neighbouring doubles: the value of the estimator depends on every digit of tau0.
+    """
     low, high = 0.0, 1.0 / eps
     for _ in range(200):
         tau = 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""Catoni's mean with the moment found by Lepskii's method."""
+"""Catoni's mean with the moment chosen by Lepskii's method."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta, check_order, check_within, log_over, rows, shaped
+from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows, shaped
+from robandit.estimators.formulas.catoni import influence_constant
 from robandit.estimators.infinite_variance import tuning
-from robandit.estimators.p_robust import b_p
 from robandit.estimators.roots import row_roots
 from robandit.kernel.types import Floats
+from robandit.validation import probability, within
 
 __all__ = ["lepskii_catoni"]
 
@@ -24,7 +25,7 @@ def lepskii_catoni(
 ) -> Estimate:
     """`infinite_variance_catoni` for an unknown moment: the smallest of a grid of moments that agrees with all larger ones.
 
-    Use its value where the order of the moment is known and its size is not. Its bounds are valid under the assumption below
+    Use its value if you know the order of the moment but not its size. Its bounds are valid under the assumption below
     but wide, because they must allow for the largest moment in the range; lower ``range_factor`` if you can.
 
     Parameters
@@ -40,7 +41,7 @@ def lepskii_catoni(
     ratio
         Between neighbours of the grid, > 1.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Returns
     -------
@@ -50,11 +51,10 @@ def lepskii_catoni(
     ---------
     Let s = (mean |x|^(1+eps))^(1/(1+eps)), r = v^(1/(1+eps)) with v = E|x - mean|^(1+eps), and w(L) the width of
     `infinite_variance_catoni` at v = 1 with L = log(2 (1 + log A^2 / log ratio) / delta). If s/A <= r <= A s, then with probability
-    at least 1 - delta |value - mean| <= 3 ratio r w(L), as published; with the printed rule we could not prove it again. As r
-    is unknown the bounds returned are those of the proof
-    in known numbers: |value - mean| <= (2 chosen + ratio A s) w(L). Must know eps. Not fully adaptive: that s is within A of r is
-    an assumption, and for eps near 0 not a mild one. (The grid starts at s/A, so it depends on the sample; the published
-    proof counts its points as if it did not.)
+    at least 1 - delta |value - mean| <= 3 ratio r w(L), as published; we could not reproduce the proof for the printed rule. As r
+    is unknown, the bounds returned use known numbers of the proof only: |value - mean| <= (2 chosen + ratio A s) w(L). Must know
+    eps. Not fully adaptive: it assumes that s is within A of r, which for eps near 0 is a strong assumption. (The grid starts at
+    s/A, so it depends on the sample; the published proof counts its points as if it did not.)
 
     Examples
     --------
@@ -68,11 +68,13 @@ def lepskii_catoni(
     ----------
     S. Bhatt, G. Fang, P. Li, G. Samorodnitsky. Nearly optimal Catoni's M-estimator for infinite variance. ICML 2022, PMLR 162.
     """
-    eps, delta = check_order("eps", eps, 0.0, 1.0), check_delta(delta)
-    range_factor, ratio = _above_one("range_factor", range_factor), _above_one("ratio", ratio)
+    eps, delta = moment_order(eps), probability(delta, "delta")
+    range_factor = within(range_factor, "range_factor", 1.0, math.inf, open_low=True)
+    ratio = within(ratio, "ratio", 1.0, math.inf, open_low=True)
     matrix, shape = rows(x, axis)
     count, n = matrix.shape
     order = 1.0 + eps
+    factor = influence_constant(order)
     points = 1.0 + 2.0 * math.log(range_factor) / math.log(ratio)
     if points > MOST:
         raise InvalidInput(
@@ -81,35 +83,30 @@ def lepskii_catoni(
         )
     tuned = tuning(n, log_over(2.0 * points, delta), eps)
     scales = _scales(matrix, order)
-    # Up to ratio * A * s: one point at or beyond every moment in the range. 1e-9 is for a logarithm that rounds down.
+    # Up to ratio * A * s: one point at or beyond every moment in the range. 1e-9 allows for a logarithm that rounds down.
     grid = _grid(scales, range_factor, ratio, math.floor(points + 1e-9) + 1)
     roots = np.empty_like(grid)
     start = None
     for j in reversed(range(len(grid))):
-        roots[j] = start = row_roots(matrix, tuned.alpha / grid[j], order=order, factor=b_p(order), starts=start)
-    with np.errstate(over="ignore"):  # a width that is no double is infinite
+        roots[j] = start = row_roots(matrix, tuned.alpha / grid[j], order=order, factor=factor, starts=start)
+    with np.errstate(over="ignore"):  # a width that overflows is infinite
         chosen = _smallest_that_agrees(roots, grid, tuned.width)
         every = np.arange(count)
         value, scale = roots[chosen, every], grid[chosen, every]
         width = (2.0 * scale + ratio * range_factor * scales) * tuned.width
-    return Estimate(
-        value=shaped(value, shape),
-        lower=shaped(value - width, shape),
-        upper=shaped(value + width, shape),
-        delta=delta,
-        assumed=f"the moment of order {order:g} is within a factor {range_factor:g} of its estimate, as scales (Bhatt et al.)",
-        n=n,
-        threshold=shaped(scale, shape),
+    assumed = (
+        f"the moment of order {order:g} is within a factor {range_factor:g} of its estimate, as scales (Bhatt et al.)"
     )
+    return interval(value, width, shape, delta=delta, assumed=assumed, n=n, threshold=shaped(scale, shape))
 
 
 def _grid(scales: Floats, range_factor: float, ratio: float, count: int) -> Floats:
-    """scales / A * ratio^j for j < count, one row per j."""
+    """Return scales / A * ratio^j for j < count, one row per j."""
     steps = np.arange(float(count))[:, None]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         grid: Floats = scales / range_factor * ratio**steps
         if not np.isfinite(grid).all() or not (grid > 0.0).all():
-            # A power that is no double need not make the product none.
+            # The power may overflow although the product does not.
             grid = np.exp(np.log(scales) - math.log(range_factor) + steps * math.log(ratio))
     if not (grid < 1e307).all() or not (grid > 1e-307).all():
         raise InvalidInput(
@@ -120,7 +117,7 @@ def _grid(scales: Floats, range_factor: float, ratio: float, count: int) -> Floa
 
 
 def _scales(matrix: Floats, order: float) -> Floats:
-    """(mean |x|^order)^(1/order), in units of the largest size so that no power overflows."""
+    """Return (mean |x|^order)^(1/order), in units of the largest size so that no power overflows."""
     sizes = np.abs(matrix)
     largest = sizes.max(axis=1)
     if not (largest > 0.0).all():
@@ -130,9 +127,9 @@ def _scales(matrix: Floats, order: float) -> Floats:
 
 
 def _smallest_that_agrees(roots: Floats, grid: Floats, width: float) -> Floats:
-    """Per sample the least j with |roots[k] - roots[j]| <= 2 width grid[j] for every k > j."""
+    """Return per sample the least j with |roots[k] - roots[j]| <= 2 width grid[j] for every k > j."""
     chosen = np.full(roots.shape[1], len(grid) - 1)
-    above = roots[-1].copy()  # largest and smallest root of those beyond j
+    above = roots[-1].copy()  # largest and smallest root beyond j
     below = roots[-1].copy()
     for j in reversed(range(len(grid) - 1)):
         reach = 2.0 * width * grid[j]
@@ -140,7 +137,3 @@ def _smallest_that_agrees(roots: Floats, grid: Floats, width: float) -> Floats:
         above = np.maximum(above, roots[j])
         below = np.minimum(below, roots[j])
     return chosen
-
-
-def _above_one(name: str, value: object) -> float:
-    return check_within(name, value, 1.0, math.inf, "a finite number > 1")

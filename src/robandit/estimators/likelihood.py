@@ -1,9 +1,4 @@
-"""The likelihood upper bound of a mean whose samples lie below a known M.
-
-It is the largest mean that a law on (-inf, M] can have while its Kullback-Leibler distance from the sample stays within C,
-written as one convex problem: ``U = min over l >= M of l - exp(-C + mean_j log(l - z_j))``. Every l gives an upper bound of U,
-so an inexact minimum errs on the safe side, and only in second order.
-"""
+"""The likelihood upper bound of the means of samples in [-M, M]; :mod:`robandit.estimators.formulas.likelihood` has the formula."""
 
 from __future__ import annotations
 
@@ -13,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from robandit.estimators.formulas.likelihood import bound_at
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
 __all__ = ["row_bounds"]
 
-FACTORS = 16  # in one product: 1 - z/l is in [1e-16, 2] here, so 16 of them stay in range
-LOWEST = -37.0  # log(l - 1) is searched in this range: l from 1 + 1e-16, where nothing is lost against l = 1,
-HIGHEST = 37.0  # to 1e16; the minimum is near sqrt(variance / 2 C) in units of M
+FACTORS = 16  # in one product: 1 - z/l is in [1e-16, 2] here, so it neither underflows nor overflows
+LOWEST, HIGHEST = -37.0, 37.0  # range of log(l - 1), in units of M: the minimum is near sqrt(variance / 2 C)
 STEPS = 100
 CLOSE = 1e-9  # in log(l - 1): an error of 1e-18 in the bound
 
 
 def row_bounds(z: Floats, largest: Floats, exponent: float) -> Floats:
-    """The bound of each row of values in [-largest, largest], with C = ``exponent``."""
+    """Return the bound of each row of values in [-largest, largest], with C = ``exponent``."""
     out = np.empty(len(z))
     _kernel()(np.ascontiguousarray(z / largest[:, None]), exponent, out)
     return out * largest
@@ -40,14 +35,14 @@ def _kernel() -> Any:
 
 
 def bound_rows(z: Floats, exponent: float, out: Floats) -> None:
-    """The bound of each row of values in [-1, 1]."""
+    """Write the bound of each row of values in [-1, 1] to ``out``."""
     for row in range(z.shape[0]):
         out[row] = bound(z[row], exponent)
 
 
 @out_of_line
 def bound(z: Floats, exponent: float) -> float:
-    """Find where the derivative changes sign, by false position with halved ends (Illinois), in log(l - 1)."""
+    """Return the bound of one row: the zero of `tilt` by false position with halved ends (Illinois), in log(l - 1)."""
     low = LOWEST
     high = HIGHEST
     at_low = tilt(z, exponent, 1.0 + math.exp(low))
@@ -59,7 +54,7 @@ def bound(z: Floats, exponent: float) -> float:
         if high - low <= CLOSE:
             break
         new = 0.5 * (low + high)
-        if step >= 4:  # halved first: far out the derivative is flat, and a secant of no use
+        if step >= 4:  # bisect first: far from the minimum the derivative is flat and secants do not help
             new = low + (high - low) * at_low / (at_low - at_high)
             if not low < new < high:
                 new = 0.5 * (low + high)
@@ -83,15 +78,15 @@ def bound(z: Floats, exponent: float) -> float:
 
 
 @out_of_line
-def value_at(z: Floats, exponent: float, bound_l: float) -> float:
-    """l - exp(-C + mean log(l - z)), written so that l does not cancel."""
-    return -bound_l * math.expm1(mean_log(z, 1.0 / bound_l) - exponent)
+def value_at(z: Floats, exponent: float, at: float) -> float:
+    """Return the bound for l = ``at``."""
+    return bound_at(at, mean_log(z, 1.0 / at), exponent)
 
 
 @out_of_line
-def tilt(z: Floats, exponent: float, bound_l: float) -> float:
-    """Positive below the minimum, negative above: the logarithm of exp(-C + mean log(l - z)) mean 1/(l - z)."""
-    inverse = 1.0 / bound_l
+def tilt(z: Floats, exponent: float, at: float) -> float:
+    """Return -C + mean log(1 - z/l) + log(mean 1/(1 - z/l)) for l = ``at``: positive below the minimum, negative above."""
+    inverse = 1.0 / at
     n = z.shape[0]
     total = 0.0
     for j in range(n):
@@ -100,7 +95,7 @@ def tilt(z: Floats, exponent: float, bound_l: float) -> float:
 
 
 def mean_log(z: Floats, inverse: float) -> float:
-    """The mean of log(1 - z/l); minus infinity where some z = l."""
+    """Return the mean of log(1 - z/l), with ``inverse`` = 1/l; minus infinity if some z = l."""
     n = z.shape[0]
     out = 0.0
     i = 0

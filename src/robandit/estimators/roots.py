@@ -1,13 +1,12 @@
-"""The root of Catoni's equation ``sum_j psi(alpha (x_j - theta)) = 0``, for rows of samples.
+"""The roots of Catoni's equation ``sum_j psi(alpha (x_j - theta)) = 0`` for rows of samples.
 
-psi is odd, ``psi(z) = log(1 + z + C z^p)`` for z >= 0, with p = 2 and C = 1/2 in Catoni's own estimator. The sum falls strictly in
-theta, so the root is unique. What makes it fast:
+:mod:`robandit.estimators.formulas.catoni` has psi. The sum falls strictly in theta, so the root is unique. What makes it fast:
 
-- a start from the root of at most 4096 samples spread over the data, with the slope there;
-- then secants, kept inside a bracket: the sum is nearly straight at that range, and three or four passes reach the last digit;
-- for p = 2 a pass takes one logarithm for 16 samples: factors are multiplied up while their product stays in range.
+- a start from the root of at most 4096 values spread over the sample, with the slope there;
+- then secants, kept inside a bracket: near the root the sum is almost linear, and three or four passes reach the last digit;
+- for p = 2 a pass takes one logarithm for 16 values: factors are multiplied while their product stays in range.
 
-A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is nothing beside z unless z is tiny everywhere
+A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is negligible beside z unless every z is tiny
 (an alpha far below Catoni's): then a slower pass with log1p keeps the digits.
 """
 
@@ -20,18 +19,16 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.estimators.formulas.catoni import FACTORS, HUGE, distance, influence, powers, quadratic
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
 __all__ = ["row_roots"]
 
-SAMPLED = 4096  # values that give the start; up to twice as many are taken whole
+SAMPLED = 4096  # values that give the start; samples of up to twice this size are used whole
 MIDDLE = 63  # values whose median gives the start of the start
-FACTORS = 16  # in one product
-LANES = 64  # products side by side
-PASSES = 3000  # more than halving needs to get from 1e308 to 5e-324
-LOG_2 = math.log(2.0)
-HUGE = 1e150  # beyond it squares may overflow, and 1 is nothing beside z
+LANES = 64  # products computed side by side
+PASSES = 3000  # more than bisection needs to get from 1e308 to 5e-324
 CLOSE = 1e-13  # of the spread: what the last digits of the sum allow
 ULP = 2.0**-52
 TINY = 1e-300
@@ -43,18 +40,18 @@ INSIDE = 1e300  # a product beyond it may have overflowed on the way
 def row_roots(
     matrix: Floats, alphas: Floats, *, order: float = 2.0, factor: float = 0.5, starts: Floats | None = None
 ) -> Floats:
-    """The root of each row with its own alpha; ``starts``, where given, are guesses within the range of the row."""
-    found = np.full(len(matrix), math.nan) if starts is None else starts.copy()
+    """Return the root of each row with its own alpha; ``starts``, if given, are guesses within the range of the row."""
+    roots = np.full(len(matrix), math.nan) if starts is None else starts.copy()
     _kernel(order == 2.0 and factor == 0.5)(
-        matrix, alphas, order, factor, np.empty(SAMPLED + MIDDLE + 2 * LANES), found
+        matrix, alphas, order, factor, np.empty(SAMPLED + MIDDLE + 2 * LANES), roots
     )
-    if not np.isfinite(found).all():
-        row = int(np.flatnonzero(~np.isfinite(found))[0])
+    if not np.isfinite(roots).all():
+        row = int(np.flatnonzero(~np.isfinite(roots))[0])
         raise InvalidInput(
             f"no root was found with alpha = {alphas[row]:g} and values up to {np.abs(matrix[row]).max():g}: "
             "divide the sample by a constant (and multiply alpha by it) so that both are moderate"
         )
-    return found
+    return roots
 
 
 @cache
@@ -69,16 +66,16 @@ def _kernel(quadratic: bool) -> Any:
 
 
 def root_rows(
-    total: Any, x: Floats, alphas: Floats, order: float, factor: float, scratch: Floats, found: Floats
+    total: Any, x: Floats, alphas: Floats, order: float, factor: float, scratch: Floats, roots: Floats
 ) -> None:
-    """The root of each row; ``found`` holds the starts, NaN where there is none."""
+    """Replace the starts in ``roots`` (NaN: no start) by the root of each row."""
     for row in range(x.shape[0]):
-        found[row] = root_of(total, x[row], alphas[row], order, factor, scratch, found[row])
+        roots[row] = root_of(total, x[row], alphas[row], order, factor, scratch, roots[row])
 
 
 @out_of_line
 def root_of(total: Any, x: Floats, alpha: float, order: float, factor: float, scratch: Floats, theta: float) -> float:
-    """The root of one sample."""
+    """Return the root of one sample."""
     n = x.shape[0]
     lanes = scratch[SAMPLED + MIDDLE :]
     if n <= 2 * SAMPLED:
@@ -99,7 +96,7 @@ def root_of(total: Any, x: Floats, alpha: float, order: float, factor: float, sc
 
 @out_of_line
 def middle(x: Floats, n: int, scratch: Floats) -> float:
-    """The median of a few values spread over the sample: a start that no outlier can move."""
+    """Return the median of a few values spread over the sample: a start that no outlier can move."""
     count = min(n, MIDDLE)
     for j in range(count):
         value = x[j * n // count]
@@ -125,14 +122,14 @@ def secants(
     size: float,
     lanes: Floats,
 ) -> float:
-    """The root from a start, the steepness there (slope > 0: the sum falls) and the size sum |psi|.
+    """Return the root from a start, the slope there (positive: the sum falls) and size = sum |psi|.
 
-    Slope and spread are in units of 1/alpha, which no scale of the data takes out of range.
+    Slope and spread are in units of 1/alpha, which keeps them in range for data of any scale.
 
-    Nothing is returned before the root lies between two points that are close: between far clusters of values the sum is steep at
-    a cluster and flat beside it, so a short step proves nothing. A step that is shorter than the tolerance is lengthened to it, and
-    so closes the bracket if it was right. A secant that leaves the bracket, or brackets that shrink too slowly, are answered by
-    halving; a search that has seen only one side lengthens its steps.
+    The search ends only when the root is bracketed by two close points: between far clusters of values the sum is steep at a
+    cluster and flat beside it, so a short step proves nothing. A step shorter than the tolerance is lengthened to it, and
+    closes the bracket if it was right. Bisection replaces a secant that leaves the bracket, or brackets that shrink too
+    slowly; while only one side is known, steps are lengthened.
     """
     careful = size < 1e-3 * math.sqrt(n)
     spread = 0.0
@@ -142,7 +139,7 @@ def secants(
         slope = TINY
     low = -math.inf
     high = math.inf
-    before = math.nan  # the last theta, and the sum there
+    before = math.nan  # the previous theta
     total_before = 0.0
     width = math.inf  # half of the bracket, three passes ago
     for k in range(PASSES):
@@ -154,12 +151,12 @@ def secants(
         else:
             high = theta
         secant = (total_before - value) / (alpha * (theta - before))
-        if secant > 0.0:  # not on the first pass, which has no secant, nor where rounding has taken over
+        if secant > 0.0:  # false on the first pass, which has no secant, and if rounding dominates
             slope = secant
         step = value / slope / alpha
         least = max(CLOSE * spread / alpha, 2.0 * ULP * abs(theta), SMALLEST)
         bracketed = low > -math.inf and high < math.inf
-        half = 0.5 * high - 0.5 * low  # the whole may be no double
+        half = 0.5 * high - 0.5 * low  # the whole bracket may overflow
         if bracketed and half <= least:
             return min(max(theta + step, low), high)
         if not abs(step) >= least:
@@ -168,11 +165,11 @@ def secants(
             step *= 2.0 ** min(k - 3, 1000)
         new = theta + step
         if bracketed:
-            halve = not low < new < high
+            bisect = not low < new < high
             if k % 3 == 0:
-                halve = halve or half > 0.5 * width
+                bisect = bisect or half > 0.5 * width
                 width = half
-            if halve:
+            if bisect:
                 new = 0.5 * low + 0.5 * high
                 if not low < new < high:
                     return theta  # low and high are neighbours
@@ -186,56 +183,29 @@ def secants(
 
 @out_of_line
 def shape_at(x: Floats, n: int, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
-    """How steeply the sum falls in alpha theta, and the sum of |psi|."""
+    """Return the slope with which the sum falls in alpha theta, and the sum of |psi|."""
     slope = 0.0
     size = 0.0
     for j in range(n):
         z = distance(x[j], theta, alpha)
         if z < HUGE:
-            power = factor * z ** (order - 1.0)
-            slope += (1.0 + order * power) / (1.0 + z + power * z)
+            slope += powers(z, order, factor)[1]
         else:
             slope += order / z
         size += abs(influence(x[j], theta, alpha, order, factor))
     return slope, size
 
 
-def influence(x: float, theta: float, alpha: float, order: float, factor: float) -> float:
-    """psi(alpha (x - theta)), to the last digits from the smallest to the largest argument."""
-    z = distance(x, theta, alpha)
-    if z < HUGE:
-        if order == 2.0:
-            power = z * z
-        else:
-            power = z**order
-        out = math.log1p(z + factor * power)
-    else:  # neither the difference nor its multiple need be finite
-        logarithm = math.log(alpha) + math.log(abs(0.5 * x - 0.5 * theta)) + LOG_2
-        excess = math.log(factor) + (order - 1.0) * logarithm  # z counts beside C z^p if p is near 1
-        out = logarithm + max(excess, 0.0) + math.log1p(math.exp(-abs(excess)))
-    if x < theta:
-        return -out
-    return out
-
-
-def distance(x: float, theta: float, alpha: float) -> float:
-    """alpha |x - theta|; the difference itself need not be a double."""
-    out = alpha * abs(x - theta)
-    if out == math.inf:
-        out = 2.0 * (alpha * abs(0.5 * x - 0.5 * theta))
-    return out
-
-
 def careful_total(
     x: Floats, n: int, theta: float, alpha: float, order: float, factor: float, careful: bool, lanes: Floats
 ) -> float:
-    """The sum of psi, one logarithm each."""
+    """Return the sum of psi, with one logarithm per value."""
     return part_total(x, 0, n, theta, alpha, order, factor)
 
 
 @out_of_line
 def part_total(x: Floats, start: int, stop: int, theta: float, alpha: float, order: float, factor: float) -> float:
-    """The sum of psi over part of the sample."""
+    """Return the sum of psi over part of the sample."""
     out = 0.0
     for j in range(start, stop):
         out += influence(x[j], theta, alpha, order, factor)
@@ -246,10 +216,10 @@ def part_total(x: Floats, start: int, stop: int, theta: float, alpha: float, ord
 def quick_total(
     x: Floats, n: int, theta: float, alpha: float, order: float, factor: float, careful: bool, lanes: Floats
 ) -> float:
-    """The sum of psi for p = 2 and C = 1/2: logarithms of quotients of products.
+    """Return the sum of psi for p = 2 and b = 1/2: logarithms of quotients of products.
 
-    Without branches, and in 64 lanes: compilers turn this inner loop into vector instructions (0.9 ns a sample; with a branch on
-    the sign, which no processor can predict here, 8 ns).
+    Without branches, and in 64 lanes: compilers turn this inner loop into vector instructions (0.9 ns a value; with a branch on
+    the sign, which is unpredictable here, 8 ns).
     """
     if careful:
         return part_total(x, 0, n, theta, alpha, order, factor)
@@ -264,10 +234,8 @@ def quick_total(
         for start in range(i, i + FACTORS * LANES, LANES):
             for k in range(LANES):
                 y = alpha * (x[start + k] - theta)
-                above = max(y, 0.0)
-                below = max(-y, 0.0)
-                up[k] *= 1.0 + above * (1.0 + 0.5 * above)
-                down[k] *= 1.0 + below * (1.0 + 0.5 * below)
+                up[k] *= quadratic(max(y, 0.0))
+                down[k] *= quadratic(max(-y, 0.0))
         for k in range(LANES):
             if up[k] < INSIDE and down[k] < INSIDE:
                 out += math.log(up[k] / down[k])

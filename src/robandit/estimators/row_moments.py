@@ -1,6 +1,6 @@
-"""Means, medians and standard deviations of rows that hold from 1e-300 to 1e300.
+"""Means, medians and standard deviations of rows with values from 1e-300 to 1e300.
 
-Squares overflow beyond 1e154, and a sum of doubles near the largest one does too. Each function takes the plain way first and
+Squares overflow beyond 1e154, and so does a sum of doubles near the largest one. Each function takes the plain way first and
 repeats only the rows that need it, multiplied by a power of two, which changes no digit.
 """
 
@@ -16,14 +16,14 @@ _SUMMABLE = 2.0**-64  # times the largest double, 2^64 of them can be added
 
 
 def exponents(matrix: Floats) -> Floats:
-    """Per row, k with 2^k just above the largest size, as a column; 0 where squares are safe, and for rows of zeros."""
+    """Return per row k with 2^k just above the largest size, as a column; 0 if squares are safe, and for rows of zeros."""
     largest = np.maximum(matrix.max(axis=1), -matrix.min(axis=1))
     power = np.frexp(largest)[1]
     return np.where((largest > 1e-130) & (largest < 1e130), 0, power)[:, None]
 
 
 def row_means(matrix: Floats) -> Floats:
-    """The mean of each row; NaN or infinite only where the row is."""
+    """Return the mean of each row; NaN or infinite only if the row is."""
     with np.errstate(over="ignore", invalid="ignore"):
         means: Floats = matrix.mean(axis=1)
     bad = ~np.isfinite(means)
@@ -34,7 +34,7 @@ def row_means(matrix: Floats) -> Floats:
 
 
 def row_medians(matrix: Floats) -> Floats:
-    """The median of each row: the mean of the two middle values for an even count."""
+    """Return the median of each row: the mean of the two middle values for an even count."""
     n = matrix.shape[1]
     low, high = (n - 1) // 2, n // 2
     part = np.partition(matrix, (low, high), axis=1)
@@ -42,9 +42,9 @@ def row_medians(matrix: Floats) -> Floats:
 
 
 def row_sds(matrix: Floats, means: Floats) -> Floats:
-    """The standard deviation (n - 1) of each row about its mean, which is given.
+    """Return the standard deviation (n - 1) of each row about the given mean.
 
-    In two passes: the mean is subtracted before squaring, and what its rounding left over is taken out again.
+    In two passes: the mean is subtracted before squaring, and the result is corrected for the rounding of the mean.
     """
     k = exponents(matrix)
     n = matrix.shape[1]
@@ -52,12 +52,12 @@ def row_sds(matrix: Floats, means: Floats) -> Floats:
         off = np.ldexp(matrix, -k) - np.ldexp(means[:, None], -k)
     else:
         off = matrix - means[:, None]
-    # Deviations need no unit of their own: the largest is 0, or above 1e-17 of the largest value, so its square does not vanish.
+    # Deviations need no scale of their own: the largest is 0, or above 1e-17 of the largest value, so its square does not vanish.
     squares = np.square(off).sum(axis=1) - np.square(off.sum(axis=1)) / n
     sds: Floats = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (n - 1)), k[:, 0])
     return sds
 
 
 def trimmed(matrix: Floats, thresholds: Floats) -> Floats:
-    """The samples with those above their row's threshold set to zero."""
+    """Return the rows with values above their threshold set to zero."""
     return np.where(np.abs(matrix) <= thresholds[:, None], matrix, 0.0)

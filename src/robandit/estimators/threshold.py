@@ -1,9 +1,9 @@
-"""The trimming threshold that the data choose themselves, and the trimmed mean and variance at a threshold.
+"""The trimming threshold that the data choose, and the trimmed mean and variance at a threshold.
 
-Use these as building blocks; `adaptive_trimmed_mean` puts them together with the independent split that its bound needs.
+Use these as building blocks; `adaptive_trimmed_mean` combines them with the independent split that its bound needs.
 
-The root of ``sum_j min((x_j / M)^2, 1) = a`` depends only on the total of squares and the ceil(a) largest sizes. So one pass keeps
-a short buffer above a cut-off; nearly every value costs one multiply-add and one comparison with the cut-off.
+The threshold depends only on the sum of squares and the ceil(a) largest sizes (:mod:`robandit.estimators.formulas.threshold`). So
+one pass keeps a short buffer of sizes above a cut-off; nearly every value costs one multiply-add and one comparison.
 """
 
 from __future__ import annotations
@@ -16,27 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, NoThresholdError
-from robandit.estimators.estimate import (
-    Number,
-    check_delta,
-    check_positive,
-    formatted,
-    log_over,
-    refuse_non_finite,
-    rows,
-    shaped,
-)
+from robandit.errors import InvalidInput, NoThresholdError, formatted
+from robandit.estimators.estimate import Number, log_over, reject_non_finite, rows, shaped
+from robandit.estimators.formulas.threshold import C, above_root, threshold_root
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
+from robandit.validation import invalid, positive, probability
 
 __all__ = ["C", "enough_delta", "row_thresholds", "trimmed_mean", "trimmed_variance", "trimming_threshold"]
 
-C = (1.0 + math.sqrt(2.0)) ** 2
-BLOCK = 16  # values looked at together
-ROOT = 0  # columns of the kernel's answer
-NONZERO = 1
+BLOCK = 16  # values processed together
+ROOT, NONZERO = 0, 1  # columns of the kernel's answer
 SMALL = 1e-130  # sizes whose squares, and those of values 1e-20 times smaller, neither vanish nor overflow when added
 LARGE = 1e130
 
@@ -45,18 +36,18 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
     """The threshold M at which a sample should be trimmed: the exact root of ``sum_j min((x_j / M)^2, 1) = c log(1/delta)``.
 
     Use it on a sample that is independent of the one to be trimmed. On the same sample the bounds of Lemma 2 and Theorem 6 do not
-    hold; `adaptive_trimmed_mean` makes the split for you.
+    hold; `adaptive_trimmed_mean` splits the sample for you.
 
     Parameters
     ----------
     x
-        The sample, or a batch of them along ``axis``. Zeros are allowed but do not count.
+        The sample, or a batch along ``axis``. Zeros are allowed but do not count.
     delta
         The probability in the equation, as it stands there (an `Estimate` may use half of its own).
     c
         Constant of the equation. Theorem 6 needs (1 + sqrt 2)^2, the default; Theorem 5 allows any c > 2.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Returns
     -------
@@ -65,13 +56,13 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
     Raises
     ------
     NoThresholdError
-        At most ``c log(1/delta)`` values are not zero: the equation has no root.
+        At most ``c log(1/delta)`` values are non-zero: the equation has no root.
 
     Guarantee
     ---------
     None of its own. The root is unique and above the smallest non-zero size; with probability at least 1 - 2 delta it is at most
     ``(u n / log(1/delta))^(1/(1+eps))`` and ``P(|X| > M) <= (1 + 2 sqrt 2)^2 log(1/delta) / n``, for every eps and u with
-    E|X|^(1+eps) <= u (Theorem 5). Needs to know nothing.
+    E|X|^(1+eps) <= u (Theorem 5). Must know: nothing.
 
     Examples
     --------
@@ -86,15 +77,15 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
     COLT 2024, PMLR 247, equation 13 and Proposition 9. The method generalises L. Wang, C. Zheng, W. Zhou, W.-X. Zhou,
     A new principle for tuning-free Huber regression, Statistica Sinica 2021.
     """
-    delta, c = check_delta(delta), check_positive("c", c)
+    delta, c = probability(delta, "delta"), positive(c, "c")
     matrix, shape = rows(x, axis, check=False)
     return shaped(row_thresholds(matrix, log_over(1.0, delta), c), shape)
 
 
 def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
-    """The mean of a sample with values above a threshold in size set to zero; divided by the number of ALL samples.
+    """The mean of a sample with values above a threshold in size set to zero; divided by the number of ALL values.
 
-    Use it with a threshold that does not come from the same values. It is not the mean of the values kept, and not scipy's
+    Use it with a threshold that does not depend on the same values. It is not the mean of the values kept, and not scipy's
     ``trim_mean``, which removes a share at both ends.
 
     Parameters
@@ -104,7 +95,7 @@ def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Numbe
     threshold
         A number >= 0 (infinity trims nothing), or one per sample of the batch. ``|x| = threshold`` is kept.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Guarantee
     ---------
@@ -125,9 +116,9 @@ def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Numbe
 
 
 def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
-    """The variance of a sample with values above a threshold in size set to zero; divided by n - 1 with n of ALL samples.
+    """The variance of a sample with values above a threshold in size set to zero; divided by n - 1, where n counts ALL values.
 
-    Use it for the empirical Bernstein bound of a trimmed mean. The zeros of trimmed samples are part of the spread.
+    Use it for the empirical Bernstein bound of a trimmed mean. Trimmed values count as zeros in the spread.
 
     Parameters
     ----------
@@ -136,7 +127,7 @@ def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> N
     threshold
         As for `trimmed_mean`.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Guarantee
     ---------
@@ -164,71 +155,68 @@ def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> N
 
 
 def _thresholds(threshold: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return a threshold for each sample of the batch."""
+    rule = "a number >= 0, or infinity to trim nothing"
     try:
         given = np.asarray(threshold)
         if given.dtype.kind == "b":
-            raise InvalidInput(f"threshold = {formatted(threshold)} must be a number >= 0, or infinity to trim nothing")
+            raise invalid("threshold", threshold, rule)
         if given.dtype.kind not in "iufO":
             raise TypeError
-        values = given.astype(np.float64)
-        every: Floats = np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1)
+        every: Floats = np.ascontiguousarray(np.broadcast_to(given.astype(np.float64), shape)).reshape(-1)
     except OverflowError:
-        raise InvalidInput(
-            f"threshold = {formatted(threshold)} must be a number >= 0 up to 1.8e308, or infinity to trim nothing"
-        ) from None
+        raise invalid("threshold", threshold, "a number >= 0 up to 1.8e308, or infinity to trim nothing") from None
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            f"threshold = {formatted(threshold)} does not fit a batch of shape {shape}: pass one number, or one per sample"
+            f"threshold = {formatted(threshold)} does not fit a batch of shape {shape}: pass one number, or one per sample",
+            parameter="threshold",
+            value=threshold,
+            rule="one number, or one per sample",
         ) from None
     if not (every >= 0.0).all():
-        raise InvalidInput(
-            f"threshold = {every[~(every >= 0.0)][0]} must be a number >= 0, or infinity to trim nothing"
-        )
+        raise invalid("threshold", float(every[~(every >= 0.0)][0]), rule)
     return every
 
 
 def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float = 1.0) -> Floats:
-    """The root of each row for ``level`` = log(parts/delta); refuses rows without one, and rows that are not finite.
+    """Return the root of each row for ``level`` = log(parts/delta); raise for rows without a root, and for NaN and infinity.
 
-    ``parts`` is for messages only, which speak of the caller's delta.
+    ``parts`` serves messages only, which name the caller's delta.
     """
     a = c * level
     n = matrix.shape[1]
     if not a < n:
-        refuse_non_finite(matrix)
-        _no_root(int(np.count_nonzero(matrix[0])) if len(matrix) else 0, n, a, c, parts, _which(matrix, 0))
+        reject_non_finite(matrix)
+        raise _no_root(matrix, 0, int(np.count_nonzero(matrix[0])) if len(matrix) else 0, a, c, parts)
     top = math.ceil(a)
-    found = np.empty((len(matrix), 2))
-    # Room for twice as many more: then a selection, which costs about as much as filling the buffer, is rare.
-    _kernel()(matrix, a, top, np.empty(min(n, 3 * top + 64) + BLOCK), found)
-    if not np.isfinite(found).all():
-        refuse_non_finite(matrix)
+    answers = np.empty((len(matrix), 2))
+    # Room for twice as many more: a selection costs about as much as filling the buffer, and is then rare.
+    _kernel()(matrix, a, top, np.empty(min(n, 3 * top + 64) + BLOCK), answers)
+    if not np.isfinite(answers).all():
+        reject_non_finite(matrix)
         raise InvalidInput(
             "the threshold is larger than the largest double (1.8e308): divide the sample by a constant first"
         )
-    if (found[:, ROOT] < 0.0).any():
-        row = int(np.flatnonzero(found[:, ROOT] < 0.0)[0])
-        _no_root(int(found[row, NONZERO]), n, a, c, parts, _which(matrix, row))
-    return np.ascontiguousarray(found[:, ROOT])
+    if (answers[:, ROOT] < 0.0).any():
+        row = int(np.flatnonzero(answers[:, ROOT] < 0.0)[0])
+        raise _no_root(matrix, row, int(answers[row, NONZERO]), a, c, parts)
+    return np.ascontiguousarray(answers[:, ROOT])
 
 
-def _which(matrix: Floats, row: int) -> str:
-    return f" {row} of the batch" if len(matrix) > 1 else ""
-
-
-def _no_root(nonzero: int, n: int, a: float, c: float, parts: float, which: str) -> None:
-    more = f"at least {math.floor(a) + 1}" if a < math.inf else "a smaller c: there are not so many"
-    raise NoThresholdError(
-        f"sample{which} has {nonzero} non-zero values of {n}, and a threshold exists only with more than "
+def _no_root(matrix: Floats, row: int, nonzero: int, a: float, c: float, parts: float) -> NoThresholdError:
+    sample = f"sample {row} of the batch" if len(matrix) > 1 else "sample"
+    more = f"at least {math.floor(a) + 1}" if a < math.inf else "a smaller c, as it is too large for any number of"
+    return NoThresholdError(
+        f"{sample} has {nonzero} non-zero values of {matrix.shape[1]}, and a threshold exists only with more than "
         f"c log({parts:g}/delta) = {a:.6g}: pass {more} non-zero values{enough_delta(nonzero, c, parts)}"
     )
 
 
 def enough_delta(nonzero: int, c: float, parts: float, verb: str = "") -> str:
-    """The end of a message: the smallest delta for which so many non-zero values have a threshold, if there is one."""
-    # c log(parts/delta) must be below their number. Rounded up, and away from a tie.
+    """Return the end of a message: the smallest delta at which this number of non-zero values has a threshold, if any."""
+    # c log(parts/delta) must be below that number. Rounded up, and away from a tie.
     delta = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(parts * math.exp(-nonzero / c) * (1.0 + 1e-12))
     return f", or {verb + ' ' if verb else ''}a delta of at least {float(delta):.3g}" if delta < 1 else ""
 
@@ -241,30 +229,30 @@ def _kernel() -> Any:
     return compiled(threshold_rows, label="the trimming threshold", args=(matrix, 1.0, 1, np.zeros(1), matrix))
 
 
-def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, found: Floats) -> None:
-    """For each row the root, or -1 and the number of non-zero values; NaN where the row is not finite."""
+def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, answers: Floats) -> None:
+    """Write for each row the root, or -1 and the number of non-zero values; NaN if the row is not finite."""
     for row in range(x.shape[0]):
         stored, body, all_stored = largest(x[row], top, 1.0, buffer)
         root = -1.0
         if not all_stored or stored > a:
             unit = 1.0
             if not SMALL < buffer[stored - 1] < LARGE:
-                # The root is at least the last stored value: no square that matters is lost in units of it.
+                # The root is at least the last stored value: in units of it no relevant square underflows.
                 unit = math.ldexp(1.0, -min(max(math.frexp(buffer[stored - 1])[1], -1000), 1000))
                 stored, body, all_stored = largest(x[row], top, unit, buffer)
             root = solve(buffer, stored, body, unit, a)
-        # NaN and infinity show up here: a NaN is above no cut-off and goes into the sum, an infinity is the largest value.
+        # A NaN is above no cut-off and goes into the sum; an infinity is the largest value.
         if not body < math.inf or (stored > 0 and buffer[0] == math.inf):
             root = math.nan
-        found[row, ROOT] = root
-        found[row, NONZERO] = stored
+        answers[row, ROOT] = root
+        answers[row, NONZERO] = stored
 
 
 @out_of_line
 def largest(x: Floats, top: int, unit: float, buffer: Floats) -> tuple[int, float, bool]:
-    """The ``top`` largest sizes, descending, into the buffer; their number, and the sum of (unit x)^2 over all others.
+    """Store the ``top`` largest sizes, descending; return their number and the sum of (unit x)^2 over all others.
 
-    Last, whether these are all that are not zero. (There may be fewer than ``top``; never more.)
+    Last, return whether all non-zero sizes are stored. (There may be fewer than ``top``, never more.)
     """
     n = x.shape[0]
     room = buffer.shape[0] - BLOCK
@@ -274,7 +262,7 @@ def largest(x: Floats, top: int, unit: float, buffer: Floats) -> tuple[int, floa
     all_stored = True
     i = 0
     while i + BLOCK <= n:
-        # Four lanes of independent sums and maxima, which the processor runs side by side.
+        # Four independent sums and maxima, which the processor computes in parallel.
         s0 = s1 = s2 = s3 = 0.0
         m0 = m1 = m2 = m3 = 0.0
         for j in range(i, i + BLOCK, 4):
@@ -312,7 +300,7 @@ def largest(x: Floats, top: int, unit: float, buffer: Floats) -> tuple[int, floa
 def store(
     x: Floats, start: int, stop: int, cut: float, unit: float, buffer: Floats, stored: int, body: float
 ) -> tuple[int, float]:
-    """Sizes above the cut-off go into the buffer, the others into the sum."""
+    """Put sizes above the cut-off into the buffer, the others into the sum."""
     for j in range(start, stop):
         z = abs(x[j])
         if z > cut:
@@ -325,9 +313,9 @@ def store(
 
 @out_of_line
 def keep(buffer: Floats, stored: int, top: int, unit: float) -> float:
-    """Move the ``top`` largest to the front, the smallest of them last; returns the sum of squares of the others.
+    """Move the ``top`` largest to the front, the smallest of them last; return the sum of squares of the others.
 
-    Hoare's selection: halves of the buffer that cannot hold the boundary are left alone.
+    Hoare's selection: it skips halves of the buffer that cannot hold the boundary.
     """
     low = 0
     high = stored - 1
@@ -375,11 +363,10 @@ def descending(buffer: Floats, stored: int) -> None:
 
 @out_of_line
 def solve(buffer: Floats, stored: int, body: float, unit: float, a: float) -> float:
-    """The root, from the stored sizes z_0 >= z_1 >= ... and the sum of squares of the rest.
+    """Return the root from the stored sizes z_0 >= z_1 >= ... and the sum of squares of the rest.
 
-    With d sizes above it, the root is ``M^2 = S_d / (a - d)``, S_d the sum of squares from z_d on, for the least d with
-    ``S_d >= z_d^2 (a - d)``. The ratio S_d / z_d^2 is carried from the small sizes to the large ones: it only ever adds, and no
-    square is formed that could overflow.
+    The ratio S_d / z_d^2 is carried from the small sizes to the large ones: it only ever adds, and no square is formed that could
+    overflow.
     """
     d = stored - 1
     last = unit * buffer[d]
@@ -387,9 +374,8 @@ def solve(buffer: Floats, stored: int, body: float, unit: float, a: float) -> fl
     while d > 0:
         down = buffer[d] / buffer[d - 1]
         larger = 1.0 + ratio * (down * down)
-        if larger < a - (d - 1):
+        if above_root(1.0, larger, a, d - 1):
             break
         ratio = larger
         d -= 1
-    root: float = buffer[d] * math.sqrt(ratio / (a - d))
-    return root
+    return float(buffer[d] * threshold_root(ratio, a, d))

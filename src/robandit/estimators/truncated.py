@@ -5,18 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
-from robandit.estimators.estimate import (
-    Estimate,
-    check_delta,
-    check_order,
-    check_positive,
-    formatted,
-    log_over,
-    rows,
-    shaped,
-)
+from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows, shaped
 from robandit.estimators.row_moments import row_means
+from robandit.validation import choice, positive, probability
 
 __all__ = ["truncated_mean"]
 
@@ -26,8 +17,8 @@ def truncated_mean(
 ) -> Estimate:
     """The mean of a sample with values above a known, growing threshold set to zero.
 
-    Use it where a raw moment is bounded by a number that you can defend; it then holds at every sample size. It is wide
-    where u is generous, and not invariant to adding a constant: centre the data first if their mean is far from zero.
+    Use it if you can justify a bound on a raw moment; it then holds at every sample size. It is wide if u is generous, and not
+    invariant to adding a constant: centre the data first if their mean is far from zero.
 
     Parameters
     ----------
@@ -38,14 +29,14 @@ def truncated_mean(
     delta
         The bounds hold with probability at least 1 - delta.
     common_threshold
-        False, as published: value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds need not be revised when the
-        sample grows. True: every value is compared with the last of them; then the order of values does not matter.
+        False, as published: value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds stay the same when the
+        sample grows. True: every value is compared with the last threshold; then the order of values does not matter.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Returns
     -------
-    An `Estimate`; ``threshold`` is the last and largest one.
+    An `Estimate`; ``threshold`` is the last and largest threshold.
 
     Guarantee
     ---------
@@ -64,23 +55,22 @@ def truncated_mean(
     ----------
     S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013.
     """
-    eps, u, delta = check_order("eps", eps, 0.0, 1.0), check_positive("u", u), check_delta(delta)
-    if not isinstance(common_threshold, (bool, np.bool_)):
-        raise InvalidInput(f"common_threshold = {formatted(common_threshold)} must be True or False")
+    eps, u, delta = moment_order(eps), positive(u, "u"), probability(delta, "delta")
+    choice(common_threshold, "common_threshold", (True, False))
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     level = log_over(2.0, delta)
     root = 1.0 / (1.0 + eps)
-    # u^(1/(1+eps)) is a size like x: taken out first, u j cannot overflow.
+    # u^(1/(1+eps)) has the size of x; as a factor of its own it keeps u j from overflowing.
     last = u**root * (n / level) ** root
     every = last if common_threshold else u**root * (np.arange(1.0, n + 1.0) / level) ** root
     inside = np.abs(matrix) <= every
     value = row_means(np.where(inside, matrix, 0.0))
     width = 4.0 * u**root * (level / n) ** (eps * root)
-    return Estimate(
-        value=shaped(value, shape),
-        lower=shaped(value - width, shape),
-        upper=shaped(value + width, shape),
+    return interval(
+        value,
+        width,
+        shape,
         delta=delta,
         assumed=f"E|x|^{1.0 + eps:g} <= {u:g} (Lemma 1)",
         n=n,

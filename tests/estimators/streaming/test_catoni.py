@@ -176,7 +176,7 @@ def test_scale_by_powers_of_two_changes_nothing():
         assert math.ldexp(other.value, -power) == e.value
 
 
-def test_values_that_are_too_large_are_refused():
+def test_values_that_are_too_large_are_rejected():
     made = Catoni()
     with pytest.raises(InvalidInput, match=r"1e\+308 is too large: Catoni takes numbers up to 4\.49423e\+307"):
         made.update(1e308)
@@ -197,7 +197,7 @@ def test_values_that_are_too_large_are_refused():
         ({"delta": 1e-200}, r"1000 values, and this bound needs 1845 at delta = 1e-200"),
     ],
 )
-def test_wrong_questions_are_refused_by_name(wrong, match):
+def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, match):
     with pytest.raises(InvalidInput, match=match):
         filled(sample("gaussian", 1000)).estimate(**({"delta": 0.05, "v": 1.0} | wrong))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ GOLDEN = Path(__file__).with_name("golden_v1.json")
 
 
 def ask(accumulator, delta: float = 0.05):
-    """Its figures, or the text of its refusal."""
+    """Return its figures, or the text of its error."""
     try:
         e = accumulator.estimate(delta, **({"v": 3.0} if isinstance(accumulator, Catoni) else {}))
     except InvalidInput as error:
@@ -76,7 +77,7 @@ class TestEvery:
         assert one.to_dict() == many.to_dict() == odd.to_dict()
         assert one.n == many.n == 700
 
-    def test_asking_and_saving_change_nothing(self, kind):
+    def test_estimate_and_to_dict_have_no_side_effects(self, kind):
         a, b = kind(), kind()
         values = sample("student 1.5", 3000)
         for start in range(0, 3000, 100):
@@ -88,7 +89,7 @@ class TestEvery:
         assert a.to_dict() == b.to_dict()
 
     @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, "1", None, True, 1j, [1.0], 10**400])
-    def test_what_is_not_a_finite_number_is_refused_and_nothing_changes(self, kind, wrong):
+    def test_values_that_are_not_finite_numbers_are_rejected_and_change_nothing(self, kind, wrong):
         one = kind()
         one.update_many(sample("student 1.5", 100))
         before = one.to_dict()
@@ -138,7 +139,7 @@ class TestEvery:
                 one.merge(kind(delta_min=0.01))
         assert one.n == 0
 
-    def test_merging_nothing_changes_nothing(self, kind):
+    def test_merging_an_empty_one_changes_nothing(self, kind):
         values = sample("student 1.5", 1000)
         one, empty = kind(), kind()
         one.update_many(values)
@@ -196,9 +197,9 @@ class TestEvery:
             with pytest.raises(InvalidInput, match=f"has no field '{field}'"):
                 kind.from_dict({k: v for k, v in state.items() if k != field})
 
-    def test_other_states_are_refused_by_name(self, kind):
+    def test_other_states_are_rejected_by_name(self, kind):
         state = kind().to_dict()
-        with pytest.raises(InvalidInput, match="version 2, and this Robandit knows up to 1"):
+        with pytest.raises(InvalidInput, match="version 2, and this Robandit reads up to 1"):
             kind.from_dict(state | {"version": 2})
         for version in (0, "1", None, 1.0, True):
             with pytest.raises(InvalidInput, match="version"):
@@ -233,11 +234,12 @@ class TestEvery:
     def test_golden_states_of_version_1_still_load(self, kind):
         for name, saved in json.loads(GOLDEN.read_text())[kind.__name__].items():
             one = kind.from_dict(saved["state"])
-            assert (
-                list(ask(one)) == saved["figures"]
-                if isinstance(saved["figures"], list)
-                else ask(one) == saved["figures"]
-            )
+            figures = saved["figures"]
+            if isinstance(figures, list):
+                assert list(ask(one)) == figures
+            else:  # the text of an error: its words may change, its numbers may not
+                assert isinstance(ask(one), str)
+                assert re.findall(r"[\d.]+", ask(one)) == re.findall(r"[\d.]+", figures)
             fresh = kind()
             fresh.update_many(golden_data(name))
             assert fresh.n == one.n
@@ -294,7 +296,7 @@ def test_damage_inside_is_found():
         ({"n": 1001}, "n = 1001"),
         ({"head": [1.0]}, "head"),
         ({"center": None}, "center"),
-        ({"cells": [*rows, rows[0]]}, "twice"),
+        ({"cells": [*rows, rows[0]]}, "occurs only once"),
         ({"cells": [[5000, *rows[0][1:]], *rows[1:]]}, "cells"),
         ({"cells": [[rows[0][0], rows[0][1] + 100, *rows[0][2:]], *rows[1:]]}, "near the center"),
         ({"cells": [[*rows[0][:3], -1.0, *rows[0][4:]], *rows[1:]]}, "cells"),

@@ -95,7 +95,7 @@ def test_the_proof_in_numbers():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_shards_of_whole_blocks_equal_one_stream(kind):
+def test_shards_of_complete_blocks_equal_one_stream(kind):
     delta_min = 0.5
     data = sample(kind, 16 * room(delta_min))
     whole = filled(data, delta_min=delta_min)
@@ -163,7 +163,7 @@ def test_too_few_values_for_delta_have_no_bounds():
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        ({"delta": 1e-13}, "1e-13 is below this MedianOfMeans's delta_min"),
+        ({"delta": 1e-13}, "delta = 1e-13 must be at least this MedianOfMeans's delta_min"),
         ({"delta": math.nan}, "delta = nan"),
         ({"eps": 0.5}, "v = None: give both"),
         ({"v": 0.5}, "eps = None"),
@@ -171,11 +171,11 @@ def test_too_few_values_for_delta_have_no_bounds():
         ({"eps": 1.0, "v": 0.0}, "v = 0.0"),
     ],
 )
-def test_wrong_questions_are_refused_by_name(wrong, match):
+def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, match):
     with pytest.raises(InvalidInput, match=match):
         filled(sample("gaussian", 1000)).estimate(**({"delta": 0.05} | wrong))
 
 
-def test_nothing_has_no_median():
+def test_no_values_have_no_median():
     with pytest.raises(InvalidInput, match="no values yet"):
         MedianOfMeans().estimate(0.05)

@@ -87,7 +87,7 @@ class Machine(RuleBasedStateMachine):
                 self.trimmed[j].estimate(delta)
             return
         if wanted["threshold"] < self.trimmed[j]._floor:  # strange data: too many X are large
-            with pytest.raises(InvalidInput, match="let go for lack of room"):
+            with pytest.raises(InvalidInput, match="dropped for lack of room"):
                 self.trimmed[j].estimate(delta)
             return
         got = self.trimmed[j].estimate(delta)

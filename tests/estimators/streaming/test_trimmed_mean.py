@@ -157,24 +157,24 @@ def test_what_is_let_go_is_never_needed(kind):
     assert made.lost == 0
 
 
-def test_strange_data_are_refused_and_never_silently_wrong():
+def test_dependent_data_are_rejected_and_never_silently_wrong():
     """X large, X' small: no bounded memory can hold all values that must be trimmed."""
     made, plain = TrimmedMean(delta_min=0.01), PlainTrimmedMean()
     rng = np.random.default_rng(0)
     data = np.stack([1e6 * rng.pareto(1.0, 20_000) + 1e6, rng.random(20_000)], axis=1).ravel()
     made.update_many(data)
     assert made.lost > 0
-    with pytest.raises(InvalidInput, match=r"let go for lack of room.*0\.05.*larger delta"):
+    with pytest.raises(InvalidInput, match=r"dropped for lack of room.*0\.05.*larger delta"):
         made.estimate(0.05)
     again = TrimmedMean.from_dict(made.to_dict())
     assert again.lost == made.lost
-    with pytest.raises(InvalidInput, match="let go"):
+    with pytest.raises(InvalidInput, match="were dropped"):
         again.estimate(0.05)
     merged = TrimmedMean(delta_min=0.01)
     merged.update_many(rng.random(300))
     merged.merge(made)
     assert TrimmedMean.from_dict(merged.to_dict()).lost == merged.lost >= made.lost
-    with pytest.raises(InvalidInput, match="let go"):
+    with pytest.raises(InvalidInput, match="were dropped"):
         merged.estimate(0.05)
     # Few stored values, but what was lost is remembered: a later, smaller one is not stored as if all its like were there.
     state = made.to_dict()
@@ -215,7 +215,7 @@ def test_unequal_streams_widen_the_two_sided_bound():
 
 def test_exact_zeros_count_in_n_but_give_no_threshold():
     made = TrimmedMean()
-    with pytest.raises(NoThresholdError, match="0 of the 0 values in X' are not zero"):
+    with pytest.raises(NoThresholdError, match="0 of the 0 values in X' are non-zero"):
         made.estimate(0.05)
     made.update_many(np.zeros(1000))
     with pytest.raises(NoThresholdError, match=r"0 of the 500 .* more than 21\.5"):
@@ -245,7 +245,7 @@ def test_a_large_mean_does_not_cancel():
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        ({"delta": 1e-13}, r"1e-13 is below this TrimmedMean's delta_min = 1e-12"),
+        ({"delta": 1e-13}, r"delta = 1e-13 must be at least this TrimmedMean's delta_min = 1e-12"),
         ({"delta": 0.0}, "delta = 0.0"),
         ({"delta": 1.0}, "delta = 1.0"),
         ({"delta": "x"}, "delta = 'x'"),
@@ -258,13 +258,13 @@ def test_a_large_mean_does_not_cancel():
         ({"eps": 0.5, "u": 1.0, "bonus": "tight"}, "leave out one"),
     ],
 )
-def test_wrong_questions_are_refused_by_name(wrong, match):
+def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, match):
     made = filled(sample("gaussian", 1000))
     with pytest.raises(InvalidInput, match=match):
         made.estimate(**({"delta": 0.05} | wrong))
 
 
 @pytest.mark.parametrize("delta_min", [0.0, 1.0, -1, None, "x", math.nan])
-def test_a_wrong_delta_min_is_refused(delta_min):
+def test_a_wrong_delta_min_is_rejected(delta_min):
     with pytest.raises(InvalidInput, match="delta"):
         TrimmedMean(delta_min=delta_min)

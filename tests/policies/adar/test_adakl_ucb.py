@@ -15,10 +15,11 @@ from helpers.rewards import KINDS
 from references.slow_adakl_ucb import SlowAdaKLUCB
 from references.slow_adakl_ucb import centre as slow_centre
 from robandit.errors import InvalidInput
+from robandit.estimators.formulas.threshold import C
 from robandit.kernel import loops
 from robandit.policies import AdaKLUCB
-from robandit.policies.adar import adakl_ucb as module
-from robandit.policies.adar.adar_ucb import IN_TOP, IN_X, C
+from robandit.policies.adar import adakl_ucb, layout, likelihood_state
+from robandit.policies.adar.layout import IN_TOP, IN_X
 from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 
 # One process compiles once for all tests here.
@@ -42,7 +43,7 @@ def agree(live, slow, arms=None):
         if wanted == math.inf:
             assert said[arm] == math.inf
         else:
-            m = live.s.arms[arm, module.CENTRE]
+            m = live.s.arms[arm, likelihood_state.CENTRE]
             assert m == (slow_centre((slow.x if slow.practical else slow.x_prime)[arm]) if slow.centred else 0.0)
             assert abs(said[arm] - wanted) <= 1e-9 * abs(wanted - m) + 4e-16 * abs(m), (said[arm], wanted)
     return said
@@ -111,7 +112,8 @@ def test_the_other_ways(way, kind):
     free = 0  # decisions in which an arm has a finite index
     for t in range(steps):
         explored = proved and np.all(
-            np.isfinite(run.live.s.arms[:, module.BOUND]) & (run.live.s.arms[:, module.BOUND] != 0.0)
+            np.isfinite(run.live.s.arms[:, likelihood_state.BOUND])
+            & (run.live.s.arms[:, likelihood_state.BOUND] != 0.0)
         )
         free += bool(explored)
         run.step(t < 30 or (explored and free < 20) or t % 40 == 0)
@@ -149,10 +151,10 @@ def test_many_rewards_of_one_arm(kind, horizon):
             live.ask()  # so that curves are followed, not only made
     counts = live.s.counts[0]
     assert (
-        counts[module.N_NEAR] > (0.45 if kind == "coins" else 0.8) * steps
+        counts[likelihood_state.N_NEAR] > (0.45 if kind == "coins" else 0.8) * steps
     )  # coins are kept until l is four times their size
-    assert counts[module.N_NEAR] + counts[module.BIG] == counts[module.N_X] == steps
-    assert live.s.arms[0, module.CUT] > 0.0
+    assert counts[likelihood_state.N_NEAR] + counts[layout.BIG] == counts[layout.N_X] == steps
+    assert live.s.arms[0, likelihood_state.CUT] > 0.0
     assert live.policy.counters(live.s) == {"fallbacks": 0}
 
 
@@ -162,8 +164,8 @@ def test_many_rewards_in_the_proved_schedule():
         live.tell(0, reward)
         slow.tell(0, reward)
     agree(live, slow, [0])
-    assert live.s.counts[0, module.N_NEAR] > 2000
-    assert live.s.counts[0, module.TOP] < 1000
+    assert live.s.counts[0, likelihood_state.N_NEAR] > 2000
+    assert live.s.counts[0, layout.TOP] < 1000
 
 
 def test_memory_of_a_live_bandit_is_bounded():
@@ -176,14 +178,14 @@ def test_memory_of_a_live_bandit_is_bounded():
         if t % 50 == 0:
             live.ask()
     assert live.s.buffer.shape[2] <= 513
-    assert live.s.counts[0, module.BIG] < 16 * live.s.limits[0]
+    assert live.s.counts[0, layout.BIG] < 16 * live.s.limits[0]
     assert live.policy.counters(live.s) == {"fallbacks": 0}
 
 
 @pytest.mark.parametrize("way", [PRACTICAL, *WAYS.values()], ids=["practical, single", *WAYS])
 def test_a_live_bandit_at_its_limit_goes_on(way, monkeypatch):
     """Coins are the worst case: all are kept until all can be moved. With too little room l is larger, and so is the index."""
-    monkeypatch.setattr(module, "LIVE_VALUES", 300)
+    monkeypatch.setattr(adakl_ucb, "LIVE_VALUES", 300)
     live, slow = Live(AdaKLUCB(**way), 2), SlowAdaKLUCB(2, **way)
     pulls = 1500 if way["schedule"] == "practical" else 2600  # the exploration of the proved one must end
     for t, reward in enumerate(np.random.default_rng(6).choice([-1.0, 1.0], pulls).tolist()):
@@ -191,9 +193,9 @@ def test_a_live_bandit_at_its_limit_goes_on(way, monkeypatch):
             live.tell(arm, reward + arm / 8)
             slow.tell(arm, reward + arm / 8)
         counts = live.s.counts
-        assert counts[:, [module.TOP, module.BIG]].min() >= 0
-        assert counts[:, [module.TOP, module.BIG]].max() <= 300
-        assert (counts[:, module.TOP_ABOVE] >= 0).all()
+        assert counts[:, [layout.TOP, layout.BIG]].min() >= 0
+        assert counts[:, [layout.TOP, layout.BIG]].max() <= 300
+        assert (counts[:, layout.TOP_ABOVE] >= 0).all()
         if t % 5 == 4:
             live.ask()
     assert live.s.buffer.shape[2] == 301
@@ -206,7 +208,7 @@ def test_a_live_bandit_at_its_limit_goes_on(way, monkeypatch):
 
 
 def test_the_limit_of_one_stream_leaves_the_other_alone(monkeypatch):
-    monkeypatch.setattr(module, "LIVE_VALUES", 300)
+    monkeypatch.setattr(adakl_ucb, "LIVE_VALUES", 300)
     live = Live(AdaKLUCB(schedule="proved"), 2)
     sizes = 1.0 + np.random.default_rng(7).pareto(1.5, 500)
     for j, size in enumerate(sizes.tolist()):
@@ -215,17 +217,17 @@ def test_the_limit_of_one_stream_leaves_the_other_alone(monkeypatch):
         live.tell(0, (1.0 if j % 2 else -1.0) * (1.0 if j < 128 else size))
     sizes[:128] = 1.0
     counts = live.s.counts[0]
-    assert 200 < counts[module.TOP] <= 300
-    assert (counts[module.BIG], counts[module.N_NEAR]) == (20, 480)
-    assert live.s.arms[0, module.CENTRE] == live.s.arms[0, module.CUT] == 0.0
-    top = live.s.buffer[0, module.TOP_VALUE, : counts[module.TOP]]
+    assert 200 < counts[layout.TOP] <= 300
+    assert (counts[layout.BIG], counts[likelihood_state.N_NEAR]) == (20, 480)
+    assert live.s.arms[0, likelihood_state.CENTRE] == live.s.arms[0, likelihood_state.CUT] == 0.0
+    top = live.s.buffer[0, layout.TOP_VALUE, : counts[layout.TOP]]
     np.testing.assert_array_equal(top, np.sort(sizes)[::-1][: len(top)])
-    squares = live.s.arms[0, module.TOP_BELOW] + live.s.buffer[0, module.TOP_SQUARES, 0]
+    squares = live.s.arms[0, layout.TOP_BELOW] + live.s.buffer[0, layout.TOP_SQUARES, 0]
     assert squares == pytest.approx((sizes**2).sum())
 
 
 def test_unlimited_where_the_horizon_is_known(monkeypatch):
-    monkeypatch.setattr(module, "LIVE_VALUES", 300)
+    monkeypatch.setattr(adakl_ucb, "LIVE_VALUES", 300)
     live, slow = Live(AdaKLUCB(), 2, 10**9), SlowAdaKLUCB(2)
     for t, reward in enumerate(np.random.default_rng(6).choice([-1.0, 1.0], 700).tolist()):
         live.tell(0, reward)
@@ -289,13 +291,13 @@ def test_first_rewards_that_wait_for_second_ones():
         run.issue(0)
         run.late(0, float(j % 10), IN_X)
     counts = run.s.counts[0]
-    assert counts[module.N_X] == 128
-    assert counts[module.N_TOP] == 12
-    assert run.s.arms[0, module.CENTRE] == np.median([float(j % 10) for j in range(128, 136)])
+    assert counts[layout.N_X] == 128
+    assert counts[likelihood_state.N_TOP] == 12
+    assert run.s.arms[0, likelihood_state.CENTRE] == np.median([float(j % 10) for j in range(128, 136)])
     for j in range(300):
         run.late(0, float(j % 10), IN_TOP)
-    run.s.clock[module.ROUNDS] = 4
-    assert run.s.counts[0, module.N_TOP] == 312
+    run.s.clock[layout.ROUNDS] = 4
+    assert run.s.counts[0, likelihood_state.N_TOP] == 312
     slow = SlowAdaKLUCB(2, schedule="proved")
     slow.x[0] = [float(j % 10) for j in range(128)]
     slow.x_prime[0] = [float(j % 10) for j in [*range(128, 140), *range(300)]]
@@ -307,20 +309,20 @@ def test_lost_pulls():
     single, double = Plain(AdaKLUCB(schedule="proved"), 2), Plain(AdaKLUCB(pulls="double"), 2)
     marks = [single.issue(0) for _ in range(4)]
     assert marks == [IN_X, IN_TOP] * 2
-    assert single.s.clock[module.ROUNDS] == 4
+    assert single.s.clock[layout.ROUNDS] == 4
     single.forget(0, marks[1])
     assert single.issue(0) == IN_TOP
-    assert single.s.clock[module.ROUNDS] == 5  # the clock counts pulls made, lost ones too
+    assert single.s.clock[layout.ROUNDS] == 5  # the clock counts pulls made, lost ones too
     assert single.ask() == 1
     mark = double.issue(double.ask())
     assert double.ask() == 0
     double.forget(0, mark)
-    assert double.s.clock[module.CURRENT] == -1
+    assert double.s.clock[layout.CURRENT] == -1
     assert double.ask() == 0  # as none of its pulls counts
     double.issue(1)
     assert double.ask() == 1
     double.issue(1)
-    assert double.s.clock[module.ROUNDS] == 2
+    assert double.s.clock[layout.ROUNDS] == 2
     assert double.ask() == 0
 
 
@@ -363,7 +365,7 @@ def test_ties_are_broken_by_pulls_then_by_number():
     assert run.ask() == 1
 
 
-def test_what_is_said_about_an_arm():
+def test_estimates_of_an_arm():
     live = Live(AdaKLUCB(), 2)
     x = np.random.default_rng(10).standard_t(1.1, 128)
     for reward in x.tolist():
@@ -405,7 +407,7 @@ def misses(law, center, each):
     for arm, sample in enumerate(rewards.tolist()):
         for reward in sample:
             assert not tell(*live._flat, arm, reward)
-    live.s.clock[module.ROUNDS] = 2
+    live.s.clock[layout.ROUNDS] = 2
     index = live.describe()["index"]
     assert np.isfinite(index).mean() > 0.9
     return int((index < mean).sum())
@@ -433,16 +435,16 @@ def test_coverage_fails_where_the_assumption_does(center):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"center": "mean"}, r"center = 'mean' must be 'median' or None"),
+        ({"center": "mean"}, r"center = 'mean' must be one of 'median', None"),
         ({"center": 0.0}, r"center = 0\.0 must be"),
-        ({"schedule": "paper"}, r"schedule = 'paper' must be 'proved' or 'practical'"),
+        ({"schedule": "paper"}, r"schedule = 'paper' must be one of 'proved', 'practical'"),
         ({"schedule": None}, r"schedule = None must be"),
-        ({"pulls": "triple"}, r"pulls = 'triple' must be 'double' or 'single'"),
+        ({"pulls": "triple"}, r"pulls = 'triple' must be one of 'double', 'single'"),
         ({"pulls": 2}, r"pulls = 2 must be"),
         ({"center": None}, r"center = None needs schedule='proved'"),
     ],
 )
-def test_refusals(options, words):
+def test_wrong_parameters_are_rejected(options, words):
     with pytest.raises(InvalidInput, match=f"AdaKLUCB: {words}"):
         AdaKLUCB(**options)
 
@@ -477,5 +479,5 @@ def test_a_saved_bandit_goes_on(tmp_path):
             assert again.select() == arm
             for one in (bandit, again):
                 one.update(arm, 100.0 + reward)
-    assert bandit._state.counts[:, module.N_NEAR].sum() > 100
+    assert bandit._state.counts[:, likelihood_state.N_NEAR].sum() > 100
     assert 98 < bandit.estimates()[0]["mean"] < 102

@@ -20,7 +20,7 @@ from helpers.driving import Live
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import C, SlowAdaRUCB
 from robandit.policies import AdaRUCB
-from robandit.policies.adar import adar_ucb as module
+from robandit.policies.adar import layout, trimmed_index
 
 TIE = 1e-40
 INDISTINCT = 1e-12
@@ -88,7 +88,7 @@ def compare_estimates(live, reference, tau, rtol=1e-11):
         assert abs(said["index"][arm] - float(want.index)) <= rtol * size
         assert said["share_trimmed"][arm] == float(want.share_trimmed)
         level = reference.delta_exp * math.log(tau)
-        spread = math.sqrt(live.s.arms[arm, module.SPREAD] * level)
+        spread = math.sqrt(live.s.arms[arm, trimmed_index.SPREAD] * level)
         # Relative to the spread itself (unless its own size is rounding): a mean that is large against it must not cancel.
         assert abs(spread - float(want.spread)) <= 1e-7 * float(want.spread) + 1e-12 * abs(float(want.mean))
 
@@ -169,12 +169,12 @@ def test_a_long_run_that_merges_many_times(seed, kind, given):
     for horizon in (2 * rounds, None):
         live = Live(policy, arms, horizon)
         chosen[horizon] = live.replay(rewards, 2 * rounds)
-        stored = live.s.counts[:, [module.TOP, module.BIG]]
+        stored = live.s.counts[:, [layout.TOP, layout.BIG]]
         most = live.s.limits[0]
         pulls = np.bincount(chosen[horizon], minlength=arms)
         assert pulls.max() > 20 * stored.max()
         assert stored.max() < 1.6 * most + 32
-        assert (live.s.arms[pulls > 8 * most, module.MERGED] > 0).any()
+        assert (live.s.arms[pulls > 8 * most, trimmed_index.MERGED] > 0).any()
         assert live.policy.counters(live.s) == {"fallbacks": 0}
     assert (chosen[2 * rounds] == chosen[None]).all()
     # The reference on the run that was played: at 300 of its rounds.

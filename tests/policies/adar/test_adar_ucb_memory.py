@@ -7,7 +7,7 @@ from helpers.driving import Live
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.policies import AdaRUCB
-from robandit.policies.adar import adar_ucb as module
+from robandit.policies.adar import adar_ucb, layout
 
 KIB = 1024
 
@@ -26,7 +26,7 @@ def test_a_million_rewards_fit_into_128_kib_per_arm(kind):
     assert pulls.sum() == 1_000_000
     assert bytes_per_arm(live) <= 128 * KIB
     assert live.policy.counters(live.s) == {"fallbacks": 0}
-    assert live.s.counts[:, module.TOP].max() < live.s.limits[0] * 1.25 + 32
+    assert live.s.counts[:, layout.TOP].max() < live.s.limits[0] * 1.25 + 32
     assert live.grown >= 2
 
 
@@ -47,7 +47,7 @@ def test_an_adversary_reaches_the_limit_and_is_counted():
     live.replay(rewards, 16_000)
     assert bytes_per_arm(live) <= 128 * KIB
     assert live.policy.counters(live.s)["fallbacks"] > 0
-    assert live.s.counts[:, module.BIG].max() <= module.LIVE_VALUES
+    assert live.s.counts[:, layout.BIG].max() <= adar_ucb.LIVE_VALUES
     assert np.isfinite(live.describe()["index"]).all()  # it goes on
 
 
@@ -57,7 +57,7 @@ def test_the_adversary_changes_nothing_where_the_horizon_is_known():
     live = Live(AdaRUCB(), 2, steps)
     chosen = live.replay(rewards, steps)
     assert live.policy.counters(live.s) == {"fallbacks": 0}
-    assert live.s.counts[:, module.BIG].max() > module.LIVE_VALUES / 2
+    assert live.s.counts[:, layout.BIG].max() > adar_ucb.LIVE_VALUES / 2
     assert live.grown > 0
     reference = SlowAdaRUCB(2)
     used = [0, 0]
@@ -82,10 +82,10 @@ def test_growth_keeps_everything():
     live.replay(rewards, 3000)
     before = live.describe()
     wide = live.s.buffer.shape[2]
-    live.s.clock[module.FULL] = 1
+    live.s.clock[layout.FULL] = 1
     live._grow(True)
     assert live.s.buffer.shape[2] > wide
-    assert live.s.clock[module.FULL] == 0
+    assert live.s.clock[layout.FULL] == 0
     after = live.describe()
     for name in live.policy.columns:
         assert (before[name] == after[name]).all()

@@ -10,8 +10,9 @@ from helpers.driving import Plain
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import SlowAdaRUCB
 from references.slow_adar_ucb_centred import SlowCentred
+from robandit.estimators.formulas.threshold import doubled
 from robandit.policies import AdaRUCB
-from robandit.policies.adar import adar_ucb as module
+from robandit.policies.adar import adar_ucb, layout, trimmed_index
 
 QUICK = {"c": 0.7, "delta_exp": 1.0}
 CASES = [  # reward kind, arms, rounds, horizon known?, parameters
@@ -75,7 +76,7 @@ def test_every_round_is_the_references(kind, arms, rounds, known, given):
     assert compared > 0
     assert live.policy.counters(live.s) == {"fallbacks": 0}
     if rounds / arms > 50:
-        assert live.s.arms[:, module.MERGED].max() > 0.0  # something was let go of
+        assert live.s.arms[:, trimmed_index.MERGED].max() > 0.0  # something was let go of
 
 
 @pytest.mark.parametrize("solver", ["exact", "doubling"])
@@ -89,9 +90,9 @@ def test_lines_are_above_and_events_in_time(solver):
     p, s = live.p, live.s
     events = 0
     for level in np.linspace(1.0, 8.0, 25):
-        s.arms[0, module.EVENT] = -1.0
-        value = module.index(p, s, 0, level)
-        height, slope, until = module.outlook(p, s, 0, level)
+        s.arms[0, trimmed_index.EVENT] = -1.0
+        value = trimmed_index.index(p, s, 0, level)
+        height, slope, until = trimmed_index.outlook(p, s, 0, level)
         assert value < height <= value + 1e-11 * abs(value)  # room for rounding
         last = min(until, 9.0)
         if last <= level:
@@ -99,27 +100,27 @@ def test_lines_are_above_and_events_in_time(solver):
         events += until < 9.0
         for later in np.linspace(level, last, 8)[:-1]:
             fresh = copy.deepcopy(s)
-            fresh.arms[0, module.EVENT] = -1.0
-            anew = module.index(p, fresh, 0, later)
-            assert module.index(p, s, 0, later) == pytest.approx(anew, rel=1e-13)
+            fresh.arms[0, trimmed_index.EVENT] = -1.0
+            anew = trimmed_index.index(p, fresh, 0, later)
+            assert trimmed_index.index(p, s, 0, later) == pytest.approx(anew, rel=1e-13)
             assert anew <= height + slope * (later - level)
             assert height + slope * (later - level) <= anew + 0.2 * (later - level) * abs(anew) + 1e-9
         if until < 9.0:  # and just behind it something is different
-            trimmed, clipped = s.counts[0, module.BIG_ABOVE], s.counts[0, module.TOP_ABOVE]
-            threshold = s.arms[0, module.THRESHOLD]
+            trimmed, clipped = s.counts[0, layout.BIG_ABOVE], s.counts[0, layout.TOP_ABOVE]
+            threshold = s.arms[0, trimmed_index.THRESHOLD]
             fresh = copy.deepcopy(s)
-            fresh.arms[0, module.EVENT] = -1.0
-            module.index(p, fresh, 0, until * (1 + 1e-9))
-            other = (fresh.counts[0, module.BIG_ABOVE], fresh.counts[0, module.TOP_ABOVE]) != (trimmed, clipped)
-            assert other or fresh.arms[0, module.THRESHOLD] == threshold / 2
+            fresh.arms[0, trimmed_index.EVENT] = -1.0
+            trimmed_index.index(p, fresh, 0, until * (1 + 1e-9))
+            other = (fresh.counts[0, layout.BIG_ABOVE], fresh.counts[0, layout.TOP_ABOVE]) != (trimmed, clipped)
+            assert other or fresh.arms[0, trimmed_index.THRESHOLD] == threshold / 2
     assert events > 5
 
 
 def test_at_the_limit_the_smallest_eighth_is_let_go_of(monkeypatch):
-    monkeypatch.setattr(module, "LIVE_VALUES", 80)
+    monkeypatch.setattr(adar_ucb, "LIVE_VALUES", 80)
     rng = np.random.default_rng(2)
     live = Plain(AdaRUCB(c=0.2, delta_exp=0.5, bonus=0.1), 1, None)
-    limit = int(live.s.clock[module.LIMIT])
+    limit = int(live.s.clock[layout.LIMIT])
     assert limit == 80
     assert live.s.buffer.shape[2] - 1 == 64
     large = 1e3 * (1.0 + rng.pareto(1.5, 90))
@@ -128,55 +129,55 @@ def test_at_the_limit_the_smallest_eighth_is_let_go_of(monkeypatch):
     for x, y in zip(large, small, strict=True):
         live.tell(0, x)
         live.tell(0, y)
-        most = max(most, int(live.s.counts[0, module.BIG]))
+        most = max(most, int(live.s.counts[0, layout.BIG]))
     assert live.grown == 1
     assert live.s.buffer.shape[2] - 1 == limit
     assert most == limit - 1  # at the limit they are let go of at once
     kept = np.sort(large[:80])[10:]
-    assert live.s.arms[0, module.MERGED] == np.sort(large[:80])[9]
-    stored = live.s.buffer[0, module.BIG_VALUE, : live.s.counts[0, module.BIG]]
-    later = large[80:][large[80:] > live.s.arms[0, module.MERGED]]
+    assert live.s.arms[0, trimmed_index.MERGED] == np.sort(large[:80])[9]
+    stored = live.s.buffer[0, layout.BIG_VALUE, : live.s.counts[0, layout.BIG]]
+    later = large[80:][large[80:] > live.s.arms[0, trimmed_index.MERGED]]
     assert sorted(stored) == sorted([*kept, *later])
-    assert live.s.arms[0, module.BELOW_SUM] == pytest.approx(large[80:].sum() - later.sum())
+    assert live.s.arms[0, trimmed_index.BELOW_SUM] == pytest.approx(large[80:].sum() - later.sum())
     before = live.policy.counters(live.s)["fallbacks"]
     live.describe()
     assert live.policy.counters(live.s)["fallbacks"] == before  # asking is not counted
-    module.refresh(live.p, live.s, 0, 2.0)
+    trimmed_index.refresh(live.p, live.s, 0, 2.0)
     assert live.policy.counters(live.s)["fallbacks"] == before + 1
 
 
 def test_doubling_stops_at_the_first_that_is_not_below():
-    assert module.doubled(0.3, 1.0) == 1.2
-    assert module.doubled(0.25, 1.0) == 1.0
-    assert module.doubled(2.0, 1.0) == 2.0
+    assert doubled(0.3, 1.0) == 1.2
+    assert doubled(0.25, 1.0) == 1.0
+    assert doubled(2.0, 1.0) == 2.0
 
 
 def test_of_arms_to_explore_the_one_with_the_fewest_rounds_is_first():
     live = Plain(AdaRUCB(), 4, None)
-    live.s.counts[:, module.ISSUED_X] = [9, 5, 7, 5]
-    live.s.counts[:, module.N_X] = [9, 5, 7, 5]
-    live.s.counts[:, module.N_NONZERO] = [3, 3, 4, 2]
-    assert module.forced(live.p, live.s, 4.0) == 1
-    assert live.s.clock[module.LEAST] == 2
-    assert module.forced(live.p, live.s, 2.0) == 3
-    assert module.forced(live.p, live.s, 1.9) == -1
-    live.s.counts[0, module.N_X] = 1  # no variance yet
-    assert module.forced(live.p, live.s, 1.9) == 0
-    assert live.s.clock[module.LEAST] == -1
+    live.s.counts[:, layout.ISSUED_X] = [9, 5, 7, 5]
+    live.s.counts[:, layout.N_X] = [9, 5, 7, 5]
+    live.s.counts[:, layout.N_NONZERO] = [3, 3, 4, 2]
+    assert trimmed_index.forced(live.p, live.s, 4.0) == 1
+    assert live.s.clock[layout.LEAST] == 2
+    assert trimmed_index.forced(live.p, live.s, 2.0) == 3
+    assert trimmed_index.forced(live.p, live.s, 1.9) == -1
+    live.s.counts[0, layout.N_X] = 1  # no variance yet
+    assert trimmed_index.forced(live.p, live.s, 1.9) == 0
+    assert live.s.clock[layout.LEAST] == -1
 
 
 def test_growth_doubles_the_room():
     live = Plain(AdaRUCB(), 2, None)
-    assert live.policy.grow(live.s).buffer.shape == (2, module.ROWS, 2 * 64 + 1)
+    assert live.policy.grow(live.s).buffer.shape == (2, trimmed_index.ROWS, 2 * 64 + 1)
 
 
 def test_a_round_that_ends_elsewhere_leaves_the_current_one_open():
     live = Plain(AdaRUCB(), 2, None)
     for arm in (1, 0, 1):
         live.issue(arm)
-    assert live.s.clock[module.CURRENT] == 0
+    assert live.s.clock[layout.CURRENT] == 0
     live.issue(0)
-    assert live.s.clock[module.CURRENT] == -1
+    assert live.s.clock[layout.CURRENT] == -1
 
 
 @pytest.mark.parametrize("order", ["in turn", "first rewards first", "second rewards first"])
@@ -188,10 +189,10 @@ def test_after_the_centre_is_final(order):
     turns = {"in turn": [0, 1] * 150, "first rewards first": [0] * 150 + [1] * 150}.get(order, [1] * 150 + [0] * 150)
     for j, second in enumerate(turns):
         reward = 5.0 + float(rng.standard_t(1.5))
-        live.late(0, reward, module.IN_TOP if second else module.IN_X)
+        live.late(0, reward, layout.IN_TOP if second else layout.IN_X)
         reference.late(0, reward, second)
         if j % 50 == 49:
-            live.s.clock[module.ROUNDS] = 6
+            live.s.clock[layout.ROUNDS] = 6
             asked = Plain(live.policy, 1, None, state=copy.deepcopy(live.s))
             same(asked.describe(), reference, 7)
     assert live.s.centres[0] == reference.centre(0)

@@ -10,9 +10,9 @@ from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import EXACT, SlowAdaRUCB, root
 from robandit.policies import AdaRUCB
-from robandit.policies.adar import adar_ucb as module
+from robandit.policies.adar import layout, trimmed_index
 
-IN_X, IN_TOP = module.IN_X, module.IN_TOP
+IN_X, IN_TOP = layout.IN_X, layout.IN_TOP
 COLUMNS = AdaRUCB.columns
 
 
@@ -23,7 +23,7 @@ def loaded(policy, x, y, tau, arms=1, horizon=2000, runner=Live):
         live.late(0, float(value), IN_X)
     for value in y:
         live.late(0, float(value), IN_TOP)
-    live.s.clock[module.ROUNDS] = tau - 1
+    live.s.clock[layout.ROUNDS] = tau - 1
     return live
 
 
@@ -32,8 +32,8 @@ def row(live, arm=0):
 
 
 def variance_of(live):
-    p, n = live.p, live.s.counts[0, module.N_X]
-    return live.s.arms[0, module.SPREAD] * n / p.var_factor
+    p, n = live.p, live.s.counts[0, layout.N_X]
+    return live.s.arms[0, trimmed_index.SPREAD] * n / p.var_factor
 
 
 # Computed elsewhere, to 12 decimals: tau, a, threshold, share trimmed, mean, variance, index, index with the tight bonus.
@@ -115,7 +115,7 @@ def test_the_threshold_falls_with_time(solver):
         before = math.inf
         most = min(last_round(y, policy), 900)
         for tau in range(2, most + 1):
-            live.s.clock[module.ROUNDS] = tau - 1
+            live.s.clock[layout.ROUNDS] = tau - 1
             now = row(live)["threshold"]
             if solver == "exact":
                 assert now < before, (kind, tau)
@@ -134,7 +134,7 @@ def test_the_index_is_infinite_while_the_root_does_not_exist(given):
             y = rng.permutation(np.concatenate([np.zeros(zeros), rng.standard_normal(nonzero)]))
             live = loaded(policy, rng.standard_normal(n), y, 2)
             for tau in range(2, 60):
-                live.s.clock[module.ROUNDS] = tau - 1
+                live.s.clock[layout.ROUNDS] = tau - 1
                 infinite = row(live)["index"] == math.inf
                 assert infinite == (n < 2 or nonzero <= p.guard * p.delta_exp * math.log(tau))
                 if infinite:
@@ -172,7 +172,7 @@ def test_the_guard_itself_is_not_enough():
         for _ in range(count):
             live.late(arm, -1.0 + 1e6 * arm, IN_X)
             live.late(arm, -1.0 + 1e6 * arm, IN_TOP)
-    live.s.clock[module.ROUNDS] = 2
+    live.s.clock[layout.ROUNDS] = 2
     assert live.describe()["index"][0] == math.inf > live.describe()["index"][1]
     assert live.ask() == 0
     live.late(0, -1.0, IN_TOP)
@@ -239,13 +239,13 @@ def test_a_threshold_far_below_the_early_rewards_keeps_the_digits_of_the_small_o
             live.tell(0, x)
             reference.learn(0, x, x)
         live.ask()
-        live.s.clock[module.ROUNDS] = 1
+        live.s.clock[layout.ROUNDS] = 1
         assert row(live)["mean"] > 1e7  # evaluated while nothing is trimmed
         for x, y in zip(kept, small, strict=True):
             live.tell(0, x)
             live.tell(0, y)
             reference.learn(0, x, y)
-        tau = int(live.s.clock[module.ROUNDS]) + 1
+        tau = int(live.s.clock[layout.ROUNDS]) + 1
         want = reference.precise(0, tau)
         assert float(want.threshold) < 1.0
         said = row(live)
@@ -267,26 +267,26 @@ def test_the_outlook_is_above_the_index_until_its_end(solver):
             first = policy.delta_exp * math.log(2)
             for level in [first, *rng.uniform(first, last, 8)]:
                 s = copy.deepcopy(base)
-                s.arms[0, module.EVENT] = -1.0
-                value = module.index(p, s, 0, level)
-                height, slope, until = module.outlook(p, s, 0, level)
+                s.arms[0, trimmed_index.EVENT] = -1.0
+                value = trimmed_index.index(p, s, 0, level)
+                height, slope, until = trimmed_index.outlook(p, s, 0, level)
                 assert height >= value
                 end = min(until, last)
                 values = []
                 fresh = copy.deepcopy(base)
                 for later in np.linspace(level, max(end, level), 40):
-                    fresh.arms[0, module.EVENT] = -1.0
-                    values.append(module.index(p, fresh, 0, later))
+                    fresh.arms[0, trimmed_index.EVENT] = -1.0
+                    values.append(trimmed_index.index(p, fresh, 0, later))
                     assert values[-1] <= height + slope * (later - level), (kind, level, later, until)
                     # The index that is not refreshed, because the event has not come, is the same.
-                    kept = module.index(p, s, 0, later) if later < until else values[-1]
+                    kept = trimmed_index.index(p, s, 0, later) if later < until else values[-1]
                     assert kept == pytest.approx(values[-1], rel=1e-12, abs=1e-300)
                     checked += 1
                 bent += end > level and slope > 0
                 # A line that is far too high would be right and useless.
                 if end > level * 1.0001:
                     above = height + slope * (end - level) - max(values[-1], values[0])
-                    size = height + 2 * abs(s.arms[0, module.MEAN])
+                    size = height + 2 * abs(s.arms[0, trimmed_index.MEAN])
                     rise = abs(values[-1] - values[0]) + (end - level) / level * size
                     assert above <= 3 * rise + 1e-9 * abs(height)
     assert checked > 10_000

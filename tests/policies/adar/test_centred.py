@@ -14,14 +14,14 @@ from policies.adar.test_adar_ucb_exact import Judge, length, options
 from references.slow_adar_ucb_centred import FIRST, SlowCentred
 from robandit.errors import InvalidInput
 from robandit.policies import AdaRUCB
-from robandit.policies.adar import adar_ucb as module
+from robandit.policies.adar import adar_ucb, layout, trimmed_index
 from robandit.policies.adar.centre import due, median_in_place
 from robandit.policies.assumptions import CENTRED
 
 # One process compiles the hooks.
 pytestmark = pytest.mark.xdist_group("centred")
 
-IN_X, IN_TOP = module.IN_X, module.IN_TOP
+IN_X, IN_TOP = layout.IN_X, layout.IN_TOP
 QUICK = AdaRUCB(center="median", bonus=0.5, c=1.0, guard=3.0, delta_exp=1.0)
 # The share of second rewards that differ from their median.
 DIFFERENT = {"half zeros": 0.4, "mostly zeros": 0.01, "two points": 0.02, "coins": 0.4, "integers": 0.6}
@@ -90,8 +90,8 @@ def told_late(runner, order, policy=QUICK, horizon=None, seed=1):
         assert received[1] == min(len(reference.y[0]), FIRST)
         if len(reference.y[0]):
             assert run.s.centres[0] == reference.centre(0)
-            assert run.s.counts[0, module.N_X] == len(reference.x[0])
-    run.s.clock[module.ROUNDS] = 6
+            assert run.s.counts[0, layout.N_X] == len(reference.x[0])
+    run.s.clock[layout.ROUNDS] = 6
     return run, reference
 
 
@@ -111,17 +111,17 @@ def test_rewards_in_any_order(order, horizon):
     run, reference = told_late(Plain, order, horizon=horizon)
     said = agree(run, reference, 7)
     assert math.isfinite(said["index"][0])
-    assert run.s.buffer.shape[2] <= module.LIVE_VALUES + 1
+    assert run.s.buffer.shape[2] <= adar_ucb.LIVE_VALUES + 1
 
 
 def test_rewards_wait_for_the_first_centre():
     run, _ = told_late(Plain, [0] * 10)
-    assert run.s.counts[0, module.N_X] == 0
+    assert run.s.counts[0, layout.N_X] == 0
     assert run.describe()["index"][0] == math.inf
     run.late(0, 3.0, IN_TOP)
     assert run.s.centres[0] == 3.0
-    assert run.s.counts[0, module.N_X] == 10
-    assert run.s.counts[0, module.N_NONZERO] == 0  # the only one is the centre
+    assert run.s.counts[0, layout.N_X] == 10
+    assert run.s.counts[0, layout.N_NONZERO] == 0  # the only one is the centre
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -151,11 +151,11 @@ def test_a_new_centre_can_send_an_arm_back_to_exploration():
     for value in (1.0, 2.0, 3.0):
         for mark in (IN_X, IN_TOP):
             run.late(0, value, mark)
-    run.s.clock[module.ROUNDS] = 9  # log 10 is between 2 and 3
+    run.s.clock[layout.ROUNDS] = 9  # log 10 is between 2 and 3
     assert run.ask() == 1
-    assert run.s.counts[0, module.N_NONZERO] == 3  # from 1.5
+    assert run.s.counts[0, layout.N_NONZERO] == 3  # from 1.5
     run.late(0, 2.0, IN_TOP)
-    assert run.s.counts[0, module.N_NONZERO] == 2  # from 2
+    assert run.s.counts[0, layout.N_NONZERO] == 2  # from 2
     assert run.ask() == 0
 
 
@@ -198,10 +198,10 @@ def test_memory_is_bounded_in_a_live_bandit():
     for reward in rewards.T:
         for arm in (0, 1):
             live.tell(arm, reward[arm])
-    assert live.s.counts[:, module.N_X].tolist() == [3000] * 2
+    assert live.s.counts[:, layout.N_X].tolist() == [3000] * 2
     assert sum(array.nbytes for array in live.s) / 2 <= 32 * 1024
     assert live.s.firsts.shape == (2, 2, FIRST)
-    assert live.s.counts[:, [module.TOP, module.BIG]].max() < 1.6 * live.s.limits[0] + 64
+    assert live.s.counts[:, [layout.TOP, layout.BIG]].max() < 1.6 * live.s.limits[0] + 64
     assert live.policy.counters(live.s) == {"fallbacks": 0}
 
 
@@ -218,8 +218,8 @@ def test_the_centre_is_renewed_at_powers_of_two():
 
 
 @pytest.mark.parametrize("word", ["mean", "", True, 0.0])
-def test_other_centres_are_refused(word):
-    with pytest.raises(InvalidInput, match=r"center = .* must be 'median', or None for no centre"):
+def test_other_centres_are_rejected(word):
+    with pytest.raises(InvalidInput, match=r"center = .* must be one of None, 'median'"):
         AdaRUCB(center=word)
 
 
@@ -231,7 +231,7 @@ def test_what_it_says_about_itself():
     assert plain.facts.bound
     assert plain.variants() == (plain,)
     assert rb.Policy.from_dict(centred.to_dict()) == centred
-    assert type(plain.init(2, None)) is module.State  # what saved bandits hold
+    assert type(plain.init(2, None)) is trimmed_index.State  # what saved bandits hold
 
 
 def test_a_saved_bandit_goes_on(tmp_path):

@@ -1,15 +1,15 @@
-"""Robust means of streams: bounded memory, any delta asked for later, shards merged, state as JSON.
+"""Robust means of streams: bounded memory, any delta at any time, mergeable shards, state as JSON.
 
 ============== ================================== ==========================================================
 accumulator    the one-shot function              what is exact
 ============== ================================== ==========================================================
-TrimmedMean    adaptive_trimmed_mean              correctly rounded, whatever the order, the split and the merges
+TrimmedMean    adaptive_trimmed_mean              correctly rounded, for every order, split and merge
 MedianOfMeans  median_of_means                    up to rounding while blocks hold one value; then where blocks begin
-Catoni         catoni_mean                        up to an error that is computed and added to the interval
+Catoni         catoni_mean                        up to an error that is bounded and added to the interval
 ============== ================================== ==========================================================
 
-TrimmedMean's mean, spread and threshold are the doubles nearest to the exact ones. The one-shot function rounds on the way, so its
-last digit may differ.
+TrimmedMean's mean, spread and threshold are the doubles nearest to the exact ones. The one-shot function rounds intermediate
+results, so its last digit may differ.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Sums of doubles and of their squares without any rounding, so that the order of the values cannot matter.
+"""Sums of doubles and of their squares without rounding, so that the order of the values does not matter.
 
 Every double is an integer times 2^-1074 and every square one times 2^-2148. The sum of such integers is kept as 32-bit
-digits, each in an int64 that may overflow its 32 bits for a while: adding a value touches three neighbouring digits (nine
-for a square) and never carries further. Carrying is done once in 2^28 values. A sum of n values over the whole range of
-doubles has 70 digits, one of squares 136: bounded, however many values there are.
+digits, each in an int64 that may exceed its 32 bits for a while: adding a value changes three neighbouring digits (nine
+for a square) and never carries further. Carries happen once in 2^28 values. A sum over the whole range of doubles has 70
+digits, one of squares 136, for any number of values.
 
-Compensated sums would be shorter and nearly exact, but "nearly" would make the threshold depend on how a stream was split,
-in the last digits, and would need a shift against cancellation and a scale against overflow. Integers need neither.
+Compensated sums would be shorter and nearly exact, but the last digits of the threshold would then depend on how a stream was
+split. They would also need a shift against cancellation and a scale against overflow; integers need neither.
 """
 
 from __future__ import annotations
@@ -15,19 +15,6 @@ import math
 from typing import Any
 
 from robandit.kernel.types import Ints
-
-__all__ = [
-    "CARRY_AFTER",
-    "SQUARE_DIGITS",
-    "SUM_DIGITS",
-    "add_signed",
-    "add_square",
-    "carry",
-    "read",
-    "root_of_ratio",
-    "units",
-    "write",
-]
 
 SUM_DIGITS = 70  # 2098 bits of one value, 63 for their number, rounded up with room for `add_signed`
 SQUARE_DIGITS = 136
@@ -64,7 +51,7 @@ def carry(digits: Ints) -> None:
 
 
 def read(digits: Ints) -> int:
-    """The integer."""
+    """Return the integer."""
     total = 0
     for digit in reversed(digits.tolist()):
         total = (total << 32) + digit
@@ -80,13 +67,13 @@ def write(number: int, digits: Ints) -> None:
 
 
 def units(value: Any) -> int:
-    """A double as a multiple of 2^-1074."""
+    """Return a double as a multiple of 2^-1074."""
     top, bottom = float(value).as_integer_ratio()
     return top << (1075 - bottom.bit_length())
 
 
 def root_of_ratio(top: int, bottom: int, *, scale: int) -> float:
-    """The double nearest to sqrt(top / bottom) / 2^scale, within one unit in the last place; infinite where doubles end."""
+    """Return the double nearest to sqrt(top / bottom) / 2^scale, within one unit in the last place; infinite on overflow."""
     if top == 0:
         return 0.0
     more = max(0, (132 - top.bit_length() + bottom.bit_length()) // 2)

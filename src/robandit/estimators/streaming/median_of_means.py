@@ -1,18 +1,18 @@
 """The median of means of a stream: equal blocks that are paired when there are too many.
 
-**What is kept.** Means of blocks of s = 2^h consecutive values, between B and 2 B of them once n >= B; when the 2 B-th is
+**State.** Means of blocks of s = 2^h consecutive values, between B and 2 B of them once n >= B; when the 2 B-th is
 complete, neighbours are paired and s doubles. The fewer than s values after the last complete block are kept as a binary
 counter: at most one block of each size 2^0, 2^1, ..., s/2. So every number stored is a mean of pairwise means, whose
 rounding grows with log2 n only.
 
 **Merging** brings both to the larger s, adds the two counters with carries, and puts the blocks side by side. No value is
-lost, every block still holds exactly s values, and which values share a block never depends on the values.
+lost, every block still holds exactly s values, and which values share a block does not depend on the values.
 
-**Why the bound holds with other blocks.** For delta the theorem wants k blocks of N = floor(n/k) values. Here block i ends
+**Why the bound holds with these blocks.** For delta the theorem needs k blocks of N = floor(n/k) values. Here block i ends
 at the multiple of s at or below i N, so it is a union of stored blocks and holds at least N' = s floor(N/s) = s floor(n /
 (k s)) values. As n >= k s (there are at least B >= k blocks), floor(y) > y/2 gives N' > n/(2 k), which is all that the
-proof uses: each block mean is within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean but for probability 1/4, hence more
-than half of k >= 8 log(2/delta) independent blocks are, on either side, but for probability delta/2; and 1/N' < 2 k/n <= 16
+proof uses: each block mean is within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean except with probability 1/4, hence more
+than half of k >= 8 log(2/delta) independent blocks are, on either side, except with probability delta/2; and 1/N' < 2 k/n <= 16
 log(e^(1/8) 2/delta)/n is the printed width. Blocks need not be equally large for this, only independent and not smaller
 than N'.
 """
@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, check_delta
-from robandit.estimators.median_of_means import MANY, lemma, median_of_means_blocks
-from robandit.estimators.streaming.accumulator import Accumulator, Saved, check_asked
+from robandit.estimators.block_means import MANY, lemma, median_of_means_blocks
+from robandit.estimators.estimate import Estimate, interval
+from robandit.estimators.streaming.accumulator import Accumulator, Saved, checked_delta
 from robandit.kernel.types import Floats, Ints
+from robandit.validation import probability
 
 __all__ = ["MedianOfMeans"]
 
 FINER = 16  # B over the largest number of blocks: ends of blocks move by less than N/16
-
 
 # Counts.
 N = 0
@@ -47,20 +47,20 @@ COUNTS = 3
 class MedianOfMeans(Accumulator):
     """The median of the means of many blocks: the streaming form of `median_of_means`.
 
-    Use it for any law with finite moment of order 1 + eps about its mean: both sides, no symmetry, nothing assumed about
-    the sign. Not where a sharp value matters more than a safe one: its width has larger constants than Catoni's.
+    Use it for any law with a finite moment of order 1 + eps about its mean: both sides, no assumption about symmetry or
+    sign. Not if a narrow interval matters most: its width has larger constants than Catoni's.
 
     The value equals the one-shot function's, up to rounding, whenever the size s of the stored blocks divides N =
     floor(n/k): always while n < 2 B (then s = 1). Otherwise each block begins and ends up to s - 1 < N/16 values earlier.
     The bounds are valid in any case: the top of this file proves it. Shards whose sizes are multiples of the final s merge
-    into exactly the one stream's blocks; others into blocks of other values, just as good.
+    into exactly the one stream's blocks; others into blocks of other values, which are as good.
 
     Memory: at most 2 B + 64 doubles, B = 16 floor(1 + 8 log(2/delta_min)): 3632, and 57 KiB, by default.
 
     Parameters
     ----------
     delta_min
-        The smallest delta that can be asked for.
+        The smallest delta that `estimate` accepts.
 
     Guarantee
     ---------
@@ -87,8 +87,8 @@ class MedianOfMeans(Accumulator):
     settings = ("delta_min",)
 
     def __init__(self, *, delta_min: float = 1e-12) -> None:
-        """Nothing was taken yet."""
-        self.delta_min = check_delta(delta_min, "delta_min")
+        """Start without values."""
+        self.delta_min = probability(delta_min, "delta_min")
         self._room = 2 * FINER * median_of_means_blocks(MANY, self.delta_min)
         self._one = np.zeros(1)
         self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
@@ -97,29 +97,23 @@ class MedianOfMeans(Accumulator):
 
     @property
     def n(self) -> int:
-        """How many values were taken."""
+        """The number of values taken."""
         return int(self._counts[N])
 
     def estimate(self, delta: float, *, eps: float | None = None, v: float | None = None) -> Estimate:
-        """The median of means for this delta, and its bounds where eps and v are given; asking changes nothing."""
-        delta = check_asked(self._name, delta, self.delta_min)
+        """Return the median of means for this delta, and its bounds if eps and v are given; no side effects."""
+        delta = checked_delta(self._name, delta, self.delta_min)
         n = self.n
         if n == 0:
             raise InvalidInput("there are no values yet: at least 1 is needed")
         width, assumed = lemma(n, eps, v, delta)
         k = median_of_means_blocks(n, delta)
         value = self._median(k, n // k)
-        return Estimate(
-            value=value,
-            lower=value - width,
-            upper=value + width,
-            delta=delta if width < math.inf else None,
-            assumed=assumed,
-            n=n,
-        )
+        bounded = delta if width < math.inf else None
+        return interval(np.array([value]), width, (), delta=bounded, assumed=assumed, n=n)
 
     def _median(self, k: int, size: int) -> float:
-        """Of k blocks that end at the multiples of the stored size at or below ``size``, 2 ``size``, ..."""
+        """Return the median of k blocks that end at the multiples of the stored size at or below ``size``, 2 ``size``, ..."""
         level = int(self._counts[LEVEL])
         blocks = self._blocks[: self._counts[STORED]]
         means = np.empty(k)
@@ -140,33 +134,29 @@ class MedianOfMeans(Accumulator):
         blocks, rest = self._at(level)
         more, other_rest = other._at(level)
         blocks = [*blocks, *more]
-        # Two counters are added like binary numbers.
+        # The two counters are added like binary numbers.
         slots: dict[int, float] = {}
-        over: float | None = None
+        carried: float | None = None
         for h in range(level):
-            here = [x for x in (rest.get(h), other_rest.get(h), over) if x is not None]
-            over = _middle(here[0], here[1]) if len(here) > 1 else None
-            if len(here) % 2:
-                slots[h] = here[-1]
-        if over is not None:
-            blocks.append(over)
+            means = [x for x in (rest.get(h), other_rest.get(h), carried) if x is not None]
+            carried = _middle(means[0], means[1]) if len(means) > 1 else None
+            if len(means) % 2:
+                slots[h] = means[-1]
+        if carried is not None:
+            blocks.append(carried)
         while len(blocks) >= self._room:
-            if len(blocks) % 2:
-                slots[level] = blocks.pop()
-            blocks = [_middle(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
+            blocks = _paired(blocks, slots, level)
             level += 1
         self._counts[N] += other.n
         self._put(level, blocks, slots)
 
     def _at(self, level: int) -> tuple[list[float], dict[int, float]]:
-        """The blocks of size 2^level, and the rest by the logarithms of their sizes."""
+        """Return the blocks of size 2^level, and the rest by the logarithms of their sizes."""
         h = int(self._counts[LEVEL])
         blocks = self._blocks[: self._counts[STORED]].tolist()
         slots = {j: float(self._slots[j]) for j in range(h) if (self.n >> j) & 1}
         while h < level:
-            if len(blocks) % 2:
-                slots[h] = blocks.pop()
-            blocks = [_middle(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
+            blocks = _paired(blocks, slots, h)
             h += 1
         return blocks, slots
 
@@ -183,22 +173,29 @@ class MedianOfMeans(Accumulator):
         return {"n": self.n, "level": level, "blocks": blocks, "rest": [slots[h] for h in sorted(slots)]}
 
     def _load(self, saved: Saved) -> None:
-        n, level = saved.whole("n"), saved.whole("level", most=62)
+        n, level = saved.count("n"), saved.count("level", most=62)
         blocks = saved.numbers("blocks", most=self._room - 1)
         rest = saved.numbers("rest", most=level)
         if len(blocks) != n >> level or (level > 0 and len(blocks) < self._room // 2):
-            raise saved.refuse(
+            raise saved.damaged(
                 "blocks", len(blocks), f"floor(n / 2^level) = {n >> level} numbers, at least half of {self._room}"
             )
         sizes = [h for h in range(level) if (n >> h) & 1]
         if len(rest) != len(sizes):
-            raise saved.refuse("rest", len(rest), f"{len(sizes)} numbers, one for each block size in the rest of n")
+            raise saved.damaged("rest", len(rest), f"{len(sizes)} numbers, one for each block size in the rest of n")
         self._counts[N] = n
         self._put(level, blocks.tolist(), dict(zip(sizes, rest.tolist(), strict=True)))
 
 
+def _paired(blocks: list[float], slots: dict[int, float], level: int) -> list[float]:
+    """Return the means of neighbouring blocks of size 2^level; a last one without a neighbour goes to the slots."""
+    if len(blocks) % 2:
+        slots[level] = blocks.pop()
+    return [_middle(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
+
+
 def _middle(a: float, b: float) -> float:
-    """(a + b) / 2, rounded once, without overflow."""
+    """Return (a + b) / 2, rounded once, without overflow."""
     total = a + b
     if abs(total) > 1.7976931348623157e308:
         return 0.5 * a + 0.5 * b
@@ -216,7 +213,7 @@ def _absorb() -> Callable[..., None]:
 
 
 def absorb(values: Floats, counts: Ints, slots: Floats, blocks: Floats) -> None:
-    """Each value is a block of size 1; two equal ones become one of twice the size, up to the size of the stored blocks."""
+    """Add each value as a block of size 1; two blocks of a size become one of twice the size, up to the stored size."""
     n = counts[N]
     level = counts[LEVEL]
     stored = counts[STORED]

@@ -1,13 +1,12 @@
-"""The adaptive trimmed mean of a stream: every delta can be asked for at any time, and nothing is rounded before the end.
+"""The adaptive trimmed mean of a stream: any delta at any time, and nothing is rounded before the end.
 
-**The threshold needs only the largest values.** M solves ``sum_j min((X'_j / M)^2, 1) = a`` with a = c log(1/delta). With d
-values above M it is ``M^2 = (sum of squares of the others) / (a - d)`` with d < a. So the ceil(a) largest |X'| and the
-exact sum of all squares decide it, for all a up to a_max = c log(4 / delta_min).
+**The threshold needs only the largest values** (:mod:`robandit.estimators.formulas.threshold`): the ceil(a) largest |X'| and the
+exact sum of all squares, for all a up to a_max = c log(4 / delta_min).
 
-**Of X, only values that could still be trimmed are needed one by one.** More data raise the left side at every M, so they raise
-M; a larger delta lowers a, which raises M too. So M(data now, a_max) is below every threshold that can ever be asked for, and
-values up to it live in the sums alone. This survives merging: the pooled left side is the sum of both, at least each of them,
-so the pooled M(., a_max) is at least each shard's, and what a shard let go stays untrimmed for ever.
+**Of X, only values that could still be trimmed are stored one by one.** More data raise the left side of the equation at every M,
+so they raise M; a larger delta lowers a, which raises M too. So M(data now, a_max) is below every later threshold, and values up
+to it are only in the sums. This also holds after a merge: the pooled left side is the sum of both, so the pooled M(., a_max) is
+at least each shard's, and values that a shard dropped are never trimmed later.
 
 All sums are integers (:mod:`robandit.estimators.streaming.exact`): stored values are subtracted from them without cancellation.
 """
@@ -22,16 +21,10 @@ from typing import Any, Literal
 import numpy as np
 
 from robandit.errors import InvalidInput, NoThresholdError
-from robandit.estimators.adaptive import lemma_2, theorem_6
-from robandit.estimators.estimate import (
-    Estimate,
-    check_choice,
-    check_delta,
-    check_order,
-    check_positive,
-    log_over,
-)
-from robandit.estimators.streaming.accumulator import Accumulator, Saved, check_asked
+from robandit.estimators.adaptive import lemma_2, theorem_6, two_sided
+from robandit.estimators.estimate import Estimate, log_over
+from robandit.estimators.formulas.threshold import C, above_root
+from robandit.estimators.streaming.accumulator import Accumulator, Saved, checked_delta
 from robandit.estimators.streaming.exact import (
     CARRY_AFTER,
     SQUARE_DIGITS,
@@ -44,8 +37,9 @@ from robandit.estimators.streaming.exact import (
     units,
     write,
 )
-from robandit.estimators.threshold import C, enough_delta
+from robandit.estimators.threshold import enough_delta
 from robandit.kernel.types import Floats, Ints
+from robandit.validation import choice, probability
 
 __all__ = ["TrimmedMean"]
 
@@ -59,34 +53,30 @@ BIG = 3  # stored X
 TOP = 4  # stored |X'|
 PENDING = 5  # values since the last carry
 COUNTS = 6
-# Cuts: values up to these sizes are not stored.
-BIG_CUT = 0
-TOP_CUT = 1
+BIG_CUT, TOP_CUT = 0, 1  # cuts: values up to these sizes are not stored
 
 
 class TrimmedMean(Accumulator):
     """The mean of the values up to a threshold that the data themselves give: the streaming form of `adaptive_trimmed_mean`.
 
-    Use it for rewards, costs or latencies of which nothing is known: no moment must be given for the upper bound. Not for a
+    Use it for rewards, costs or latencies if you know nothing about them: the upper bound needs no moment. Not for a
     two-sided interval without knowledge of the tails (give eps and u, or use `MedianOfMeans`), and not for right-skewed
     data such as revenue, where the assumption of the upper bound fails.
 
     Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, to
     X if they are equally long. Merging adds X to X and X' to X'. So a merged accumulator equals, bit for bit, any other
-    that has the same values in each of the two, whatever the order, the split and the tree of merges. The alternation
-    starts anew in each shard: shards of odd size have one value more in X, and shards of one value each have nothing in X'
-    at all.
+    that has the same values in each of the two, for every order, split and tree of merges. Each shard starts with X: shards
+    of odd size have one value more in X, and shards of one value each have nothing in X'.
 
     Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1
-    (170 by default, 12 KiB), and 342 digits (3 KiB) for the sums. For independent data about q of the 6 q places for X are
-    needed. Data that are not (every second value zero, say) can fill them; then the smallest are let go, `lost` counts
-    them, and `estimate` refuses to answer, by name, as long as the threshold is below one of them. It is never silently
-    wrong.
+    (170 by default, 12 KiB), and 342 digits (3 KiB) for the sums. Independent data need about q of the 6 q places for X.
+    Dependent data (say, every second value is zero) can fill them; then the smallest are dropped, `lost` counts them, and
+    `estimate` raises `InvalidInput` as long as the threshold is below one of them. It is never silently wrong.
 
     Parameters
     ----------
     delta_min
-        The smallest delta that can be asked for.
+        The smallest delta that `estimate` accepts.
 
     Guarantee
     ---------
@@ -95,8 +85,8 @@ class TrimmedMean(Accumulator):
     - upper bound (Lemma 2): under truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0, the mean is at most value
       + sqrt(2 V L / n) + 10 M L / n, L = log(2/delta), with probability at least 1 - delta. ``bonus="tight"`` has 14 M L /
       (3 (n - 1)), the same inequality before rounding. Must know: nothing.
-    - both sides (Theorem 6), where eps and u with E|X|^(1+eps) <= u are given: 5.6 u^(1/(1+eps)) (L / n)^(eps/(1+eps)), L =
-      log(4/delta). With s values in X' and n in X, n is min(n, s) and where s > n the width is multiplied by
+    - both sides (Theorem 6), if eps and u with E|X|^(1+eps) <= u are given: 5.6 u^(1/(1+eps)) (L / n)^(eps/(1+eps)), L =
+      log(4/delta). With s values in X' and n in X, n is min(n, s) and if s > n the width is multiplied by
       (s/n)^(1/(1+eps)): the proof's three terms, with M <= (u s / L)^(1/(1+eps)) and P(|X| > M) <= 14.66 L / s, are then
       bounded one by one.
 
@@ -119,8 +109,8 @@ class TrimmedMean(Accumulator):
     settings = ("delta_min",)
 
     def __init__(self, *, delta_min: float = 1e-12) -> None:
-        """Nothing was taken yet."""
-        self.delta_min = check_delta(delta_min, "delta_min")
+        """Start without values."""
+        self.delta_min = probability(delta_min, "delta_min")
         self._most = C * log_over(4.0, self.delta_min)
         self._keep = math.ceil(self._most) + 1
         self._one = np.zeros(1)
@@ -128,7 +118,7 @@ class TrimmedMean(Accumulator):
         self._sum: Ints = np.zeros(SUM_DIGITS, dtype=np.int64)
         self._squares: Ints = np.zeros(SQUARE_DIGITS, dtype=np.int64)
         self._top_squares: Ints = np.zeros(SQUARE_DIGITS, dtype=np.int64)
-        self._big: Floats = np.zeros(6 * self._keep)  # about q are in use for independent data; see the docstring
+        self._big: Floats = np.zeros(6 * self._keep)  # independent data use about q; see the docstring
         self._top: Floats = np.zeros(3 * self._keep)
         self._cuts: Floats = np.zeros(2)
         self._floor = 0.0
@@ -136,12 +126,12 @@ class TrimmedMean(Accumulator):
 
     @property
     def n(self) -> int:
-        """How many values were taken."""
+        """The number of values taken."""
         return int(self._counts[N_X] + self._counts[N_TOP])
 
     @property
     def lost(self) -> int:
-        """How many values of X had to be let go although a threshold might trim them; 0 for all but strange data."""
+        """The number of values of X that were dropped although a threshold might trim them; 0 for independent data."""
         return self._lost
 
     def estimate(
@@ -152,23 +142,16 @@ class TrimmedMean(Accumulator):
         u: float | None = None,
         bonus: Literal["paper", "tight"] = "paper",
     ) -> Estimate:
-        """The trimmed mean and its bounds at this delta; asking changes nothing.
+        """Return the trimmed mean and its bounds at this delta; no side effects.
 
-        Without eps and u the upper bound alone. With both, both sides. ``bonus="likelihood"`` needs every value
-        again: `adaptive_trimmed_mean` has it.
+        Without eps and u only the upper bound; with them, both sides. ``bonus="likelihood"`` needs every value
+        again: use `adaptive_trimmed_mean` for it.
         """
-        delta = check_asked(self._name, delta, self.delta_min)
-        more = " (the likelihood bound needs all values: use adaptive_trimmed_mean)"
-        check_choice("bonus", bonus, ("paper", "tight"), more)
-        if (eps is None) != (u is None):
-            raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both for a two-sided bound, or none of them")
-        if eps is not None:
-            eps, u = check_order("eps", eps, 0.0, 1.0), check_positive("u", u)
-            if bonus != "paper":
-                raise InvalidInput(
-                    f"bonus = {bonus!r} belongs to the one-sided bound, eps and u to the two-sided one: leave out one"
-                )
-        parts = 2.0 if u is None else 4.0
+        delta = checked_delta(self._name, delta, self.delta_min)
+        hint = "the likelihood bound needs all values: use adaptive_trimmed_mean"
+        bonus = choice(bonus, "bonus", ("paper", "tight"), hint=hint)
+        moment = two_sided(eps, u, bonus=(bonus, "paper"))
+        parts = 4.0 if moment else 2.0
         level = log_over(parts, delta)
         n = int(self._counts[N_X])
         threshold = self._threshold(C * level, parts)
@@ -176,9 +159,8 @@ class TrimmedMean(Accumulator):
             raise InvalidInput(f"there are {n} values in X: at least 2 are needed for a variance")
         if threshold < self._floor:
             raise InvalidInput(
-                f"{self._lost} values of X up to {self._floor!r} were let go for lack of room, and the threshold at delta = "
-                f"{delta!r} is {threshold!r}: too many values are large for independent data. Ask for a larger delta, or "
-                "shuffle the data"
+                f"{self._lost} values of X up to {self._floor!r} were dropped for lack of room, and the threshold at delta = "
+                f"{delta!r} is {threshold!r}: the data are not independent. Pass a larger delta, or shuffle the data"
             )
         big = self._big[: self._counts[BIG]]
         trimmed = big[np.abs(big) > threshold]
@@ -189,14 +171,14 @@ class TrimmedMean(Accumulator):
             squares -= size * size
         mean = total / (n << 1074)
         lower, upper = -math.inf, math.inf
-        if eps is None or u is None:
+        if moment is None:
             spread = root_of_ratio(n * squares - total * total, n * (n - 1), scale=1074)
             upper = mean + lemma_2(level, n, bonus, spread, threshold)
             assumed = "truncated non-positivity (Lemma 2)"
         else:
-            width = self._both_sides(level, eps, u)
+            width = self._both_sides(level, *moment)
             lower, upper = mean - width, mean + width
-            assumed = f"E|x|^{1.0 + eps:g} <= {u:g} (Theorem 6)"
+            assumed = f"E|x|^{1.0 + moment[0]:g} <= {moment[1]:g} (Theorem 6)"
         return Estimate(
             value=mean,
             lower=lower,
@@ -209,17 +191,17 @@ class TrimmedMean(Accumulator):
         )
 
     def _both_sides(self, level: float, eps: float, u: float) -> float:
-        """Theorem 6 with ``n`` values in X and ``s`` in X'."""
+        """Return the width of Theorem 6 with n values in X and s in X'."""
         n, s = int(self._counts[N_X]), int(self._counts[N_TOP])
         return float(theorem_6(level, min(n, s), eps, u) * max(1.0, s / n) ** (1.0 / (1.0 + eps)))
 
     def _threshold(self, a: float, parts: float = 1.0) -> float:
-        """The root of sum min((X'/M)^2, 1) = a, to the last digit."""
+        """Return the root of sum min((X'/M)^2, 1) = a, to the last digit."""
         nonzero = int(self._counts[NONZERO])
         if nonzero <= a:
             raise NoThresholdError(
-                f"there is no threshold yet: {nonzero} of the {self._counts[N_TOP]} values in X' are not zero, and "
-                f"more than {a:.6g} are needed; take more values{enough_delta(nonzero, C, parts, 'ask for')}"
+                f"there is no threshold yet: {nonzero} of the {self._counts[N_TOP]} values in X' are non-zero, and "
+                f"more than {a:.6g} are needed; take more values{enough_delta(nonzero, C, parts, 'pass')}"
             )
         top, bottom = a.as_integer_ratio()
         rest = read(self._top_squares)
@@ -227,7 +209,7 @@ class TrimmedMean(Accumulator):
         d = 0
         for value in stored:
             square = units(value) ** 2
-            if rest * bottom >= square * (top - d * bottom):
+            if not above_root(square, rest * bottom, top, d * bottom):
                 break
             rest -= square
             d += 1
@@ -255,14 +237,14 @@ class TrimmedMean(Accumulator):
                 self._cuts,
             )
             if self._counts[BIG] == self._big.size or self._counts[TOP] == self._top.size:
-                self._let_go()
+                self._keep_needed(*self._stored(), self._big.size - self._keep)
 
-    def _let_go(self) -> None:
-        """Make room: a buffer is full."""
-        self._keep_needed(self._big[: self._counts[BIG]], self._top[: self._counts[TOP]], self._big.size - self._keep)
+    def _stored(self) -> tuple[Floats, Floats]:
+        """Return the stored values of X and X'."""
+        return self._big[: self._counts[BIG]], self._top[: self._counts[TOP]]
 
     def _keep_needed(self, big: Floats, top: Floats, most: int) -> None:
-        """Store the largest of X' that count, and of X those that a threshold could still trim, but not more than ``most``."""
+        """Store the largest of X' that count, and at most ``most`` values of X that a threshold could still trim."""
         counts, cuts = self._counts, self._cuts
         top = np.sort(top)[::-1][: self._keep]
         if top.size == self._keep:
@@ -272,7 +254,7 @@ class TrimmedMean(Accumulator):
         if counts[NONZERO] > self._most:
             cuts[BIG_CUT] = max(cuts[BIG_CUT], self._threshold(self._most) * (1.0 - SLACK))
         big = big[np.abs(big) > cuts[BIG_CUT]]
-        big = big[np.lexsort((big, -np.abs(big)))]  # an order of its own, so that equal states look equal
+        big = big[np.lexsort((big, -np.abs(big)))]  # a canonical order, so that equal states look equal
         if big.size > most:
             self._floor = float(abs(big[most]))
             cuts[BIG_CUT] = self._floor
@@ -283,7 +265,8 @@ class TrimmedMean(Accumulator):
         counts[BIG] = big.size
 
     def _add(self, other: TrimmedMean) -> None:
-        mine, its = self._counts, other._counts
+        mine, theirs = self._counts, other._counts
+        (big, top), (other_big, other_top) = self._stored(), other._stored()
         for digits, more in (
             (self._sum, other._sum),
             (self._squares, other._squares),
@@ -291,19 +274,19 @@ class TrimmedMean(Accumulator):
         ):
             write(read(digits) + read(more), digits)
         for j in (N_X, N_TOP, NONZERO):
-            mine[j] += its[j]
+            mine[j] += theirs[j]
         mine[PENDING] = 0
         self._lost += other._lost
         self._floor = max(self._floor, other._floor)
-        # What either has let go is below its cut, so the larger cut holds for both: see the top of this file.
+        # What either dropped is below its cut, so the larger cut holds for both: see the top of this file.
         np.maximum(self._cuts, other._cuts, out=self._cuts)
-        big = np.concatenate([self._big[: mine[BIG]], other._big[: its[BIG]]])
-        top = np.concatenate([self._top[: mine[TOP]], other._top[: its[TOP]]])
+        big, top = np.concatenate([big, other_big]), np.concatenate([top, other_top])
         self._keep_needed(big, top, self._big.size - self._keep)
 
     def _save(self) -> dict[str, Any]:
         counts = self._counts
-        self._keep_needed(self._big[: counts[BIG]], self._top[: counts[TOP]], self._big.size)
+        self._keep_needed(*self._stored(), self._big.size)
+        big, top = self._stored()
         return {
             "n_x": int(counts[N_X]),
             "n_threshold": int(counts[N_TOP]),
@@ -311,8 +294,8 @@ class TrimmedMean(Accumulator):
             "sum_x": f"{read(self._sum):x}",
             "squares_x": f"{read(self._squares):x}",
             "squares_threshold": f"{read(self._top_squares):x}",
-            "largest_x": self._big[: counts[BIG]].tolist(),
-            "largest_threshold": self._top[: counts[TOP]].tolist(),
+            "largest_x": big.tolist(),
+            "largest_threshold": top.tolist(),
             "cut": float(self._cuts[BIG_CUT]),
             "floor": self._floor,
             "lost": self._lost,
@@ -320,24 +303,24 @@ class TrimmedMean(Accumulator):
 
     def _load(self, saved: Saved) -> None:
         counts = self._counts
-        n, s = saved.whole("n_x"), saved.whole("n_threshold")
-        nonzero = saved.whole("nonzero", most=s)
+        n, s = saved.count("n_x"), saved.count("n_threshold")
+        nonzero = saved.count("nonzero", most=s)
         total, squares, top_squares = (saved.integer(f) for f in ("sum_x", "squares_x", "squares_threshold"))
         big = saved.numbers("largest_x", most=min(n, self._big.size))
         top = saved.numbers("largest_threshold", most=min(nonzero, self._keep), least=5e-324)
         cut, floor = saved.number("cut", least=0.0), saved.number("floor", least=0.0)
-        lost = saved.whole("lost", most=n)
-        # Sums of squares that are too small for the values beside them give negative variances much later, so they are refused now.
+        lost = saved.count("lost", most=n)
+        # Sums of squares that are too small for the stored values would give negative variances later.
         if squares < sum(units(v) ** 2 for v in big) or n * squares < total * total or squares >> 4260:
-            raise saved.refuse("squares_x", f"{squares:x}", "what the other fields allow")
+            raise saved.damaged("squares_x", f"{squares:x}", "what the other fields allow")
         if top_squares < sum(units(v) ** 2 for v in top) or (top_squares > 0) != (nonzero > 0) or top_squares >> 4260:
-            raise saved.refuse("squares_threshold", f"{top_squares:x}", "what the other fields allow")
+            raise saved.damaged("squares_threshold", f"{top_squares:x}", "what the other fields allow")
         if len(top) < min(nonzero, self._keep):
-            raise saved.refuse("largest_threshold", len(top), f"{min(nonzero, self._keep)} numbers")
+            raise saved.damaged("largest_threshold", len(top), f"{min(nonzero, self._keep)} numbers")
         if big.size and not np.abs(big).min() > cut:
-            raise saved.refuse("largest_x", float(np.abs(big).min()), f"numbers larger than cut = {cut!r}")
+            raise saved.damaged("largest_x", float(np.abs(big).min()), f"numbers larger than cut = {cut!r}")
         if floor > cut or (floor > 0.0) != (lost > 0):
-            raise saved.refuse("floor", floor, "at most cut, and 0 exactly if nothing was lost")
+            raise saved.damaged("floor", floor, "at most cut, and 0 exactly if nothing was lost")
         write(total, self._sum)
         write(squares, self._squares)
         write(top_squares, self._top_squares)
@@ -368,7 +351,7 @@ def absorb(
     top: Floats,
     cuts: Floats,
 ) -> int:
-    """Take values until there are no more or a buffer is full; returns how many were taken. ``bits`` are the same doubles."""
+    """Take values until a buffer is full; return how many were taken. ``bits`` are the same doubles."""
     taken = 0
     while taken < values.shape[0]:
         pattern = bits[taken]

@@ -1,8 +1,8 @@
-"""A centre for rewards, from few of them and once and for all: the median of an arm's first rewards.
+"""A centre for an arm's rewards: the median of its first ones, computed a few times and then fixed.
 
-Policies that trim towards zero are not the same if a constant is added to all rewards. Trimming towards a centre of each arm makes
-them so. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of the stream that sets it, and then stays. So only
-the first rewards are kept as they came, and structures are made anew a few times in an arm's life.
+Policies that trim towards zero decide differently if a constant is added to all rewards; those that trim towards a centre of each
+arm do not. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of the stream that sets it. So only the first
+rewards are kept as they came, and structures are rebuilt a few times per arm.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-__all__ = ["FIRST", "due", "median_in_place"]
-
 FIRST = 128
-"""A power of two: the most rewards that a centre is made from."""
+"""The largest number of rewards in a centre; a power of two."""
 
 
 def due(count: int) -> bool:
-    """Is the centre made anew now that ``count`` rewards have arrived? At 1, 2, 4, ..., FIRST.
+    """Return whether the centre is recomputed at this number of rewards: at 1, 2, 4, ..., FIRST.
 
     >>> [count for count in range(1000) if due(count)]
     [1, 2, 4, 8, 16, 32, 64, 128]
@@ -27,7 +25,7 @@ def due(count: int) -> bool:
 
 @out_of_line
 def median_in_place(row: Floats, count: int) -> float:
-    """The median of ``row[:count]`` (the mean of the two middle values of an even number), which is sorted on the way.
+    """Return the median of ``row[:count]`` (the mean of the two middle values of an even number), and sort it.
 
     >>> import numpy as np
     >>> row = np.array([7.0, 1.0, 3.0, 2.0, 0.0])

@@ -1,47 +1,31 @@
 """The likelihood bound of a growing sample, in O(1) time for each new value.
 
-For values z_1, ..., z_n the bound is ``U(C) = min over l >= floor of l - exp(-C + mean_j log(l - z_j))``: the largest mean of a
-law on (-inf, l] within Kullback-Leibler distance C of the sample, over all l from the floor on. The minimum is where ``D(l) =
-sum_j log(l - z_j) + n log(mean_j 1/(l - z_j))`` equals n C, or at the floor. D is n times log(AM/GM) of v = 1/(l - z), that is
-``min over a of sum_j (v_j/a - 1 - log(v_j/a))``: it can only grow with more values, and it falls as l grows (the bound is
-convex in l). So the minimiser for today's values and the largest n C to come is below every later one.
+For values z_1, ..., z_n the bound is ``U(C) = min over l >= floor of l - exp(-C + mean_j log(l - z_j))``
+(:mod:`robandit.estimators.formulas.likelihood`). The minimum is where ``D(l) = sum_j log(l - z_j) + n log(mean_j 1/(l - z_j))``
+equals n C, or at the floor. D is n times log(AM/GM) of v = 1/(l - z), that is ``min over a of sum_j (v_j/a - 1 - log(v_j/a))``:
+it can only grow with more values, and it falls as l grows (the bound is convex in l). So the minimiser for today's values and the
+largest n C to come is below every later one.
 
-**Values near zero are not kept.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
+**Values near zero are not stored.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
 (z/cut)^k; sixteen terms leave an error below 1e-9 of the bound's width.
 
 **Near the last minimiser l0 the sum is a polynomial.** With w = l0 - max z and a_j = w / (l0 - z_j) <= 1, ``sum log(l0 + e w -
 z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers; the
-minimiser follows by a Newton step. Within |e| <= 0.01 the terms left out are below 1e-15. When it leaves that range (after
-about two per cent more values), or when the largest value changes, the numbers are made anew from the values kept.
+minimiser follows by a Newton step. Within |e| <= 0.01 the omitted terms are below 1e-15. When it leaves that range (after
+about two per cent more values), or when the largest value changes, the numbers are recomputed from the stored values.
 
-All is in terms of z/l and of small differences: U is ``-l expm1(-C + mean log(1 - z/l))``, which loses no digits when n is large.
+Formulas use z/l and small differences, which loses no digits when n is large.
 """
 
 from __future__ import annotations
 
 import math
 
+from robandit.estimators.formulas.likelihood import bound_at
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-__all__ = [
-    "AT",
-    "CURVE",
-    "GAP",
-    "RADIUS",
-    "READY",
-    "STEP",
-    "TERMS",
-    "add_near",
-    "add_value",
-    "add_zero",
-    "follow",
-    "minimiser",
-    "remake",
-    "value_at",
-]
-
-TERMS = 16  # powers of the values that are not kept
+TERMS = 16  # powers of the values that are not stored
 POWERS = 6
 RADIUS = 0.01
 LEAST_RATIO = 3.99  # of l and the cut: a little below the 4 that holds by the choice of the cut
@@ -59,7 +43,7 @@ CURVE = 11
 
 @out_of_line
 def add_value(curve: Floats, z: float) -> None:
-    """One more value, below the largest."""
+    """Add a value below the largest; a larger one invalidates the curve."""
     below = curve[AT] - z
     if below < curve[GAP]:
         curve[READY] = 0.0
@@ -70,7 +54,7 @@ def add_value(curve: Floats, z: float) -> None:
 
 @out_of_line
 def add_near(near: Floats, ratio: float) -> None:
-    """One more value that is not kept; ``ratio`` is z/cut."""
+    """Add a value that is not stored; ``ratio`` is z/cut."""
     power = ratio
     for k in range(TERMS):
         near[k] += power
@@ -78,7 +62,7 @@ def add_near(near: Floats, ratio: float) -> None:
 
 
 def add_zero(curve: Floats) -> None:
-    """One more value that counts as 0."""
+    """Add a value that counts as 0."""
     add_powers(curve, curve[GAP] / curve[AT])
 
 
@@ -91,7 +75,7 @@ def add_powers(curve: Floats, a: float) -> None:
 
 
 def logs_at(curve: Floats, n: float, step: float) -> float:
-    """Mean of log(1 - z/l) at l = l0 + step w."""
+    """Return the mean of log(1 - z/l) at l = l0 + step w."""
     series = curve[SUMS + POWERS - 1] / POWERS
     for r in range(POWERS - 2, -1, -1):
         series = curve[SUMS + r] / (r + 1.0) - step * series
@@ -100,13 +84,13 @@ def logs_at(curve: Floats, n: float, step: float) -> float:
 
 @out_of_line
 def value_at(curve: Floats, n: float, exponent: float, step: float) -> float:
-    """The bound that l = l0 + step w gives."""
-    return -(curve[AT] + step * curve[GAP]) * math.expm1(-exponent + logs_at(curve, n, step))
+    """Return the bound for l = l0 + step w."""
+    return bound_at(curve[AT] + step * curve[GAP], logs_at(curve, n, step), exponent)
 
 
 @out_of_line
 def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
-    """Move STEP to the minimiser over l >= floor; False if it is too far from l0 for the polynomial."""
+    """Move STEP to the minimiser over l >= floor; return False if it is too far from l0 for the polynomial."""
     least = (floor - curve[AT]) / curve[GAP]
     step = max(curve[STEP], least)
     for _ in range(20):
@@ -137,7 +121,7 @@ def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
 def distance(
     kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, at: float
 ) -> tuple[float, float, float]:
-    """At l = at: D, its derivative by log l, and sum log(1 - z/l). Values: kept[first:last], the near ones, and zeros up to n."""
+    """Return, at l = at, D, its derivative by log l, and sum log(1 - z/l), for kept[first:last], the near values, and zeros."""
     logs = 0.0
     tilts = 0.0  # sum z/(l - z)
     squares = 0.0  # sum (l/(l - z))^2 - 1
@@ -161,7 +145,7 @@ def distance(
 
 
 def highest_of(kept: Floats, first: int, last: int) -> float:
-    """The largest of the kept values, at least 0."""
+    """Return the largest of the kept values, at least 0."""
     highest = 0.0
     for j in range(first, last):
         highest = max(highest, kept[j])
@@ -172,9 +156,9 @@ def highest_of(kept: Floats, first: int, last: int) -> float:
 def minimiser(
     kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, level: float, floor: float, guess: float
 ) -> float:
-    """The l >= floor where D(l) = level, or the floor where D is below that already.
+    """Return the l >= floor where D(l) = level, or the floor if D is below the level there.
 
-    Newton on log D against log(l - base), in which D is nearly straight, within a bracket.
+    Newton on log D against log(l - base), which is nearly linear, within a bracket.
     """
     base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # l is above it
     scale = max(cut, floor)
@@ -224,7 +208,7 @@ def remake(
     level: float,
     floor: float,
 ) -> None:
-    """Move l0 to the minimiser and make the sums anew. Values kept[:first] count as 0."""
+    """Move l0 to the minimiser and recompute the sums. Values kept[:first] count as 0."""
     guess = curve[AT] + curve[STEP] * curve[GAP]
     at = minimiser(kept, first, last, near, cut, n, level, floor, guess)
     highest = max(highest_of(kept, first, last), cut)

@@ -34,10 +34,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from robandit.estimators.formulas.catoni import (
+    FACTORS,
+    FAR,
+    SQUARABLE,
+    far_influence,
+    newton_root,
+    quadratic,
+    quadratic_sums,
+)
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.influence import solve
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
 from robandit.policies.index import expire_pull, log_time, no_pulls, pulls_made, take_pull
 
@@ -61,10 +69,6 @@ TOLERANCE = 1e-10
 LEAST = 64  # rewards of an arm with a table
 FLAT = 1e-6  # slope a reward below which there is none: v is wrong by ten orders of magnitude
 PATIENCE = 8.0  # evaluations between two tables
-FACTORS = 16  # in one product
-FAR = 1e8  # z whose q is not multiplied with others: 16 of them would leave the doubles
-HUGE = 1e100  # z whose square is not taken
-LOG_2 = math.log(2.0)
 DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is known to the last digit
 ULP = 2.0**-52
 SLACK = 1e-12  # far above the rounding of an index
@@ -162,8 +166,8 @@ class Catoni:
             if abs(u) <= 1.0:
                 out[0] = s.arms[arm, CENTER] + s.arms[arm, REACH] * u
             else:
-                out[0] = solve(
-                    direct, s.pool[0, start : start + n], alpha_of(p, share), 2.0, 0.5, s.arms[arm, ROOT], DONE
+                out[0] = newton_root(
+                    quadratic_sums, s.pool[0, start : start + n], alpha_of(p, share), 2.0, 0.5, s.arms[arm, ROOT], DONE
                 )[0]
             out[1] = out[0] + width(p, share)
 
@@ -231,7 +235,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
         f = coefficients(s.table[arm], (log_alpha(share) + beyond - own[MIDDLE]) / HALF)
         after = f[0] + u * (f[1] + u * (f[2] + u * (f[3] + u * f[4])))
     else:
-        after = direct(s.pool[0, start : start + n], own[ROOT], alpha * math.exp(beyond), 2.0, 0.5)[0]
+        after = quadratic_sums(s.pool[0, start : start + n], own[ROOT], alpha * math.exp(beyond), 2.0, 0.5)[0]
     growth = max(after / beyond + 0.3 * n * beyond, 0.0)
     if not beyond * growth < 0.2 * own[SLOPE]:
         return math.inf, 0.0, math.inf
@@ -289,28 +293,19 @@ def coefficients(table: Floats, x: float) -> tuple[float, float, float, float, f
 
 
 @out_of_line
-def far(d: float, alpha: float) -> float:
-    """psi(alpha d), odd in d, even if the square of alpha d is no double, or it itself."""
-    z = alpha * abs(d)
-    if z < HUGE:
-        return math.copysign(math.log(1.0 + z * (1.0 + 0.5 * z)), d)
-    return math.copysign(2.0 * (math.log(abs(d)) + math.log(alpha)) - LOG_2, d)
-
-
-@out_of_line
 def add(own: Floats, table: Floats, reward: float) -> None:
     """Add a reward at all nodes."""
     for i in range(THETAS):
         d = reward - (own[CENTER] + own[REACH] * OFFSETS[i])
         size = abs(d) * own[SCALE]
-        if size < HUGE:
+        if size < SQUARABLE:
             side = math.copysign(1.0, d)
             for k in range(ALPHAS):
                 z = size * RATIOS[k]
-                table[i, k] += side * math.log(1.0 + z * (1.0 + 0.5 * z))
+                table[i, k] += side * math.log(quadratic(z))
         else:
             for k in range(ALPHAS):
-                table[i, k] += far(d, own[SCALE] * RATIOS[k])
+                table[i, k] += far_influence(d, own[SCALE] * RATIOS[k])
     if abs(reward - own[CENTER]) <= own[REACH]:
         own[NEAR] -= 1.0
         if own[NEAR] < 0.0:
@@ -320,7 +315,7 @@ def add(own: Floats, table: Floats, reward: float) -> None:
 @out_of_line
 def anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alpha: float) -> None:
     """Search the root among all rewards; make a table about it if that pays."""
-    own[ROOT], own[SLOPE] = solve(direct, x, alpha, 2.0, 0.5, own[ROOT], DONE)
+    own[ROOT], own[SLOPE] = newton_root(quadratic_sums, x, alpha, 2.0, 0.5, own[ROOT], DONE)
     own[REACH] = 0.0
     if own[AGE] >= PATIENCE and x.shape[0] >= LEAST and own[SLOPE] >= FLAT * x.shape[0]:
         own[AGE] = 0.0
@@ -375,35 +370,9 @@ def fill(own: Floats, table: Floats, work: Floats, x: Floats) -> None:
                     side = 1 if d < 0.0 else 0
                     for k in range(ALPHAS):
                         z = size * RATIOS[k]
-                        work[side, k] *= 1.0 + z * (1.0 + 0.5 * z)
+                        work[side, k] *= quadratic(z)
                 else:
                     for k in range(ALPHAS):
-                        table[i, k] += far(d, own[SCALE] * RATIOS[k])
+                        table[i, k] += far_influence(d, own[SCALE] * RATIOS[k])
             for k in range(ALPHAS):
                 table[i, k] += math.log(work[0, k] / work[1, k])
-
-
-@out_of_line
-def direct(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
-    """The sums of psi and psi' over all rewards; order 2 and factor 1/2 are understood."""
-    n = x.shape[0]
-    out = 0.0
-    slope = 0.0
-    for first in range(0, n, FACTORS):
-        up = 1.0
-        down = 1.0
-        for j in range(first, min(first + FACTORS, n)):
-            y = alpha * (x[j] - theta)
-            if abs(y) < FAR:
-                above = max(y, 0.0)
-                below = max(-y, 0.0)
-                plus = 1.0 + above * (1.0 + 0.5 * above)
-                minus = 1.0 + below * (1.0 + 0.5 * below)
-                up *= plus
-                down *= minus
-                slope += (1.0 + abs(y)) / (plus * minus)
-            else:
-                out += far(x[j] - theta, alpha)
-                slope += 2.0 / abs(y)
-        out += math.log(up / down)
-    return out, slope

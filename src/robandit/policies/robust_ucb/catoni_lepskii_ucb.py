@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from robandit.errors import InvalidInput
+from robandit.estimators.formulas.catoni import influence_constant, newton_root, power_sums
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.influence import solve
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy, check_eps, check_number
@@ -22,8 +22,6 @@ __all__ = ["CatoniLepskiiUCB"]
 
 MOST = 1000  # moments in the grid: each costs the solution of an equation
 TINY = 1e-290  # a smaller scale counts as zero
-FACTORS = 16  # in one product
-FAR = 1e8  # z that is not multiplied with others: 16 of them would leave the doubles
 DONE = 1e-11  # the last Newton step, in units of 1/alpha
 HALVINGS = 60
 AHEAD = 0.1  # how far a line looks ahead in log t
@@ -146,13 +144,11 @@ class CatoniLepskiiUCB(Policy):
 
     def params(self) -> Params:
         """Powers and factors of the theorem."""
-        from robandit.estimators.p_robust import b_p  # not needed before a policy plays
-
         assert self.eps is not None
         eps = float(self.eps)
         order = 1.0 + eps
         points = grid_points(self.range_factor, self.ratio)
-        c = b_p(order)
+        c = influence_constant(order)
         return Params(
             eps=eps,
             c=c,
@@ -297,7 +293,7 @@ def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
     below = math.inf  # largest and smallest root of those with larger scales
     for i in range(p.last + 1):
         scale = lowest * p.ratio ** (p.last - i)
-        start = solve(influence_sums, x, alpha / scale, 1.0 + p.eps, p.c, start, DONE)[0]
+        start = newton_root(power_sums, x, alpha / scale, 1.0 + p.eps, p.c, start, DONE)[0]
         reach = 2.0 * width * scale
         if i == 0 or (above - start <= reach and start - below <= reach):
             own[MEAN] = start
@@ -318,38 +314,3 @@ def moment(x: Floats, order: float) -> float:
     for j in range(x.shape[0]):
         total += (abs(x[j]) / largest) ** order
     return largest * (total / x.shape[0]) ** (1.0 / order)
-
-
-@out_of_line
-def influence_sums(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
-    """The sums of psi and psi', psi(z) = log(1 + z + C z^order) for z >= 0, odd."""
-    n = x.shape[0]
-    rise = order - 1.0
-    out = 0.0
-    slope = 0.0
-    for first in range(0, n, FACTORS):
-        up = 1.0
-        down = 1.0
-        for j in range(first, min(first + FACTORS, n)):
-            d = x[j] - theta
-            z = alpha * abs(d)
-            if z < FAR:
-                power = factor * z**rise
-                q = 1.0 + z + power * z
-                if d < 0.0:
-                    down *= q
-                else:
-                    up *= q
-                slope += (1.0 + order * power) / q
-            else:
-                # Neither z nor its powers need be doubles; beyond exp(40) a power is all there is, to the last digit.
-                log_z = math.log(alpha) + math.log(abs(d))
-                log_power = min(math.log(factor) + rise * log_z, 700.0)
-                power = math.exp(log_power)
-                if log_power > 40.0:
-                    out += math.copysign(math.log(factor) + order * log_z, d)
-                else:
-                    out += math.copysign(log_z + math.log1p(power) + 1.0 / (z * (1.0 + power)), d)
-                slope += (1.0 + order * power) / (1.0 + power) / z
-        out += math.log(up / down)
-    return out, slope

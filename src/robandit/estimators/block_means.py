@@ -1,4 +1,4 @@
-"""The median of means."""
+"""The median of the means of blocks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
 from robandit.estimators.estimate import (
     Estimate,
-    check_delta,
-    check_order,
-    check_positive,
-    check_whole,
+    given_pair,
+    interval,
     log_over,
-    refuse_non_finite,
+    moment_order,
+    reject_non_finite,
     rows,
-    shaped,
 )
 from robandit.estimators.row_moments import row_means, row_medians
+from robandit.validation import integer, positive, probability
 
 __all__ = ["MANY", "lemma", "median_of_means", "median_of_means_blocks", "median_of_means_width"]
 
-MANY = 2**62  # values: so many that the number of blocks depends on delta alone
+MANY = 2**62  # values: enough that the number of blocks depends on delta alone
 
 
 def median_of_means(
@@ -31,8 +29,8 @@ def median_of_means(
 ) -> Estimate:
     """The median of the means of equal blocks: simple, fast, invariant to shift and scale.
 
-    Use it for a value when little is known and n is large (it only needs a delta), and for bounds when a centred moment is known.
-    Its constants are large: where a variance bound is known `catoni_mean` is several times narrower. Its value is pulled towards
+    Use it for a value if little is known and n is large (it only needs a delta), and for bounds if a centred moment is known.
+    Its constants are large: with a known variance bound `catoni_mean` is several times narrower. Its value is pulled towards
     the median of the block means, so it is biased for skewed laws and small blocks.
 
     Parameters
@@ -43,9 +41,9 @@ def median_of_means(
     delta
         The bounds hold with probability at least 1 - delta. It sets the number of blocks, with or without bounds.
     eps, v
-        E|x - mean|^(1+eps) <= v with 0 < eps <= 1. Both, or none: then there are no bounds.
+        E|x - mean|^(1+eps) <= v with 0 < eps <= 1. Give both, or neither: then there are no bounds.
     axis
-        Where the values of one sample lie.
+        The axis of the values of one sample.
 
     Returns
     -------
@@ -55,9 +53,9 @@ def median_of_means(
     ---------
     With D = log(e^(1/8) 2/delta) there are k = floor(min(8 D, n/2)) blocks, at least one, and
     |value - mean| <= (12 v)^(1/(1+eps)) (16 D / n)^(eps/(1+eps)) with probability at least 1 - delta: Lemma 2 of the paper on both
-    sides with half of delta each. Its proof needs all floor(8 D) blocks of two values or more. With fewer values than that the
-    formula can fail (two samples of a law with rare large values, delta = 1e-4), so the bounds are infinite then and ``assumed``
-    says how many values are missing; `median_of_means_width` still gives the formula. Must know eps and v.
+    sides with half of delta each. Its proof needs all floor(8 D) blocks of two values or more. With fewer values the
+    formula can fail (two samples of a law with rare large values, delta = 1e-4), so the bounds are then infinite and ``assumed``
+    says how many values are needed; `median_of_means_width` still gives the formula. Must know eps and v.
 
     Examples
     --------
@@ -70,7 +68,7 @@ def median_of_means(
     S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59, 2013. The method is
     A. Nemirovsky, D. Yudin, Problem complexity and method efficiency in optimization, 1983.
     """
-    delta = check_delta(delta)
+    delta = probability(delta, "delta")
     matrix, shape = rows(x, axis, check=False)
     count, n = matrix.shape
     width, assumed = lemma(n, eps, v, delta)
@@ -78,27 +76,18 @@ def median_of_means(
     used = k * (n // k)
     blocks = np.ascontiguousarray(matrix[:, :used]).reshape(count * k, n // k)
     means = row_means(blocks)
-    # A NaN or infinity stays one in its block's mean; only values that are in no block must be looked at.
+    # A NaN or infinity shows in its block's mean; values in no block need a check of their own.
     if not (np.isfinite(means).all() and np.isfinite(matrix[:, used:]).all()):
-        refuse_non_finite(matrix)
+        reject_non_finite(matrix)
     value = row_medians(means.reshape(count, k))
-    return Estimate(
-        value=shaped(value, shape),
-        lower=shaped(value - width, shape),
-        upper=shaped(value + width, shape),
-        delta=delta if width < math.inf else None,
-        assumed=assumed,
-        n=n,
-    )
+    return interval(value, width, shape, delta=delta if width < math.inf else None, assumed=assumed, n=n)
 
 
 def lemma(n: int, eps: float | None, v: float | None, delta: float) -> tuple[float, str]:
-    """The width of Lemma 2 for n values and what it assumes; infinite where it says nothing."""
-    if (eps is None) != (v is None):
-        raise InvalidInput(f"eps = {eps!r} and v = {v!r}: give both for bounds, or none of them for the value alone")
-    if eps is None or v is None:
+    """Return the width of Lemma 2 for n values and what it assumes; infinite if the lemma does not apply."""
+    if not given_pair(eps=eps, v=v):
         return math.inf, "nothing: a value without bounds (give eps and v for bounds)"
-    eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
+    eps, v = moment_order(eps), positive(v, "v")
     needed = 2 * median_of_means_blocks(MANY, delta)
     if n < needed:
         why = f"Lemma 2 needs n >= {needed} at this delta, and there are {n} values"
@@ -112,7 +101,7 @@ def median_of_means_blocks(n: int, delta: float) -> int:
     >>> median_of_means_blocks(8, 0.02), median_of_means_blocks(1000, 0.02)
     (4, 37)
     """
-    n, delta = check_whole("n", n), check_delta(delta)
+    n, delta = integer(n, "n", 1, 2**63 - 1), probability(delta, "delta")
     return max(1, min(math.floor(1.0 + 8.0 * log_over(2.0, delta)), n // 2))
 
 
@@ -122,7 +111,7 @@ def median_of_means_width(n: int, *, eps: float, v: float, delta: float) -> floa
     >>> round(median_of_means_width(8, eps=0.5, v=2.0, delta=0.02), 9)
     17.59718022
     """
-    n, delta = check_whole("n", n), check_delta(delta)
-    eps, v = check_order("eps", eps, 0.0, 1.0), check_positive("v", v)
+    n, delta = integer(n, "n", 1, 2**63 - 1), probability(delta, "delta")
+    eps, v = moment_order(eps), positive(v, "v")
     root = 1.0 / (1.0 + eps)
     return float(12.0**root * v**root * (16.0 * (0.125 + log_over(2.0, delta)) / n) ** (eps * root))

@@ -1,4 +1,4 @@
-"""Parameters of every unusual kind are refused by name, and extreme ones that are allowed give numbers."""
+"""Unusual parameters are rejected by name, and extreme ones that are allowed give numbers."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ NUMBERS = {
     "n": [lambda n: est.median_of_means_blocks(n, 0.1), lambda n: est.median_of_means_width(n, eps=1, v=1, delta=0.1)],
     "threshold": [lambda t: est.trimmed_mean(X, t), lambda t: est.trimmed_variance(X, t)],
 }
-STRANGE = [10**400, -(10**400), 10**5000, True, np.True_, np.array([0.5, 0.7]), np.array(["a"]), "1", [0.5, 0.6], 1j]
+UNUSUAL = [10**400, -(10**400), 10**5000, True, np.True_, np.array([0.5, 0.7]), np.array(["a"]), "1", [0.5, 0.6], 1j]
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("number", range(len(STRANGE)))
-def test_strange_numbers(name, number):
+@pytest.mark.parametrize("number", range(len(UNUSUAL)))
+def test_unusual_numbers(name, number):
     for call in NUMBERS[name]:
         with pytest.raises(InvalidInput, match=f"^{name} = .* (must be|does not fit)") as caught:
-            call(STRANGE[number])
+            call(UNUSUAL[number])
         assert len(str(caught.value)) < 250
 
 
 @pytest.mark.parametrize("n", [0, -3, 2.5, 8.0, math.nan, None, 2**63])
 def test_sizes(n):
     for call in NUMBERS["n"]:
-        with pytest.raises(InvalidInput, match=r"n = .* must be a whole number from 1 to 2\^63 - 1"):
+        with pytest.raises(InvalidInput, match=r"n = .* must be an integer from 1 to 2\^63 - 1"):
             call(n)
 
 
@@ -79,10 +79,12 @@ def test_choices_that_are_arrays():
                 call(bonus)
 
 
-def test_an_eps_that_is_nothing_beside_one():
+def test_an_eps_for_which_1_plus_eps_is_1():
     for call in NUMBERS["eps"]:
-        with pytest.raises(InvalidInput, match=r"eps = 1e-320 is too small: 1 \+ eps is 1 in doubles"):
-            call(1e-320)
+        for eps in (1e-320, 2.0**-53):
+            with pytest.raises(InvalidInput, match=r"at least 1.11022e-16") as caught:
+                call(eps)
+            assert (caught.value.parameter, caught.value.value) == ("eps", eps)
 
 
 def test_the_smallest_deltas():
@@ -102,7 +104,7 @@ def test_the_smallest_deltas():
         assert made.estimate(tiny).n == 20_000
 
 
-def test_a_tau0_that_no_sample_is_large_enough_for():
+def test_a_tau0_for_which_no_sample_is_large_enough():
     with pytest.raises(InvalidInput, match=r"needs more than 1\.7e\+308 \(tau0 = 1/eps needs"):
         est.infinite_variance_catoni(X, eps=0.1, v=1, delta=0.1, tau0=1e-40)
     with pytest.raises(InvalidInput, match="needs more than"):
@@ -129,7 +131,7 @@ def test_the_grid_of_moments_is_made_of_doubles():
         est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=1e308)
 
 
-def test_too_few_values_for_lemma_2_are_a_value_without_bounds():
+def test_too_few_values_for_lemma_2_give_a_value_without_bounds():
     stream = est.MedianOfMeans()
     stream.update_many([1.0, 2.0, 6.0])
     for e in (est.median_of_means([1.0, 2.0, 6.0], delta=0.1, eps=1, v=1), stream.estimate(0.1, eps=1, v=1)):
@@ -139,7 +141,7 @@ def test_too_few_values_for_lemma_2_are_a_value_without_bounds():
         )
 
 
-def test_nothing_is_taken_from_an_empty_range():
+def test_empty_inputs_add_no_value():
     for kind in (est.TrimmedMean, est.MedianOfMeans, est.Catoni):
         made = kind()
         for nothing in (range(0), [], (), np.zeros(0)):
@@ -149,21 +151,21 @@ def test_nothing_is_taken_from_an_empty_range():
 
 @pytest.mark.parametrize("c", [3.0, (1 + math.sqrt(2)) ** 2])
 @pytest.mark.parametrize("nonzero", [1, 5, 13, 40, 1500])
-def test_the_delta_that_a_message_names_will_do(nonzero, c):
+def test_the_delta_that_a_message_names_works(nonzero, c):
     x = np.zeros(4000)
     x[:nonzero] = 1.0
-    wanted = math.exp(-nonzero / c)
+    least = math.exp(-nonzero / c)
     with pytest.raises(NoThresholdError, match="a delta of at least ") as caught:
-        est.trimming_threshold(x, max(wanted / 2, 1e-300), c=c)
+        est.trimming_threshold(x, max(least / 2, 1e-300), c=c)
     named = float(re.findall("a delta of at least (.*)$", str(caught.value))[0])
-    assert wanted < named < wanted * 1.02
+    assert least < named < least * 1.02
     assert est.trimming_threshold(x, named, c=c) > 0.0
 
 
 def test_the_delta_named_is_the_callers():
     made = est.TrimmedMean()
     made.update_many(np.ones(40))  # 20 in X'
-    with pytest.raises(NoThresholdError, match="or ask for a delta of at least ") as caught:
+    with pytest.raises(NoThresholdError, match="or pass a delta of at least ") as caught:
         made.estimate(0.05)
     named = float(str(caught.value).rsplit(" ", 1)[1])
     assert made.estimate(named).threshold > 0.0
@@ -198,15 +200,15 @@ def test_shares_of_batches_are_arrays():
     assert est.sample_mean(batch[0, 0]).share_trimmed == 0.0
 
 
-def test_what_is_too_large_for_a_double_is_said():
-    with pytest.raises(InvalidInput, match=r"c = 1e\+308 is too large: c n\^\(1/p\) is beyond a double"):
+def test_a_scale_that_overflows_is_named():
+    with pytest.raises(InvalidInput, match=r"c = 1e\+308 must be so small that c n\^\(1/p\) is a double"):
         est.p_robust_mean(X, p=1.5, c=1e308)  # was NaN in [NaN, NaN]
     with pytest.raises(NoThresholdError, match="a smaller c"):
         est.trimming_threshold(X, 0.05, c=1e308)
 
 
 def test_switches_and_axes_are_not_numbers():
-    with pytest.raises(InvalidInput, match="common_threshold = 'no' must be True or False"):
+    with pytest.raises(InvalidInput, match="common_threshold = 'no' must be one of True, False"):
         est.truncated_mean(X, eps=1, u=1, delta=0.1, common_threshold="no")
     with pytest.raises(InvalidInput, match="axis = False does not exist"):
         est.sample_mean(X, axis=False)

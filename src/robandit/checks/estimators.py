@@ -1,0 +1,325 @@
+"""What every robust mean must satisfy: functions on samples, and accumulators of streams."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robandit.estimators import Estimate
+from robandit.kernel.types import Floats
+from robandit.laws import Gaussian, Law
+from robandit.validation import integer
+
+__all__ = ["check_estimator"]
+
+FAILURE = 1e-6  # the probability with which the statistical check may reject a correct estimator
+CLOSE = 1e-9  # relative: two ways to the same number
+SHIFT = 1000.0  # in units of the spread
+SCALE = 7.0
+
+
+class _Subject(NamedTuple):
+    """The estimator with its parameters, and what is claimed about it."""
+
+    name: str
+    estimator: Callable[..., Any]
+    parameters: dict[str, Any]
+    law: Law
+    shift: bool
+    scales: Mapping[str, float] | None
+    size: int
+    replications: int
+    seed: int
+
+    def sample(self, *shape: int) -> Floats:
+        """Return a batch of samples of the law."""
+        values = self.law.sample(math.prod(shape) * self.size, self.seed)
+        return values.reshape(*shape, self.size)
+
+    def fields(self, x: Any, **changes: Any) -> dict[str, Any]:
+        """Return the numbers of the estimate of a sample or batch, by name."""
+        return _fields(self.name, self.estimator(x, **(self.parameters | changes)))
+
+    def filled(self, values: Any) -> Any:
+        """Return a new accumulator that took the values."""
+        accumulator = self.estimator()
+        accumulator.update_many(values)
+        return accumulator
+
+    def answer(self, accumulator: Any) -> dict[str, Any]:
+        """Return the numbers of the estimate of an accumulator, by name."""
+        return _fields(self.name, accumulator.estimate(**self.parameters))
+
+
+def check_estimator(
+    estimator: Callable[..., Any],
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    law: Law | None = None,
+    shift: bool = False,
+    scales: Mapping[str, float] | None = None,
+    size: int = 400,
+    replications: int = 400,
+    seed: int = 0,
+) -> None:
+    """Run every check that a robust mean must pass; an AssertionError says which one failed, and how.
+
+    All: bounds are ordered, the same input gives the same answer, and NaN, infinities and empty samples raise a ValueError that
+    names them. The interval contains the law's mean as often as its delta says; a correct estimator fails this with a probability
+    of at most 1e-6 over the choice of the seed, by the binomial law. Functions: shapes and types for samples, batches and every
+    axis, and the input stays as it is. Accumulators: values taken one by one or at once give the same state, `estimate` has no
+    side effects, a state survives JSON, merging adds, and rejected values change nothing.
+
+    Parameters
+    ----------
+    estimator
+        A function ``estimator(x, axis=-1, **parameters)`` that returns an `Estimate` or numbers, or an accumulator class with the
+        methods of `robandit.estimators.TrimmedMean`.
+    parameters
+        Arguments of the function, or of the accumulator's ``estimate``.
+    law
+        The law of the samples, for which the estimator's assumption must hold; None: the standard Gaussian law.
+    shift
+        Whether a constant added to the sample is added to the value.
+    scales
+        Not None: a sample times s has the value times s, if each parameter named here is multiplied by s to this power, such
+        as ``{"v": 2}``.
+    size, replications, seed
+        Of the samples.
+
+    Examples
+    --------
+    >>> from robandit.checks import check_estimator
+    >>> from robandit.estimators import TrimmedMean, catoni_mean, sample_mean
+    >>> check_estimator(catoni_mean, {"v": 1.0, "delta": 0.05}, shift=True, scales={"v": 2})
+    >>> check_estimator(TrimmedMean, {"delta": 0.05})
+    >>> def hopeful(x, axis=-1):
+    ...     return sample_mean(x, v=0.01, delta=0.05, axis=axis)  # the variance is 1
+    >>> check_estimator(hopeful)
+    Traceback (most recent call last):
+    AssertionError: hopeful: 260 of 400 intervals missed the mean 0.0; at delta = 0.05 at most 44 may...
+    """
+    streaming = hasattr(estimator.func if isinstance(estimator, partial) else estimator, "update_many")
+    subject = _Subject(
+        name=_name(estimator),
+        estimator=estimator,
+        parameters=dict(parameters or {}),
+        law=Gaussian() if law is None else law,
+        shift=shift,
+        scales=scales,
+        size=integer(size, "size", 2),
+        replications=integer(replications, "replications", 1),
+        seed=integer(seed, "seed"),
+    )
+    for check in _ACCUMULATOR_CHECKS if streaming else _FUNCTION_CHECKS:
+        check(subject)
+
+
+def _name(estimator: Any) -> str:
+    return str(getattr(estimator.func if isinstance(estimator, partial) else estimator, "__name__", repr(estimator)))
+
+
+def _fields(name: str, answer: Any) -> dict[str, Any]:
+    """Return an answer as numbers by name; a plain number is a value without bounds."""
+    if not isinstance(answer, Estimate):
+        return {"value": answer}
+    lower, value, upper = answer.lower, answer.value, answer.upper
+    ordered = np.all(lower <= value) and np.all(value <= upper)
+    assert ordered, f"{name}: not {lower} <= {value} <= {upper}"
+    unbounded = bool(np.all(np.isinf(lower) & np.isinf(upper)))
+    if answer.delta is None:
+        assert unbounded, f"{name}: bounds {lower} and {upper} without a delta"
+    else:
+        assert 0.0 < answer.delta < 1.0, f"{name}: delta = {answer.delta} is not a probability"
+        assert not unbounded, f"{name}: delta = {answer.delta} although both bounds are infinite"
+    assert answer.assumed, f"{name}: `assumed` is empty: it says what must hold for the bounds"
+    numbers = {field: getattr(answer, field) for field in ("value", "lower", "upper", "share_trimmed", "threshold")}
+    return {field: number for field, number in numbers.items() if number is not None} | {
+        "n": answer.n,
+        "delta": answer.delta,
+    }
+
+
+def _agree(first: dict[str, Any], second: dict[str, Any], spread: float) -> bool:
+    """Return whether two answers are equal up to rounding."""
+
+    def same(one: Any, other: Any) -> bool:
+        if one is None or other is None:
+            return one is other
+        return np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=CLOSE, atol=CLOSE * spread)
+
+    return first.keys() == second.keys() and all(same(first[field], second[field]) for field in first)
+
+
+def _spread(x: Floats) -> float:
+    return float(np.abs(x - np.median(x)).max()) or 1.0
+
+
+def check_types(s: _Subject) -> None:
+    """One sample gives floats, as does a list; the answer is reproducible and the input unchanged."""
+    x = s.sample()
+    before = x.copy()
+    answer = s.fields(x)
+    value = answer["value"]
+    assert isinstance(value, float), f"{s.name}: the value of one sample is {type(value).__name__}, not a float"
+    assert math.isfinite(value), f"{s.name}: the value of a finite sample is {value}"
+    assert answer.get("n", s.size) == s.size, f"{s.name}: n is {answer['n']} for {s.size} values"
+    assert x.tobytes() == before.tobytes(), f"{s.name}: the input was changed"
+    assert s.fields(x) == answer, f"{s.name}: the same sample gave another answer"
+    assert _agree(s.fields(x.tolist()), answer, _spread(x)), f"{s.name}: a list and an array differ"
+
+
+def check_batches(s: _Subject) -> None:
+    """A batch gives arrays of its shape that equal the answers of its samples, along any axis."""
+    batch = s.sample(2, 3)
+    answers = s.fields(batch)
+    for field in answers.keys() - {"n", "delta"}:
+        assert np.shape(answers[field]) == (2, 3), (
+            f"{s.name}: {field} of a (2, 3) batch has shape {np.shape(answers[field])}"
+        )
+    spread = _spread(batch)
+    for place in np.ndindex(2, 3):
+        row = {field: value[place] if np.ndim(value) else value for field, value in answers.items()}
+        assert _agree(row, s.fields(batch[place]), spread), f"{s.name}: sample {place} of a batch differs from it alone"
+    for axis in (0, 1, -2):
+        other = s.fields(np.moveaxis(batch, -1, axis), axis=axis)
+        assert _agree(other, answers, spread), f"{s.name}: axis = {axis} gives another answer"
+
+
+def check_equivariance(s: _Subject) -> None:
+    """The value moves with the sample, if that is claimed."""
+    x = s.sample()
+    spread = _spread(x)
+    value = s.fields(x)["value"]
+    if s.shift:
+        moved = s.fields(x + SHIFT * spread)["value"] - SHIFT * spread
+        assert abs(moved - value) <= 1e-6 * spread, f"{s.name}: a shift moves the value from {value} to {moved}"
+    if s.scales is not None:
+        changes = {name: s.parameters[name] * SCALE**power for name, power in s.scales.items()}
+        scaled = s.fields(x * SCALE, **changes)["value"] / SCALE
+        assert abs(scaled - value) <= 1e-6 * spread, f"{s.name}: a scale turns the value {value} into {scaled}"
+
+
+def _rejects(name: str, what: str, call: Callable[[], Any], word: str = "") -> None:
+    try:
+        answer = call()
+    except ValueError as error:
+        message = str(error)
+    else:
+        raise AssertionError(f"{name}: {what} is not rejected; the answer is {answer}")
+    assert word in message, f"{name}: the error for {what} does not name it: {message}"
+
+
+def check_rejections(s: _Subject) -> None:
+    """NaN, infinities and empty samples raise a ValueError."""
+    for bad in (math.nan, math.inf, -math.inf):
+        for position in (0, s.size // 2, s.size - 1):
+            x = s.sample()
+            x[position] = bad
+            _rejects(s.name, f"{bad} at position {position}", partial(s.fields, x), str(bad))
+    _rejects(s.name, "an empty sample", partial(s.fields, []))
+    _rejects(s.name, "a single number", partial(s.fields, 1.0))
+
+
+def _check_misses(s: _Subject, answers: list[dict[str, Any]]) -> None:
+    """Compare the number of intervals without the mean with the binomial law."""
+    delta = answers[0].get("delta")
+    if delta is None:
+        return
+    from scipy.special import bdtrc
+
+    most = next(k for k in range(s.replications + 1) if bdtrc(k, s.replications, delta) <= FAILURE)
+    mean = s.law.mean
+    misses = sum(int(np.sum((mean < answer["lower"]) | (mean > answer["upper"]))) for answer in answers)
+    assert misses <= most, (
+        f"{s.name}: {misses} of {s.replications} intervals missed the mean {mean}; at delta = {delta:g} at most {most} may"
+    )
+
+
+def check_coverage(s: _Subject) -> None:
+    """Intervals contain the mean of the law as often as they should."""
+    _check_misses(s, [s.fields(s.sample(s.replications))])
+
+
+def check_one_by_one(s: _Subject) -> None:
+    """Values taken one by one, in parts or at once give the same state; an estimate has no side effects."""
+    x = s.sample()
+    together, single, parts = s.filled(x), s.estimator(), s.estimator()
+    for value in x:
+        single.update(float(value))
+    for part in np.split(x, [1, s.size // 3]):
+        parts.update_many(part)
+    assert together.n == single.n == parts.n == s.size, (
+        f"{s.name}: n is {together.n}, {single.n}, {parts.n} for {s.size} values"
+    )
+    state = together.to_dict()
+    assert single.to_dict() == state, f"{s.name}: values taken one by one give another state"
+    assert parts.to_dict() == state, f"{s.name}: values taken in parts give another state"
+    answer = s.answer(together)
+    assert answer.get("n", s.size) == s.size, f"{s.name}: the estimate's n is {answer['n']} for {s.size} values"
+    assert s.answer(together) == answer, f"{s.name}: the second estimate differs from the first"
+    assert together.to_dict() == state, f"{s.name}: an estimate changed the state"
+
+
+def check_state(s: _Subject) -> None:
+    """A state survives JSON, and the accumulator made from it continues in the same way."""
+    x = s.sample(2)
+    first = s.filled(x[0])
+    copy = type(first).from_dict(json.loads(json.dumps(first.to_dict(), allow_nan=False)))
+    assert s.answer(copy) == s.answer(first), f"{s.name}: a saved state gives another estimate"
+    for accumulator in (first, copy):
+        accumulator.update_many(x[1])
+    assert copy.to_dict() == first.to_dict(), f"{s.name}: a saved state continues in another way"
+    state = first.to_dict()
+    for field in state:
+        incomplete = {name: value for name, value in state.items() if name != field}
+        _rejects(s.name, f"a state without {field}", partial(type(first).from_dict, incomplete))
+
+
+def check_merge(s: _Subject) -> None:
+    """Merging adds all values of the other, which stays as it is; intervals of merged shards contain the mean."""
+    x = s.sample(2)
+    one, other, empty = s.filled(x[0]), s.filled(x[1]), s.estimator()
+    alone, state = one.to_dict(), other.to_dict()
+    one.merge(empty)
+    assert one.to_dict() == alone, f"{s.name}: merging an empty one changed the state"
+    empty.merge(one)
+    assert empty.n == s.size, f"{s.name}: merging {s.size} values into an empty one gives n = {empty.n}"
+    assert s.answer(empty) == s.answer(one), f"{s.name}: merging into an empty one gives another estimate"
+    one.merge(other)
+    assert one.n == 2 * s.size, f"{s.name}: two shards of {s.size} values have n = {one.n} after merging"
+    assert other.to_dict() == state, f"{s.name}: merging changed the other"
+    _rejects(s.name, "a merge with itself", partial(one.merge, one))
+    _rejects(s.name, "a merge with something else", partial(one.merge, object()))
+    answers = []
+    for row in s.sample(s.replications):
+        merged = s.filled(row[: s.size // 2])
+        merged.merge(s.filled(row[s.size // 2 :]))
+        answers.append(s.answer(merged))
+    _check_misses(s, answers)
+
+
+def check_bad_values(s: _Subject) -> None:
+    """NaN, infinities and values of other types raise a ValueError and change nothing."""
+    accumulator = s.filled(s.sample())
+    state = accumulator.to_dict()
+    for bad in (math.nan, math.inf, -math.inf, "1", None, True):
+        _rejects(s.name, f"the value {bad!r}", partial(accumulator.update, bad), str(bad))
+        assert accumulator.to_dict() == state, f"{s.name}: the rejected value {bad!r} changed the state"
+        if isinstance(bad, float):
+            _rejects(s.name, f"{bad} among values", partial(accumulator.update_many, [1.0, bad]), str(bad))
+            assert accumulator.to_dict() == state, f"{s.name}: rejected values changed the state"
+
+
+def check_streams(s: _Subject) -> None:
+    """Intervals of streams contain the mean of the law as often as they should."""
+    _check_misses(s, [s.answer(s.filled(row)) for row in s.sample(s.replications)])
+
+
+_FUNCTION_CHECKS = (check_types, check_batches, check_equivariance, check_rejections, check_coverage)
+_ACCUMULATOR_CHECKS = (check_one_by_one, check_state, check_merge, check_bad_values, check_streams)

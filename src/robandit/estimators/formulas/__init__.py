@@ -1,0 +1,1 @@
+"""Formulas that one-shot estimators, streams and policies share. The scalar ones can be compiled."""

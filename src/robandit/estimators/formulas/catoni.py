@@ -1,0 +1,198 @@
+"""Catoni's influence function: psi odd, ``psi(z) = log q(z)`` for z >= 0, ``q(z) = 1 + z + b z^p``.
+
+Catoni's own has p = 2 and b = 1/2 ("quadratic" below); of lower order p = 1 + eps the constant is b = `influence_constant`. A mean
+is the root theta of ``sum_j psi(alpha (x_j - theta)) = 0``, which falls in theta.
+
+One logarithm of a product of `FACTORS` values of q replaces as many logarithms. That is fast, and accurate unless every z is
+tiny; `influence` is accurate from the smallest to the largest z. Beyond z = `FAR` such products could overflow, and beyond some
+point z^2, z or even x - theta overflow too: the functions for far values take logarithms first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats
+
+FACTORS = 16  # in one product
+FAR = 1e8  # z whose q is not multiplied with others: 16 of them would overflow
+SQUARABLE = 1e100  # z whose square is used in `far_influence`
+HUGE = 1e150  # beyond it squares may overflow, and 1 is negligible beside z
+LOG_2 = math.log(2.0)
+LARGEST_ROOT = 1e151
+PASSES = 5000  # more than bisection needs, from 1e151 to 5e-324 at every second pass
+Sums = Callable[[Floats, float, float, float, float], tuple[float, float]]
+
+
+def influence_constant(p: float) -> float:
+    """Return b_p, the least b for which ``log(1 + z + b |z|^p)`` is above ``-log(1 - z + b |z|^p)``, for 1 < p <= 2.
+
+    >>> influence_constant(2.0)
+    0.5
+    """
+    eps, rest = p - 1.0, 2.0 - p  # both exact
+    return float((rest / eps) ** (0.5 * rest) * (eps / p) ** (0.5 * p))
+
+
+def quadratic(z: float) -> float:
+    """Return q(z) = 1 + z + z^2/2."""
+    return 1.0 + z * (1.0 + 0.5 * z)
+
+
+def powers(z: float, order: float, factor: float) -> tuple[float, float]:
+    """Return q(z) of any order, and psi'(z)."""
+    power = factor * z ** (order - 1.0)
+    q = 1.0 + z + power * z
+    return q, (1.0 + order * power) / q
+
+
+def distance(x: float, theta: float, alpha: float) -> float:
+    """Return z = alpha |x - theta|, also if x - theta overflows."""
+    out = alpha * abs(x - theta)
+    if out == math.inf:
+        out = 2.0 * (alpha * abs(0.5 * x - 0.5 * theta))
+    return out
+
+
+def influence(x: float, theta: float, alpha: float, order: float, factor: float) -> float:
+    """Return psi(alpha (x - theta)), accurate from the smallest to the largest argument."""
+    z = distance(x, theta, alpha)
+    if z < HUGE:
+        if order == 2.0:
+            power = z * z
+        else:
+            power = z**order
+        out = math.log1p(z + factor * power)
+    else:  # x - theta and its multiple may overflow
+        logarithm = math.log(alpha) + math.log(abs(0.5 * x - 0.5 * theta)) + LOG_2
+        excess = math.log(factor) + (order - 1.0) * logarithm  # z counts beside b z^p if p is near 1
+        out = logarithm + max(excess, 0.0) + math.log1p(math.exp(-abs(excess)))
+    if x < theta:
+        return -out
+    return out
+
+
+@out_of_line
+def far_influence(d: float, alpha: float) -> float:
+    """Return the quadratic psi(alpha d), odd in d, for large alpha |d|, which may overflow."""
+    z = alpha * abs(d)
+    if z < SQUARABLE:
+        return math.copysign(math.log(quadratic(z)), d)
+    return math.copysign(2.0 * (math.log(abs(d)) + math.log(alpha)) - LOG_2, d)
+
+
+@out_of_line
+def quadratic_sums(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
+    """Return the sums of the quadratic psi and psi' at alpha (x_j - theta); order and factor are not used."""
+    n = x.shape[0]
+    out = 0.0
+    slope = 0.0
+    for first in range(0, n, FACTORS):
+        up = 1.0
+        down = 1.0
+        for j in range(first, min(first + FACTORS, n)):
+            y = alpha * (x[j] - theta)
+            if abs(y) < FAR:
+                plus = quadratic(max(y, 0.0))
+                minus = quadratic(max(-y, 0.0))
+                up *= plus
+                down *= minus
+                slope += (1.0 + abs(y)) / (plus * minus)
+            else:
+                out += far_influence(x[j] - theta, alpha)
+                slope += 2.0 / abs(y)
+        out += math.log(up / down)
+    return out, slope
+
+
+@out_of_line
+def power_sums(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
+    """Return the sums of psi and psi' of any order at alpha (x_j - theta)."""
+    n = x.shape[0]
+    out = 0.0
+    slope = 0.0
+    for first in range(0, n, FACTORS):
+        up = 1.0
+        down = 1.0
+        for j in range(first, min(first + FACTORS, n)):
+            d = x[j] - theta
+            z = alpha * abs(d)
+            if z < FAR:
+                q, steepness = powers(z, order, factor)
+                if d < 0.0:
+                    down *= q
+                else:
+                    up *= q
+                slope += steepness
+            else:
+                # z and its powers may overflow; beyond exp(40) z and 1 do not change the last digit of z + b z^p.
+                log_z = math.log(alpha) + math.log(abs(d))
+                log_power = min(math.log(factor) + (order - 1.0) * log_z, 700.0)
+                power = math.exp(log_power)
+                if log_power > 40.0:
+                    out += math.copysign(math.log(factor) + order * log_z, d)
+                else:
+                    out += math.copysign(log_z + math.log1p(power) + 1.0 / (z * (1.0 + power)), d)
+                slope += (1.0 + order * power) / (1.0 + power) / z
+        out += math.log(up / down)
+    return out, slope
+
+
+@out_of_line
+def newton_root(
+    sums: Sums, x: Floats, alpha: float, order: float, factor: float, theta: float, done: float
+) -> tuple[float, float]:
+    """Return the root and the slope there, by Newton steps from ``theta``, and by bisection where these do not converge.
+
+    ``sums`` is `quadratic_sums` or `power_sums`. The search ends with a step of at most ``done``, in units of 1/alpha.
+    """
+    low = -LARGEST_ROOT
+    high = LARGEST_ROOT
+    slope = 0.0
+    for k in range(PASSES):
+        value, slope = sums(x, theta, alpha, order, factor)
+        if value == 0.0:
+            return theta, slope
+        if value > 0.0:
+            low = theta
+        else:
+            high = theta
+        step = math.copysign(math.inf, value)  # if all values are so far that the slope is 0
+        if slope > 0.0:
+            step = value / slope
+        new = theta + step / alpha
+        if abs(step) <= done or new == theta:
+            return new, slope
+        if not low < new < high or (k > 20 and k % 2 == 0):
+            new = 0.5 * low + 0.5 * high
+            if not low < new < high:
+                return theta, slope
+        theta = new
+    return theta, slope
+
+
+def taylor(size: Floats, width: Floats, alpha: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the quadratic psi(y), psi'(y), psi''(y) (alpha width)^2 and psi'''(y) (alpha width)^3 at y = alpha size >= 0.
+
+    For y >= 1 all is written with z = 1/y and width/size, so that nothing overflows for any alpha: q = y^2 g with
+    g = 1/2 + z + z^2.
+    """
+    y = alpha * size
+    small = y < 1.0
+    ys = np.where(small, y, 0.0)
+    q = 1.0 + ys + 0.5 * ys * ys
+    z = np.where(small, 1.0, 1.0 / y)
+    g = 0.5 + z + z * z
+    ratio = np.where(small, 0.0, width / size)
+    us = np.where(small, alpha * width, 0.0)
+    # The logarithm of a product that overflows is a sum, which would cost the others digits.
+    log_y = np.where(y < math.inf, np.log(y), math.log(alpha) + np.log(size))
+    psi = np.where(small, np.log1p(ys + 0.5 * ys * ys), 2.0 * log_y + np.log(g))
+    slope = np.where(small, (1.0 + ys) / q, z * (1.0 + z) / g)
+    second = np.where(small, us * us * (1.0 - q) / (q * q), ratio**2 * (z * z / g - 1.0) / g)
+    third = np.where(small, us**3 * (1.0 + ys) * (q - 2.0) / q**3, ratio**3 * (1.0 + z) * (g - 2.0 * z * z) / g**3)
+    return psi, slope, second, third

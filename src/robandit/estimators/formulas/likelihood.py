@@ -1,0 +1,28 @@
+"""The likelihood bound of a mean: ``U(C) = min over l of l - exp(-C + mean_j log(l - z_j))``, l from a known floor on.
+
+It is the largest mean that a law on (-inf, l] can have while its Kullback-Leibler distance from the sample is at most C. The
+minimum is at the floor, or where ``-C + mean_j log(1 - z_j/l) + log(mean_j 1/(1 - z_j/l)) = 0``. Every l gives an upper bound of
+U, so an inexact minimiser errs on the safe side, and only in second order.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def bound_at(at: float, mean_log: float, exponent: float) -> float:
+    """Return the bound for one l = ``at``, from mean_log = mean_j log(1 - z_j/l) and C; l does not cancel.
+
+    >>> round(bound_at(2.0, math.log(0.5), 0.1), 9)
+    1.095162582
+    """
+    return -at * math.expm1(mean_log - exponent)
+
+
+def proved_exponent(level: float, n: float) -> float:
+    """Return C for a bound that fails with probability at most exp(-level): P(n KLinf >= y) <= e (n + 2) exp(-y).
+
+    >>> proved_exponent(3.0, 8.0) == (4.0 + math.log(10.0)) / 8.0
+    True
+    """
+    return (level + 1.0 + math.log(n + 2.0)) / n

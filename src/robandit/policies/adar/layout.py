@@ -1,0 +1,178 @@
+"""The state that AdaR-UCB, its centred variant and AdaKL-UCB share: two streams of rewards per arm, and the largest of each.
+
+The rewards of an arm form two streams: X gives the mean, X' the threshold M, the root of ``sum_j min((X'_j / M)^2, 1) = c L``
+(:mod:`robandit.estimators.formulas.threshold`). Per arm the state keeps the largest |X'| in descending order with suffix sums of
+squares, and one running sum of squares for all smaller ones; and the largest of X, in descending order of size.
+
+The columns below are a saved format: they do not change. A policy adds columns of its own.
+
+These policies do not use :mod:`robandit.policies.index`: they count rounds of two pulls, force arms until a threshold exists, and
+keep another state. They share its lazy arg-max.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from robandit.estimators.formulas.threshold import above_root, threshold_root
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats, Ints
+
+LIVE_ROUNDS = 2**53  # a live bandit that decides every microsecond reaches this after 285 years
+UNLIMITED = np.iinfo(np.int64).max
+
+# ``arms``: numbers of an arm.
+TOP_BELOW = 12  # sum of squares of X' that were never stored
+
+# ``counts`` of an arm.
+N_X = 0  # rewards in X
+N_NONZERO = 1  # non-zero rewards in X'
+TOP = 2  # stored |X'|
+TOP_ABOVE = 3  # those above M: d
+BIG = 4  # stored X
+BIG_ABOVE = 5  # those above M: trimmed
+ISSUED_X = 6  # pulls made for X, rewarded or not: rounds begun
+ISSUED_TOP = 7  # pulls made for X'
+TOP_NEXT = 8  # number of stored values at which to merge
+BIG_NEXT = 9
+COUNTS = 10
+
+# ``buffer``: rows of an arm, in descending order of size. Suffix sums include the values merged from the row's end.
+TOP_VALUE = 0
+TOP_SQUARES = 1
+BIG_VALUE = 2
+
+# ``clock``: numbers of the run.
+ROUNDS = 0  # begun
+CURRENT = 1  # the arm whose second pull is next, or -1
+FULL = 2
+FALLBACKS = 3
+LIMIT = 4  # most values in a buffer row
+LEAST = 5  # a lower bound of the smallest N_NONZERO
+CLOCK = 6
+
+IN_X, IN_TOP = 0.0, 1.0  # marks: the stream that a pull was made for
+
+
+def new_clock(limit: int) -> Ints:
+    """Return the ``clock`` of a new run."""
+    clock = np.zeros(CLOCK, dtype=np.int64)
+    clock[CURRENT] = -1
+    clock[LIMIT] = limit
+    return clock
+
+
+class TwoStreams:
+    """Hooks of policies whose rewards form the streams X and X'."""
+
+    columns: ClassVar[tuple[str, ...]] = ("mean", "index", "threshold", "share_trimmed")
+
+    def grow(self, state: Any) -> Any:
+        """Double the room in every buffer, up to the limit."""
+        arms, rows, width = state.buffer.shape
+        capacity = min(2 * (width - 1), int(state.clock[LIMIT]))
+        buffer = np.zeros((arms, rows, capacity + 1))
+        buffer[:, :, :width] = state.buffer
+        state.clock[FULL] = 0
+        return state._replace(buffer=buffer)
+
+    def counters(self, state: Any) -> dict[str, int]:
+        """Return the number of evaluations that were not exact because a live bandit reached its memory limit."""
+        return {"fallbacks": int(state.clock[FALLBACKS])}
+
+    @staticmethod
+    def take(p: Any, s: Any, arm: int) -> float:
+        """Make a pull for the stream that has fewer of the arm's pulls, X first. The reward is not known yet."""
+        counts = s.counts[arm]
+        if counts[ISSUED_X] <= counts[ISSUED_TOP]:
+            counts[ISSUED_X] += 1
+            s.clock[ROUNDS] += 1
+            mark = IN_X
+        else:
+            counts[ISSUED_TOP] += 1
+            mark = IN_TOP
+        if counts[ISSUED_X] > counts[ISSUED_TOP]:
+            s.clock[CURRENT] = arm
+        elif s.clock[CURRENT] == arm:
+            s.clock[CURRENT] = -1
+        return mark
+
+    @staticmethod
+    def expire(p: Any, s: Any, arm: int, mark: float) -> None:
+        """Give the arm's next pull to the stream that lost this one."""
+        counts = s.counts[arm]
+        if mark == IN_TOP:
+            counts[ISSUED_TOP] -= 1
+        else:
+            counts[ISSUED_X] -= 1
+            if s.clock[CURRENT] == arm and counts[ISSUED_X] <= counts[ISSUED_TOP]:
+                s.clock[CURRENT] = -1
+
+    @staticmethod
+    def full(p: Any, s: Any) -> bool:
+        """Return whether some buffer has no room for another value."""
+        return s.clock[FULL] != 0
+
+
+def rest_above(s: Any, arm: int, d: int) -> float:
+    """Return S_d, the sum of squares of X' without its d largest."""
+    return s.arms[arm, TOP_BELOW] + s.buffer[arm, TOP_SQUARES, d]
+
+
+def clipped_at(s: Any, arm: int, a: float) -> int:
+    """Return the number d of X' above the root of the threshold equation.
+
+    Starts at the last answer, which is nearly always right or one off.
+    """
+    top = s.buffer[arm, TOP_VALUE]
+    squares = s.buffer[arm, TOP_SQUARES]
+    below = s.arms[arm, TOP_BELOW]
+    stored = s.counts[arm, TOP]
+    d = s.counts[arm, TOP_ABOVE]
+    while d < stored and above_root(top[d] * top[d], below + squares[d], a, d):
+        d += 1
+    while d > 0 and not above_root(top[d - 1] * top[d - 1], below + squares[d - 1], a, d - 1):
+        d -= 1
+    return d
+
+
+def trimmed_at(s: Any, arm: int, threshold: float) -> int:
+    """Return the number of X above the threshold; starts at the last answer."""
+    big = s.buffer[arm, BIG_VALUE]
+    stored = s.counts[arm, BIG]
+    trimmed = s.counts[arm, BIG_ABOVE]
+    while trimmed < stored and abs(big[trimmed]) > threshold:
+        trimmed += 1
+    while trimmed > 0 and abs(big[trimmed - 1]) <= threshold:
+        trimmed -= 1
+    return trimmed
+
+
+def lowest_threshold(s: Any, arm: int) -> float:
+    """Return a number below every later threshold: M grows with data and falls with L, so L is the largest of the run."""
+    a = s.limits[0]
+    d = clipped_at(s, arm, a)
+    return threshold_root(rest_above(s, arm, d), a, d) * (1.0 - 1e-9)
+
+
+@out_of_line
+def insert_top(buffer: Floats, counts: Ints, size: float) -> None:
+    """Insert |X'| and update the suffix sums of squares."""
+    top = buffer[TOP_VALUE]
+    squares = buffer[TOP_SQUARES]
+    stored = counts[TOP]
+    squares[stored + 1] = squares[stored]
+    place = stored
+    while place > 0 and top[place - 1] < size:
+        top[place] = top[place - 1]
+        squares[place] = squares[place - 1]
+        place -= 1
+    top[place] = size
+    squares[place] = squares[place + 1] + size * size
+    for j in range(place):
+        squares[j] += size * size
+    counts[TOP] += 1
+    if place < counts[TOP_ABOVE]:
+        counts[TOP_ABOVE] += 1

@@ -1,0 +1,351 @@
+"""The index of AdaR-UCB: a trimmed mean with an empirical Bernstein bound, exact, in O(1) amortised time and bounded memory.
+
+What makes it fast without changing a decision:
+
+**Values in a running sum are never needed again.** M grows when data arrive and falls when L grows. So with today's data and the
+largest level of the run, the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold. Values up
+to ``M_low`` are never clipped or trimmed again: they go into running sums. Only those above it are stored: fewer than ``c L_max``
+of X', and about as many of X, for any number of pulls. For X that holds only with high probability: the buffer grows when it must.
+A live bandit has a limit. If dependent data exceed it, the smallest values are merged too, and the counter ``fallbacks`` counts
+each evaluation whose threshold is below a merged value.
+
+**Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is
+``sqrt(S / (c L - d))``: each evaluation is two square roots. The level of the next event is known in advance.
+
+**The arg-max is lazy** (:mod:`robandit.kernel.lazy`): until its next event an arm's index stays below a line (`outlook`).
+
+**No digits are lost.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums are
+accurate. With none trimmed, a mean that is large against the spread would cancel. That case alone uses sums over all X, shifted by
+the first: (first - mean)^2 <= (n - 1) V, so at most a factor n is lost. (Shifted sums do not work for a threshold far below the
+shift.)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robandit.estimators.formulas.threshold import doubled, threshold_root
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.lazy import best_arm
+from robandit.kernel.types import Floats, Ints
+from robandit.policies.adar.layout import (
+    BIG,
+    BIG_ABOVE,
+    BIG_NEXT,
+    BIG_VALUE,
+    COUNTS,
+    CURRENT,
+    FALLBACKS,
+    FULL,
+    ISSUED_X,
+    LEAST,
+    LIMIT,
+    N_NONZERO,
+    N_X,
+    ROUNDS,
+    TOP,
+    TOP_ABOVE,
+    TOP_BELOW,
+    TOP_NEXT,
+    TOP_VALUE,
+    clipped_at,
+    insert_top,
+    lowest_threshold,
+    rest_above,
+    trimmed_at,
+)
+
+# Numbers of an arm; `layout.TOP_BELOW` is one of them.
+MEAN = 0  # trimmed mean, cached between events
+SPREAD = 1  # var_factor * V / N
+REACH = 2  # bonus * sqrt(S) / N (exact) or bonus * M / N (doubling)
+CLIPPED = 3  # d, as a float
+EVENT = 4  # level at which the four above stop being valid; -1 after new data
+THRESHOLD = 5  # M at the level of the last refresh
+SHIFT = 6  # the first X, subtracted from all in the next two
+ALL_SUM = 7  # of X - SHIFT, over all X
+ALL_SQUARES = 8
+BELOW_SUM = 9  # of X, over those that arrived below MERGED and were never stored
+BELOW_SQUARES = 10
+MERGED = 11  # values up to this size are not stored but in the sums
+SMALLEST = 13  # smallest non-zero |X'|: where doubling starts
+ARM_FLOATS = 14
+
+# Rows of an arm's buffer, after BIG_VALUE: suffix sums.
+BIG_SUM = 3
+BIG_SQUARES = 4
+ROWS = 5
+
+SLACK = 1e-12  # far above the rounding of an index, far below the other losses of a bound
+
+
+class Params(NamedTuple):
+    """The parameters as numbers."""
+
+    c: float
+    guard: float
+    bonus: float  # 0: the tight one
+    var_factor: float
+    delta_exp: float
+    doubling: int
+    by_rounds: int
+
+
+class State(NamedTuple):
+    """See the names above and in `layout`."""
+
+    arms: Floats  # (arms, ARM_FLOATS)
+    counts: Ints  # (arms, COUNTS)
+    buffer: Floats  # (arms, ROWS, capacity + 1)
+    limits: Floats  # [largest c L]
+    lines: Floats
+    lead: Ints
+    clock: Ints
+
+
+def empty_arms(arms: int, capacity: int) -> tuple[Floats, Ints, Floats]:
+    """Return the fields ``arms``, ``counts`` and ``buffer`` of a new run."""
+    numbers = np.zeros((arms, ARM_FLOATS))
+    numbers[:, EVENT] = -1.0
+    numbers[:, SMALLEST] = math.inf
+    counts = np.zeros((arms, COUNTS), dtype=np.int64)
+    counts[:, [TOP_NEXT, BIG_NEXT]] = min(32, capacity)
+    return numbers, counts, np.zeros((arms, ROWS, capacity + 1))
+
+
+def select_round(index: Any, outlook: Any, p: Params, s: State) -> int:
+    """Return the arm by Algorithm 1, line 9, at round tau: a forced arm, or else the largest index."""
+    if s.clock[CURRENT] >= 0:
+        return s.clock[CURRENT]
+    level = level_of(p, s)
+    if p.guard * level >= s.clock[LEAST]:
+        arm = forced(p, s, p.guard * level)
+        if arm >= 0:
+            return arm
+    return best_arm(index, outlook, rounds, p, s, s.lines, s.lead, level)
+
+
+def describe(p: Params, s: State, arm: int, out: Floats) -> None:
+    """Fill in trimmed mean, index, threshold and share of X above it, as the next round uses them."""
+    level = level_of(p, s)
+    out[0] = math.nan
+    out[1] = math.inf
+    out[2] = math.nan
+    out[3] = math.nan
+    if usable(s.counts[arm]) > p.guard * level:
+        fallbacks = s.clock[FALLBACKS]
+        s.arms[arm, EVENT] = -1.0
+        out[1] = index(p, s, arm, level)
+        out[0] = s.arms[arm, MEAN]
+        out[2] = s.arms[arm, THRESHOLD]
+        out[3] = s.counts[arm, BIG_ABOVE] / s.counts[arm, N_X]
+        s.clock[FALLBACKS] = fallbacks  # only decisions are counted
+
+
+def level_of(p: Params, s: State) -> float:
+    """Return L of the next round."""
+    return p.delta_exp * math.log(s.clock[ROUNDS] + 1.0)
+
+
+def rounds(p: Params, s: State, arm: int) -> int:
+    """Return the rounds of an arm: the fewest win a tie. Always 0 if ties go to the lowest arm."""
+    return s.counts[arm, ISSUED_X] * p.by_rounds
+
+
+def usable(counts: Ints) -> int:
+    """Return what the guard compares: the non-zero rewards in X', or -1 if X is too short for a variance."""
+    if counts[N_X] < 2:
+        return -1
+    return counts[N_NONZERO]
+
+
+@out_of_line
+def forced(p: Params, s: State, needed: float) -> int:
+    """Return the arm to explore because it has no threshold yet, or -1; update LEAST."""
+    chosen = -1
+    least = usable(s.counts[0])
+    for arm in range(s.counts.shape[0]):
+        available = usable(s.counts[arm])
+        least = min(least, available)
+        if available <= needed and (chosen < 0 or rounds(p, s, arm) < rounds(p, s, chosen)):
+            chosen = arm
+    s.clock[LEAST] = least
+    return chosen
+
+
+def index(p: Params, s: State, arm: int, level: float) -> float:
+    """Return B = mean + sqrt(var_factor V L / N) + bonus M L / N."""
+    numbers = s.arms[arm]
+    if level >= numbers[EVENT]:
+        refresh(p, s, arm, level)
+    reach = numbers[REACH] * level
+    if p.doubling == 0:
+        reach /= math.sqrt(p.c * level - numbers[CLIPPED])
+    return numbers[MEAN] + math.sqrt(numbers[SPREAD] * level) + reach
+
+
+@out_of_line
+def refresh(p: Params, s: State, arm: int, level: float) -> None:
+    """Update the cached numbers of an arm for this level, and the level at which they next change."""
+    numbers = s.arms[arm]
+    counts = s.counts[arm]
+    a = p.c * level
+    d = clipped_at(s, arm, a)
+    counts[TOP_ABOVE] = d
+    squares = rest_above(s, arm, d)
+    threshold = threshold_root(squares, a, d)
+    event = 0.0  # the next smaller M at which something changes
+    if d < counts[TOP]:
+        event = s.buffer[arm, TOP_VALUE, d]
+    if p.doubling != 0:
+        threshold = doubled(numbers[SMALLEST], threshold)
+        event = max(event, 0.5 * threshold)
+    trimmed = trimmed_at(s, arm, threshold)
+    counts[BIG_ABOVE] = trimmed
+    if trimmed < counts[BIG] and p.doubling == 0:
+        event = max(event, abs(s.buffer[arm, BIG_VALUE, trimmed]))
+    if threshold < numbers[MERGED]:
+        s.clock[FALLBACKS] += 1
+    n = float(counts[N_X])
+    mean, variance = moments(s, arm, trimmed)
+    numbers[MEAN] = mean
+    numbers[SPREAD] = p.var_factor * variance / n
+    bonus = p.bonus / n
+    if p.bonus == 0.0:
+        bonus = 14.0 / (3.0 * (n - 1.0))
+    numbers[REACH] = bonus * (threshold if p.doubling != 0 else math.sqrt(squares))
+    numbers[CLIPPED] = d
+    numbers[THRESHOLD] = threshold
+    # M = event at a = d + squares / event^2; a little earlier is safe. With event = 0 nothing changes before the guard.
+    numbers[EVENT] = math.inf
+    if event > 0.0:
+        numbers[EVENT] = (1.0 - SLACK) * (d + squares / (event * event)) / p.c
+
+
+def moments(s: State, arm: int, trimmed: int) -> tuple[float, float]:
+    """Return mean and variance of X with its ``trimmed`` largest values set to zero."""
+    numbers = s.arms[arm]
+    n = float(s.counts[arm, N_X])
+    shift = 0.0
+    total = numbers[BELOW_SUM] + s.buffer[arm, BIG_SUM, trimmed]
+    squares = numbers[BELOW_SQUARES] + s.buffer[arm, BIG_SQUARES, trimmed]
+    if trimmed == 0:
+        shift = numbers[SHIFT]
+        total = numbers[ALL_SUM]
+        squares = numbers[ALL_SQUARES]
+    off = total / n
+    return shift + off, max((squares - off * total) / (n - 1.0), 0.0)
+
+
+def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    """Return a line above the index until the next event, with the largest slope of the index before it."""
+    numbers = s.arms[arm]
+    spread = math.sqrt(numbers[SPREAD] * level)
+    slope = 0.0
+    if level > 0.0:
+        slope = 0.5 * spread / level  # a square root is below its tangent
+    reach = numbers[REACH] * level
+    if p.doubling != 0:
+        slope += numbers[REACH]
+    else:
+        # d/dL of L / sqrt(c L - d) rises until c L = 4 d and then falls: it is largest as near to that as the range allows.
+        d = numbers[CLIPPED]
+        steepest = min(max(4.0 * d / p.c, level), numbers[EVENT])
+        excess = p.c * steepest - d
+        slope += numbers[REACH] * (0.5 * p.c * steepest - d) / (excess * math.sqrt(excess))
+        reach /= math.sqrt(p.c * level - d)
+    value = numbers[MEAN] + spread + reach
+    return value + SLACK * (abs(numbers[MEAN]) + spread + reach), slope, numbers[EVENT]
+
+
+def learn_threshold(p: Params, s: State, arm: int, size: float) -> None:
+    """Insert |X'| among the largest, or add it to the running sum of squares."""
+    numbers = s.arms[arm]
+    if size == 0.0:
+        return
+    s.counts[arm, N_NONZERO] += 1
+    numbers[SMALLEST] = min(numbers[SMALLEST], size)
+    if size <= numbers[MERGED]:
+        numbers[TOP_BELOW] += size * size
+    else:
+        insert_top(s.buffer[arm], s.counts[arm], size)
+        if s.counts[arm, TOP] >= s.counts[arm, TOP_NEXT]:
+            merge(s, arm)
+
+
+def learn_mean(p: Params, s: State, arm: int, reward: float) -> None:
+    """Insert a reward among the largest of X, or add it to the running sums."""
+    numbers = s.arms[arm]
+    s.counts[arm, N_X] += 1
+    if s.counts[arm, N_X] == 1:
+        numbers[SHIFT] = reward
+    off = reward - numbers[SHIFT]
+    numbers[ALL_SUM] += off
+    numbers[ALL_SQUARES] += off * off
+    if abs(reward) <= numbers[MERGED]:
+        numbers[BELOW_SUM] += reward
+        numbers[BELOW_SQUARES] += reward * reward
+    else:
+        insert_big(s.buffer[arm], s.counts[arm], reward)
+        if s.counts[arm, BIG] >= s.counts[arm, BIG_NEXT]:
+            merge(s, arm)
+
+
+@out_of_line
+def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
+    """Insert a reward of X and update the suffix sums."""
+    big = buffer[BIG_VALUE]
+    sums = buffer[BIG_SUM]
+    squares = buffer[BIG_SQUARES]
+    size = abs(reward)
+    stored = counts[BIG]
+    sums[stored + 1] = sums[stored]
+    squares[stored + 1] = squares[stored]
+    place = stored
+    while place > 0 and abs(big[place - 1]) < size:
+        big[place] = big[place - 1]
+        sums[place] = sums[place - 1]
+        squares[place] = squares[place - 1]
+        place -= 1
+    big[place] = reward
+    sums[place] = sums[place + 1] + reward
+    squares[place] = squares[place + 1] + reward * reward
+    for j in range(place):
+        sums[j] += reward
+        squares[j] += reward * reward
+    counts[BIG] += 1
+    if place < counts[BIG_ABOVE]:
+        counts[BIG_ABOVE] += 1
+
+
+@out_of_line
+def merge(s: State, arm: int) -> None:
+    """Drop the stored values that are below every later threshold: they are never clipped and never trimmed.
+
+    A truncated row keeps its suffix sum at the new end, so the sums stay right.
+    """
+    numbers = s.arms[arm]
+    counts = s.counts[arm]
+    top = s.buffer[arm, TOP_VALUE]
+    big = s.buffer[arm, BIG_VALUE]
+    if counts[N_NONZERO] > s.limits[0]:
+        lowest = max(numbers[MERGED], lowest_threshold(s, arm))
+        numbers[MERGED] = lowest
+        while counts[TOP] > 0 and top[counts[TOP] - 1] <= lowest:
+            counts[TOP] -= 1
+        while counts[BIG] > 0 and abs(big[counts[BIG] - 1]) <= lowest:
+            counts[BIG] -= 1
+    room = top.shape[0] - 1
+    if counts[BIG] == room or counts[TOP] == room:
+        if room < s.clock[LIMIT]:
+            s.clock[FULL] = 1
+        else:
+            counts[BIG] = room - room // 8
+            numbers[MERGED] = abs(big[counts[BIG]])
+    counts[TOP_ABOVE] = min(counts[TOP_ABOVE], counts[TOP])
+    counts[BIG_ABOVE] = min(counts[BIG_ABOVE], counts[BIG])
+    counts[TOP_NEXT] = min(room, counts[TOP] + counts[TOP] // 4 + 16)
+    counts[BIG_NEXT] = min(room, counts[BIG] + counts[BIG] // 4 + 16)
