@@ -226,7 +226,7 @@ _BOUND = {
 class IndexPolicy(IndexHooks, Policy):
     """A policy that pulls the arm with the largest index. See the module for how to write one."""
 
-    columns = ("mean", "index")
+    columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     row_length: ClassVar[int]
     """Numbers that the state keeps for each arm."""
 

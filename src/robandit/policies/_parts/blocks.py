@@ -1,10 +1,10 @@
 """Medians of block means, exact and cheap.
 
-A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`: a store (:mod:`robandit.policies._parts.reward_store`)
-in which every reward is a row of the pool, so that its numbers lie side by side. The first two, HIGH and LOW, are the sum of the arm's
-rewards up to this one and its rounding error. So the sum of any block of consecutive rewards is a difference of two rows,
-and an outlier in one block does not affect the others: LOW holds the digits that cancel in HIGH. The field ``scratch`` has room
-for twice the largest number of blocks.
+A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`: a store
+(:mod:`robandit.policies._parts.reward_store`) in which every reward is a row of the pool, so that its numbers lie side by side.
+The first two, HIGH and LOW, are the sum of the arm's rewards up to this one and its rounding error. So the sum of any block of
+consecutive rewards is a difference of two rows, and an outlier in one block does not affect the others: LOW holds the digits that
+cancel in HIGH. The field ``scratch`` has room for twice the largest number of blocks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A store with a few numbers for every reward of every arm.
 
 A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so memory is
-proportional to the number of rewards, not to the number of arms times the rewards of the busiest. Each arm has a stretch of columns, in
-order of arrival. When a stretch is full, `enlarged` doubles it and those that are nearly full, outside compiled code. Policies
-inherit the two hooks for that, ``full`` and ``grow``, from `KeepsRewards`.
+proportional to the number of rewards, not to the number of arms times the rewards of the busiest. Each arm has a stretch of
+columns, in order of arrival. When a stretch is full, `enlarged` doubles it and those that are nearly full, outside compiled code.
+Policies inherit the two hooks for that, ``full`` and ``grow``, from `KeepsRewards`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def store_full(p: Any, s: Any) -> bool:
 
 
 def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
-    """Return pool and slots with the same numbers, and twice the room for every arm that has used over three quarters of its own."""
+    """Return pool and slots with the same numbers, and twice the room for every arm that has used over three quarters of it."""
     slots = slots.copy()
     arms = len(slots) - 1
     old = slots[:arms, START].copy()

@@ -118,7 +118,7 @@ class APE2(Perturbed, Policy):
         row=6,
         title="APE^2",
         notes=(
-            "APE^2: its bounds depend on the law of the perturbation. Those printed in the AdaR-UCB paper are quoted; they seem to be "
+            "APE^2: its bounds depend on the law of the perturbation. These are printed in the AdaR-UCB paper, and seem to be "
             "for the Pareto and Frechet laws with alpha = lambda = log K.",
         ),
     )

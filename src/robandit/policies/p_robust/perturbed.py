@@ -40,6 +40,9 @@ class Perturbed(KeepsMeans):
     add: ClassVar[Any]
     score: ClassVar[Any]
     reach: ClassVar[Any]
+    select: ClassVar[Any]
+    update: ClassVar[Any]
+    estimate: ClassVar[Any]
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
 

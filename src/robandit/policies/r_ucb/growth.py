@@ -7,8 +7,8 @@ f is chosen by name, as a function of ``level = log t``:
 - ``"log_log"``: log log t, from t = 16;
 - ``"corollary"``: exp(sqrt(log log t) / 2) / 2, from t = 3.
 
-Before that t, f has its value at that t. So the first three are always above 1, and the last is above 1 from t = 929 on. The corollary is
-that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
+Before that t, f has its value at that t. So the first three are always above 1, and the last is above 1 from t = 929 on. The
+corollary is that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
 
 g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
 """

@@ -33,7 +33,8 @@ class Params(NamedTuple):
 class RUCBLT(IndexPolicy):
     """UCB1 with a width that in time exceeds that of any scale: for light tails of unknown scale.
 
-    Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails: it relies on the sample mean.
+    Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails: it relies on the sample
+    mean.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """R-UCB-TEA (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(log) amortised time per pull.
 
-f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added
-when f passes them. Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. The next reward to be added
-is known in advance, so in between the index of an arm changes with time alone, and
-the lazy arg-max needs a line above ``16 f(t) log(t) / n``. This is convex in log t, so it stays below a chord. The term
-``1 / log f(t)`` is the same for all arms and left out of comparisons.
+f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added when f passes them.
+Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. The next reward to be added is known in
+advance, so in between the index of an arm changes with time alone, and the lazy arg-max needs a line above ``16 f(t) log(t) /
+n``. This is convex in log t, so it stays below a chord. The term ``1 / log f(t)`` is the same for all arms and left out of
+comparisons.
 """
 
 from __future__ import annotations

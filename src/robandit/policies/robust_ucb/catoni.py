@@ -1,28 +1,28 @@
 """Robust UCB with Catoni's estimator, in O(1) amortised time per pull, to 1e-10 of the width.
 
 The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha (X_j - theta)) = 0``, psi odd, psi(z) = log q(z)
-for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``, so alpha changes for every arm
-in every round, and one arm gets one more reward. What makes it fast:
+for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``, so alpha changes for every
+arm in every round, and one arm gets one more reward. What makes it fast:
 
-**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60 nodes.
-Between the nodes S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it, which
-happens a few times while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So an arm
-whose root jumps about costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with a v far
-below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4 six times,
-and below 1e-6 the time per pull grows with n.
+**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60
+nodes. Between the nodes S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves
+it, which happens a few times while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So
+an arm whose root jumps about costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with
+a v far below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4
+six times, and below 1e-6 the time per pull grows with n.
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
 are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17, below rounding.
 
 **Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1). h is a power of two, so doubles hold them exactly. The fifth
-derivative of psi is at most 6 in size, so interpolation is off by at most 0.0042 (alpha h)^5 per reward. At z = 0 the fourth derivative
-jumps by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is chosen so small that both
-together stay, for twice the rewards, below 1e-10 of the width times alpha times the slope ``sum psi'``. Rewards between the outer
-nodes are counted as they arrive, and the table is dropped if there are more than h allows. So the index is accurate to 1e-10
-of the width (measured: 1e-11), and to some units in the last place of the estimate, below which h does not go.
+derivative of psi is at most 6 in size, so interpolation is off by at most 0.0042 (alpha h)^5 per reward. At z = 0 the fourth
+derivative jumps by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is chosen so small that
+both together stay, for twice the rewards, below 1e-10 of the width times alpha times the slope ``sum psi'``. Rewards between the
+outer nodes are counted as they arrive, and the table is dropped if there are more than h allows. So the index is accurate to
+1e-10 of the width (measured: 1e-11), and to some units in the last place of the estimate, below which h does not go.
 
-**Newton steps bound their own error.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the root is
-within 0.16 d^2: steps end when d <= 1e-8.
+**Newton steps bound their own error.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the root
+is within 0.16 d^2: steps end when d <= 1e-8.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`), by a line that follows from three more bounds (`outlook`).
 """
@@ -166,10 +166,10 @@ class Catoni(KeepsRewards, IndexHooks):
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
         """A line above the index while log alpha grows by D or less.
 
-        The second derivative of psi(z) in log z is at most 0.6, so after a growth of d <= D, S at the present root is at most ``d G``
-        with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301 x) in
-        theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D) d G``
-        over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
+        The second derivative of psi(z) in log z is at most 0.6, so after a growth of d <= D, S at the present root is at most ``d
+        G`` with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301
+        x) in theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D)
+        d G`` over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
         """
         start = s.slots[arm, START]
         n = s.slots[arm, USED]

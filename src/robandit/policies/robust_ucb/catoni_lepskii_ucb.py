@@ -65,19 +65,21 @@ class State(NamedTuple):
 class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     """Optimism on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
-    This is our own baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify the
-    best arm; the policy and its index have no proof. For each arm a grid of scales is tried, and the smallest one whose estimate
-    agrees with those of all larger ones gives mean and width. Use it to see what knowing eps alone is worth. Do not use it when you
-    know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow: an estimate solves one equation for each scale.
+    This is our own baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
+    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, and the smallest one whose
+    estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps alone is worth. Do not use
+    it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow: an estimate solves one equation for
+    each scale.
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
-    `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite while
-    n <= D L, so every arm is pulled at least that often. The estimate is costly: mean and scale are recomputed, from all rewards
-    and at the present t, only when the number of rewards has grown by the factor 1 + refresh since the last time. In between
-    they are fixed, and the width changes with t and n.
+    `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite
+    while n <= D L, so every arm is pulled at least that often. The estimate is costly: mean and scale are recomputed, from all
+    rewards and at the present t, only when the number of rewards has grown by the factor 1 + refresh since the last time. In
+    between they are fixed, and the width changes with t and n.
 
-    An arm whose rewards are all zero has no moment. Once it has more than D L rewards, its mean and its width are zero (the smallest
-    scale), and it is pulled only when D L has grown past its number of rewards. Its first non-zero reward triggers a new estimate.
+    An arm whose rewards are all zero has no moment. Once it has more than D L rewards, its mean and its width are zero (the
+    smallest scale), and it is pulled only when D L has grown past its number of rewards. Its first non-zero reward triggers a new
+    estimate.
 
     Parameters
     ----------

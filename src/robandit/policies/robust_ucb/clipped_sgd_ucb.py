@@ -125,8 +125,8 @@ class ClippedSGDUCB(IndexPolicy):
         adaptive=Adaptive(True, True, True, True),
         title="Clipped-SGD-UCB",
         notes=(
-            "Clipped-SGD-UCB: rule and constants are those of the paper's code. Neither they nor the claim were checked against the "
-            "text.",
+            "Clipped-SGD-UCB: rule and constants are those of the paper's code. Neither they nor the claim were checked against "
+            "the text.",
         ),
         citation="Dorn, Katrutsa, Latypov, Pudovikov 2024",
     )

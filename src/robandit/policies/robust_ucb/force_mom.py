@@ -5,8 +5,8 @@ changes only after a forced pull, and is remembered until then. If two arms shar
 because a tie goes to the fewest pulls. Block means come from exact sums (:mod:`robandit.policies._parts.blocks`), for
 arms with a new reward only.
 
-The schedule is a power of t. The number of forced pulls so far gives a time before which none is due, and until then the power is not
-computed. That time is rounded down by more than its rounding error, so decisions are those of the formula.
+The schedule is a power of t. The number of forced pulls so far gives a time before which none is due, and until then the power is
+not computed. That time is rounded down by more than its rounding error, so decisions are those of the formula.
 """
 
 from __future__ import annotations
@@ -70,20 +70,21 @@ class State(NamedTuple):
 class ForceMoM(KeepsSums, Policy):
     """Explore on a fixed schedule, else play the arm with the largest median of means: it knows and assumes nothing.
 
-    The other policies that need to know nothing have a guarantee only under a condition on the shape of the rewards (such as truncated
-    non-positivity), or only from some time on. This one has it for all rewards with a finite moment of some order above 1. So use it
-    for right-skewed rewards, such as revenue, of unknown order and scale. The price: regret on every problem is at
+    The other policies that need to know nothing have a guarantee only under a condition on the shape of the rewards (such as
+    truncated non-positivity), or only from some time on. This one has it for all rewards with a finite moment of some order above
+    1. So use it for right-skewed rewards, such as revenue, of unknown order and scale. The price: regret on every problem is at
     least that of the schedule, about ``K^(1-rho) T^rho`` pulls of any arm, where others reach log T; and by design it never uses
-    the rewards of greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant added.
+    the rewards of greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant
+    added.
 
     With K arms, round t pulls the next arm in turn if fewer than ``max(K m0, ceil(K^(1-rho) t^rho))`` pulls were forced so far,
-    where ``m0 = ceil(16 log(2K + e))``. Otherwise it pulls the arm whose stored rewards, those of forced pulls, have the largest median
-    of means. The n rewards form q blocks of floor(n/q) consecutive ones; q is the largest odd number that exceeds neither n nor
-    ``2 ceil(log(2K) + log log(e^e + n)) + 1``.
+    where ``m0 = ceil(16 log(2K + e))``. Otherwise it pulls the arm whose stored rewards, those of forced pulls, have the largest
+    median of means. The n rewards form q blocks of floor(n/q) consecutive ones; q is the largest odd number that exceeds neither
+    n nor ``2 ceil(log(2K) + log log(e^e + n)) + 1``.
 
-    A pull is forced or not when it is made: the reward of a forced pull is stored even if it is late. A lost forced pull is repeated.
-    If you choose another arm in a forced round, its reward is stored too, but does not count as a turn. While an arm has no stored
-    reward, no greedy pull is chosen.
+    A pull is forced or not when it is made: the reward of a forced pull is stored even if it is late. A lost forced pull is
+    repeated. If you choose another arm in a forced round, its reward is stored too, but does not count as a turn. While an arm
+    has no stored reward, no greedy pull is chosen.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ that is still >= 0 and the largest that is not changes its sign, once: the sum o
 condition is y <= min over the former of the max over the latter of the roots of sums.
 
 **Laziness.** k = floor(8 L), and d and a change only when k or the blocks' size does. In between only c changes. As a >= d^2, the
-logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does that of y; c falls in L at a rate of
-at most ``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
+logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does that of y; c falls in L at a
+rate of at most ``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
 
 **Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the
 variance of a block has an absolute error of about 1e-31 of the largest X^2 so far and 1e-16 of itself: neither a mean that is
@@ -84,10 +84,10 @@ class State(NamedTuple):
 class KurtosisUCB(KeepsSums, IndexPolicy):
     """Optimism for arms of unknown and different variances: it needs to know a bound on the kurtosis only.
 
-    Decisions do not change if all rewards are multiplied by a positive number or shifted. Use it when you know the shape of the laws
-    (kurtosis 3 for normal, 1.8 for uniform, 9 for Laplace laws) but not their scales. Not for heavy tails without a fourth moment. Its
-    constants are large: every arm is explored until it has ``192 L / x^2`` rewards, x = (sqrt(kappa + 3) - sqrt(kappa - 1)) / 2
-    and L about 2 log t, which for kappa = 3 is 18,000 rewards at t = 1e5.
+    Decisions do not change if all rewards are multiplied by a positive number or shifted. Use it when you know the shape of the
+    laws (kurtosis 3 for normal, 1.8 for uniform, 9 for Laplace laws) but not their scales. Not for heavy tails without a fourth
+    moment. Its constants are large: every arm is explored until it has ``192 L / x^2`` rewards, x = (sqrt(kappa + 3) - sqrt(kappa
+    - 1)) / 2 and L about 2 log t, which for kappa = 3 is 18,000 rewards at t = 1e5.
 
     Parameters
     ----------

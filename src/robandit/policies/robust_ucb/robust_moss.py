@@ -58,8 +58,8 @@ class State(NamedTuple):
 class RobustMOSS(KeepsRewards, IndexPolicy):
     """Optimism on a saturated mean, with a bonus that shrinks as an arm nears its share of the horizon.
 
-    Use it when you know the moments and the horizon: its worst case has no logarithm. Rewards beyond a level B are clipped to B (not
-    dropped), and B grows with the number of rewards. Do not use it with an unknown eps or u, which affect every decision, or
+    Use it when you know the moments and the horizon: its worst case has no logarithm. Rewards beyond a level B are clipped to B
+    (not dropped), and B grows with the number of rewards. Do not use it with an unknown eps or u, which affect every decision, or
     without an idea of the horizon.
 
     Parameters

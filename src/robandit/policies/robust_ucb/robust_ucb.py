@@ -61,11 +61,11 @@ _FACTS = {
 class RobustUCB(Policy):
     """Optimism on a robust mean, when you know the order of the moments and a bound on them: the standard for heavy tails.
 
-    It has three estimators of the mean, each with its own confidence width. Use ``"truncated"`` if rewards are spread around zero,
-    ``"median_of_means"`` if they may lie anywhere (it uses the centred moment v, so adding a constant to all rewards changes
-    nothing), ``"catoni"`` if the variance is finite: its width is by far the smallest. Do not use it without a known bound: too small a
-    bound voids the guarantee, and too large a one explores for long. With the printed constants the first two are close to uniform
-    play at usual horizons.
+    It has three estimators of the mean, each with its own confidence width. Use ``"truncated"`` if rewards are spread around
+    zero, ``"median_of_means"`` if they may lie anywhere (it uses the centred moment v, so adding a constant to all rewards
+    changes nothing), ``"catoni"`` if the variance is finite: its width is by far the smallest. Do not use it without a known
+    bound: too small a bound voids the guarantee, and too large a one explores for long. With the printed constants the first two
+    are close to uniform play at usual horizons.
 
     Parameters
     ----------

@@ -8,11 +8,11 @@ with the unique m >= 0 for which they sum to 1; it is at most K^(1/q) - 1. The u
 so no digits are lost when alpha is near 1 and m is of order 1/q. With uniINF's log-barrier the weights minimise
 ``eta <L, x> - sum log x_i``, and the same formula has q = 1.
 
-The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. It is concave in m, so every step ends at or left of
-the root and the next ones climb to it; it is straight if one arm has all the weight, so few steps suffice from any start. Near
-the root a step also uses the second derivative (it triples the correct digits instead of doubling them). After a short step the weights
-follow by their Taylor series, which costs less than a power. Once the third power of the step is below rounding, that is the last
-pass, and the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
+The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. It is concave in m, so every step ends at or
+left of the root and the next ones climb to it; it is straight if one arm has all the weight, so few steps suffice from any start.
+Near the root a step also uses the second derivative (it triples the correct digits instead of doubling them). After a short step
+the weights follow by their Taylor series, which costs less than a power. Once the third power of the step is below rounding, that
+is the last pass, and the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
 
 The start is the last *decision's* root, not the last one computed: reading the weights does not change any later digit.
 

@@ -101,8 +101,8 @@ class HTINF(Skipping, Policy):
 
     Notes
     -----
-    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late reward
-    uses the number of pulls made when it arrives as t, and the probability of its own decision.
+    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
+    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def tsallis_params(eps: float, sigma: float) -> Params:
 
 
 def theta(alpha: float) -> float:
-    """Return the factor of the skipping threshold, min(1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))), for alpha in (1, 2].
+    """Return the skipping factor min(1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))), for alpha in (1, 2].
 
     >>> theta(1.5), theta(2.0)
     (0.159103585, 0.206299474)

@@ -77,12 +77,12 @@ def others(weights: Floats, arm: int) -> float:
 class UniINF(Leader, Policy):
     """Follow the regularised leader with a log-barrier and skipping: good in both worlds, and needs to know the horizon only.
 
-    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its
-    choice and added to the estimate, unless its absolute value exceeds a threshold. The loss, clipped at the threshold, also raises the
+    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its choice and
+    added to the estimate, unless its absolute value exceeds a threshold. The loss, clipped at the threshold, also raises the
     scale S, by which losses are divided. The threshold is S over four times the probability of the other arms, so it is unbounded
-    for an arm that is nearly certain. Use it when you know the number of pulls and nothing about the moments, and choices may be random
-    (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains (revenue): its
-    guarantee fails there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly.
+    for an arm that is nearly certain. Use it when you know the number of pulls and nothing about the moments, and choices may be
+    random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains
+    (revenue): its guarantee fails there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly.
 
     Parameters
     ----------
