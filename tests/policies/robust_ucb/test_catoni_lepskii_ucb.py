@@ -88,14 +88,14 @@ def test_lines_stay_above_the_index():
         s.arms[0] = rng.standard_normal(), 2.0, 1.0
         s.slots[0, catoni_lepskii_ucb.USED] = n
         level = 0.5
-        while (value := catoni_lepskii_ucb.index(p, s, 0, level)) < math.inf:
-            height, slope, until = catoni_lepskii_ucb.outlook(p, s, 0, level)
+        while (value := CatoniLepskiiUCB.index(p, s, 0, level)) < math.inf:
+            height, slope, until = CatoniLepskiiUCB.outlook(p, s, 0, level)
             assert value <= height <= value + 1e-9 * (1.0 + abs(value))
             for later in np.linspace(level, until, 9):
-                assert catoni_lepskii_ucb.index(p, s, 0, later) <= height + slope * (later - level)
+                assert CatoniLepskiiUCB.index(p, s, 0, later) <= height + slope * (later - level)
             level += 0.3
         assert level > 1.0
-        assert catoni_lepskii_ucb.outlook(p, s, 0, level)[0] == math.inf
+        assert CatoniLepskiiUCB.outlook(p, s, 0, level)[0] == math.inf
 
 
 def test_an_arm_of_zeros_is_not_pulled_for_ever():
@@ -146,7 +146,7 @@ def test_huge_and_tiny_rewards_give_numbers():
         ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
         ({"range_factor": 1.0}, "range_factor = 1.0 must be a finite number > 1"),
         ({"ratio": 0.5}, "ratio = 0.5 must be"),
-        ({"ratio": 1.001}, "take a ratio of at least 1.00936"),
+        ({"ratio": 1.001}, "ratio = 1.001 must be at least 1.00936"),
         ({"tau0": 0.0}, "tau0 = 0.0 must be"),
         ({"refresh": 0.0}, "refresh = 0.0 must be"),
     ],

@@ -150,13 +150,13 @@ def test_the_line_is_above_the_index():
             for level in (3.0, 25.0):
                 for more in (1.001, 1.1, 2.0, 50.0):
                     s.arms[0, module.COUNT] = math.ceil(p.needed * level * more)
-                    at = module.index(p, s, 0, level)
-                    height, slope, until = module.outlook(p, s, 0, level)
+                    at = KurtosisUCB.index(p, s, 0, level)
+                    height, slope, until = KurtosisUCB.outlook(p, s, 0, level)
                     assert until > level
                     assert at <= height < math.inf
                     for share in np.linspace(0, 1, 9)[1:]:
                         later = level + share * (until - level)
-                        assert module.index(p, s, 0, later) <= height + slope * (later - level)
+                        assert KurtosisUCB.index(p, s, 0, later) <= height + slope * (later - level)
 
 
 def test_it_is_lazy(monkeypatch):

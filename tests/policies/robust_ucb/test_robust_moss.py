@@ -159,10 +159,10 @@ def test_the_heap_gives_back_the_smallest(steps):
     [
         ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
         ({"u": 0.0}, "u = 0.0 must be a finite number > 0"),
-        ({"horizon": 0}, "horizon = 0 must be a whole number"),
+        ({"horizon": 0}, "horizon = 0 must be an integer from 1"),
         ({"a": 1.0}, "a = 1.0 must be a finite number >= 1"),
         ({"eta": -1.0}, "eta = -1.0 must be a finite number > 0"),
-        ({"eta": 2.0}, "which must be at least 2a = 2.2: take a larger eta or a smaller a"),
+        ({"eta": 2.0}, "is at least 2a = 2.2; take a larger eta or a smaller a"),
         ({"eta": 1e-300}, "take a larger eta"),
         ({"a": 1e308, "eta": 1e-10}, "take a larger eta"),
     ],

@@ -179,13 +179,13 @@ def test_refusals():
         ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
         ({"u": 0.0}, "u = 0.0 must be a finite number > 0"),
         ({"estimator": "catoni", "v": -1.0}, "v = -1.0 must be a finite number > 0"),
-        ({"v": 1.0}, "v = 1.0 has no meaning for 'truncated': it uses u"),
-        ({"estimator": "median_of_means", "u": 1.0}, "u = 1.0 has no meaning for 'median_of_means': it uses v"),
-        ({"estimator": "catoni", "eps": 0.5}, "eps = 0.5 must be 1 with 'catoni'"),
-        ({"common_threshold": 1}, "common_threshold = 1 must be True or False"),
+        ({"v": 1.0}, "v = 1.0 must be None for 'truncated'; it uses u"),
+        ({"estimator": "median_of_means", "u": 1.0}, "u = 1.0 must be None for 'median_of_means'; it uses v"),
+        ({"estimator": "catoni", "eps": 0.5}, "eps = 0.5 must be 1 for 'catoni'"),
+        ({"common_threshold": 1}, "common_threshold = 1 must be one of True, False"),
         (
             {"common_threshold": True, "estimator": "catoni"},
-            "common_threshold has no meaning for 'catoni': leave it out",
+            "common_threshold = True must be False for 'catoni'",
         ),
     ]:
         with pytest.raises(InvalidInput, match=words):

@@ -124,8 +124,8 @@ def test_lines_stay_above_the_index():
             s = told(Plain(catoni_ucb(2.0), 1), [sample], 2).s
             s.arms[0, catoni.AGE] = catoni.PATIENCE  # so that there is a table at once
             p = catoni.Params(2.0)
-            value = catoni.index(p, s, 0, math.log(t))
-            height, slope, until = catoni.outlook(p, s, 0, math.log(t))
+            value = catoni.Catoni.index(p, s, 0, math.log(t))
+            height, slope, until = catoni.Catoni.outlook(p, s, 0, math.log(t))
             assert (s.arms[0, catoni.REACH] > 0.0) == (n >= catoni.LEAST)
             assert height >= value == pytest.approx(slow.index(sample, 2.0, t), rel=1e-11)
             assert math.log(t) < until <= n / 8.0

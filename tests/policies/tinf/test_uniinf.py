@@ -214,7 +214,7 @@ def test_extreme_rewards_leave_numbers():
 
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, 2**53 + 1])
 def test_it_refuses_horizons(horizon):
-    with pytest.raises(InvalidInput, match=r"UniINF: horizon = .* must be a whole number from 1"):
+    with pytest.raises(InvalidInput, match=r"UniINF: horizon = .* must be an integer from 1"):
         UniINF(horizon=horizon)
 
 
