@@ -85,22 +85,6 @@ class Plain(Live):
         self._flat = (self.p, self.s)
 
 
-def count_evaluations(policy, monkeypatch):
-    """Return a list that gets the arm at each evaluation of the policy's index, until the test ends."""
-    cls, arms = type(policy), []
-    index = cls.index
-
-    def counted(p, s, arm, level):
-        arms.append(arm)
-        return index(p, s, arm, level)
-
-    monkeypatch.setattr(cls, "index", staticmethod(counted))
-    if isinstance(cls.select, partial):  # the template holds the original
-        bound = [counted if argument is index else argument for argument in cls.select.args]
-        monkeypatch.setattr(cls, "select", staticmethod(partial(cls.select.func, *bound)))
-    return arms
-
-
 def replay(select, take, update, full, p, s, rewards, used, chosen, t):
     """Rounds with given rewards, until the end or until the state must grow."""
     while t < chosen.shape[0]:

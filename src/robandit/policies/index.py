@@ -152,6 +152,11 @@ def flat_outlook(index: Any, p: Any, s: Any, arm: int, level: float) -> tuple[fl
     return index(p, s, arm, level), 0.0, math.inf
 
 
+def slightly_above(mean: float, width: float) -> float:
+    """Return mean + width, raised by more than its rounding: the height of a line."""
+    return mean + width + SLACK * (abs(mean) + width)
+
+
 def describe_arm(
     mean: Any, index: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, out: Floats
 ) -> None:
@@ -161,11 +166,6 @@ def describe_arm(
     """
     out[1] = index(p, s, arm, level(p, s)) if rewards(s, arm) >= first(p) else math.inf
     out[0] = mean(p, s, arm) if rewards(s, arm) > 0.0 else math.nan
-
-
-def slightly_above(mean: float, width: float) -> float:
-    """Return mean + width, raised by more than its rounding: the height of a line."""
-    return mean + width + SLACK * (abs(mean) + width)
 
 
 class IndexState(NamedTuple):

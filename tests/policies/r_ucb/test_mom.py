@@ -7,7 +7,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from helpers.driving import Live, Plain, count_evaluations
+from helpers.driving import Live, Plain
+from helpers.evaluations import count_evaluations
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow, agree, block_median
 from robandit.errors import InvalidInput

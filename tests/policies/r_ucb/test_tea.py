@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.driving import Live, Plain, count_evaluations
+from helpers.driving import Live, Plain
 from helpers.duels import SlowIndexPolicy, duel, stream
+from helpers.evaluations import count_evaluations
 from helpers.rewards import KINDS
 from robandit import RUCBLT, RUCBTEA
 from robandit.errors import InvalidInput

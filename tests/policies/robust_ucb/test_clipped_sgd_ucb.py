@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from helpers.driving import Live, Plain, count_evaluations
+from helpers.driving import Live, Plain
+from helpers.evaluations import count_evaluations
 from helpers.rewards import KINDS
 from references.slow_clipped_sgd_ucb import SlowClippedSGDUCB
 from robandit.errors import InvalidInput, NotApplicable

@@ -10,7 +10,8 @@ comparisons.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,17 @@ class State(NamedTuple):
     pulls: Ints
     lines: Floats
     lead: Ints
+
+
+def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+    """Set f to its value at the next pull; while it is at most 1, return the arm with the fewest pulls."""
+    now = level(p, s)
+    s.reach[NOW] = growth(p.kind, now)
+    if not all_tried(s):
+        return untried(rewards, s, first(p))
+    if s.reach[NOW] <= 1.0:
+        return untried(rewards, s, math.inf)
+    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
 
 
 class RUCBTEA(KeepsRewards, IndexPolicy):
@@ -118,16 +130,7 @@ class RUCBTEA(KeepsRewards, IndexPolicy):
             np.zeros((arms, 3)), np.array([0.0, last]), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms)
         )
 
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return an arm without rewards, or the arm with the largest index; t counts the next pull."""
-        level = log_time(s)
-        s.reach[NOW] = growth(p.kind, level)
-        if not all_tried(s):
-            return untried(RUCBTEA.rewards, s, 1.0)
-        if s.reach[NOW] <= 1.0:
-            return untried(RUCBTEA.rewards, s, math.inf)
-        return best_arm(RUCBTEA.index, RUCBTEA.outlook, pulls_made, p, s, s.lines, s.lead, level)
+    select = staticmethod(partial(select_passing))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,13 @@ class State(NamedTuple):
     lines: Floats
     lead: Ints
     rng: UInts
+
+
+def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+    """Return the arm whose batch is incomplete, or else as `select_largest`."""
+    if s.held[0] >= 0:
+        return s.held[0]
+    return select_largest(index, outlook, level, rewards, first, p, s)
 
 
 class ClippedSGDUCB(IndexPolicy):
@@ -168,20 +176,7 @@ class ClippedSGDUCB(IndexPolicy):
         held = np.full(1, -1, dtype=np.int64)
         return State(numbers, sums, held, no_pulls(arms), *lazy_state(arms), np.zeros(4, dtype=np.uint64))
 
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return the arm whose batch is incomplete, or else an arm without estimate, or else the arm with the largest index."""
-        if s.held[0] >= 0:
-            return s.held[0]
-        return select_largest(
-            ClippedSGDUCB.index,
-            ClippedSGDUCB.outlook,
-            ClippedSGDUCB.level,
-            ClippedSGDUCB.rewards,
-            ClippedSGDUCB.first,
-            p,
-            s,
-        )
+    select = staticmethod(partial(select_held))
 
     @staticmethod
     def take(p: Params, s: State, arm: int) -> float:

@@ -22,6 +22,7 @@ far from zero nor an outlier in another block affects it. Squares of rewards abo
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +80,17 @@ class State(NamedTuple):
     pulls: Ints
     lines: Floats
     lead: Ints
+
+
+def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+    """Return an arm with too few rewards, or else the arm with the largest index."""
+    now = level(p, s)
+    needed = max(p.needed * now, 0.0)
+    if needed >= s.least[0]:
+        arm = forced(s, needed)
+        if arm >= 0:
+            return arm
+    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
 
 
 class KurtosisUCB(KeepsSums, IndexPolicy):
@@ -162,20 +174,11 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         least = np.zeros(1, dtype=np.int64)
         return State(numbers, blocks, np.zeros(2 * most), least, *store, no_pulls(arms), *lazy_state(arms))
 
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return an arm with too few rewards, or else the arm with the largest index."""
-        level = KurtosisUCB.level(p, s)
-        needed = max(p.needed * level, 0.0)
-        if needed >= s.least[0]:
-            arm = forced(s, needed)
-            if arm >= 0:
-                return arm
-        return best_arm(KurtosisUCB.index, KurtosisUCB.outlook, pulls_made, p, s, s.lines, s.lead, level)
+    select = staticmethod(partial(select_explored))
 
     @staticmethod
     def first(p: Params) -> float:
-        """Return 0: `select` explores arms with too few rewards."""
+        """Return 0: `select_explored` finds arms with too few rewards."""
         return 0.0
 
     @staticmethod
