@@ -8,13 +8,13 @@ import numpy as np
 
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.reward_store import KeepsRewards
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, no_pulls
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,
     MEAN,
     SHRINK,
-    KeepsMeans,
     check_parameters,
     constant_of,
     learn_mean,
@@ -52,7 +52,7 @@ class State(NamedTuple):
     lead: Ints
 
 
-class MRUCB(KeepsMeans, IndexPolicy):
+class MRUCB(KeepsRewards, IndexPolicy):
     """Optimism that ends: a p-robust mean plus a bonus that falls to 0 when an arm has its fair share T/K of the pulls.
 
     Use it when you know the horizon and an order of finite moments, but not their size. The scales replace a bound on the moments,
@@ -132,6 +132,11 @@ class MRUCB(KeepsMeans, IndexPolicy):
         """Update the arm's mean and index; other rewards do not change them."""
         learn_mean(p, s, arm, reward)
         s.arms[arm, INDEX] = s.arms[arm, MEAN] + p.c * log_left(p, s, arm) * s.arms[arm, SHRINK]
+
+    @staticmethod
+    def mean(p: Params, s: State, arm: int) -> float:
+        """Return the p-robust mean."""
+        return s.arms[arm, MEAN]
 
     @staticmethod
     def level(p: Params, s: State) -> float:

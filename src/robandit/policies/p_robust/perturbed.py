@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from robandit.kernel.types import Floats
-from robandit.policies.index import count_tried, expire_pull, select_by_score, take_pull
-from robandit.policies.p_robust.running_mean import COUNT, MEAN, KeepsMeans
+from robandit.policies._parts.reward_store import KeepsRewards
+from robandit.policies.index import IndexHooks, count_tried, expire_pull, select_by_score, take_pull
+from robandit.policies.p_robust.running_mean import COUNT, MEAN
 
 __all__ = ["Perturbed"]
 
@@ -34,7 +35,7 @@ def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
         out[1] = reach(p, s, arm)
 
 
-class Perturbed(KeepsMeans):
+class Perturbed(KeepsRewards):
     """The hooks that follow from those of a subclass; see the module."""
 
     add: ClassVar[Any]
@@ -49,6 +50,6 @@ class Perturbed(KeepsMeans):
     def __init_subclass__(cls) -> None:
         """Bind the subclass's hooks."""
         super().__init_subclass__()
-        cls.select = staticmethod(partial(select_by_score, cls.score, cls.rewards))
+        cls.select = staticmethod(partial(select_by_score, cls.score, IndexHooks.rewards))
         cls.update = staticmethod(partial(learn, cls.add))
         cls.estimate = staticmethod(partial(describe_arm, cls.reach))

@@ -24,15 +24,15 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
-from robandit.validation import integer, order, within
+from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.reward_store import START, USED, append, empty_store
+from robandit.validation import within
 
 __all__ = [
     "ARM_FLOATS",
     "COUNT",
     "MEAN",
     "SHRINK",
-    "KeepsMeans",
     "check_parameters",
     "constant_of",
     "learn_mean",
@@ -64,13 +64,10 @@ LOG_2 = math.log(2.0)
 
 def check_parameters(policy: Any, *scales: str) -> None:
     """Raise `InvalidInput` unless eps and the horizon, where known, are valid, and the scales can divide rewards."""
-    owner = type(policy).__name__
-    if policy.eps is not None:
-        order(policy.eps, owner=owner)
-    if getattr(policy, "horizon", None) is not None:
-        integer(policy.horizon, "horizon", 1, owner=owner)
+    check_known(policy)
     for name in scales:
-        within(getattr(policy, name), name, 1.0 / WIDEST, WIDEST, open_low=True, open_high=True, owner=owner)
+        value, owner = getattr(policy, name), type(policy).__name__
+        within(value, name, 1.0 / WIDEST, WIDEST, open_low=True, open_high=True, owner=owner)
 
 
 def constant_of(order: float) -> float:
@@ -93,20 +90,6 @@ def mean_state(arms: int, order: float) -> tuple[Floats, Ints, Floats, Floats, F
     points[SCALE] = points[SHARE] ** (1.0 / order)
     fit = np.zeros((arms, 2, POINTS))
     return fit, np.zeros((arms, 2), dtype=np.int64), points, np.zeros((4, POINTS)), *empty_store(arms, 2)
-
-
-class KeepsMeans(KeepsRewards):
-    """The hooks that the policies on this mean share."""
-
-    @staticmethod
-    def rewards(s: Any, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.arms[arm, COUNT]
-
-    @staticmethod
-    def mean(p: Any, s: Any, arm: int) -> float:
-        """Return the p-robust mean."""
-        return s.arms[arm, MEAN]
 
 
 def log_left(p: Any, s: Any, arm: int) -> float:

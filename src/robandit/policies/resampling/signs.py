@@ -320,7 +320,7 @@ def raised(
     """Return the largest of ``best`` and the U_j of the sheet at ``row``."""
     if best == math.inf:
         return best
-    majority = k - rank  # if so many values are above best, the median is
+    majority = k - rank  # this many values above best put the median above it
     for b in range(WIDTH):
         votes[b] = 0 if best > -math.inf else majority
     if best > -math.inf:

@@ -11,11 +11,12 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.influence import solve
+from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, log_time, no_pulls
-from robandit.validation import invalid, order, positive, within
+from robandit.validation import invalid, positive, within
 
 __all__ = ["CatoniLepskiiUCB"]
 
@@ -131,8 +132,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     def validate(self) -> None:
         """Check the numbers, and the size of the grid."""
         owner = "CatoniLepskiiUCB"
-        if self.eps is not None:
-            order(self.eps, owner=owner)
+        check_known(self)
         for name in ("range_factor", "ratio"):
             within(getattr(self, name), name, 1.0, 1e100, open_low=True, open_high=True, owner=owner)
         if self.tau0 is not None:

@@ -13,6 +13,7 @@ from robandit.kernel.lazy import lazy_state
 from robandit.kernel.random import normal
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import median
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import SYMMETRIC
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, expire_pull, no_pulls, select_largest, slightly_above, take_pull
@@ -142,8 +143,7 @@ class ClippedSGDUCB(IndexPolicy):
     def validate(self) -> None:
         """Check the numbers, and that the number of groups is odd."""
         owner = "ClippedSGDUCB"
-        if self.horizon is not None:
-            integer(self.horizon, "horizon", 1, owner=owner)
+        check_known(self)
         if self.range is not None:
             positive(self.range, "range", owner=owner)
         within(self.coeff, "coeff", 0.0, math.inf, owner=owner)

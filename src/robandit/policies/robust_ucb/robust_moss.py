@@ -16,10 +16,11 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
+from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import USED, KeepsRewards, empty_store
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, no_pulls
-from robandit.validation import integer, invalid, order, positive, within
+from robandit.validation import invalid, positive, within
 
 __all__ = ["RobustMOSS"]
 
@@ -119,12 +120,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     def validate(self) -> None:
         """Check moments and horizon, and the constants for which the bound is proved."""
         owner = "RobustMOSS"
-        if self.eps is not None:
-            order(self.eps, owner=owner)
-        if self.u is not None:
-            positive(self.u, "u", owner=owner)
-        if self.horizon is not None:
-            integer(self.horizon, "horizon", 1, owner=owner)
+        check_known(self)
         within(self.a, "a", 1.000001, math.inf, owner=owner)
         positive(self.eta, "eta", owner=owner)
         x = 2.0 * self.eta / self.a

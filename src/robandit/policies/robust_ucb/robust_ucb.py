@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import FINITE_VARIANCE
 from robandit.policies.base import Policy, hooks_of
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.policies.robust_ucb.median_of_means import MedianOfMeans
 from robandit.policies.robust_ucb.truncated import Truncated
-from robandit.validation import choice, invalid, order, positive
+from robandit.validation import choice, invalid
 
 __all__ = ["RobustUCB"]
 
@@ -116,13 +117,9 @@ class RobustUCB(Policy):
     def validate(self) -> None:
         """Check the estimator, and the moments that it uses."""
         choice(self.estimator, "estimator", _ESTIMATORS, owner="RobustUCB")
-        if self.eps is not None:
-            order(self.eps, owner="RobustUCB")
+        check_known(self)
         for name, other in (("u", "v"), ("v", "u")):
-            if (value := getattr(self, name)) is None:
-                continue
-            positive(value, name, owner="RobustUCB")
-            if name not in self.facts.knows:
+            if (value := getattr(self, name)) is not None and name not in self.facts.knows:
                 raise invalid(name, value, f"None for {self.estimator!r}", owner="RobustUCB", hint=f"it uses {other}")
         if self.estimator == "catoni" and self.eps not in (None, 1.0):
             raise invalid("eps", self.eps, "1 for 'catoni', which needs a variance", owner="RobustUCB")

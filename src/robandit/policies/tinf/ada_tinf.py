@@ -10,6 +10,7 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -27,7 +28,6 @@ from robandit.policies.tinf.ftrl import (
     set_weights,
     solve_square,
 )
-from robandit.validation import integer
 
 __all__ = ["AdaTINF", "Doubling", "new_ledger_state"]
 
@@ -187,8 +187,7 @@ class AdaTINF(Doubling, Policy):
 
     def validate(self) -> None:
         """Check the number of pulls."""
-        if self.horizon is not None:
-            integer(self.horizon, "horizon", 1, owner="AdaTINF")
+        check_known(self)
 
     def params(self) -> Params:
         """Return that it never restarts."""

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -24,7 +25,6 @@ from robandit.policies.tinf.ftrl import (
     solve,
     take_decision,
 )
-from robandit.validation import order, positive
 
 __all__ = ["HTINF", "Skipping", "theta", "tsallis_params"]
 
@@ -137,10 +137,7 @@ class HTINF(Skipping, Policy):
 
     def validate(self) -> None:
         """Check the order of the moment and its bound."""
-        if self.eps is not None:
-            order(self.eps, owner="HTINF")
-        if self.u is not None:
-            positive(self.u, "u", owner="HTINF")
+        check_known(self)
 
     def params(self) -> Params:
         """Return the paper's alpha and sigma, and what follows from them."""

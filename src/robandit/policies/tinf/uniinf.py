@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -24,7 +25,6 @@ from robandit.policies.tinf.ftrl import (
     set_weights,
     solve_barrier,
 )
-from robandit.validation import integer
 
 __all__ = ["UniINF"]
 
@@ -141,8 +141,7 @@ class UniINF(Leader, Policy):
 
     def validate(self) -> None:
         """Check the number of pulls."""
-        if self.horizon is not None:
-            integer(self.horizon, "horizon", 1, owner="UniINF")
+        check_known(self)
 
     def params(self) -> Params:
         """Return log T, with T = 2 for a single pull, after which nothing is chosen."""
