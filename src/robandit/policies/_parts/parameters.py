@@ -10,7 +10,7 @@ __all__ = ["check_known"]
 
 
 def check_known(policy: Any) -> None:
-    """Raise `InvalidInput` unless the policy's ``eps``, ``u``, ``v`` and ``horizon`` are valid, where it has them; None is skipped."""
+    """Raise `InvalidInput` unless the policy's ``eps``, ``u``, ``v`` and ``horizon``, where it has them, are valid or None."""
     owner = type(policy).__name__
     for name in ("eps", "u", "v", "horizon"):
         value = getattr(policy, name, None)
