@@ -126,7 +126,7 @@ def test_symmetric_rewards_are_located(kind):
 def test_an_arm_is_kept_until_its_batch_is_complete():
     live = Plain(ClippedSGDUCB(horizon=1000, range=1.0, groups=3, batch=2, init_steps=2), 3)
     assert [take(live) for _ in range(6)] == [0, 0, 1, 1, 2, 2]
-    assert take(live) == 0  # nothing arrived: the fewest pulls, then the lowest
+    assert take(live) == 0  # no reward yet: the fewest pulls, then the lowest
     assert [take(live) for _ in range(5)] == [0] * 5
     assert take(live) == 1
 
@@ -143,10 +143,10 @@ def test_late_and_lost_rewards():
     live.forget(0, 1.0)
     assert take(live) == 1
     assert take(live) == 1
-    assert take(live) == 0  # the lost one is made up for
+    assert take(live) == 0  # the lost pull is repeated
     for reward in (9.0, 4.0):
         live.late(0, reward, 1.0)
-    assert take(live) == 0  # a third reward is not there yet, and none of arm 1: the fewest pulls, then the lowest
+    assert take(live) == 0  # arm 0 lacks its third reward, arm 1 all: the fewest pulls, then the lowest
     assert take(live) == 1
     for arm, reward in [(1, 5.0), (0, 1.0), (1, 5.0), (1, 6.0)]:
         live.late(arm, reward, 1.0)
@@ -198,7 +198,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name):
+def test_invalid_parameters(name):
     for value in REFUSED[name]:
         with pytest.raises(InvalidInput, match=f"ClippedSGDUCB: {name} = .* must be"):
             ClippedSGDUCB(**{name: value})
