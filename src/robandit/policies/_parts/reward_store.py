@@ -14,7 +14,7 @@ import numpy as np
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["START", "USED", "KeepsRewards", "append", "empty_store", "enlarged", "store_full"]
+__all__ = ["START", "USED", "KeepsRewards", "append", "empty_store", "enlarged", "store_full", "stored_rewards"]
 
 # Columns of ``slots``, one row per arm. In the last row, column FULL is 1 if some arm has no room left.
 START, USED, ROOM = 0, 1, 2
@@ -36,6 +36,11 @@ def append(slots: Ints, arm: int) -> int:
     if slots[arm, USED] == slots[arm, ROOM]:
         slots[slots.shape[0] - 1, FULL] = 1
     return column
+
+
+def stored_rewards(s: Any, arm: int) -> float:
+    """Return the number of stored rewards of an arm."""
+    return s.slots[arm, USED]
 
 
 def store_full(p: Any, s: Any) -> bool:

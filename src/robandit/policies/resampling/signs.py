@@ -51,7 +51,15 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, store_full
+from robandit.policies._parts.reward_store import (
+    START,
+    USED,
+    KeepsRewards,
+    append,
+    empty_store,
+    store_full,
+    stored_rewards,
+)
 from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
 from robandit.validation import integer
 
@@ -366,18 +374,13 @@ def resampled(
     return values[rank]
 
 
-def rewards(s: State, arm: int) -> float:
-    """Return the number of rewards of an arm."""
-    return float(s.slots[arm, USED])
-
-
 class Resampled:
     """What `RMMUCB` and `MARS` share; they have a ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
-    select: ClassVar[Any] = staticmethod(partial(select_by_score, index, rewards))
+    select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
 
     @property
     def longest(self: Any) -> int:

@@ -38,7 +38,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.influence import solve
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
 __all__ = ["Catoni"]
@@ -120,10 +120,7 @@ class Catoni(KeepsRewards, IndexHooks):
             *lazy_state(arms),
         )
 
-    @staticmethod
-    def rewards(s: State, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.slots[arm, USED]
+    rewards = staticmethod(stored_rewards)
 
     @staticmethod
     def first(p: Params) -> float:

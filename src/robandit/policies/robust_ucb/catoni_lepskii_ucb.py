@@ -12,7 +12,7 @@ from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.influence import solve
 from robandit.policies._parts.parameters import check_known
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, log_time, no_pulls
@@ -172,10 +172,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
         """Return a state without rewards."""
         return State(*empty_store(arms, 1), np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *lazy_state(arms))
 
-    @staticmethod
-    def rewards(s: State, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.slots[arm, USED]
+    rewards = staticmethod(stored_rewards)
 
     @staticmethod
     def first(p: Params) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
-from robandit.policies._parts.reward_store import USED
+from robandit.policies._parts.reward_store import USED, stored_rewards
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import TAKEN, all_tried, count_tried, expire_pull, no_pulls, take_pull, untried
@@ -158,7 +158,7 @@ class ForceMoM(KeepsSums, Policy):
         if forced_now(p, s):
             return turn(s.plan)
         if not all_tried(s):
-            return untried(rewards, s, 1.0)
+            return untried(stored_rewards, s, 1.0)
         if s.plan[BEST] < 0:
             return best(s)
         return s.plan[BEST]
@@ -203,11 +203,6 @@ class ForceMoM(KeepsSums, Policy):
         if s.slots[arm, USED] > 0:
             refresh(s, arm)
             out[0] = s.arms[arm, MEAN]
-
-
-def rewards(s: State, arm: int) -> float:
-    """Return the number of stored rewards of an arm."""
-    return s.slots[arm, USED]
 
 
 def schedule(rho: float, arms: int, t: float) -> float:
