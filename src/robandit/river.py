@@ -13,7 +13,8 @@ from robandit.errors import InvalidInput
 from robandit.inputs import checked_reward, listed
 from robandit.live.bandit import Bandit
 from robandit.policies import AdaKLUCB
-from robandit.policies.base import Policy, check_horizon, check_policy_given
+from robandit.policies.base import Policy, check_policy_given
+from robandit.validation import integer
 
 try:
     from river.bandit.base import Policy as _RiverBase
@@ -74,7 +75,8 @@ class RiverPolicy(_RiverBase):
         super().__init__(reward_obj=reward_obj)
         if policy is not None:
             check_policy_given(policy)
-        check_horizon("RiverPolicy", horizon)
+        if horizon is not None:
+            integer(horizon, "horizon", 1, owner="RiverPolicy")
         validation.seed(seed)
         self.policy = policy
         self.horizon = horizon

@@ -1,4 +1,4 @@
-"""Catoni-Lepskii UCB by the estimators on whole samples."""
+"""Catoni-Lepskii UCB by the one-shot estimators."""
 
 import math
 
@@ -39,8 +39,8 @@ class Slow:
         if not x.any():
             return 0.0, 0.0
         delta = (sum(self.pulls) + 1.0) ** -2.0
-        found = lepskii_catoni(x, eps=self.eps, delta=delta, range_factor=self.range_factor, ratio=self.ratio)
-        return found.value, found.threshold
+        estimate = lepskii_catoni(x, eps=self.eps, delta=delta, range_factor=self.range_factor, ratio=self.ratio)
+        return estimate.value, estimate.threshold
 
     def indices(self):
         return [

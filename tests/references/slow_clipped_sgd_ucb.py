@@ -1,4 +1,4 @@
-"""Clipped-SGD-UCB by its definition: an arm's whole history is gone through again for every index."""
+"""Clipped-SGD-UCB by its definition: every index is computed from the arm's full history."""
 
 import math
 from statistics import median
@@ -15,7 +15,7 @@ class SlowClippedSGDUCB:
         self.smoothing, self.draw = smoothing, draw
 
     def batches(self, arm):
-        """The rewards after the first ones, in whole batches."""
+        """Return the rewards after the first ones, in complete batches."""
         rest, size = self.rewards[arm][self.init_steps :], self.groups * self.batch
         return [rest[k * size : (k + 1) * size] for k in range(len(rest) // size)]
 
@@ -34,7 +34,7 @@ class SlowClippedSGDUCB:
         return x
 
     def untold(self):
-        """An arm that is not through with its first rewards or with a batch must be pulled."""
+        """Return an arm whose first rewards or batch are incomplete, or else the arm with the largest index."""
         first, size = self.init_steps or self.groups * self.batch, self.groups * self.batch
         counts = list(map(len, self.rewards))
         inside = [i for i, n in enumerate(counts) if n and (n < first or (n - first) % size)]

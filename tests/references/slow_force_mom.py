@@ -36,8 +36,8 @@ class SlowForceMoM:
     def choose(self):
         if self.exploring():
             return self.forced % self.arms
-        found = self.estimates()
-        return min(range(self.arms), key=lambda i: (-found[i], self.pulls[i], i))
+        estimates = self.estimates()
+        return min(range(self.arms), key=lambda i: (-estimates[i], self.pulls[i], i))
 
     def learn(self, arm, reward):
         if self.exploring():

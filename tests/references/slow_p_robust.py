@@ -1,4 +1,4 @@
-"""APE^2, MR-UCB and MR-APE by their formulas: everything, every time."""
+"""APE^2, MR-UCB and MR-APE by their formulas, recomputed every time."""
 
 import math
 
@@ -8,7 +8,7 @@ from robandit.kernel.random import uniform
 
 
 def constant(p):
-    """b_p by the authors' formula, which is not the one that the library uses."""
+    """Return b_p by the authors' formula; the library uses another."""
     if p == 2.0:
         return 0.5
     r = (2 - p) / (p - 1)
@@ -16,7 +16,7 @@ def constant(p):
 
 
 def psi(x, p):
-    """The influence function; for huge x without the power that overflows."""
+    """Return the influence function; for huge x without the power, which overflows."""
     x = np.asarray(x, dtype=float)
     z = np.abs(x)
     near = np.minimum(z, 1e100)
@@ -27,7 +27,7 @@ def psi(x, p):
 
 
 def robust_mean(x, p, c):
-    """The p-robust mean, and the mean of the terms' sizes, which is what its error is measured in."""
+    """Return the p-robust mean, and the mean size of its terms, the unit of its error."""
     n = len(x)
     terms = psi(np.asarray(x, dtype=float) / c / n ** (1 / p), p)
     scale = c * n ** (1 / p - 1)
@@ -70,7 +70,7 @@ class SlowAPE2(Slow):
         self.perturbation = perturbation
 
     def noise(self, u):
-        """The inverse distribution functions; 1 - u is as uniform as u."""
+        """Apply the inverse distribution functions; 1 - u is uniform if u is."""
         alpha, size = self.p**2 / (self.p - 1), 1.0
         if alpha <= math.log(len(self.data)):
             alpha = size = math.log(len(self.data))

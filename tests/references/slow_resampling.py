@@ -50,13 +50,13 @@ def is_rejected(x, signs, k, later, theta):
 
 
 class SlowResampling(SlowIndexPolicy):
-    """With the signs of the fast one. ``single``: one block, MARS."""
+    """RMM-UCB with the signs of the fast implementation; ``single``: one block, MARS."""
 
     def __init__(self, arms, rng, single=False, median=upper):
         super().__init__(arms)
         self.rng, self.single, self.median = rng.copy(), single, median
         self.words = {}
-        self.open = 0  # pulls whose reward is awaited, or was given up
+        self.open = 0  # pulls without reward
 
     def bit_matrix(self, arm, n, count):
         sheets = -(-count // 64)

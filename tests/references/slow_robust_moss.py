@@ -1,4 +1,4 @@
-"""Robust MOSS by its formulas, on all rewards, every time."""
+"""Robust MOSS by its formulas, from all rewards every time."""
 
 import math
 from bisect import bisect
@@ -16,7 +16,7 @@ def phi(m, horizon, arms):
 
 @cache
 def powers(a):
-    """1, a, a^2, ... up to 1e4, with 60 digits."""
+    """Return 1, a, a^2, ... up to 1e4, with 60 digits."""
     with mpmath.workdps(60):
         out = [mpmath.mpf(1)]
         while out[-1] < 10**4:
@@ -25,7 +25,7 @@ def powers(a):
 
 
 def epoch_end(n, a):
-    """The smallest power of a above n."""
+    """Return the smallest power of a above n."""
     return float(next(power for power in powers(a)[bisect(powers(a), n) - 1 :] if power > n))
 
 

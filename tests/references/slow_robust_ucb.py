@@ -13,7 +13,7 @@ def truncated(rewards, t, eps, u, common=False):
 
 
 def block_median(rewards, blocks):
-    """Median of the means of that many blocks of consecutive rewards, as long as possible."""
+    """Return the median of the means of this many blocks of consecutive rewards, as long as possible."""
     size = len(rewards) // blocks
     return median(math.fsum(rewards[b * size : (b + 1) * size]) / size for b in range(blocks))
 
@@ -49,7 +49,7 @@ class Slow:
 
 
 def agree(live, slow, draw, steps, check=1, tolerance=1e-11):
-    """Play the compiled policy; whatever it chooses must be the slow one's best arm, up to rounding."""
+    """Play the compiled policy and check that each choice is the slow one's best arm, up to rounding."""
     other = 0
     for step in range(steps):
         arm = live.ask()
@@ -60,18 +60,18 @@ def agree(live, slow, draw, steps, check=1, tolerance=1e-11):
                 other += 1
                 assert max(indices) - indices[arm] <= tolerance * size, (step, arm, indices)
         if step % (10 * check) == 0:
-            said = live.describe()
+            columns = live.describe()
             for i, (mean, width) in enumerate(numbers):
                 if not math.isnan(mean):
-                    assert abs(said["mean"][i] - mean) <= tolerance * size
+                    assert abs(columns["mean"][i] - mean) <= tolerance * size
                     assert (
-                        said["index"][i] == width == math.inf
-                        or abs(said["index"][i] - mean - width) <= tolerance * size
+                        columns["index"][i] == width == math.inf
+                        or abs(columns["index"][i] - mean - width) <= tolerance * size
                     )
                 else:
-                    assert math.isnan(said["mean"][i])
-                    assert said["index"][i] == math.inf
+                    assert math.isnan(columns["mean"][i])
+                    assert columns["index"][i] == math.inf
         reward = draw(arm)
         live.tell(arm, reward)
         slow.learn(arm, reward)
-    assert other <= max(2, steps // 100)  # rounding decides seldom
+    assert other <= max(2, steps // 100)  # rounding rarely decides

@@ -1,4 +1,4 @@
-"""Robust UCB with Catoni's estimator as the paper writes it: every root is searched anew in every round."""
+"""Robust UCB with Catoni's estimator as printed in the paper: every root is computed in every round."""
 
 import math
 
@@ -50,7 +50,7 @@ class Slow:
         return [index(own, self.v, sum(self.pulls) + 1) for own in self.rewards]
 
     def best(self):
-        """The arm to pull, and the arms that it might as well be, for an index right to 1e-10 of the width."""
+        """Return the best arm, and all arms that could be, for an index accurate to 1e-10 of the width."""
         values = self.indices()
         top = max(values)
         order = min(range(len(values)), key=lambda i: (-values[i], self.pulls[i], i))

@@ -46,7 +46,7 @@ def slow_theta(alpha):
 
 
 class Slow:
-    """What the four have in common: weights, draws, and a clock of pulls made."""
+    """What the four share: weights, draws, and the number of pulls made."""
 
     def __init__(self, arms):
         self.losses = [0.0] * arms
@@ -55,14 +55,14 @@ class Slow:
         self.known = None
 
     def weights(self):
-        """Those of this time and these losses; worked out once."""
+        """Return the weights for this time and these losses, computed once."""
         key = (self.made, getattr(self, "J", 0), tuple(self.losses))
         if self.known is None or self.known[0] != key:
             self.known = key, slow_weights(self.losses, self.alpha, 1 / self.rate(self.made + 1))
         return self.known[1]
 
     def choose(self, uniform):
-        """The first arm at which the sum of the weights reaches the uniform number."""
+        """Return the first arm at which the sum of the weights reaches the uniform number."""
         return min(int(np.searchsorted(np.cumsum(self.weights()), uniform)), len(self.losses) - 1)
 
     def take(self, arm):
@@ -90,7 +90,7 @@ class SlowHTINF(Slow):
 
 
 class SlowAdaTINF(Slow):
-    """``forget_root``: the defect of a public implementation, which takes K (T + 1) for its square root in one place."""
+    """``forget_root`` reproduces the defect of a public implementation: K (T + 1) in place of its square root."""
 
     def __init__(self, arms, horizon, forget_root=False):
         super().__init__(arms)
@@ -119,7 +119,7 @@ class SlowAdaTINF(Slow):
 
 
 class SlowAda2TINF:
-    """AdaTINF with horizons 1, 3, 7, ...; a new one begins with the first pull that is too many for the old one."""
+    """AdaTINF with horizons 1, 3, 7, ...; a new one begins with the first pull beyond the old one."""
 
     def __init__(self, arms):
         self.arms, self.T0, self.skipped_before = arms, 2, 0

@@ -1,4 +1,4 @@
-"""uniINF as specified, on losses; the step by a bracketing root finder, and once more with 60 digits."""
+"""uniINF as specified, on losses; the step by a bracketing root finder, and with 60 digits."""
 
 import math
 
@@ -47,7 +47,7 @@ class SlowUniINF:
         return slow_weights(self.losses, self.S)
 
     def choose(self, uniform):
-        """The first arm at which the sum of the weights reaches the uniform number."""
+        """Return the first arm at which the sum of the weights reaches the uniform number."""
         return min(int(np.searchsorted(np.cumsum(self.weights()), uniform)), len(self.losses) - 1)
 
     def learn(self, arm, reward, x):

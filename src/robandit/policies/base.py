@@ -406,35 +406,3 @@ def check_state(owner: str, state: Any) -> None:
 def _record(fields: tuple[str, ...]) -> Any:
     """Return the NamedTuple of parameters with these names."""
     return cast(Any, NamedTuple)("Params", [(name, float) for name in fields])
-
-
-# --- to be deleted when no room uses them any more: robandit.validation replaces them ------------------------------------
-
-__all__ += ["LEAST_EPS", "check_eps", "check_horizon", "check_number", "check_whole"]
-
-
-def check_number(
-    owner: str, name: str, value: Any, *, above: float = -math.inf, below: float = math.inf, least: float | None = None
-) -> None:
-    """Use `validation.within`."""
-    from robandit.validation import within
-
-    low = above if least is None else least
-    within(value, name, low, below, open_low=least is None, open_high=True, owner=owner)
-
-
-def check_whole(owner: str, name: str, value: Any, least: int, most: int) -> None:
-    """Use `validation.integer`."""
-    integer(value, name, least, most, owner=owner)
-
-
-def check_eps(owner: str, eps: Any) -> None:
-    """Use `validation.order`."""
-    if eps is not None:
-        order(eps, owner=owner)
-
-
-def check_horizon(owner: str, horizon: Any) -> None:
-    """Use `validation.integer`."""
-    if horizon is not None:
-        integer(horizon, "horizon", 1, owner=owner)

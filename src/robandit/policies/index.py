@@ -8,7 +8,8 @@ A subclass writes hooks in the paper's notation, as static methods:
 - ``add(p, s, arm, reward)``: learn a reward;
 
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
-(what the index grows with: log t), ``first(p)`` (the rewards that each arm gets first: one), and `estimate`.
+(what the index grows with: log t), ``first(p)`` (the rewards that each arm gets first: one; 0 if the index itself is infinite for
+an arm with too few rewards), and `estimate`.
 
 The template writes `select`, `update`, `take` and `expire` from them. A subclass may wrap one: set ``select`` to
 ``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
@@ -29,6 +30,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
+from robandit.validation import LARGEST_INTEGER
 
 __all__ = [
     "SLACK",
@@ -37,11 +39,16 @@ __all__ = [
     "IndexHooks",
     "IndexPolicy",
     "IndexState",
+    "all_tried",
     "count_tried",
     "expire_pull",
     "log_time",
+    "most_pulls",
     "no_pulls",
     "pulls_made",
+    "select_by_score",
+    "select_largest",
+    "slightly_above",
     "take_pull",
     "untried",
 ]
@@ -56,6 +63,11 @@ Rewards = Callable[[Any, int], float]
 def no_pulls(arms: int) -> Ints:
     """Return the ``pulls`` of a new run: pulls of each arm, rewarded or not, their total, and the number of tried arms."""
     return np.zeros(arms + 2, dtype=np.int64)
+
+
+def most_pulls(horizon: int | None) -> int:
+    """Return the most pulls that a run can make: its horizon, or 2^53 in a live bandit."""
+    return LARGEST_INTEGER if horizon is None else horizon
 
 
 def take_pull(p: Any, s: Any, arm: int) -> float:
@@ -106,9 +118,26 @@ def untried(rewards: Rewards, s: Any, least: float) -> int:
 
 def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
     """Return an arm that lacks its first rewards, or else the arm with the largest index."""
-    if not all_tried(s):
+    if first(p) > 0.0 and not all_tried(s):
         return untried(rewards, s, first(p))
     return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+
+
+def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
+    """Return an arm without rewards, or else the arm with the largest ``score(p, s, arm)``; ties as in `untried`.
+
+    Each score is evaluated once, in the order of the arms: scores may be random.
+    """
+    if not all_tried(s):
+        return untried(rewards, s, 1.0)
+    chosen = -1
+    best = -math.inf
+    for arm in range(s.pulls.shape[0] - 2):
+        value = score(p, s, arm)
+        if chosen < 0 or value > best or (value == best and s.pulls[arm] < s.pulls[chosen]):
+            best = value
+            chosen = arm
+    return chosen
 
 
 def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, reward: float) -> None:
@@ -124,12 +153,20 @@ def flat_outlook(index: Any, p: Any, s: Any, arm: int, level: float) -> tuple[fl
     return index(p, s, arm, level), 0.0, math.inf
 
 
+def slightly_above(mean: float, width: float) -> float:
+    """Return mean + width, raised by more than its rounding: the height of a line."""
+    return mean + width + SLACK * (abs(mean) + width)
+
+
 def describe_arm(
     mean: Any, index: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, out: Floats
 ) -> None:
-    """Fill in the mean and the index; NaN and infinity before the first rewards."""
-    out[0] = mean(p, s, arm) if rewards(s, arm) > 0.0 else math.nan
+    """Fill in the mean and the index; NaN and infinity before the first rewards.
+
+    The index comes first, because it may bring the mean up to date.
+    """
     out[1] = index(p, s, arm, level(p, s)) if rewards(s, arm) >= first(p) else math.inf
+    out[0] = mean(p, s, arm) if rewards(s, arm) > 0.0 else math.nan
 
 
 # The hooks that each template takes, in order; `outlook` first, because `select` takes it.

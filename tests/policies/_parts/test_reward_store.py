@@ -1,4 +1,4 @@
-"""Rewards of all arms in one pool: nothing is lost or mixed up while stretches grow."""
+"""The store keeps every arm's rewards, in order, while stretches grow."""
 
 import numpy as np
 from hypothesis import given
@@ -8,7 +8,7 @@ from robandit.policies._parts.reward_store import START, USED, append, empty_sto
 
 
 class Store:
-    """As a state holds it."""
+    """A store as a state holds it."""
 
     def __init__(self, arms, rows, room):
         self.pool, self.slots = empty_store(arms, rows, room)
@@ -43,7 +43,7 @@ def test_memory_follows_the_rewards_not_the_busiest_arm():
     assert np.array_equal(store.of(7)[0], np.arange(100_000.0))
 
 
-def test_it_says_when_an_arm_has_no_room_left():
+def test_it_is_full_when_an_arm_has_no_room_left():
     store = Store(2, 1, 3)
     for arm in (0, 1, 0, 1):
         append(store.slots, arm)

@@ -1,4 +1,4 @@
-"""APE^2: the laws of its perturbations, decisions of the formula given the same uniforms, refusals."""
+"""APE^2: the laws of its perturbations, decisions of the formula for the same uniform numbers, invalid parameters."""
 
 import math
 from typing import get_args
@@ -37,13 +37,13 @@ def test_decisions_are_those_of_the_formula(kind, perturbation):
         live.tell(arm, reward)
         slow.learn(arm, reward)
     assert live.s.rng.tolist() == slow.rng.tolist()
-    said = live.describe()
-    assert said["mean"] == pytest.approx([slow.mean(arm) for arm in range(arms)], rel=1e-11, abs=1e-13)
-    assert said["scale"] == pytest.approx([slow.width(arm) for arm in range(arms)])
+    columns = live.describe()
+    assert columns["mean"] == pytest.approx([slow.mean(arm) for arm in range(arms)], rel=1e-11, abs=1e-13)
+    assert columns["scale"] == pytest.approx([slow.width(arm) for arm in range(arms)])
 
 
 @pytest.mark.parametrize("perturbation", ["pareto", "frechet"])
-def test_many_arms_have_a_law_of_their_own(perturbation):
+def test_many_arms_have_another_law(perturbation):
     stream = streams(np.random.SeedSequence(8), 1)[0]
     live = Live(APE2(eps=1.0, perturbation=perturbation), 60)
     live.s.rng[:] = stream
@@ -56,7 +56,7 @@ def test_many_arms_have_a_law_of_their_own(perturbation):
 
 
 def drawn(perturbation, arms, eps, count):
-    """Perturbations as the policy draws them."""
+    """Return perturbations drawn as the policy draws them."""
     policy = APE2(eps=eps, perturbation=perturbation)
     state = policy.start(arms, None, streams(np.random.SeedSequence(11), 1)[0])
     kind = policy.params().kind
@@ -114,7 +114,7 @@ def test_every_perturbation_learns():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("parameters", "message"),
     [
         ({"eps": -0.5}, "APE2: eps = -0.5 must be"),
         ({"eps": 1e-17}, "APE2: eps = 1e-17 must be"),
@@ -126,6 +126,6 @@ def test_every_perturbation_learns():
         ),
     ],
 )
-def test_refusals(given, words):
-    with pytest.raises(InvalidInput, match=words):
-        APE2(**given)
+def test_invalid_parameters(parameters, message):
+    with pytest.raises(InvalidInput, match=message):
+        APE2(**parameters)

@@ -1,4 +1,4 @@
-"""MR-APE: decisions of the formula given the same uniforms, a perturbation that ends, refusals."""
+"""MR-APE: decisions of the formula for the same uniform numbers, a perturbation that ends, invalid parameters."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_ties_go_to_the_fewest_pulls():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("parameters", "message"),
     [
         ({"eps": True}, "MRAPE: eps = True must be"),
         ({"eps": 1e-17}, "MRAPE: eps = 1e-17 must be"),
@@ -74,6 +74,6 @@ def test_ties_go_to_the_fewest_pulls():
         ({"horizon": -5}, "MRAPE: horizon = -5 must be"),
     ],
 )
-def test_refusals(given, words):
-    with pytest.raises(InvalidInput, match=words):
-        MRAPE(**given)
+def test_invalid_parameters(parameters, message):
+    with pytest.raises(InvalidInput, match=message):
+        MRAPE(**parameters)

@@ -1,4 +1,4 @@
-"""MR-UCB: decisions of the formula, a bonus that ends, refusals."""
+"""MR-UCB: decisions of the formula, a bonus that ends, invalid parameters."""
 
 import math
 
@@ -29,9 +29,9 @@ def test_decisions_are_those_of_the_formula(kind):
             reward = float(KINDS[kind](rng, arm, 1)[0])
             live.tell(arm, reward)
             slow.learn(arm, reward)
-        said = live.describe()
-        assert said["index"] == pytest.approx([slow.index(arm) for arm in range(arms)], rel=1e-11, abs=1e-13)
-        assert said["mean"] == pytest.approx([slow.mean(arm, c_est) for arm in range(arms)], rel=1e-11, abs=1e-13)
+        columns = live.describe()
+        assert columns["index"] == pytest.approx([slow.index(arm) for arm in range(arms)], rel=1e-11, abs=1e-13)
+        assert columns["mean"] == pytest.approx([slow.mean(arm, c_est) for arm in range(arms)], rel=1e-11, abs=1e-13)
 
 
 def test_the_bonus_ends_at_a_fair_share():
@@ -78,7 +78,7 @@ def test_late_rewards():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("parameters", "message"),
     [
         ({"eps": 0.0}, "MRUCB: eps = 0.0 must be"),
         ({"eps": 1.5}, "MRUCB: eps = 1.5 must be"),
@@ -90,6 +90,6 @@ def test_late_rewards():
         ({"horizon": 10.0}, "MRUCB: horizon = 10.0 must be"),
     ],
 )
-def test_refusals(given, words):
-    with pytest.raises(InvalidInput, match=words):
-        MRUCB(**given)
+def test_invalid_parameters(parameters, message):
+    with pytest.raises(InvalidInput, match=message):
+        MRUCB(**parameters)

@@ -1,4 +1,4 @@
-"""The p-robust mean that is kept up to date is the sum that it stands for."""
+"""The running p-robust mean equals the plain sum."""
 
 import math
 from functools import partial
@@ -19,7 +19,7 @@ from robandit.policies.p_robust.running_mean import BLOCK, DIRECT, POINTS, add, 
 SAMPLE = [0.3, -1.2, 2.5, 0.1, -4.0]
 
 
-def told(driver, rewards, eps, c, arms=1):
+def fed(driver, rewards, eps, c, arms=1):
     live = driver(MRUCB(eps=eps, c_est=c, horizon=10), arms)
     for reward in rewards:
         live.tell(0, float(reward))
@@ -27,7 +27,7 @@ def told(driver, rewards, eps, c, arms=1):
 
 
 def error(live, rewards, p, c):
-    """The error of the mean, as a share of the terms' sizes."""
+    """Return the error of the mean, relative to the sum of the sizes of the terms."""
     value, size = robust_mean(rewards, p, c)
     return abs(live.describe()["mean"][0] - value) / size if size else abs(live.describe()["mean"][0])
 
@@ -43,7 +43,7 @@ def test_the_constant(p, value):
 
 @pytest.mark.parametrize("driver", [Live, Plain])
 def test_the_known_value(driver):
-    assert told(driver, SAMPLE, 0.5, 1.0).describe()["mean"][0] == pytest.approx(-0.355483912972, rel=1e-9)
+    assert fed(driver, SAMPLE, 0.5, 1.0).describe()["mean"][0] == pytest.approx(-0.355483912972, rel=1e-9)
     assert robust_mean(SAMPLE, 1.5, 1.0)[0] == pytest.approx(-0.355483912972, rel=1e-9)
 
 
@@ -51,8 +51,7 @@ def test_psi_is_odd():
     x = np.array([1e-12, 0.3, 7.0, 1e200])
     assert (psi(-x, 1.4) == -psi(x, 1.4)).all()
     assert (
-        told(Live, [-x for x in SAMPLE], 0.5, 1.0).describe()["mean"]
-        == -told(Live, SAMPLE, 0.5, 1.0).describe()["mean"]
+        fed(Live, [-x for x in SAMPLE], 0.5, 1.0).describe()["mean"] == -fed(Live, SAMPLE, 0.5, 1.0).describe()["mean"]
     )
 
 
@@ -76,7 +75,7 @@ STREAMS = {name: partial(arm_one, kind) for name, kind in KINDS.items()} | {
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_mean_is_the_sum(name):
-    """At all the turning points: before and after points are laid, while rewards wait, and when they have been added."""
+    """Before and after new points are computed, while rewards wait, and after they are added."""
     look = {
         1,
         2,
@@ -119,7 +118,7 @@ def test_the_mean_is_the_sum_for_every_order(eps):
 def test_long_runs_lose_nothing():
     rng = np.random.default_rng(0)
     rewards = rng.standard_t(1.5, 20_000)
-    live = told(Live, rewards, 0.4, 1.0)
+    live = fed(Live, rewards, 0.4, 1.0)
     assert error(live, rewards, 1.4, 1.0) < 1e-13
 
 
@@ -132,7 +131,7 @@ def test_small_terms_are_not_lost_beside_a_large_sum():
 
 @pytest.mark.parametrize("eps", [1e-6, 0.3, 1.0])
 def test_against_many_digits(eps):
-    """The slow sum is in doubles too, so both are compared with one in 50 digits."""
+    """The slow sum uses doubles too, so both are compared with one of 50 digits."""
     rng = np.random.default_rng(1)
     rewards = np.concatenate([wide(rng, 120), [1e150, -1e150, 1e60, 1e-140, 0.0, -3.0]])
     with mpmath.workdps(50):
@@ -146,13 +145,13 @@ def test_against_many_digits(eps):
             size += term
             total += term if x > 0 else -term
         scale = c * mpmath.mpf(n) ** (1 / p - 1)
-        value = told(Live, rewards, eps, 0.01).describe()["mean"][0]
+        value = fed(Live, rewards, eps, 0.01).describe()["mean"][0]
         assert abs(value - total * scale) < 1e-13 * size * scale
         assert abs(robust_mean(rewards, 1 + eps, 0.01)[0] - total * scale) < 1e-13 * size * scale
 
 
 def test_interpolation_by_itself():
-    """All sizes of one term, all orders: the error is a matter of the last bits, and would not be with fewer points."""
+    """For all sizes of one term and all orders the error is in the last bits; with fewer points it is not."""
     y = np.linspace(-30, 30, 601)
     x = np.linspace(-1, 1, 41)
     for p in [1 + 1e-9, 1.01, 1.1, 1.3, 1.5, 1.7, 1.9, 2.0]:
@@ -162,15 +161,15 @@ def test_interpolation_by_itself():
             nodes = np.cos((2 * np.arange(points) + 1) * np.pi / (2 * points))
             weights = np.sin((2 * np.arange(points) + 1) * np.pi / (2 * points)) * (-1.0) ** np.arange(points)
             parts = weights / (x[:, None] - nodes + 1e-300)
-            found = psi(np.exp(y[:, None] - half * nodes), p) @ parts.T / parts.sum(axis=1)
-            worst.append(np.abs(found / psi(np.exp(y[:, None] - half * x), p) - 1).max())
+            interpolated = psi(np.exp(y[:, None] - half * nodes), p) @ parts.T / parts.sum(axis=1)
+            worst.append(np.abs(interpolated / psi(np.exp(y[:, None] - half * x), p) - 1).max())
         assert worst[0] < 2e-14 < worst[1]
 
 
 def test_it_is_the_estimator_of_the_library():
     rng = np.random.default_rng(2)
     rewards = rng.standard_t(1.5, 300)
-    value = told(Live, rewards, 0.3, 2.0).describe()["mean"][0]
+    value = fed(Live, rewards, 0.3, 2.0).describe()["mean"][0]
     assert value == pytest.approx(estimator(rewards, p=1.3, c=2.0).value, rel=1e-11)
 
 
@@ -183,7 +182,7 @@ def test_it_is_the_estimator_of_the_library():
 def test_any_rewards(rewards, eps, exponent):
     c = 10.0**exponent
     rewards = np.array([0.0 if abs(x) < 1e-100 else x for x in rewards])
-    assert error(told(Live, rewards, eps, c), rewards, 1 + eps, c) < 1e-13
+    assert error(fed(Live, rewards, eps, c), rewards, 1 + eps, c) < 1e-13
 
 
 @pytest.mark.parametrize("driver", [Live, Plain])
@@ -191,7 +190,7 @@ def test_scales_at_their_limits(driver):
     """Plain Python raises where a power overflows."""
     for c in (2e-150, 0.5e150):
         for reward in (1e150, -1e150, 1e-150, 0.0):
-            live = told(driver, [reward] * 100, 1.0, c)
+            live = fed(driver, [reward] * 100, 1.0, c)
             assert math.isfinite(live.describe()["mean"][0])
             assert math.isfinite(live.describe()["index"][0])
             assert error(live, [reward] * 100, 2.0, c) < 1e-13

@@ -1,4 +1,4 @@
-"""The slow functions f and g: values, monotony, and the slopes that lazy policies rely on."""
+"""The slow functions f and g: values, monotonicity, and the slopes that lazy policies need."""
 
 import math
 from itertools import pairwise
@@ -20,7 +20,7 @@ WORDS = ["log", "log_squared", "log_log", "corollary"]
         ("corollary", lambda t: 0.5 * math.exp(0.5 * math.log(math.log(t)) ** 0.5)),
     ],
 )
-def test_f_is_the_function_that_it_is_called_and_constant_before(word, late):
+def test_f_has_its_formula_and_is_constant_before(word, late):
     kind = growth_kind(word)
     first = 16 if word == "log_log" else 3
     for t in (first, 100, 10**6, 2**53):
@@ -54,15 +54,13 @@ def test_g():
     assert decay(corollary, math.log(16)) < 1.0
 
 
-def test_refusals():
+def test_invalid_parameters():
     for word in WORDS:
         check_growth("X", word)
     with pytest.raises(
         InvalidInput, match=r"X: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"
     ):
         check_growth("X", "sqrt")
-    with pytest.raises(InvalidInput, match=r"X: f = 'corollary' must be one of 'log'$"):
-        check_growth("X", "corollary", words=("log",))
     check_decay("X", 0.3)
     check_decay("X", "corollary")
     with pytest.raises(InvalidInput, match=r"g = 'slow' must be 'corollary' or a number > 0 and < 1"):

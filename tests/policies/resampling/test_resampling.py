@@ -1,4 +1,4 @@
-"""RMM-UCB and MARS: the decisions of the slow ones with the same signs, the test behind the index, limits."""
+"""RMM-UCB and MARS: decisions of the slow implementation with the same signs, the test behind the index, limits."""
 
 import math
 
@@ -35,7 +35,7 @@ def pair(name, arms, seed=0):
 # --- the index ------------------------------------------------------------------------------------------------------
 
 
-def test_how_many_resamples_and_blocks():
+def test_numbers_of_resamples_and_blocks():
     assert [resampling.resamples(t) + 1 for t in (1, 2, 3, 2000)] == [
         1,
         2,
@@ -74,7 +74,7 @@ def test_decisions_on_halves_are_the_same_without_any_tolerance():
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_indices_of_longer_runs(name):
-    """Blocks change, sums move to larger rooms; one arm gets most rewards, the others are looked at now and then."""
+    """Blocks change and sums move to larger arrays; one arm gets most rewards, the others a few."""
     rng = np.random.default_rng(5)
     live, slow = pair(name, 3, 3)
     for step in range(330):
@@ -83,9 +83,9 @@ def test_indices_of_longer_runs(name):
         live.tell(arm, reward)
         slow.learn(arm, reward)
         if step > 3 and step % 65 == 0:
-            found = live.describe()
+            columns = live.describe()
             size = max(slow.size(0), slow.size(1), slow.size(2))
-            np.testing.assert_allclose(found["index"], slow.indices(), rtol=1e-12, atol=1e-13 * size)
+            np.testing.assert_allclose(columns["index"], slow.indices(), rtol=1e-12, atol=1e-13 * size)
     assert live.grown > 3
 
 
@@ -98,8 +98,8 @@ def test_mars_is_the_largest_mean_of_the_subsets_and_outliers_do_not_cancel():
         live.tell(0, float(value))
         live.tell(1, 0.0)
     signs = slow.bit_matrix(0, 40, resampling.resamples(81))
-    want = max(math.fsum(x[row < 0]) / (row < 0).sum() for row in signs)
-    assert live.describe()["index"][0] == pytest.approx(want, rel=1e-14)
+    expected = max(math.fsum(x[row < 0]) / (row < 0).sum() for row in signs)
+    assert live.describe()["index"][0] == pytest.approx(expected, rel=1e-14)
     assert live.describe()["index"][1] == 0.0
 
 
@@ -144,12 +144,12 @@ def test_signs_are_fair_and_unrelated():
     assert abs(np.mean([slow.later(arm, 20).mean() for arm in range(400)]) - 0.5) < 4.5 * math.sqrt(1 / 12 / 400)
 
 
-# --- when it is asked for -------------------------------------------------------------------------------------------
+# --- order of events ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["RMM-UCB", "MARS"])
 def test_late_rewards_in_any_order(name):
-    """t counts pulls made; rewards are blocked as they arrive; while none arrives there is no more room, and no less truth."""
+    """t counts pulls made; blocks fill in order of arrival; without rewards the state does not grow, but indices are the same."""
     rng = np.random.default_rng(8)
     live, slow = pair(name, 3, 2)
     waiting = []
@@ -174,8 +174,8 @@ def test_late_rewards_in_any_order(name):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_looking_changes_nothing(name):
-    """To the last bit, though one run works its sums out at other times than the other."""
+def test_reading_indices_changes_nothing(name):
+    """Two runs that compute their sums at different times agree to the last bit."""
     rng = np.random.default_rng(2)
     one, _ = pair(name, 3, 4)
     two, _ = pair(name, 3, 4)
@@ -193,8 +193,8 @@ def test_looking_changes_nothing(name):
     assert one.s.rng.tobytes() == two.s.rng.tobytes()
 
 
-def test_without_room_it_works_out_the_same():
-    """No reward comes, so no room is given: new resamples are summed up each time."""
+def test_without_room_indices_are_the_same():
+    """Without rewards the state does not grow: new resamples are summed each time."""
     roomy, slow = pair("RMM-UCB", 2, 6)
     cramped, _ = pair("RMM-UCB", 2, 6)
     rng = np.random.default_rng(0)
@@ -207,17 +207,17 @@ def test_without_room_it_works_out_the_same():
         roomy.issue(0)
         cramped.issue(0)
         roomy.describe()
-        roomy._grow(resampling.full(roomy.p, roomy.s))
+        roomy._grow(RMMUCB.full(roomy.p, roomy.s))
         slow.open += 1
-    found = cramped.describe()["index"]
+    indices = cramped.describe()["index"]
     assert resampling.sheets_full(cramped.s)
-    assert found.tobytes() == roomy.describe()["index"].tobytes()
-    assert found == pytest.approx(slow.indices(), rel=1e-12)
-    assert cramped.describe()["index"].tobytes() == found.tobytes()
+    assert indices.tobytes() == roomy.describe()["index"].tobytes()
+    assert indices == pytest.approx(slow.indices(), rel=1e-12)
+    assert cramped.describe()["index"].tobytes() == indices.tobytes()
 
 
 def test_plain_hooks_do_the_same():
-    """What is compiled is what is read: shifts of 64-bit words behave alike in both."""
+    """Compiled and interpreted hooks agree, including shifts of 64-bit words."""
     live, _ = pair("RMM-UCB", 2, 9)
     plain = Plain(RMMUCB(), 2)
     plain.s.rng[:] = live.s.rng
@@ -234,7 +234,7 @@ def test_plain_hooks_do_the_same():
 
 @pytest.mark.parametrize("name", ["RMM-UCB", "MARS"])
 def test_scale_and_shift_change_no_decision(name):
-    """As in test_symmetries, which plays too long for these two."""
+    """As in test_symmetries, whose runs are too long for these two."""
     table = np.random.default_rng(3).standard_t(2.0, (3, 150)) - np.array([0.0, 0.5, 1.0])[:, None]
 
     def played(rewards):
@@ -259,27 +259,28 @@ def test_scale_and_shift_change_no_decision(name):
 @pytest.mark.parametrize("policy", [RMMUCB, MARS])
 @pytest.mark.parametrize("limit", [0, -5, 2.5, True, "many", None, 10**7])
 def test_limits_are_checked(policy, limit):
-    with pytest.raises(InvalidInput, match=rf"{policy.__name__}: limit = .* whole number from 1 to 1000000"):
+    with pytest.raises(InvalidInput, match=rf"{policy.__name__}: limit = .* must be an integer from 1 to 1000000"):
         policy(limit=limit)
 
 
-def test_the_word_is_checked():
-    with pytest.raises(InvalidInput, match=r"RMMUCB: median = 'lower' must be \"exact\" or \"printed\""):
+def test_the_median_is_checked():
+    with pytest.raises(InvalidInput, match="RMMUCB: median = 'lower' must be one of 'exact', 'printed'"):
         RMMUCB(median="lower")
 
 
 @pytest.mark.parametrize("policy", [RMMUCB, MARS])
-def test_long_horizons_are_refused_with_the_way_out(policy):
+def test_long_horizons_are_rejected_with_the_way_out(policy):
     problem = rb.problems.bernoulli(means=[0.2, 0.8])
     with pytest.raises(
-        NotApplicable, match=r"100000 pulls end with 13,254,746 of them.* (days|minutes).*give it limit=100000"
-    ):
+        NotApplicable, match=r"horizon = 100000 .* 13,254,746 resamples .* (days|minutes); pass limit=100000 to run"
+    ) as caught:
         rb.simulate(policy(), problem, 100_000, 1, seed=0, progress=False)
+    assert (caught.value.parameter, caught.value.rule) == ("horizon", "at most limit = 2000")
     assert policy(limit=100_000).prepared(100_000) == policy(limit=100_000)
     assert policy().prepared(2000) == policy()
     plan = planned([Played("coins", problem, 2001)], [policy(), rb.UCB1()], replications=1, seed=0)
     assert [cell.policy for cell in plan.cells] == [rb.UCB1()]
-    assert "plays at most limit = 2000 pulls" in plan.left_out[0].reason
+    assert "must be at most limit = 2000" in plan.left_out[0].reason
 
 
 def test_times_are_spelled_out():

@@ -1,4 +1,4 @@
-"""Catoni-Lepskii UCB agrees with the estimators on whole samples, in numbers and in decisions."""
+"""Catoni-Lepskii UCB has the estimates of the one-shot estimators, and the decisions of the slow policy."""
 
 import itertools
 import math
@@ -22,26 +22,26 @@ from robandit.policies.robust_ucb.catoni_lepskii_ucb import CatoniLepskiiUCB
 def test_width_and_tau0_are_those_of_the_estimator(eps, tau0):
     p = CatoniLepskiiUCB(eps=eps, tau0=tau0).params()
     for share in (1e-2, 1e-3, 1e-6):
-        found = catoni_lepskii_ucb.tuned(p, share)
+        tuned = catoni_lepskii_ucb.tuned(p, share)
         try:
-            wanted = tuning(1_000_000, share * 1e6, eps, tau0)
+            expected = tuning(1_000_000, share * 1e6, eps, tau0)
         except InvalidInput:
-            assert found[2] == math.inf
+            assert tuned[2] == math.inf
             continue
-        assert found[2] == pytest.approx(wanted.width, rel=1e-12)
-        assert found[0] == pytest.approx(wanted.tau0, rel=1e-6)
+        assert tuned[2] == pytest.approx(expected.width, rel=1e-12)
+        assert tuned[0] == pytest.approx(expected.tau0, rel=1e-6)
     assert catoni_lepskii_ucb.tuned(p, 1.0)[2] == math.inf
 
 
-def test_an_estimate_is_that_of_the_whole_sample():
+def test_an_estimate_is_that_of_the_one_shot_estimator():
     x = np.random.default_rng(1).pareto(1.8, 300) - 3.0
     for eps, range_factor, ratio in ((0.3, 10.0, 3.0), (0.7, 100.0, 2.0), (1.0, 5.0, 1.3)):
         p = CatoniLepskiiUCB(eps=eps, range_factor=range_factor, ratio=ratio).params()
         own = np.zeros(catoni_lepskii_ucb.ARM_FLOATS)
         catoni_lepskii_ucb.renew_estimate(p, own, x, (p.extra + math.log(20.0)) / 300.0)
-        wanted = lepskii_catoni(x, eps=eps, delta=0.05, range_factor=range_factor, ratio=ratio)
-        assert own[catoni_lepskii_ucb.MEAN] == pytest.approx(wanted.value, rel=1e-10)
-        assert own[catoni_lepskii_ucb.SCALE] == pytest.approx(wanted.threshold, rel=1e-12)
+        expected = lepskii_catoni(x, eps=eps, delta=0.05, range_factor=range_factor, ratio=ratio)
+        assert own[catoni_lepskii_ucb.MEAN] == pytest.approx(expected.value, rel=1e-10)
+        assert own[catoni_lepskii_ucb.SCALE] == pytest.approx(expected.threshold, rel=1e-12)
         assert own[catoni_lepskii_ucb.COUNTED] == 300.0
 
 
@@ -77,9 +77,9 @@ def test_decisions_are_those_of_the_slow_policy(kind):
         live.tell(arm, reward)
         slow.tell(arm, reward)
     assert same >= (0.5 if kind in ("constants", "zeros", "mostly zeros") else 0.99) * steps
-    found = live.describe()
-    assert found["index"] == pytest.approx(slow.indices(), rel=1e-9, abs=1e-9)
-    assert np.isfinite(found["index"]).any()
+    columns = live.describe()
+    assert columns["index"] == pytest.approx(slow.indices(), rel=1e-9, abs=1e-9)
+    assert np.isfinite(columns["index"]).any()
 
 
 def test_lines_stay_above_the_index():
@@ -90,17 +90,17 @@ def test_lines_stay_above_the_index():
         s.arms[0] = rng.standard_normal(), 2.0, 1.0
         s.slots[0, catoni_lepskii_ucb.USED] = n
         level = 0.5
-        while (value := catoni_lepskii_ucb.index(p, s, 0, level)) < math.inf:
-            height, slope, until = catoni_lepskii_ucb.outlook(p, s, 0, level)
+        while (value := CatoniLepskiiUCB.index(p, s, 0, level)) < math.inf:
+            height, slope, until = CatoniLepskiiUCB.outlook(p, s, 0, level)
             assert value <= height <= value + 1e-9 * (1.0 + abs(value))
             for later in np.linspace(level, until, 9):
-                assert catoni_lepskii_ucb.index(p, s, 0, later) <= height + slope * (later - level)
+                assert CatoniLepskiiUCB.index(p, s, 0, later) <= height + slope * (later - level)
             level += 0.3
         assert level > 1.0
-        assert catoni_lepskii_ucb.outlook(p, s, 0, level)[0] == math.inf
+        assert CatoniLepskiiUCB.outlook(p, s, 0, level)[0] == math.inf
 
 
-def test_an_arm_of_zeros_is_not_pulled_for_ever():
+def test_an_arm_of_zeros_is_pulled_rarely():
     live = Live(CatoniLepskiiUCB(eps=0.5), 2)
     rng = np.random.default_rng(4)
     pulls = [0, 0]
@@ -108,10 +108,10 @@ def test_an_arm_of_zeros_is_not_pulled_for_ever():
         arm = live.ask()
         live.tell(arm, 0.0 if arm == 0 else 1.0 + float(rng.random()))
         pulls[arm] += 1
-    found = live.describe()
-    assert (found["mean"][0], found["index"][0], found["scale"][0]) == (0.0, 0.0, 0.0)
+    columns = live.describe()
+    assert (columns["mean"][0], columns["index"][0], columns["scale"][0]) == (0.0, 0.0, 0.0)
     assert 50 < pulls[0] < 150
-    live.tell(0, 5.0)  # the first reward that is not zero is looked at at once
+    live.tell(0, 5.0)  # the first non-zero reward triggers an estimate
     assert live.describe()["scale"][0] > 0.0
     assert live.describe()["index"][0] > 0.0
 
@@ -137,22 +137,22 @@ def test_huge_and_tiny_rewards_give_numbers():
     sizes = np.array([1e150, 1e-150, 1.0, 1e12, 0.0])
     for _ in range(400):
         live.tell(live.ask(), float(rng.choice(sizes) * rng.choice([-1.0, 1.0])))
-    found = live.describe()
-    assert np.isfinite(found["index"]).all()
-    assert np.isfinite(found["mean"]).all()
+    columns = live.describe()
+    assert np.isfinite(columns["index"]).all()
+    assert np.isfinite(columns["mean"]).all()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("parameters", "message"),
     [
         ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
         ({"range_factor": 1.0}, "range_factor = 1.0 must be a finite number > 1"),
         ({"ratio": 0.5}, "ratio = 0.5 must be"),
-        ({"ratio": 1.001}, "take a ratio of at least 1.00936"),
+        ({"ratio": 1.001}, "ratio = 1.001 must be at least 1.00936"),
         ({"tau0": 0.0}, "tau0 = 0.0 must be"),
         ({"refresh": 0.0}, "refresh = 0.0 must be"),
     ],
 )
-def test_wrong_parameters_are_refused(wrong, words):
-    with pytest.raises(InvalidInput, match=words.replace("+", r"\+").replace("(", r"\(")):
-        CatoniLepskiiUCB(**wrong)
+def test_invalid_parameters(parameters, message):
+    with pytest.raises(InvalidInput, match=message.replace("+", r"\+").replace("(", r"\(")):
+        CatoniLepskiiUCB(**parameters)

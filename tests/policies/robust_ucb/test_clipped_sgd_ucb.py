@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 from helpers.driving import Live, Plain
+from helpers.evaluations import count_evaluations
 from helpers.rewards import KINDS
 from references.slow_clipped_sgd_ucb import SlowClippedSGDUCB
 from robandit.errors import InvalidInput, NotApplicable
@@ -90,18 +91,10 @@ def test_it_is_the_slow_one(kind):
 
 
 def test_it_is_lazy(monkeypatch):
-    calls = 0
-    original = module.index
-
-    def counted(p, s, arm, level):
-        nonlocal calls
-        calls += 1
-        return original(p, s, arm, level)
-
-    monkeypatch.setattr(module, "index", counted)
+    evaluations = count_evaluations(ClippedSGDUCB(), monkeypatch)
     rewards = np.random.default_rng(0).standard_normal((20, 400)) - 0.5 * np.arange(20)[:, None]
     Plain(ClippedSGDUCB(range=10.0), 20, 2000).replay(rewards, 2000)
-    assert calls < 5 * 2000
+    assert 1000 < len(evaluations) < 5 * 2000
 
 
 @pytest.mark.parametrize("options", [{}, {"groups": 3, "batch": 2}])
@@ -134,7 +127,7 @@ def test_symmetric_rewards_are_located(kind):
 def test_an_arm_is_kept_until_its_batch_is_complete():
     live = Plain(ClippedSGDUCB(horizon=1000, range=1.0, groups=3, batch=2, init_steps=2), 3)
     assert [take(live) for _ in range(6)] == [0, 0, 1, 1, 2, 2]
-    assert take(live) == 0  # nothing arrived: the fewest pulls, then the lowest
+    assert take(live) == 0  # no reward yet: the fewest pulls, then the lowest
     assert [take(live) for _ in range(5)] == [0] * 5
     assert take(live) == 1
 
@@ -151,10 +144,10 @@ def test_late_and_lost_rewards():
     live.forget(0, 1.0)
     assert take(live) == 1
     assert take(live) == 1
-    assert take(live) == 0  # the lost one is made up for
+    assert take(live) == 0  # the lost pull is repeated
     for reward in (9.0, 4.0):
         live.late(0, reward, 1.0)
-    assert take(live) == 0  # a third reward is not there yet, and none of arm 1: the fewest pulls, then the lowest
+    assert take(live) == 0  # arm 0 lacks its third reward, arm 1 all: the fewest pulls, then the lowest
     assert take(live) == 1
     for arm, reward in [(1, 5.0), (0, 1.0), (1, 5.0), (1, 6.0)]:
         live.late(arm, reward, 1.0)
@@ -206,7 +199,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name):
+def test_invalid_parameters(name):
     for value in REFUSED[name]:
         with pytest.raises(InvalidInput, match=f"ClippedSGDUCB: {name} = .* must be"):
             ClippedSGDUCB(**{name: value})

@@ -74,10 +74,10 @@ def test_it_is_the_slow_one(kind):
         reward = float(KINDS[kind](rng, arm, 1)[0])
         live.tell(arm, reward)
         slow.learn(arm, reward)
-    said = live.describe()
-    assert said["stored"].tolist() == [len(stored) for stored in slow.stored]
-    np.testing.assert_allclose(said["mean"], slow.estimates(), rtol=1e-12, atol=1e-15)
-    assert (live.s.plan[module.PLAN :] == said["stored"]).all()
+    columns = live.describe()
+    assert columns["stored"].tolist() == [len(stored) for stored in slow.stored]
+    np.testing.assert_allclose(columns["mean"], slow.estimates(), rtol=1e-12, atol=1e-15)
+    assert (live.s.plan[module.PLAN :] == columns["stored"]).all()
 
 
 def test_ties_go_to_the_fewest_pulls():
@@ -281,6 +281,6 @@ def test_bookkeeping(actions, arms):
 
 
 @pytest.mark.parametrize("rho", [0.0, 1.0, -0.5, math.nan, math.inf, "half", None, True])
-def test_refusals(rho):
+def test_invalid_parameters(rho):
     with pytest.raises(InvalidInput, match=r"ForceMoM: rho = .* must be a finite number > 0 and < 1"):
         ForceMoM(rho=rho)

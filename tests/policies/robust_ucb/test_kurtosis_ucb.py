@@ -61,17 +61,17 @@ def play(policy, arms, draw, steps, kappa, check, horizon=None):
     for step in range(steps):
         arm = live.ask()
         if step % check == 0:
-            numbers, said = slow.numbers(), live.describe()
+            numbers, columns = slow.numbers(), live.describe()
             indices = [math.inf if above == math.inf else mean + above for mean, above in numbers]
             best = min(range(arms), key=lambda i: (-indices[i], len(slow.rewards[i]), i))
             decided += max(indices) < math.inf
             for i, (mean, above) in enumerate(numbers):
-                assert (said["index"][i] == math.inf) == (above == math.inf)
+                assert (columns["index"][i] == math.inf) == (above == math.inf)
                 if slow.rewards[i]:
                     size = abs(mean) + float(np.std(slow.rewards[i])) + 1e-300
-                    assert abs(said["mean"][i] - mean) <= 1e-11 * size
+                    assert abs(columns["mean"][i] - mean) <= 1e-11 * size
                 if above < math.inf:
-                    assert abs(said["index"][i] - mean - above) <= 1e-9 * (abs(mean) + above)
+                    assert abs(columns["index"][i] - mean - above) <= 1e-9 * (abs(mean) + above)
             if arm != best:
                 assert max(indices) - indices[arm] <= 1e-9 * abs(max(indices))
         reward = draw(arm)
@@ -151,13 +151,13 @@ def test_the_line_is_above_the_index():
             for level in (3.0, 25.0):
                 for more in (1.001, 1.1, 2.0, 50.0):
                     s.arms[0, module.COUNT] = math.ceil(p.needed * level * more)
-                    at = module.index(p, s, 0, level)
-                    height, slope, until = module.outlook(p, s, 0, level)
+                    at = KurtosisUCB.index(p, s, 0, level)
+                    height, slope, until = KurtosisUCB.outlook(p, s, 0, level)
                     assert until > level
                     assert at <= height < math.inf
                     for share in np.linspace(0, 1, 9)[1:]:
                         later = level + share * (until - level)
-                        assert module.index(p, s, 0, later) <= height + slope * (later - level)
+                        assert KurtosisUCB.index(p, s, 0, later) <= height + slope * (later - level)
 
 
 def test_it_is_lazy(monkeypatch):
@@ -181,7 +181,7 @@ def test_it_is_lazy(monkeypatch):
     assert 300 <= calls < 4 * 300
 
 
-def test_what_a_problem_says():
+def test_the_kurtosis_of_a_problem():
     policy = KurtosisUCB().informed_by(rb.problems.bernoulli(means=[0.1, 0.5]))
     assert policy.kappa == pytest.approx((1 - 3 * 0.09) / 0.09)
     with pytest.raises(NotApplicable, match="must be told kappa, which is inf"):
@@ -190,7 +190,7 @@ def test_what_a_problem_says():
         KurtosisUCB().informed_by(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=3.5))
 
 
-def test_refusals():
+def test_invalid_parameters():
     for wrong in (0.9, math.inf, math.nan, "3"):
         with pytest.raises(InvalidInput, match=r"KurtosisUCB: kappa = .* must be a finite number >= 1"):
             KurtosisUCB(kappa=wrong)
@@ -210,4 +210,4 @@ def test_neither_the_unit_nor_a_constant_changes_decisions():
         used[arm] += 1
         for live, value in zip(runs, (reward, 1024.0 * reward, reward + 64.0), strict=True):
             live.tell(arm, value)
-    assert used[0] > used[1] + 300  # it has come to look at rewards
+    assert used[0] > used[1] + 300  # by then it uses the rewards

@@ -24,14 +24,14 @@ def test_reference_values():
     live = Live(TOLD, 2)
     for x in (0.3, -1.2, 2.5, 0.1, -4.0):
         live.tell(0, x)
-    said = live.describe()
+    columns = live.describe()
     assert live.s.arms[0, EPOCH] == pytest.approx(5.054470284993, abs=1e-11)
-    assert said["threshold"][0] == pytest.approx(1.691694693245, abs=1e-11)
-    assert said["mean"][0] == pytest.approx(-0.16, abs=1e-11)
-    assert said["index"][0] - said["mean"][0] == pytest.approx(4.942293532566, abs=1e-11)
-    assert said["share_saturated"][0] == 0.4
-    assert math.isnan(said["mean"][1])
-    assert said["index"][1] == math.inf
+    assert columns["threshold"][0] == pytest.approx(1.691694693245, abs=1e-11)
+    assert columns["mean"][0] == pytest.approx(-0.16, abs=1e-11)
+    assert columns["index"][0] - columns["mean"][0] == pytest.approx(4.942293532566, abs=1e-11)
+    assert columns["share_saturated"][0] == 0.4
+    assert math.isnan(columns["mean"][1])
+    assert columns["index"][1] == math.inf
 
 
 @pytest.mark.independent("RobustMOSS")
@@ -42,13 +42,13 @@ def test_it_decides_as_its_formulas_say(kind, u, a):
     policy = RobustMOSS(eps=0.4, u=u, horizon=700, a=a, eta=eta)
     live, slow = Live(policy, 4), SlowRobustMOSS(4, 700, 0.4, u, a, eta)
     assert duel(live, slow, stream(KINDS[kind], 1), 260) < 30
-    said = live.describe()
+    columns = live.describe()
     for arm in range(4):
         mean, bonus, level, share = slow.parts(arm)
-        assert said["threshold"][arm] == pytest.approx(level, rel=1e-12)
-        assert said["share_saturated"][arm] == share
-        assert said["mean"][arm] == pytest.approx(mean, abs=1e-12 * level)
-        assert said["index"][arm] == pytest.approx(mean + bonus, abs=1e-12 * (level + bonus))
+        assert columns["threshold"][arm] == pytest.approx(level, rel=1e-12)
+        assert columns["share_saturated"][arm] == share
+        assert columns["mean"][arm] == pytest.approx(mean, abs=1e-12 * level)
+        assert columns["index"][arm] == pytest.approx(mean + bonus, abs=1e-12 * (level + bonus))
 
 
 def test_a_run_to_the_horizon_in_which_rewards_come_back():
@@ -143,9 +143,9 @@ def test_the_heap_gives_back_the_smallest(steps):
         if step is None:
             assert smallest(pool, slots, 1) == (min(map(abs, held)) if held else math.inf)
             if held:
-                found = pop_smallest(pool, slots, 1)
-                assert abs(found) == min(map(abs, held))
-                held.remove(found)
+                popped = pop_smallest(pool, slots, 1)
+                assert abs(popped) == min(map(abs, held))
+                held.remove(popped)
         else:
             push(pool, slots, 1, step)
             held.append(step)
@@ -156,24 +156,24 @@ def test_the_heap_gives_back_the_smallest(steps):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("parameters", "message"),
     [
         ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
         ({"u": 0.0}, "u = 0.0 must be a finite number > 0"),
-        ({"horizon": 0}, "horizon = 0 must be a whole number"),
+        ({"horizon": 0}, "horizon = 0 must be an integer from 1"),
         ({"a": 1.0}, "a = 1.0 must be a finite number >= 1"),
         ({"eta": -1.0}, "eta = -1.0 must be a finite number > 0"),
-        ({"eta": 2.0}, "which must be at least 2a = 2.2: take a larger eta or a smaller a"),
+        ({"eta": 2.0}, "is at least 2a = 2.2; take a larger eta or a smaller a"),
         ({"eta": 1e-300}, "take a larger eta"),
         ({"a": 1e308, "eta": 1e-10}, "take a larger eta"),
     ],
 )
-def test_refusals(given, words):
-    with pytest.raises(InvalidInput, match=words):
-        RobustMOSS(**given)
+def test_invalid_parameters(parameters, message):
+    with pytest.raises(InvalidInput, match=message):
+        RobustMOSS(**parameters)
 
 
-def test_it_must_be_told():
+def test_missing_parameters():
     with pytest.raises(InvalidInput, match="cannot play before it is told eps, u"):
         Live(RobustMOSS(), 2, 100)
     with pytest.raises(InvalidInput, match="told horizon"):

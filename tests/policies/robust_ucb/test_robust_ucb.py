@@ -20,7 +20,7 @@ REWARDS = (0.3, -1.2, 2.5, 0.1, -4, 1.1, 0.7, 3.3)
 
 
 def policies(eps, moment):
-    """The policy and its rule, by name."""
+    """Return policies and their rules by name."""
     return {
         "truncated": (RobustUCB(eps=eps, u=moment), partial(truncated, eps=eps, u=moment)),
         "common": (
@@ -42,9 +42,9 @@ def test_reference_values(estimator, mean, width):
     live.tell(1, 0.0)
     for reward in REWARDS:
         live.tell(0, reward)
-    said = live.describe()  # t = 10
-    assert said["mean"][0] == pytest.approx(mean, rel=1e-12)
-    assert said["index"][0] - said["mean"][0] == pytest.approx(width, rel=1e-12)
+    columns = live.describe()  # t = 10
+    assert columns["mean"][0] == pytest.approx(mean, rel=1e-12)
+    assert columns["index"][0] - columns["mean"][0] == pytest.approx(width, rel=1e-12)
 
 
 def test_the_common_threshold_by_hand():
@@ -64,14 +64,14 @@ def test_it_is_the_slow_one(name, kind):
     rng = np.random.default_rng(len(kind))
     eps, arms, horizon = [(0.5, 3, None), (1.0, 2, 400), (0.2, 5, 500)][len(kind) % 3]
     moment = float(np.mean(np.abs(KINDS[kind](rng, 0, 2000)) ** (1 + eps)))
-    # A bound far too small is legal too: much is dropped then, and the arms differ.
+    # A bound that is far too small is valid too: it drops many rewards, and the arms differ.
     policy, rule = policies(eps, moment * [1.0, 0.01][len(kind) % 2] + 1e-3)[name]
     agree(Live(policy, arms, horizon), Slow(arms, rule), lambda arm: float(KINDS[kind](rng, arm, 1)[0]), 400, check=4)
 
 
 @pytest.mark.parametrize("name", ["truncated", "common", "medians"])
 def test_a_long_run(name):
-    """Samples are dropped (and come back) long after they came, and the number of blocks is that of the time."""
+    """Samples are dropped (and come back) long after they arrived, and the number of blocks follows the time."""
     rng = np.random.default_rng(3)
     policy, rule = policies(1.0, 0.05)[name]
     live = Live(policy, 2, 3000)
@@ -91,12 +91,12 @@ def test_outliers_leave_no_trace(name):
         reward = draws(arm)
         live.tell(arm, reward)
         slow.learn(arm, reward)
-    said = live.describe()
+    columns = live.describe()
     for arm, (mean, _) in enumerate(slow.numbers()):
-        assert said["mean"][arm] == pytest.approx(mean, rel=1e-12, abs=1e-14)
+        assert columns["mean"][arm] == pytest.approx(mean, rel=1e-12, abs=1e-14)
 
 
-def test_a_dropped_outlier_leaves_what_would_be_there_without_it():
+def test_a_dropped_outlier_leaves_the_sum_without_it():
     live = Live(RobustUCB(eps=1.0, u=1e4), 2)
     for reward in [0.1] * 50 + [200.0] + [0.1] * 49:
         live.tell(0, reward)
@@ -126,7 +126,7 @@ def test_medians_of_blocks(values, data):
     expected = pytest.approx(np.median(exact), rel=1e-13, abs=1e-13)
     guess = data.draw(st.one_of(st.sampled_from(list(exact)), st.floats(-10, 10)))
     reach = data.draw(st.one_of(st.just(0.0), st.floats(0, 1e15), st.floats(0, 10)))
-    for _ in range(3):  # whatever it is told about where to look, then with what it returned
+    for _ in range(3):  # from any guess and reach, then from those that it returned
         scratch = np.full(130, -7.0)
         guess, reach = block_median(pool, slots, 0, blocks, size, scratch, guess, reach)
         assert guess == expected
@@ -174,19 +174,19 @@ def test_late_rewards(name):
     assert live.describe()["index"] == pytest.approx([mean + width for mean, width in expected])
 
 
-def test_refusals():
+def test_invalid_parameters():
     for wrong, words in [
         ({"estimator": "mean"}, "estimator = 'mean' must be one of 'truncated', 'median_of_means', 'catoni'"),
         ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
         ({"u": 0.0}, "u = 0.0 must be a finite number > 0"),
         ({"estimator": "catoni", "v": -1.0}, "v = -1.0 must be a finite number > 0"),
-        ({"v": 1.0}, "v = 1.0 has no meaning for 'truncated': it uses u"),
-        ({"estimator": "median_of_means", "u": 1.0}, "u = 1.0 has no meaning for 'median_of_means': it uses v"),
-        ({"estimator": "catoni", "eps": 0.5}, "eps = 0.5 must be 1 with 'catoni'"),
-        ({"common_threshold": 1}, "common_threshold = 1 must be True or False"),
+        ({"v": 1.0}, "v = 1.0 must be None for 'truncated'; it uses u"),
+        ({"estimator": "median_of_means", "u": 1.0}, "u = 1.0 must be None for 'median_of_means'; it uses v"),
+        ({"estimator": "catoni", "eps": 0.5}, "eps = 0.5 must be 1 for 'catoni'"),
+        ({"common_threshold": 1}, "common_threshold = 1 must be one of True, False"),
         (
             {"common_threshold": True, "estimator": "catoni"},
-            "common_threshold has no meaning for 'catoni': leave it out",
+            "common_threshold = True must be False for 'catoni'",
         ),
     ]:
         with pytest.raises(InvalidInput, match=words):

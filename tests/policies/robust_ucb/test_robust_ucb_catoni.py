@@ -1,4 +1,4 @@
-"""Robust UCB with Catoni's estimator: values, the slow policy's decisions, and the accuracy that it promises."""
+"""Robust UCB with Catoni's estimator: values, the slow policy's decisions, and the documented accuracy."""
 
 import math
 
@@ -16,8 +16,8 @@ def catoni_ucb(v):
     return RobustUCB(estimator="catoni", v=v)
 
 
-def told(live, samples, t):
-    """All rewards are in, and t - 1 pulls are made."""
+def filled(live, samples, t):
+    """Return the run with these rewards, after t - 1 pulls."""
     for arm, sample in enumerate(samples):
         for x in sample:
             live.tell(arm, float(x))
@@ -27,7 +27,7 @@ def told(live, samples, t):
 
 def test_the_value_of_the_specification():
     x = [3.0 * math.sin(7 * j) + 10.0 * (j == 5) for j in range(1, 41)]
-    live = told(Plain(catoni_ucb(2.0), 1), [x], 10)
+    live = filled(Plain(catoni_ucb(2.0), 1), [x], 10)
     share = 4.0 * math.log(10.0) / 40.0
     assert catoni.alpha_of(live.p, share) == pytest.approx(0.297690718863, abs=1e-12)
     assert live.describe()["mean"][0] == pytest.approx(0.405941004912, abs=1e-12)
@@ -36,7 +36,7 @@ def test_the_value_of_the_specification():
 
 
 def test_an_arm_is_forced_below_8_log_t_rewards():
-    live = told(Plain(catoni_ucb(1.0), 2), [np.arange(40.0), np.arange(40.0)], 148)  # 8 log 148 = 39.98
+    live = filled(Plain(catoni_ucb(1.0), 2), [np.arange(40.0), np.arange(40.0)], 148)  # 8 log 148 = 39.98
     assert np.isfinite(live.describe()["index"]).all()
     live.s.pulls[2] = 148  # 8 log 149 = 40.03
     assert (live.describe()["index"] == math.inf).all()
@@ -63,12 +63,12 @@ def test_decisions_are_those_of_the_slow_policy(kind):
         live.tell(arm, reward)
         reference.rewards[arm].append(reward)
         reference.pulls[arm] += 1
-    # Arms that give the same are tied, and roundings decide.
+    # Arms with equal rewards are tied, and rounding decides.
     assert same >= (0.5 if kind in ("constants", "zeros", "mostly zeros") else 0.99) * steps
 
 
 def follow(policy, kind, steps, checks, arms=3, seed=1):
-    """Run the compiled policy; yields it with the rewards of each arm at some rounds."""
+    """Run the compiled policy and yield it with the rewards of each arm at some rounds."""
     rng = np.random.default_rng(seed)
     live = Live(policy, arms)
     streams = np.array([KINDS[kind](rng, arm, steps) for arm in range(arms)])
@@ -103,15 +103,15 @@ def test_the_index_is_right_to_1e_10_of_the_width(kind, v):
     tables = 0
     for live, samples, t in follow(catoni_ucb(v), kind, steps, checks):
         tables += (live.s.arms[:, catoni.REACH] > 0.0).any()
-        found = live.describe()
+        columns = live.describe()
         for arm, sample in enumerate(samples):
-            wanted = slow.index(sample, v, t)
-            if wanted == math.inf:
-                assert found["index"][arm] == math.inf
+            expected = slow.index(sample, v, t)
+            if expected == math.inf:
+                assert columns["index"][arm] == math.inf
                 continue
-            error = 1e-10 * slow.width(len(sample), v, t) + 1e-15 * abs(wanted)
-            assert found["index"][arm] == pytest.approx(wanted, rel=0.0, abs=error)
-    assert tables > 2 or v == 1e-3  # or nothing but plain solutions was looked at
+            error = 1e-10 * slow.width(len(sample), v, t) + 1e-15 * abs(expected)
+            assert columns["index"][arm] == pytest.approx(expected, rel=0.0, abs=error)
+    assert tables > 2 or v == 1e-3  # otherwise only plain solutions were tested
 
 
 def test_lines_stay_above_the_index():
@@ -121,11 +121,11 @@ def test_lines_stay_above_the_index():
         for kind in ("student", "losses, tail 1.5", "gains", "coins"):
             sample = KINDS[kind](rng, 1, n)
             t = math.exp(n / 8.0) * 0.5 if n < 100 else 5.0 * n
-            s = told(Plain(catoni_ucb(2.0), 1), [sample], 2).s
-            s.arms[0, catoni.AGE] = catoni.PATIENCE  # so that there is a table at once
+            s = filled(Plain(catoni_ucb(2.0), 1), [sample], 2).s
+            s.arms[0, catoni.AGE] = catoni.PATIENCE  # makes a table at once
             p = catoni.Params(2.0)
-            value = catoni.index(p, s, 0, math.log(t))
-            height, slope, until = catoni.outlook(p, s, 0, math.log(t))
+            value = catoni.Catoni.index(p, s, 0, math.log(t))
+            height, slope, until = catoni.Catoni.outlook(p, s, 0, math.log(t))
             assert (s.arms[0, catoni.REACH] > 0.0) == (n >= catoni.LEAST)
             assert height >= value == pytest.approx(slow.index(sample, 2.0, t), rel=1e-11)
             assert math.log(t) < until <= n / 8.0
@@ -139,15 +139,15 @@ def test_lines_stay_above_the_index():
 
 
 @pytest.mark.parametrize("v", [1e-300, 1e-8, 1.0, 1e12, 1e300])
-def test_no_size_of_rewards_or_v_gives_anything_but_numbers(v):
+def test_all_sizes_of_rewards_and_v_give_numbers(v):
     rng = np.random.default_rng(5)
     live = Live(catoni_ucb(v), 2)
     sizes = np.array([1e150, 1e-150, 1.0, 1e12, 0.0])
     for _ in range(400):
         live.tell(live.ask(), float(rng.choice(sizes) * rng.choice([-1.0, 1.0])))
-    found = live.describe()
-    assert np.isfinite(found["index"]).all()
-    assert (np.abs(found["mean"]) <= 1e150).all()
+    columns = live.describe()
+    assert np.isfinite(columns["index"]).all()
+    assert (np.abs(columns["mean"]) <= 1e150).all()
 
 
 def test_an_outlier_hardly_moves_it_and_does_not_spoil_the_table():
@@ -168,7 +168,7 @@ def test_an_outlier_hardly_moves_it_and_does_not_spoil_the_table():
     assert abs(means[2] - means[0]) < 8.0  # the logarithm of 1e150 is 345
 
 
-def test_late_rewards_count_when_they_come():
+def test_late_rewards_count_when_they_arrive():
     live = Live(catoni_ucb(1.0), 2)
     marks = [live.issue(live.ask()) for _ in range(60)]
     assert list(live.s.pulls) == [30, 30, 60, 0]

@@ -1,4 +1,4 @@
-"""HTINF, OptTINF, AdaTINF, Ada2TINF: the step to the last digits, and every decision of the slow ones."""
+"""HTINF, OptTINF, AdaTINF, Ada2TINF: weights to the last digits, and every decision of the slow implementations."""
 
 import math
 from itertools import pairwise
@@ -47,8 +47,8 @@ def test_the_series_of_a_short_step(a):
     m = mpmath.MPContext()
     m.dps = 60
     for y in np.linspace(-ftrl.SHORT, ftrl.SHORT, 21):
-        want = (1 - m.mpf(a) * m.mpf(y)) ** (1 / m.mpf(a))
-        assert abs(ftrl.series(float(y), a) - want) <= 3e-16
+        expected = (1 - m.mpf(a) * m.mpf(y)) ** (1 / m.mpf(a))
+        assert abs(ftrl.series(float(y), a) - expected) <= 3e-16
 
 
 SPREADS = {
@@ -72,8 +72,8 @@ def test_weights_against_60_digits(spread, alpha):
         losses = SPREADS[spread](rng, arms)
         eta = 10.0 ** rng.uniform(-3, 2)
         x = tsallis_weights(losses, alpha=alpha, eta=eta)
-        for got, want in zip(x, precise_weights(losses, alpha, eta), strict=True):
-            assert abs(got - want) <= 1e-12 * want + 1e-300
+        for got, expected in zip(x, precise_weights(losses, alpha, eta), strict=True):
+            assert abs(got - expected) <= 1e-12 * expected + 1e-300
         assert x.sum() == pytest.approx(1.0, abs=1e-14)
 
 
@@ -91,14 +91,14 @@ def test_weights_are_a_decreasing_law_wherever_the_search_starts(losses, alpha, 
     for i, j in pairwise(order):
         assert x[i] == x[j] if losses[i] == losses[j] else x[i] >= x[j]
     q = alpha / (alpha - 1)
-    other, given_ = np.zeros(len(x)), np.array(losses)
+    other, values = np.zeros(len(x)), np.array(losses)
     top = ftrl.largest_root(len(x), q)
-    ftrl.solve(given_, other, given_.min(), eta, q, start * top)
+    ftrl.solve(values, other, values.min(), eta, q, start * top)
     np.testing.assert_allclose(other, x, rtol=2e-13 if alpha > 1.1 else 2e-12, atol=1e-300)
 
 
 def test_few_passes(monkeypatch):
-    """From anywhere: the search is over after a handful of passes, and after two from where a run left it."""
+    """The search takes a few passes from any start, and two from the root of the last decision."""
     passes = 0
     original = ftrl.square
 
@@ -144,7 +144,7 @@ def seeded(live, seed):
 
 
 def asked(live):
-    """The arm chosen, and the uniform number that was drawn for it."""
+    """Return the arm chosen and the uniform number drawn for it."""
     row = live.s.rng.copy()
     with np.errstate(over="ignore"):
         return live.ask(), float(uniform(row))
@@ -162,12 +162,12 @@ CASES = [
 @pytest.mark.independent("Ada2TINF", "AdaTINF", "HTINF", "OptTINF")
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_decisions_are_those_of_the_slow_ones(name, kind):
-    """Every pull for itself, from the same losses: on some rewards a difference in the last digit grows from pull to pull."""
+    """Each pull starts from the same losses, because on some rewards a difference in the last digit grows from pull to pull."""
     policy, slow_of = PAIRS[name]
     arms = 2 + len(kind) % 5
     rng = np.random.default_rng(3)
     live, slow = seeded(Live(policy, arms, STEPS), len(name)), slow_of(arms)
-    scale = 1.0 if kind in ("cauchy", "narrow", "two points") else 0.1  # so that some rewards are learned and some not
+    scale = 1.0 if kind in ("cauchy", "narrow", "two points") else 0.1  # some rewards are learned and some skipped
     for step in range(STEPS):
         arm, number = asked(live)
         assert arm == slow.choose(number), f"at step {step}"
@@ -186,7 +186,7 @@ def test_decisions_are_those_of_the_slow_ones(name, kind):
 
 @pytest.mark.parametrize("name", ["HTINF, eps 0.45", "AdaTINF", "Ada2TINF"])
 def test_late_rewards_in_any_order(name):
-    """The clock is that of the arrival, the probability that of the decision; some rewards never come."""
+    """Time is that of the arrival, the probability that of the decision; some rewards never arrive."""
     policy, slow_of = PAIRS[name]
     rng = np.random.default_rng(8)
     live, slow = seeded(Live(policy, 4, STEPS), 1), slow_of(4)
@@ -210,8 +210,8 @@ def test_late_rewards_in_any_order(name):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_looking_changes_nothing_and_lockstep_is_late_by_nothing(name):
-    """To the last bit: one run asks once and tells, the other looks often and takes the pull and the reward apart."""
+def test_reading_weights_changes_nothing(name):
+    """Two runs agree to the last bit: one asks once per pull, the other reads often and separates pull and reward."""
     policy, _ = PAIRS[name]
     rng = np.random.default_rng(2)
     one, two = seeded(Live(policy, 5, 400), 4), seeded(Live(policy, 5, 400), 4)
@@ -248,7 +248,7 @@ def test_a_skipped_reward_leaves_the_losses_alone():
 
 
 def test_ada_tinf_counts_costs_against_the_square_root():
-    """A public implementation forgets a square root; these rewards tell the two apart."""
+    """A public implementation omits a square root; on these rewards the two differ."""
     rng = np.random.default_rng(0)
     live, slow, wrong = seeded(Live(AdaTINF(horizon=STEPS), 3), 2), SlowAdaTINF(3, STEPS), SlowAdaTINF(3, STEPS, True)
     seen, forgetful = [], []
@@ -261,7 +261,7 @@ def test_ada_tinf_counts_costs_against_the_square_root():
         seen.append(doublings(live)[0])
         assert seen[-1] == slow.J
         forgetful.append(wrong.J)
-    assert max(np.diff(seen)) > 1  # a single cost that is worth more than one doubling
+    assert max(np.diff(seen)) > 1  # one cost can cause several doublings
     assert seen != forgetful
 
 
@@ -285,7 +285,7 @@ def test_ada_tinf_by_hand():
     assert AdaTINF().counters(live.s) == {"skipped": 2, "doublings": 5}
 
 
-def test_ada2_tinf_starts_anew_after_1_3_7_pulls():
+def test_ada2_tinf_restarts_after_1_3_7_pulls():
     live = seeded(Live(Ada2TINF(), 3), 0)
     level = []
     for _ in range(26):
@@ -297,7 +297,7 @@ def test_ada2_tinf_starts_anew_after_1_3_7_pulls():
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_extreme_rewards_leave_numbers(name):
-    """As large as they may be, with probabilities as small as they get."""
+    """The largest valid rewards, with the smallest probabilities."""
     policy, _ = PAIRS[name]
     rng = np.random.default_rng(1)
     live = seeded(Live(policy, 3, STEPS), 7)
@@ -324,7 +324,7 @@ def test_extreme_parameters_leave_numbers(eps, u):
         assert np.isfinite(live.s.losses).all()
 
 
-def test_a_sure_arm_is_played_and_what_rounding_leaves_over_is_the_leaders(monkeypatch):
+def test_a_certain_arm_is_played_and_the_leader_gets_the_rounding(monkeypatch):
     live = Plain(OptTINF(), 3)
     live.s.losses[:] = [1e12, 0.0, 1e13]
     assert live.describe()["probability"] == pytest.approx([1e-24, 1.0, 1e-26], rel=1e-6)
@@ -337,35 +337,35 @@ def test_a_sure_arm_is_played_and_what_rounding_leaves_over_is_the_leaders(monke
 def test_shares_of_draws_are_the_probabilities():
     live = seeded(Live(OptTINF(), 4), 0)
     live.s.losses[:] = [0.0, 1.0, 3.0, 0.5]
-    want = live.describe()["probability"]
+    expected = live.describe()["probability"]
     counts = np.zeros(4)
     for _ in range(20_000):
         counts[live.ask()] += 1
-    assert (np.abs(counts - 20_000 * want) <= 4.5 * np.sqrt(20_000 * want * (1 - want))).all()
+    assert (np.abs(counts - 20_000 * expected) <= 4.5 * np.sqrt(20_000 * expected * (1 - expected))).all()
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
+# --- invalid parameters ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("eps", [0.0, -0.5, 1.5, math.nan, True, "half", 1e-10])
-def test_htinf_refuses_orders(eps):
+def test_htinf_rejects_orders(eps):
     with pytest.raises(InvalidInput, match="HTINF: eps = "):
         HTINF(eps=eps)
 
 
 @pytest.mark.parametrize("u", [0.0, -1.0, math.inf, math.nan, True, "1"])
-def test_htinf_refuses_bounds(u):
+def test_htinf_rejects_bounds(u):
     with pytest.raises(InvalidInput, match=r"HTINF: u = .* must be a finite number > 0"):
         HTINF(eps=0.5, u=u)
 
 
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, 2**53 + 1])
-def test_ada_tinf_refuses_horizons(horizon):
-    with pytest.raises(InvalidInput, match=r"AdaTINF: horizon = .* must be a whole number from 1"):
+def test_ada_tinf_rejects_horizons(horizon):
+    with pytest.raises(InvalidInput, match=r"AdaTINF: horizon = .* must be an integer from 1"):
         AdaTINF(horizon=horizon)
 
 
-def test_they_refuse_to_play_untold_and_beyond_the_horizon():
+def test_missing_parameters_and_pulls_beyond_the_horizon():
     with pytest.raises(InvalidInput, match="told eps, u"):
         rb.Bandit(["a", "b"], HTINF())
     with pytest.raises(InvalidInput, match="told horizon"):
@@ -381,9 +381,9 @@ def test_they_refuse_to_play_untold_and_beyond_the_horizon():
 
 @pytest.mark.parametrize("alpha", [1.0, 2.1, math.nan, True, "2"])
 def test_the_order_is_checked(alpha):
-    with pytest.raises(InvalidInput, match=r"theta: alpha = .* must be a number with 1 < alpha <= 2"):
+    with pytest.raises(InvalidInput, match=r"theta: alpha = .* must be a finite number > 1 and <= 2"):
         theta(alpha)
-    with pytest.raises(InvalidInput, match=r"tsallis_weights: alpha = .* must be a number with 1 < alpha <= 2"):
+    with pytest.raises(InvalidInput, match=r"tsallis_weights: alpha = .* must be a finite number > 1 and <= 2"):
         tsallis_weights([0.0, 1.0], alpha=alpha, eta=1.0)
 
 
@@ -391,7 +391,7 @@ def test_the_order_is_checked(alpha):
     "losses", [[0.0], 1.0, [[0.0, 1.0]], [0.0, math.nan], [0.0, math.inf], ["a", "b"], None, [0.0, 2e300]]
 )
 def test_losses_are_checked(losses):
-    with pytest.raises(InvalidInput, match="tsallis_weights: "):
+    with pytest.raises(InvalidInput, match="tsallis_weights: losses = "):
         tsallis_weights(losses, alpha=2.0, eta=1.0)
 
 

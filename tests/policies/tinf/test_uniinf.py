@@ -1,4 +1,4 @@
-"""uniINF: the step to the last digits, and every decision of the slow one."""
+"""uniINF: weights to the last digits, and every decision of the slow implementation."""
 
 import math
 
@@ -19,10 +19,10 @@ STEPS = 400
 
 
 def weights(losses, scale, start=None):
-    """The step, from the start that a run would take, or from another."""
-    given, out = np.array(losses, dtype=float), np.zeros(len(losses))
-    first = largest_root(len(given), 1.0) if start is None else start
-    solve_barrier(given, out, given.min(), 1.0 / scale, 1.0, first)
+    """Return the weights, by a search from the start of a run or from another."""
+    values, out = np.array(losses, dtype=float), np.zeros(len(losses))
+    first = largest_root(len(values), 1.0) if start is None else start
+    solve_barrier(values, out, values.min(), 1.0 / scale, 1.0, first)
     return out
 
 
@@ -53,16 +53,16 @@ def test_weights_against_60_digits_wherever_the_search_starts(spread):
     for arms in (2, 3, 10, 1000) if spread in ("nine decades", "to the end") else (2, 7, 100):
         losses = SPREADS[spread](rng, arms)
         scale = 4.0 * 10.0 ** rng.uniform(0, 5)
-        want = precise_weights(losses, scale)
+        expected = precise_weights(losses, scale)
         for start in (None, 0.0, 0.3 * arms):
             x = weights(losses, scale, start)
-            for got, true in zip(x, want, strict=True):
+            for got, true in zip(x, expected, strict=True):
                 assert abs(got - true) <= 1e-12 * true
             assert x.sum() == pytest.approx(1.0, abs=1e-13)
 
 
 def test_few_passes(monkeypatch):
-    """From anywhere the search is over after a handful of passes."""
+    """The search takes a few passes from any start."""
     passes = 0
 
     def counted(z, q):
@@ -86,7 +86,7 @@ def seeded(live, seed):
 
 
 def asked(live):
-    """The arm chosen, and the uniform number that was drawn for it."""
+    """Return the arm chosen and the uniform number drawn for it."""
     row = live.s.rng.copy()
     with np.errstate(over="ignore"):
         return live.ask(), float(uniform(row))
@@ -95,7 +95,7 @@ def asked(live):
 @pytest.mark.independent("UniINF")
 @pytest.mark.parametrize("kind", KINDS)
 def test_decisions_are_those_of_the_slow_one(kind):
-    """Every pull for itself, from the same losses: on some rewards a difference in the last digit grows from pull to pull."""
+    """Each pull starts from the same losses, because on some rewards a difference in the last digit grows from pull to pull."""
     arms = 2 + len(kind) % 5
     rng = np.random.default_rng(3)
     live, slow = seeded(Live(UniINF(), arms, STEPS), len(kind)), SlowUniINF(arms, STEPS)
@@ -116,7 +116,7 @@ def test_decisions_are_those_of_the_slow_one(kind):
 
 
 def test_late_rewards_in_any_order():
-    """The scale is that of the arrival, the probability that of the decision; some rewards never come."""
+    """The scale is that of the arrival, the probability that of the decision; some rewards never arrive."""
     rng = np.random.default_rng(8)
     live, slow = seeded(Live(UniINF(), 4, STEPS), 1), SlowUniINF(4, STEPS)
     waiting = []
@@ -139,8 +139,8 @@ def test_late_rewards_in_any_order():
     assert 0 < UniINF().counters(live.s)["skipped"] == slow.skipped
 
 
-def test_looking_changes_nothing_and_lockstep_is_late_by_nothing():
-    """To the last bit: one run asks once and tells, the other looks often and takes the pull and the reward apart."""
+def test_reading_weights_changes_nothing():
+    """Two runs agree to the last bit: one asks once per pull, the other reads often and separates pull and reward."""
     rng = np.random.default_rng(2)
     one, two = seeded(Live(UniINF(), 5, STEPS), 4), seeded(Live(UniINF(), 5, STEPS), 4)
     for _ in range(STEPS):
@@ -179,8 +179,8 @@ def test_by_hand():
     assert UniINF().counters(other.s) == {"skipped": 4}
 
 
-def test_a_nearly_sure_arm_does_not_cancel():
-    """1 - x is the sum of the other weights, though x is 1 in floating point; then its rewards are learned whatever their size."""
+def test_a_nearly_certain_arm_does_not_cancel():
+    """1 - x is the sum of the other weights, even if x is 1 in floating point; then rewards of any size are learned."""
     live = Plain(UniINF(horizon=100), 3)
     live.s.losses[:] = [0.0, 4e20, 8e20]
     mark = live.issue(0)
@@ -200,7 +200,7 @@ def test_a_nearly_sure_arm_does_not_cancel():
 
 
 def test_extreme_rewards_leave_numbers():
-    """As large as they may be, with probabilities as small as they get."""
+    """The largest valid rewards, with the smallest probabilities."""
     rng = np.random.default_rng(1)
     live = seeded(Live(UniINF(), 3, STEPS), 7)
     for step in range(STEPS):
@@ -214,12 +214,12 @@ def test_extreme_rewards_leave_numbers():
 
 
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, 2**53 + 1])
-def test_it_refuses_horizons(horizon):
-    with pytest.raises(InvalidInput, match=r"UniINF: horizon = .* must be a whole number from 1"):
+def test_it_rejects_horizons(horizon):
+    with pytest.raises(InvalidInput, match=r"UniINF: horizon = .* must be an integer from 1"):
         UniINF(horizon=horizon)
 
 
-def test_it_refuses_to_play_untold_and_beyond_the_horizon():
+def test_missing_horizon_and_pulls_beyond_it():
     with pytest.raises(InvalidInput, match="told horizon"):
         rb.Bandit(["a", "b"], UniINF())
     bandit = rb.Bandit(["a", "b"], UniINF(horizon=2), seed=0)

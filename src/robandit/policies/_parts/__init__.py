@@ -1,1 +1,1 @@
-"""What several families of policies share."""
+"""Parts that several families of policies share."""

@@ -1,29 +1,43 @@
-"""Medians of block means, for the policies that use them: exact and cheap.
+"""Medians of block means, exact and cheap.
 
-A state that uses it has the fields ``pool`` and ``slots`` from `empty_sums`: a store (:mod:`robandit.policies._parts.reward_store`)
-in which every reward has a row of the pool, so that its numbers lie side by side. The first two, HIGH and LOW, are the sum of the arm's
-rewards up to it and what rounding took from that. So the sum of any block of consecutive rewards is a difference of two rows,
-and an outlier in one block leaves no trace in the others: what it would cancel in HIGH is in LOW. A field ``scratch`` has room
-for twice as many means as there can be blocks.
+A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`: a store
+(:mod:`robandit.policies._parts.reward_store`) in which every reward is a row of the pool, so that its numbers lie side by side.
+The first two, HIGH and LOW, are the sum of the arm's rewards up to this one and its rounding error. So the sum of any block of
+consecutive rewards is a difference of two rows, and an outlier in one block does not affect the others: LOW holds the digits that
+cancel in HIGH. The field ``scratch`` has room for twice the largest number of blocks.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, enlarged
 
-__all__ = ["HIGH", "LOW", "add_reward", "block_median", "empty_sums", "enlarged_sums", "median", "middle", "two_sum"]
+__all__ = [
+    "HIGH",
+    "LOW",
+    "KeepsSums",
+    "add_reward",
+    "block_median",
+    "empty_sums",
+    "enlarged_sums",
+    "median",
+    "middle",
+    "place",
+    "two_sum",
+]
 
 HIGH, LOW = 0, 1  # columns of the pool
 
 
 def empty_sums(arms: int, horizon: int | None, columns: int = 2) -> tuple[Floats, Ints]:
-    """``pool`` and ``slots`` of a new run, with that many numbers for each reward.
+    """Return ``pool`` and ``slots`` of a new run, with ``columns`` numbers per reward.
 
-    If the horizon is known, arms that are pulled alike have enough room from the start. What is not used is not touched.
+    If the horizon is known, arms that are pulled alike have enough room from the start. Unused memory is never touched.
     """
     room = 32 if horizon is None else max(32, min(2 * horizon // arms, horizon, 2**16))
     _, slots = empty_store(arms, 0, room)
@@ -31,21 +45,31 @@ def empty_sums(arms: int, horizon: int | None, columns: int = 2) -> tuple[Floats
 
 
 def enlarged_sums(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
-    """The same numbers, with more room where there is none left."""
+    """Return pool and slots with the same numbers and more room for the arms that need it."""
     columns = pool.shape[1]
     rows, slots = enlarged(pool.view(f"V{8 * columns}").reshape(1, -1), slots)
     return rows.view(np.float64).reshape(-1, columns), slots
 
 
+class KeepsSums(KeepsRewards):
+    """The hooks of a policy whose state has a store of sums."""
+
+    @staticmethod
+    def grow(state: Any) -> Any:
+        """Return the state with more room in its store."""
+        pool, slots = enlarged_sums(state.pool, state.slots)
+        return state._replace(pool=pool, slots=slots)
+
+
 def two_sum(a: float, b: float) -> tuple[float, float]:
-    """a + b as a rounded sum and the exact error of its rounding (Knuth)."""
+    """Return a + b as a rounded sum and its exact rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:
-    """Store the arm's sum with this reward; returns the number of its rewards."""
+    """Store the arm's sum with this reward and return the number of its rewards."""
     row = append(slots, arm)
     if slots[arm, USED] == 1:
         pool[row, HIGH] = reward
@@ -61,11 +85,10 @@ def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:
 def block_median(
     pool: Floats, slots: Ints, arm: int, blocks: int, size: int, scratch: Floats, guess: float, reach: float
 ) -> tuple[float, float]:
-    """Median of the means of the arm's first ``blocks`` blocks of ``size`` consecutive rewards.
+    """Return the median of the means of the arm's first ``blocks`` blocks of ``size`` consecutive rewards, and the next reach.
 
-    ``guess`` is the arm's last estimate. The means within ``reach`` of it are collected on the way, and if the median is among
-    them, as it is nearly always, only those few are looked at again. Returns the median and the next reach. ``scratch`` has
-    room for twice the blocks.
+    ``guess`` is the arm's last estimate. Means within ``reach`` of it are collected in passing; if the median is among
+    them, which is nearly always so, only these few are partitioned. ``scratch`` has room for twice the blocks.
     """
     row = slots[arm, START] - 1
     low_end = guess - reach
@@ -80,7 +103,7 @@ def block_median(
         high = pool[row, HIGH]
         low = pool[row, LOW]
         scratch[block] = mean
-        scratch[near] = mean  # overwritten unless it is near
+        scratch[near] = mean  # overwritten by the next mean unless this one is near
         near += 1 if low_end <= mean <= high_end else 0
         below += 1 if mean < low_end else 0
     upper = blocks // 2
@@ -96,13 +119,13 @@ def block_median(
 
 @out_of_line
 def median(values: Floats, count: int) -> float:
-    """Median of the first ``count`` values, which are reordered; the mean of the two middle ones for an even count."""
+    """Return the median of the first ``count`` values, the mean of the middle two if the count is even; reorders the values."""
     return middle(values, 0, count, (count - 1) // 2, count // 2)
 
 
 @out_of_line
 def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> float:
-    """Mean of the values that would be at ``lower`` and ``upper`` (the same or the next) if those from first to end were sorted."""
+    """Return the mean of the values at ``lower`` and ``upper`` (equal or one apart) if values[first:end] were sorted."""
     place(values, first, end - 1, upper)
     above = values[upper]
     if lower == upper:
@@ -115,7 +138,7 @@ def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> floa
 
 @out_of_line
 def place(values: Floats, left: int, right: int, rank: int) -> None:
-    """Reorder the values from left to right (included) so that the one at ``rank`` is where sorting would put it (Hoare)."""
+    """Reorder values[left] to values[right] so that the one at ``rank`` is where sorting would put it (Hoare)."""
     while left < right:
         pivot = median_of_three(values[left], values[(left + right) // 2], values[right])
         i = left
@@ -138,5 +161,5 @@ def place(values: Floats, left: int, right: int, rank: int) -> None:
 
 
 def median_of_three(a: float, b: float, c: float) -> float:
-    """The middle one."""
+    """Return the median of three numbers."""
     return max(min(a, b), min(max(a, b), c))

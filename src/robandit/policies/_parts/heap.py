@@ -1,6 +1,6 @@
-"""Rewards of an arm set aside until a level reaches their size: a heap in the arm's stretch of a `reward_store`.
+"""A heap of an arm's rewards by absolute value, in the arm's stretch of a `reward_store` with one row.
 
-The pool has one row, and the smallest in absolute value is at the front of each stretch.
+It holds rewards that are set aside until a rising level reaches their size; the smallest is at the front.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ __all__ = ["pop_smallest", "push", "smallest"]
 
 
 def smallest(pool: Floats, slots: Ints, arm: int) -> float:
-    """The smallest size of a reward set aside; infinite if there is none."""
+    """Return the smallest absolute value in the heap; infinite if the heap is empty."""
     return abs(pool[0, slots[arm, START]]) if slots[arm, USED] > 0 else math.inf
 
 
 @out_of_line
 def push(pool: Floats, slots: Ints, arm: int, value: float) -> None:
-    """Set a reward aside."""
+    """Put a reward into the heap."""
     start = slots[arm, START]
-    here = append(slots, arm) - start
-    while here > 0:
-        above = (here - 1) // 2
-        if abs(pool[0, start + above]) <= abs(value):
+    node = append(slots, arm) - start
+    while node > 0:
+        parent = (node - 1) // 2
+        if abs(pool[0, start + parent]) <= abs(value):
             break
-        pool[0, start + here] = pool[0, start + above]
-        here = above
-    pool[0, start + here] = value
+        pool[0, start + node] = pool[0, start + parent]
+        node = parent
+    pool[0, start + node] = value
 
 
 @out_of_line
 def pop_smallest(pool: Floats, slots: Ints, arm: int) -> float:
-    """Take the smallest back; there must be one."""
+    """Remove and return the reward with the smallest absolute value; the heap must not be empty."""
     start = slots[arm, START]
-    found = pool[0, start]
+    popped = pool[0, start]
     slots[arm, USED] -= 1
-    left = slots[arm, USED]
-    value = pool[0, start + left]
-    here = 0
-    while 2 * here + 1 < left:
-        below = 2 * here + 1
-        if below + 1 < left and abs(pool[0, start + below + 1]) < abs(pool[0, start + below]):
-            below += 1
-        if abs(pool[0, start + below]) >= abs(value):
+    count = slots[arm, USED]
+    value = pool[0, start + count]
+    node = 0
+    while 2 * node + 1 < count:
+        child = 2 * node + 1
+        if child + 1 < count and abs(pool[0, start + child + 1]) < abs(pool[0, start + child]):
+            child += 1
+        if abs(pool[0, start + child]) >= abs(value):
             break
-        pool[0, start + here] = pool[0, start + below]
-        here = below
-    pool[0, start + here] = value
-    return found
+        pool[0, start + node] = pool[0, start + child]
+        node = child
+    pool[0, start + node] = value
+    return popped

@@ -1,28 +1,28 @@
-"""Numbers kept for every reward of an arm, for the algorithms that need all of them.
+"""A store with a few numbers for every reward of every arm.
 
-A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so that memory is
-proportional to the rewards received and not to arms times the rewards of the busiest. Each arm has a stretch of columns, in
-order of arrival; when one is used up, it and those that nearly are get twice the room by `enlarged`, outside compiled code: a
-policy takes `store_full` as its ``full`` hook and calls `enlarged` in ``grow``.
+A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so memory is
+proportional to the number of rewards, not to the number of arms times the rewards of the busiest. Each arm has a stretch of
+columns, in order of arrival. When a stretch is full, `enlarged` doubles it and those that are nearly full, outside compiled code.
+Policies inherit the two hooks for that, ``full`` and ``grow``, from `KeepsRewards`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["START", "USED", "append", "empty_store", "enlarged", "store_full"]
+__all__ = ["START", "USED", "KeepsRewards", "append", "empty_store", "enlarged", "store_full", "stored_rewards"]
 
-# Columns of ``slots``, a row per arm; the last row holds in column FULL whether some arm has no room left.
+# Columns of ``slots``, one row per arm. In the last row, column FULL is 1 if some arm has no room left.
 START, USED, ROOM = 0, 1, 2
 FULL = 0
 
 
 def empty_store(arms: int, rows: int, room: int = 32) -> tuple[Floats, Ints]:
-    """``pool`` and ``slots`` of a new run, with ``rows`` numbers for each reward."""
+    """Return ``pool`` and ``slots`` of a new run, with ``rows`` numbers per reward."""
     slots = np.zeros((arms + 1, 3), dtype=np.int64)
     slots[:arms, START] = room * np.arange(arms)
     slots[:arms, ROOM] = room
@@ -30,7 +30,7 @@ def empty_store(arms: int, rows: int, room: int = 32) -> tuple[Floats, Ints]:
 
 
 def append(slots: Ints, arm: int) -> int:
-    """The column for the arm's next reward, which the caller fills in."""
+    """Return the column for the arm's next reward; the caller fills it in."""
     column = slots[arm, START] + slots[arm, USED]
     slots[arm, USED] += 1
     if slots[arm, USED] == slots[arm, ROOM]:
@@ -38,17 +38,22 @@ def append(slots: Ints, arm: int) -> int:
     return column
 
 
+def stored_rewards(s: Any, arm: int) -> float:
+    """Return the number of stored rewards of an arm."""
+    return s.slots[arm, USED]
+
+
 def store_full(p: Any, s: Any) -> bool:
-    """Some arm has no room for another reward."""
+    """Return whether some arm has no room for another reward."""
     return s.slots[s.slots.shape[0] - 1, FULL] != 0
 
 
 def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
-    """The same numbers, with twice the room for every arm that has used over three quarters of its own."""
+    """Return pool and slots with the same numbers, and twice the room for every arm that has used over three quarters of it."""
     slots = slots.copy()
     arms = len(slots) - 1
     old = slots[:arms, START].copy()
-    # Arms that are nearly full too: where all are pulled alike, that is one move in place of one for every arm.
+    # Nearly full arms too: arms that are pulled alike then need one copy of the pool, not one per arm.
     nearly = slots[:arms, USED] > 0.75 * slots[:arms, ROOM]
     slots[:arms, ROOM] *= 1 + nearly
     slots[:arms, START] = np.cumsum(slots[:arms, ROOM]) - slots[:arms, ROOM]
@@ -58,3 +63,15 @@ def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
         start, used = slots[arm, START], slots[arm, USED]
         roomier[:, start : start + used] = pool[:, old[arm] : old[arm] + used]
     return roomier, slots
+
+
+class KeepsRewards:
+    """The hooks of a policy whose state has a store: when it is full, and how it grows."""
+
+    full: ClassVar[Any] = staticmethod(store_full)
+
+    @staticmethod
+    def grow(state: Any) -> Any:
+        """Return the state with more room in its store."""
+        pool, slots = enlarged(state.pool, state.slots)
+        return state._replace(pool=pool, slots=slots)

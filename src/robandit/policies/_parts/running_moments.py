@@ -1,7 +1,7 @@
 """Mean and variance of an arm's rewards from running sums.
 
-Rewards are shifted by the arm's first. A mean that is large against the spread then cancels nothing: (first - mean)^2 <= n V, so
-rounding is relative to at most n times the variance.
+Rewards are shifted by the arm's first, so a mean that is large compared with the spread cancels no digits: (first - mean)^2 <= n V,
+and rounding is relative to at most n times the variance.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ MOMENTS = 4
 
 
 def add_reward(row: Floats, reward: float) -> None:
-    """One more reward."""
+    """Add a reward to the sums."""
     if row[COUNT] == 0.0:
         row[SHIFT] = reward
-    off = reward - row[SHIFT]
+    shifted = reward - row[SHIFT]
     row[COUNT] += 1.0
-    row[SUM] += off
-    row[SQUARES] += off * off
+    row[SUM] += shifted
+    row[SQUARES] += shifted * shifted
 
 
 def mean_of(row: Floats) -> float:
-    """The sample mean."""
+    """Return the sample mean."""
     return row[SHIFT] + row[SUM] / row[COUNT]
 
 
 def variance_of(row: Floats) -> float:
-    """The mean squared distance from the mean (divisor n); infinite if squares overflow."""
+    """Return the mean squared distance from the mean (divisor n); infinite if squares overflow."""
     n = row[COUNT]
     if row[SQUARES] == math.inf:
         return math.inf
-    off = row[SUM] / n
-    return max(row[SQUARES] / n - off * off, 0.0)
+    shifted = row[SUM] / n
+    return max(row[SQUARES] / n - shifted * shifted, 0.0)

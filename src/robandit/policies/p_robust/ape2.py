@@ -7,33 +7,31 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.random import exponential
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.reward_store import enlarged, store_full
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TRIED, expire_pull, no_pulls, take_pull, untried
+from robandit.policies.index import no_pulls
+from robandit.policies.p_robust.perturbed import Perturbed
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,
-    COUNT,
     MEAN,
     SHRINK,
-    check_mean,
+    check_parameters,
     constant_of,
     learn_mean,
     mean_state,
-    rewards,
 )
+from robandit.validation import choice
 
 __all__ = ["APE2"]
 
 Perturbation = Literal["weibull", "gamma", "gev", "pareto", "frechet"]
 EXPONENTIAL, GUMBEL, PARETO, FRECHET = 0, 1, 2, 3
-# With the authors' parameters a Weibull and a gamma variable are the same: exponential.
+# With the authors' parameters the Weibull and the gamma law are both exponential.
 KINDS = {"weibull": EXPONENTIAL, "gamma": EXPONENTIAL, "gev": GUMBEL, "pareto": PARETO, "frechet": FRECHET}
-LEAST = 2.0**-54  # in place of an exponential variable of 0, whose logarithm is infinite: half the smallest other one
-POWER, SIZE = 0, 1  # what ``law`` holds: 1/alpha and lambda of Pareto's and Frechet's laws
+LEAST = 2.0**-54  # replaces an exponential variable of 0, whose log is infinite; half the smallest positive one
+POWER, SIZE = 0, 1  # ``law``: 1/alpha and lambda of the Pareto and Frechet laws
 
 
 class Params(NamedTuple):
@@ -46,7 +44,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Means; pulls made; what the mean keeps; the perturbation's parameters; and the random stream."""
+    """Means; pulls made; the data of the mean; the perturbation's parameters; and the random stream."""
 
     arms: Floats
     pulls: Ints
@@ -60,34 +58,34 @@ class State(NamedTuple):
     rng: UInts
 
 
-class APE2(Policy):
-    """Perturbed exploration with a p-robust mean: each arm's mean plus random noise that falls with its rewards.
+class APE2(Perturbed, Policy):
+    """Perturbed exploration with a p-robust mean: each arm's mean plus random noise that falls with its number of rewards.
 
-    Use it where an order of finite moments is known, but neither their size nor the horizon. The scale c must fit the
-    rewards: it is the price of knowing no moment bound, and the guarantee is exponential in u. The estimate shrinks towards 0, so
-    rewards far from 0 compared with their spread should be centred first.
+    Use it when you know an order of finite moments, but neither their size nor the horizon. The scale c replaces a bound on the
+    moments, so it must fit the rewards, and the guarantee is exponential in u. The estimate shrinks towards 0: centre rewards whose
+    mean is large compared with their spread.
 
     Parameters
     ----------
     eps
-        Moments of order 1 + eps are finite, 0 < eps <= 1. Any smaller order is valid too.
+        Moments of order 1 + eps are finite, 0 < eps <= 1. Any smaller order is also valid.
     c
         Scale of the estimate and of the perturbation, in the units of the rewards. The authors search [1e-3, 1e2] for it.
     perturbation
-        Law of the noise G, with the authors' parameters: ``"weibull"`` and ``"gamma"``, both of shape 1, which is the standard
-        exponential law; ``"gev"``, Gumbel's standard law; ``"pareto"``, lambda U^(-1/alpha), and ``"frechet"``,
-        lambda (-log U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 where this alpha is above log K, else with
-        alpha = lambda = log K. As (1+eps)^2/eps >= 4, the second case begins at 55 arms or later; so 2 arms, where log K < 1
-        would be no valid alpha, are in the first.
+        Law of the noise G, with the authors' parameters. ``"weibull"`` and ``"gamma"`` have shape 1, which is the standard
+        exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is
+        lambda (-log U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 if this alpha is above log K, else with
+        alpha = lambda = log K. As (1+eps)^2/eps >= 4, the second case needs 55 arms or more; so 2 arms, where log K < 1 would be an
+        invalid alpha, belong to the first.
 
     Guarantee
     ---------
-    The arm with the largest mean + c G / n^(eps/(1+eps)) is pulled, with n rewards and G drawn anew for each arm and round.
+    It pulls the arm with the largest mean + c G / n^(eps/(1+eps)), with n rewards and G drawn for each arm and round.
     Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u, with Pareto or Frechet perturbations and alpha =
     lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of
-    the authors' code (confidence 0.95). The parameters of the laws for which the theory holds are from memory, not
-    checked against the text (0.85): for Pareto and Frechet it asks for lambda >= alpha, which the first case above,
-    the setting of the authors' experiments, does not keep.
+    the authors' code (confidence 0.95). The parameters for which the theory holds are from memory, not
+    checked against the text (0.85): for Pareto and Frechet it requires lambda >= alpha, which the first case above,
+    the setting of the authors' experiments, violates.
 
     Examples
     --------
@@ -120,26 +118,24 @@ class APE2(Policy):
         row=6,
         title="APE^2",
         notes=(
-            "APE^2: its bounds depend on the law of the perturbation; those that the AdaR-UCB paper prints stand here, and seem to "
-            "be for Pareto's and Frechet's laws with alpha = lambda = log K.",
+            "APE^2: its bounds depend on the law of the perturbation. These are printed in the AdaR-UCB paper, and seem to be "
+            "for the Pareto and Frechet laws with alpha = lambda = log K.",
         ),
     )
 
     def validate(self) -> None:
-        """Eps in (0, 1], a positive scale, a known law."""
-        check_mean("APE2", self.eps, {"c": self.c})
-        if self.perturbation not in get_args(Perturbation):
-            laws = ", ".join(repr(name) for name in KINDS)
-            raise InvalidInput(f"APE2: perturbation = {self.perturbation!r} must be one of {laws}")
+        """Check eps, the scale and the law."""
+        check_parameters(self, "c")
+        choice(self.perturbation, "perturbation", get_args(Perturbation), owner="APE2")
 
     def params(self) -> Params:
-        """The order, its constant, the scale and the law."""
+        """Return the order, its constant, the scale and the law."""
         assert self.eps is not None
         order = 1.0 + self.eps
         return Params(order, constant_of(order), float(self.c), KINDS[self.perturbation])
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known. The law's parameters depend on the number of arms."""
+        """Return a state without rewards. The law's parameters depend on the number of arms."""
         assert self.eps is not None
         order = 1.0 + self.eps
         alpha, size = order * order / self.eps, 1.0
@@ -150,52 +146,22 @@ class APE2(Policy):
             np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *mean_state(arms, order), law, np.zeros(4, dtype=np.uint64)
         )
 
-    def grow(self, state: State) -> State:
-        """More room for rewards."""
-        pool, slots = enlarged(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
-    full = staticmethod(store_full)
+    add = staticmethod(learn_mean)
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest perturbed mean; one draw per arm, in their order."""
-        arms = s.arms.shape[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        chosen = -1
-        best = -math.inf
-        for arm in range(arms):
-            noise = perturbation(p.kind, s.law, exponential(s.rng))
-            value = s.arms[arm, MEAN] + p.unit * noise * s.arms[arm, SHRINK]
-            if chosen < 0 or value > best or (value == best and s.pulls[arm] < s.pulls[chosen]):
-                best = value
-                chosen = arm
-        return chosen
+    def reach(p: Params, s: State, arm: int) -> float:
+        """Return the factor of the perturbation."""
+        return p.unit * s.arms[arm, SHRINK]
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Only the arm's own rewards change its mean."""
-        learn_mean(p, s, arm, reward)
-        if s.arms[arm, COUNT] == 1.0:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-
-    @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """The p-robust mean, and what the perturbation is multiplied with."""
-        if s.arms[arm, COUNT] == 0.0:
-            out[0] = math.nan
-            out[1] = math.inf
-        else:
-            out[0] = s.arms[arm, MEAN]
-            out[1] = p.unit * s.arms[arm, SHRINK]
+    def score(p: Params, s: State, arm: int) -> float:
+        """Return the perturbed mean."""
+        noise = perturbation(p.kind, s.law, exponential(s.rng))
+        return s.arms[arm, MEAN] + p.unit * noise * s.arms[arm, SHRINK]
 
 
 def perturbation(kind: int, law: Floats, drawn: float) -> float:
-    """A variable of the law, from an exponential one: Pareto's and Frechet's are exponentials of it and of a Gumbel one."""
+    """Turn an exponential variable into one of the law: a Pareto one is its exponential, a Frechet one that of a Gumbel one."""
     if kind == EXPONENTIAL:
         return drawn
     if kind == PARETO:

@@ -1,15 +1,15 @@
-"""The p-robust mean of APE^2 and its successors, kept up to date at a bounded cost per reward.
+"""The p-robust mean of APE^2 and its successors, updated at a bounded cost per reward.
 
-With n rewards it is c n^(1/p - 1) F(n), F(n) = sum_j psi(X_j / (c n^(1/p))), psi(x) = sign(x) log(1 + |x| + b |x|^p). Each
+The mean of n rewards is c n^(1/p - 1) F(n), F(n) = sum_j psi(X_j / (c n^(1/p))), psi(x) = sign(x) log(1 + |x| + b |x|^p). Each
 reward changes the argument of all terms, so a plain sum costs O(n) per reward and O(n^2) per arm. But for fixed rewards F is
-a smooth function of log n: psi(e^y) has no singularity near the real line. So up to 63 rewards F is summed; from then on an
-arm keeps F of its rewards at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m the points are
-laid anew, from the stored rewards. Rewards that arrive meanwhile are added to the points 16 at a time, and those that wait
-for that are summed. Sums of logarithms are logarithms of products, which are kept as product - 1, so that nothing is lost if
-all terms are tiny. A reward costs two dozen multiplications for the points and a few logarithms, whatever n is.
+a smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed up to 63 rewards. From then on an
+arm keeps F of its rewards at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m new points are computed
+from the stored rewards. Rewards that arrive in between are added to the points 16 at a time; those that still wait are summed.
+Sums of logarithms are logarithms of products; these are kept as product - 1, so that tiny terms lose no digits.
+A reward costs two dozen multiplications for the points and a few logarithms, whatever n is.
 
-The error is below 1e-12 of sum_j |psi_j| for all p in (1, 2], all n, and any rewards that are 0 or have |X|/c >= 1e-150. The
-interpolation has 3e-15 of it, the rest is rounding; the tests measure less than 1e-13 in all.
+The error is below 1e-12 of sum_j |psi_j| for all p in (1, 2], all n, and any rewards that are 0 or have |X|/c >= 1e-150.
+Interpolation contributes 3e-15 of it, rounding the rest; the tests measure less than 1e-13 in total.
 
 A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c); its state has ``arms`` with the columns COUNT, MEAN, SHRINK and
 SINCE, and the fields of `mean_state`. Rewards in another order give the same mean up to rounding, not to the last bit.
@@ -24,19 +24,20 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import START, USED, append, empty_store
-from robandit.policies.base import check_eps, check_number
+from robandit.validation import within
 
 __all__ = [
     "ARM_FLOATS",
     "COUNT",
     "MEAN",
     "SHRINK",
-    "check_mean",
+    "check_parameters",
     "constant_of",
     "learn_mean",
+    "log_left",
     "mean_state",
-    "rewards",
 ]
 
 # Columns of ``arms``: rewards, the p-robust mean, n^(1/p - 1), and log m, where the arm's points begin. A policy may add more.
@@ -44,41 +45,42 @@ COUNT, MEAN, SHRINK, SINCE = 0, 1, 2, 3
 ARM_FLOATS = 4
 # Rows of ``pool``: the reward in units of c, and b times its p-th power.
 VALUE, POWER = 0, 1
-# Columns of ``spans``: m (0: no points yet), and how many rewards the points hold.
+# Columns of ``spans``: m (0: no points yet), and the number of rewards that the points hold.
 FIRST, HELD = 0, 1
-# Rows of ``points``: where they are on [-1, 1], their barycentric weights, and what n^(-1/p) and 1/n are there, for m = 1.
+# Rows of ``points``: their places in [-1, 1], their barycentric weights, and n^(-1/p) and 1/n there, for m = 1.
 WHERE, WEIGHT, SCALE, SHARE = 0, 1, 2, 3
-# Rows of ``work``: products - 1 of positive and of negative rewards, and the scales and shares of the arm in hand.
+# Rows of ``work``: products - 1 of positive and of negative rewards, and the scales and shares of the current arm.
 UP, DOWN, SCALES, SHARES = 0, 1, 2, 3
 POINTS = 12
-DIRECT = 64  # with fewer rewards they are summed
+DIRECT = 64  # fewer rewards are summed
 BLOCK = 16  # rewards that wait to be added to the points
 LONG_BLOCK = 64  # rewards in one product: bounds its rounding
-FAR = 1e40  # beyond it 1 + z is z, to the last bit
-FULL = 1e150  # a product beyond it is put away before the next factor, which is below 1e82
-LARGEST = 1e150  # beyond it a square overflows; n^(1/p) <= 2^53, so the argument is far and needs no power
-WIDEST = 1e150  # so that a reward can be divided by c
+FAR = 1e40  # beyond it 1 + z == z
+FULL = 1e150  # the logarithm of a larger product is taken before the next factor, which is below 1e82
+LARGEST = 1e150  # the square of a larger value overflows; n^(1/p) <= 2^53, so its argument is FAR and needs no power
+WIDEST = 1e150  # bounds c, so that rewards can be divided by it
 LOG_2 = math.log(2.0)
 
 
-def check_mean(owner: str, eps: Any, scales: dict[str, Any]) -> None:
-    """Raise `InvalidInput` unless eps is in its range, if told, and the scales are numbers that can divide rewards."""
-    check_eps(owner, eps)
-    for name, value in scales.items():
-        check_number(owner, name, value, above=1.0 / WIDEST, below=WIDEST)
+def check_parameters(policy: Any, *scales: str) -> None:
+    """Raise `InvalidInput` unless eps and the horizon, where known, are valid, and the scales can divide rewards."""
+    check_known(policy)
+    for name in scales:
+        value, owner = getattr(policy, name), type(policy).__name__
+        within(value, name, 1.0 / WIDEST, WIDEST, open_low=True, open_high=True, owner=owner)
 
 
 def constant_of(order: float) -> float:
-    """The constant b of psi."""
-    from robandit.estimators.p_robust import b_p  # not needed before a policy plays
+    """Return the constant b of psi."""
+    from robandit.estimators.p_robust import b_p  # here, because only playing needs it
 
     return b_p(order)
 
 
 def mean_state(arms: int, order: float) -> tuple[Floats, Ints, Floats, Floats, Floats, Ints]:
-    """The fields ``fit``, ``spans``, ``points``, ``work``, ``pool`` and ``slots`` of a new run.
+    """Return the fields ``fit``, ``spans``, ``points``, ``work``, ``pool`` and ``slots`` of a new run.
 
-    ``fit`` holds F at the points of each arm, and what rounding took from it.
+    ``fit`` holds F at the points of each arm, and its rounding error.
     """
     angles = (2.0 * np.arange(POINTS) + 1.0) * np.pi / (2.0 * POINTS)
     points = np.empty((4, POINTS))
@@ -90,13 +92,13 @@ def mean_state(arms: int, order: float) -> tuple[Floats, Ints, Floats, Floats, F
     return fit, np.zeros((arms, 2), dtype=np.int64), points, np.zeros((4, POINTS)), *empty_store(arms, 2)
 
 
-def rewards(s: Any, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
+def log_left(p: Any, s: Any, arm: int) -> float:
+    """Return log(max(T/(K n), 1)): how far the arm is from its fair share of the pulls."""
+    return math.log(max(p.horizon / (s.arms.shape[0] * s.arms[arm, COUNT]), 1.0))
 
 
 def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
-    """Store a reward and bring the arm's mean up to date."""
+    """Store a reward and update the arm's mean."""
     value = reward / p.unit
     size = abs(value)
     column = append(s.slots, arm)
@@ -117,12 +119,12 @@ def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
     s.arms[arm, MEAN] = p.unit * (shrink * total)
 
 
-# The rest is out of line and takes only the arrays that it needs: copies in each caller would double the time to compile.
+# These functions are out of line and take only the arrays that they need: inlined, they would double the time to compile.
 
 
 @out_of_line
 def summed(order: float, b: float, pool: Floats, start: int, stop: int, scale: float, share: float) -> float:
-    """Sum of psi over columns of the pool, with scale = n^(-1/p) and share = 1/n."""
+    """Return the sum of psi over columns of the pool, with scale = n^(-1/p) and share = 1/n."""
     total = up = down = 0.0
     for j in range(start, stop):
         value = pool[VALUE, j]
@@ -150,13 +152,13 @@ def summed(order: float, b: float, pool: Floats, start: int, stop: int, scale: f
 
 @out_of_line
 def far(order: float, b: float, z: float) -> float:
-    """log(1 + z + b z^p) where 1 is nothing beside z, and the power might overflow; z may be much, for p near 1."""
+    """Return log(1 + z + b z^p) for z so large that 1 + z == z and z^p might overflow; for p near 1, z matters beside z^p."""
     return math.log(z) + math.log1p(b * z ** (order - 1.0))
 
 
 @out_of_line
 def interpolated(points: Floats, fit: Floats, x: float) -> float:
-    """F of the rewards that an arm's points hold, at x in [-1, 1] (barycentric formula)."""
+    """Return F of the rewards that an arm's points hold, at x in [-1, 1] (barycentric formula)."""
     above = below = 0.0
     for k in range(points.shape[1]):
         gap = x - points[WHERE, k]
@@ -170,7 +172,7 @@ def interpolated(points: Floats, fit: Floats, x: float) -> float:
 
 @out_of_line
 def hold(p: Any, s: Any, arm: int) -> None:
-    """Let an arm's points hold all its rewards; new points from n on, if there are none yet or they end here."""
+    """Add all waiting rewards to an arm's points; start new points at n if there are none yet or they end at n."""
     n = s.slots[arm, USED]
     if n == DIRECT or n == 2 * s.spans[arm, FIRST]:
         s.spans[arm, FIRST] = n
@@ -190,7 +192,7 @@ def hold(p: Any, s: Any, arm: int) -> None:
 
 @out_of_line
 def multiply(order: float, b: float, pool: Floats, start: int, stop: int, work: Floats, fit: Floats) -> None:
-    """Add columns of the pool to an arm's points, whose scales and shares are in ``work``."""
+    """Add columns of the pool to an arm's points; their scales and shares are in ``work``."""
     count = fit.shape[1]
     for j in range(start, stop):
         value = pool[VALUE, j]
@@ -205,15 +207,15 @@ def multiply(order: float, b: float, pool: Floats, start: int, stop: int, work: 
                 z = size * work[SCALES, k] + power * work[SHARES, k]
                 work[side, k] = (work[side, k] + z) + work[side, k] * z
             if work[side, count - 1] > FULL:
-                put_away(work, fit)
+                add_logarithms(work, fit)
         if (j - start) % LONG_BLOCK == LONG_BLOCK - 1:
-            put_away(work, fit)
-    put_away(work, fit)
+            add_logarithms(work, fit)
+    add_logarithms(work, fit)
 
 
 @out_of_line
-def put_away(work: Floats, fit: Floats) -> None:
-    """Add the logarithms of both products to F at all points."""
+def add_logarithms(work: Floats, fit: Floats) -> None:
+    """Add the logarithms of both products to F at all points, and reset the products."""
     for k in range(fit.shape[1]):
         if work[UP, k] > 0.0:
             add(fit, k, math.log1p(work[UP, k]))
@@ -225,7 +227,7 @@ def put_away(work: Floats, fit: Floats) -> None:
 
 @out_of_line
 def add(fit: Floats, k: int, value: float) -> None:
-    """Add to F at a point; what rounding takes is kept beside it."""
+    """Add to F at a point; the rounding error is kept beside it."""
     old = fit[0, k]
     new = old + value
     part = new - old

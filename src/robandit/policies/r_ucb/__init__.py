@@ -1,1 +1,1 @@
-"""R-UCB: statistically robust policies whose bonus grows by a given function."""
+"""R-UCB: statistically robust policies whose bonus grows with a given function."""

@@ -1,16 +1,16 @@
-"""Slow functions of time for policies that are given one: f, which grows, and g, which falls.
+"""The slow functions of time of R-UCB: f, which grows, and g, which falls.
 
-f is chosen by a word, as a function of ``level = log t``:
+f is chosen by name, as a function of ``level = log t``:
 
 - ``"log"``: log t, from t = 3;
 - ``"log_squared"``: (log t)^2, from t = 3;
 - ``"log_log"``: log log t, from t = 16;
 - ``"corollary"``: exp(sqrt(log log t) / 2) / 2, from t = 3.
 
-Before that t, f has its value there. So the first three are above 1 at all times, the last is from t = 929. The corollary is
-that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
+Before that t, f has its value at that t. So the first three are always above 1, and the last is above 1 from t = 929 on. The
+corollary is that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
 
-g is a number in (0, 1), the same at all times, or the corollary's, ``g(t) = (log log t)^(-1/2)``, at most 1 (t <= 15).
+g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import math
 from typing import Any, Literal
 
 from robandit.errors import InvalidInput
-from robandit.policies.base import check_number
+from robandit.validation import choice, invalid, within
 
 __all__ = [
     "INPUTS",
@@ -36,7 +36,7 @@ __all__ = [
     "steepest",
 ]
 
-INPUTS = "f and g are inputs; choosing them well would require knowing eps and u."
+INPUTS = "f and g are inputs; to choose them well, one would have to know eps and u."
 """Footnote of the policies that use them."""
 
 Growth = Literal["log", "log_squared", "log_log", "corollary"]
@@ -46,33 +46,33 @@ FIRST = math.log(3.0)
 FIRST_LOG_LOG = math.log(16.0)
 
 
-def check_growth(owner: str, f: Any, *, words: tuple[str, ...] = tuple(_KINDS)) -> None:
-    """Raise `InvalidInput` unless f is one of these words."""
-    if f not in words:
-        raise InvalidInput(f"{owner}: f = {f!r} must be one of {', '.join(map(repr, words))}")
+def check_growth(owner: str, f: Any) -> None:
+    """Raise `InvalidInput` unless f is the name of a function."""
+    choice(f, "f", _KINDS, owner=owner)
 
 
 def check_decay(owner: str, g: Any) -> None:
-    """Raise `InvalidInput` unless g is a number in (0, 1) or the word "corollary"."""
-    if isinstance(g, str):
-        if g != "corollary":
-            raise InvalidInput(f"{owner}: g = {g!r} must be 'corollary' or a number > 0 and < 1")
-    else:
-        check_number(owner, "g", g, above=0.0, below=1.0)
+    """Raise `InvalidInput` unless g is a number in (0, 1) or "corollary"."""
+    if isinstance(g, str) and g == "corollary":
+        return
+    try:
+        within(g, "g", 0.0, 1.0, open_low=True, open_high=True)
+    except InvalidInput:
+        raise invalid("g", g, "'corollary' or a number > 0 and < 1", owner=owner) from None
 
 
 def growth_kind(f: Growth) -> int:
-    """The number that stands for the word in compiled code."""
+    """Return the number that stands for f in compiled code."""
     return _KINDS[f]
 
 
 def decay_number(g: float | Literal["corollary"]) -> float:
-    """The number that stands for g in compiled code: 0 for the corollary's."""
+    """Return the number that stands for g in compiled code: 0 for the corollary's."""
     return 0.0 if isinstance(g, str) else float(g)
 
 
 def growth(kind: int, level: float) -> float:
-    """f(t) at ``level = log t``."""
+    """Return f(t) at ``level = log t``."""
     late = max(level, FIRST)
     if kind == LOG:
         return late
@@ -84,7 +84,7 @@ def growth(kind: int, level: float) -> float:
 
 
 def steepest(kind: int, low: float, high: float) -> float:
-    """The largest derivative of f by the level between two levels. Only log_squared is convex; the others are concave."""
+    """Return the largest derivative of f with respect to the level between two levels; only log_squared is convex."""
     late = max(low, FIRST)
     if kind == LOG:
         return 1.0
@@ -97,7 +97,7 @@ def steepest(kind: int, low: float, high: float) -> float:
 
 
 def decay(fixed: float, level: float) -> float:
-    """g(t) at ``level = log t``; ``fixed`` is 0 for the corollary's."""
+    """Return g(t) at ``level = log t``; ``fixed`` is 0 for the corollary's."""
     if fixed > 0.0:
         return fixed
     return 1.0 / math.sqrt(max(math.log(max(level, 1.0)), 1.0))

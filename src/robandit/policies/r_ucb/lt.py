@@ -5,15 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from robandit.kernel.lazy import best_arm, lazy_state
-from robandit.kernel.types import Floats, Ints
 from robandit.policies.assumptions import Assumption
-from robandit.policies.base import Policy
-from robandit.policies.classic.ucb1 import COUNT, SUM, UCB1
+from robandit.policies.classic.ucb1 import COUNT, UCB1
 from robandit.policies.facts import Facts
-from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.index import SLACK, IndexPolicy, IndexState, slightly_above
 from robandit.policies.r_ucb.growth import (
     FIRST_LOG_LOG,
     INPUTS,
@@ -28,37 +23,24 @@ from robandit.policies.r_ucb.growth import (
 
 __all__ = ["RUCBLT"]
 
-rewards = UCB1.rewards
-
-SLACK = 1e-12  # far above the rounding of an index
-
 
 class Params(NamedTuple):
-    """Which f, as a number."""
+    """f as a number."""
 
     kind: int
 
 
-class State(NamedTuple):
-    """Sums and counts of rewards; pulls made; and the lazy arg-max."""
+class RUCBLT(IndexPolicy):
+    """UCB1 with a width that in time exceeds that of any scale: for light tails of unknown scale.
 
-    arms: Floats  # (arms, 2): SUM, COUNT
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
-class RUCBLT(Policy):
-    """UCB1 whose confidence width grows a little faster than any scale: for light tails of which nothing else is known.
-
-    Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails:
-    it trusts the sample mean.
+    Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails: it relies on the sample
+    mean.
 
     Parameters
     ----------
     f
         The factor in ``mean + sqrt(f(t) log t / n)``: ``"log_squared"``, ``"log"``, ``"log_log"`` or ``"corollary"``, see
-        :mod:`robandit.policies.r_ucb.growth`. The paper names no default for this policy; ``"log_squared"`` is the one of its
+        :mod:`robandit.policies.r_ucb.growth`. The paper has no default for this policy; ``"log_squared"`` is that of its
         experiment with R-UCB-TEA (confidence 0.6).
 
     Guarantee
@@ -83,7 +65,7 @@ class RUCBLT(Policy):
     f: Growth = "log_squared"
 
     label = "R-UCB-LT"
-    columns = ("mean", "index")
+    row_length = UCB1.row_length
     about = Facts(
         assumption=Assumption("sub-Gaussian", "sub-Gaussian rewards, and T such that f(T) exceeds their scale"),
         bound="Ashutosh et al., 2021",
@@ -94,65 +76,41 @@ class RUCBLT(Policy):
     )
 
     def validate(self) -> None:
-        """A known word."""
+        """Check f."""
         check_growth("RUCBLT", self.f)
 
     def params(self) -> Params:
-        """The word becomes a number."""
+        """Return f as a number."""
         return Params(growth_kind(self.f))
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        return State(np.zeros((arms, 2)), no_pulls(arms), *lazy_state(arms))
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-    update = staticmethod(UCB1.update)  # sums and counts
+    add = staticmethod(UCB1.add)
+    rewards = staticmethod(UCB1.rewards)
+    mean = staticmethod(UCB1.mean)
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest index; t counts the pull that is about to be made."""
-        arms = s.arms.shape[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
+    def index(p: Params, s: IndexState, arm: int, level: float) -> float:
+        """Mean + sqrt(f(t) log t / n), with level = log t."""
+        return UCB1.mean(p, s, arm) + width(p, s, arm, level)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Sample mean and index."""
-        if s.arms[arm, COUNT] == 0.0:
-            out[0] = math.nan
-            out[1] = math.inf
-        else:
-            out[0] = s.arms[arm, SUM] / s.arms[arm, COUNT]
-            out[1] = index(p, s, arm, log_time(s))
+    def outlook(p: Params, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
+        """With log_squared the width is convex in the level and stays below a chord; otherwise it is concave from t = 3 on.
+
+        Except at the kink of log_log at t = 16, where a tangent ends.
+        """
+        wide = width(p, s, arm, level)
+        height = slightly_above(UCB1.mean(p, s, arm), wide)
+        if level <= 0.0:
+            return height, 0.0, 0.0
+        if p.kind == LOG_SQUARED:
+            until = level * (1.0 + min(0.25, 1.0 / math.sqrt(s.arms[arm, COUNT])))
+            return height, (width(p, s, arm, until) - wide) / (until - level) + SLACK * wide / level, until
+        slope = 0.5 * wide * (1.0 / level + steepest(p.kind, level, level) / growth(p.kind, level))
+        if p.kind == LOG_LOG and level < FIRST_LOG_LOG:
+            return height, slope, FIRST_LOG_LOG
+        return height, slope, math.inf
 
 
-def width(p: Params, s: State, arm: int, level: float) -> float:
-    """sqrt(f(t) log t / n), with level = log t."""
+def width(p: Params, s: IndexState, arm: int, level: float) -> float:
+    """Return sqrt(f(t) log t / n), with level = log t."""
     return math.sqrt(growth(p.kind, level) * level / s.arms[arm, COUNT])
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Mean plus width."""
-    return s.arms[arm, SUM] / s.arms[arm, COUNT] + width(p, s, arm, level)
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """With log_squared the width is convex in the level, and a chord is above it. With the others it is concave from t = 3 on.
-
-    The kink of log_log at t = 16 excepted: there a tangent ends.
-    """
-    mean = s.arms[arm, SUM] / s.arms[arm, COUNT]
-    here = width(p, s, arm, level)
-    value = mean + here + SLACK * (abs(mean) + here)
-    if level <= 0.0:
-        return value, 0.0, 0.0
-    if p.kind == LOG_SQUARED:
-        until = level * (1.0 + min(0.25, 1.0 / math.sqrt(s.arms[arm, COUNT])))
-        return value, (width(p, s, arm, until) - here) / (until - level) + SLACK * here / level, until
-    reach = growth(p.kind, level)
-    slope = 0.5 * here * (1.0 / level + steepest(p.kind, level, level) / reach)
-    if p.kind == LOG_LOG and level < FIRST_LOG_LOG:
-        return value, slope, FIRST_LOG_LOG
-    return value, slope, math.inf

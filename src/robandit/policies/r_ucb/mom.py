@@ -1,8 +1,8 @@
 """R-UCB-MoM (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(1) amortised time per pull.
 
-The estimate is a median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them. Block
-means come from sums that lose no digits (:mod:`robandit.policies._parts.blocks`) and are asked for only when q or the blocks' size
-changes. The first rewards of an arm, as many as can ever be all, are also kept in order of size, so that their median is at hand.
+The estimate is the median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them. Block
+means come from exact sums (:mod:`robandit.policies._parts.blocks`) and are computed only when q or the size of the blocks
+changes. The first rewards of an arm, as many as the median of all can need, are also kept sorted.
 
 The arg-max is lazy (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in
 ``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0,
@@ -18,14 +18,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
-from robandit.policies._parts.reward_store import store_full
+from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies.assumptions import Assumption
-from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
 from robandit.policies.r_ucb.growth import (
     FIRST,
     INPUTS,
@@ -41,7 +39,7 @@ from robandit.policies.r_ucb.growth import (
 __all__ = ["RUCBMoM"]
 
 FIXED = (
-    "Here by default with a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
+    "The default here is a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
     "g='corollary' is the paper's kind."
 )
 
@@ -49,27 +47,25 @@ FIXED = (
 COUNT = 0
 MEAN = 1
 SHRINK = 2  # n^-g for a fixed g, log n otherwise
-EVENT = 3  # the time, as `clock` shows it, from which q may differ
+EVENT = 3  # the time, as `clock` returns it, from which q may differ
 NEXT = 4  # the number of rewards from which the estimate differs
 BLOCKS = 5  # q; 0: the median of all rewards
 SIZE = 6
-REACH = 7  # how far from MEAN to look for the next
+REACH = 7  # the distance from MEAN within which to look for the next
 ARM_FLOATS = 8
 
-# What is common to all arms at a level.
+# Numbers common to all arms at a level.
 AT = 0  # the level
 SCALE = 1  # f (32 level)^g
 POWER = 2  # g
-BASE = 3  # a level not far back, and its (32 level)^g: with a fixed g the next ones follow from it
+BASE = 3  # an earlier level, and its (32 level)^g: with a fixed g, powers at near levels follow from it
 BASE_SCALE = 4
 NOW = 5
 
 PER_LEVEL = 32.0
-FOR_EVER = 2**53
-SPAN = 0.1  # how much a width may grow, by its logarithm, before its line is drawn anew
+SPAN = 0.1  # growth of the log of a width after which its line is renewed
 STEEPER = math.expm1(SPAN) / SPAN  # slope of the chord of exp over that span
 NEAR = 1.0 / 64.0
-SLACK = 1e-12  # far above the rounding of an index
 
 
 class Params(NamedTuple):
@@ -80,11 +76,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """See the names above."""
+    """The numbers above; sorted first rewards; sums; pulls made; and the lazy arg-max."""
 
     arms: Floats  # (arms, ARM_FLOATS)
     now: Floats
-    ordered: Floats  # (arms, as many rewards as can be all): the first rewards in ascending order
+    ordered: Floats  # (arms, most rewards of a plain median): the first rewards in ascending order
     scratch: Floats
     pool: Floats
     slots: Ints
@@ -93,29 +89,29 @@ class State(NamedTuple):
     lead: Ints
 
 
-class RUCBMoM(Policy):
-    """Optimism on a median of means, with a width that in time exceeds that of any heavy-tailed law: nothing is known.
+class RUCBMoM(KeepsSums, IndexPolicy):
+    """Optimism on a median of means, with a width that in time exceeds that of any heavy-tailed law: it needs to know nothing.
 
-    Statistically robust: whatever eps and u are, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. The
+    Statistically robust: for all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. The
     price is regret that grows faster than log T, and no guarantee before that time, which is out of reach for the functions of
-    the paper: with ``"corollary"`` g(1e5) = 0.64, and it must be below eps/(1+eps) <= 1/2. Use it to compare with, or with rewards
-    whose scale is near 1 (the width does not follow the unit of the rewards).
+    the paper: with ``"corollary"`` g(1e5) = 0.64, and it must be below eps/(1+eps) <= 1/2. Use it as a baseline, or for rewards
+    of scale about 1 (the width does not scale with the rewards).
 
     Parameters
     ----------
     f
         Slow-growing function: ``"log"``, ``"log_squared"``, ``"log_log"``, or ``"corollary"``, the paper's construction
-        ``exp(sqrt(log log t) / 2) / 2``. At t < 3 (16 for ``"log_log"``) it has its value there.
+        ``exp(sqrt(log log t) / 2) / 2``. For t < 3 (16 for ``"log_log"``) it is constant.
     g
         Slow-decaying function: ``"corollary"``, the paper's ``(log log t)^(-1/2)``, at most 1; or a number in (0, 1), a fixed g,
-        which is not slow-decaying. The paper has no experiment with this policy; the default f = log t, g = 0.45 is ours, to
-        have a usable baseline.
+        which is not slow-decaying. The paper has no experiment with this policy; the default f = log t, g = 0.45 is ours, for
+        a usable baseline.
 
     Guarantee
     ---------
     For T with ``g(T) < eps/(1+eps)`` and ``f(T) > (12 u)^(1/(1+eps))``, regret grows as ``sum_i gap_i (2 f(T) / gap_i)^(1/g(T))
-    log T``. Must know: nothing. Anytime, not random. With a fixed g nothing is guaranteed for eps <= g / (1 - g) (0.82 by default),
-    at any T.
+    log T``. Must know: nothing. Anytime, not random. With a fixed g nothing is guaranteed, at any T, if
+    eps <= g / (1 - g) (0.82 by default).
 
     Examples
     --------
@@ -135,7 +131,6 @@ class RUCBMoM(Policy):
     g: float | Literal["corollary"] = 0.45
 
     label = "R-UCB-MoM"
-    columns = ("mean", "index")
     about = Facts(
         assumption=Assumption("long horizon", "T such that g(T) < eps/(1+eps) and f(T) > (12 u)^(1/(1+eps))"),
         bound="Ashutosh et al., median of means",
@@ -150,21 +145,21 @@ class RUCBMoM(Policy):
 
     @property
     def facts(self) -> Facts:
-        """The footnote about a fixed g where it is fixed."""
+        """Facts, with the footnote about a fixed g only if it is fixed."""
         return self.about if not isinstance(self.g, str) else dataclasses.replace(self.about, notes=(INPUTS,))
 
     def validate(self) -> None:
-        """Known functions."""
+        """Check f and g."""
         check_growth("RUCBMoM", self.f)
         check_decay("RUCBMoM", self.g)
 
     def params(self) -> Params:
-        """Words become numbers."""
+        """Return f and g as numbers."""
         return Params(growth_kind(self.f), decay_number(self.g))
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        most = math.ceil(PER_LEVEL * math.log((FOR_EVER if horizon is None else horizon) + 2.0)) + 1
+        """Return a state without rewards."""
+        most = math.ceil(PER_LEVEL * math.log(most_pulls(horizon) + 2.0)) + 1
         store = empty_sums(arms, horizon)
         now = np.zeros(NOW)
         now[AT] = now[BASE] = -1.0
@@ -172,29 +167,10 @@ class RUCBMoM(Policy):
         numbers = np.zeros((arms, ARM_FLOATS))
         return State(numbers, now, ordered, np.zeros(2 * most), *store, no_pulls(arms), *lazy_state(arms))
 
-    def grow(self, state: State) -> State:
-        """More room for sums."""
-        pool, slots = enlarged_sums(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest index."""
-        arms = s.arms.shape[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        prepare(p.f, p.g, s.now, log_time(s))
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, clock(p, s))
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the arm's new sum, and the reward among the first."""
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
+        """Store the arm's new sum, and the reward among the sorted ones."""
         n = add_reward(s.pool, s.slots, arm, reward)
-        if n == 1:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
         if n <= s.ordered.shape[1]:
             insert(s.ordered[arm], n - 1, reward)
         s.arms[arm, COUNT] = n
@@ -204,29 +180,41 @@ class RUCBMoM(Policy):
             s.arms[arm, SHRINK] *= power_near_one(-1.0 / s.arms[arm, COUNT], p.g)
         else:
             s.arms[arm, SHRINK] = s.arms[arm, COUNT] ** -p.g
-        touched(s.lines, s.lead, arm)
-
-    full = staticmethod(store_full)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Median of means and index."""
-        out[0] = math.nan
-        out[1] = math.inf
-        if s.arms[arm, COUNT] > 0.0:
-            prepare(p.f, p.g, s.now, log_time(s))
-            out[1] = index(p, s, arm, clock(p, s))
-            out[0] = s.arms[arm, MEAN]
+    def mean(p: Params, s: State, arm: int) -> float:
+        """Return the median of means at the last index."""
+        return s.arms[arm, MEAN]
 
+    @staticmethod
+    def level(p: Params, s: State) -> float:
+        """Prepare what is common to all arms, and return the time as `clock` does."""
+        prepare(p.f, p.g, s.now, log_time(s))
+        return clock(p, s)
 
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
+    @staticmethod
+    def index(p: Params, s: State, arm: int, time: float) -> float:
+        """Median + f (32 log t / n)^g at the prepared level; ``time`` is that of `clock`."""
+        numbers = s.arms[arm]
+        if numbers[COUNT] >= numbers[NEXT] or time >= numbers[EVENT]:
+            refresh(p, s, arm)
+        return numbers[MEAN] + width(p, s, arm)
+
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, float]:
+        """A line above the index until the estimate changes, or until a width that is not straight has grown by a tenth."""
+        numbers = s.arms[arm]
+        wide = width(p, s, arm)
+        height = slightly_above(numbers[MEAN], wide)
+        if p.g > 0.0:
+            return height, numbers[SHRINK], numbers[EVENT]
+        rate = largest_rate(s.now[POWER], numbers[SHRINK], time)
+        return height, STEEPER * rate * wide, min(numbers[EVENT], time + SPAN / rate)
 
 
 @out_of_line
 def prepare(f: int, g: float, now: Floats, level: float) -> None:
-    """Find what is common to the widths of all arms."""
+    """Compute what is common to the widths of all arms."""
     if now[AT] != level:
         now[AT] = level
         now[POWER] = decay(g, level)
@@ -239,7 +227,7 @@ def prepare(f: int, g: float, now: Floats, level: float) -> None:
 
 
 def power_near_one(x: float, power: float) -> float:
-    """(1 + x)^power for a power in (0, 1) and x up to 1/64 in size, to a few roundings: its series, at a third of the time."""
+    """Return (1 + x)^power for power in (0, 1) and |x| <= 1/64, to a few roundings, by its series: in a third of the time."""
     tail = 1.0 + (power - 6.0) / 7.0 * x
     tail = 1.0 + (power - 5.0) / 6.0 * x * tail
     tail = 1.0 + (power - 4.0) / 5.0 * x * tail
@@ -250,15 +238,15 @@ def power_near_one(x: float, power: float) -> float:
 
 
 def clock(p: Params, s: State) -> float:
-    """What shows the time to the lazy arg-max: f (32 log t)^g if g is fixed, else log t."""
+    """Return the level of the lazy arg-max: f (32 log t)^g if g is fixed, else log t."""
     return s.now[SCALE] if p.g > 0.0 else s.now[AT]
 
 
 @out_of_line
 def largest_rate(power: float, log_n: float, level: float) -> float:
-    """An upper bound of the logarithmic derivative of a width from this level on, with the corollary's g.
+    """Return an upper bound of the logarithmic derivative of a width from this level on, with the corollary's g.
 
-    That of f is at most 2 / log t for every f, and that of log_squared is this.
+    That of f is at most 2 / log t for every f, with equality for log_squared.
     """
     late = max(level, math.e)
     falls = 0.5 / (late * math.log(late) ** 1.5)
@@ -267,7 +255,7 @@ def largest_rate(power: float, log_n: float, level: float) -> float:
 
 @out_of_line
 def insert(ordered: Floats, count: int, reward: float) -> None:
-    """Put a reward in its place among ``count`` others in ascending order."""
+    """Insert a reward into ``count`` others in ascending order."""
     place = count
     while place > 0 and ordered[place - 1] > reward:
         ordered[place] = ordered[place - 1]
@@ -277,17 +265,17 @@ def insert(ordered: Floats, count: int, reward: float) -> None:
 
 @out_of_line
 def refresh(p: Params, s: State, arm: int) -> None:
-    """Bring the estimate up to date, and find when it next differs."""
+    """Update the estimate, and compute when it next changes."""
     numbers = s.arms[arm]
     n = int(numbers[COUNT])
-    wanted = PER_LEVEL * s.now[AT]
-    if n <= wanted:
+    blocks_now = PER_LEVEL * s.now[AT]
+    if n <= blocks_now:
         numbers[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
         numbers[BLOCKS] = 0.0
         numbers[EVENT] = math.inf
         numbers[NEXT] = n + 1
         return
-    blocks = math.ceil(wanted)
+    blocks = math.ceil(blocks_now)
     size = n // blocks
     if blocks != numbers[BLOCKS] or size != numbers[SIZE]:
         numbers[MEAN], numbers[REACH] = block_median(
@@ -295,32 +283,13 @@ def refresh(p: Params, s: State, arm: int) -> None:
         )
         numbers[BLOCKS] = blocks
         numbers[SIZE] = size
-    event = (1.0 - SLACK) * blocks / PER_LEVEL  # also where all n = q rewards are wanted
+    event = (1.0 - SLACK) * blocks / PER_LEVEL  # also valid if n = q, where the median of all rewards is next
     numbers[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
     numbers[NEXT] = (size + 1) * blocks
 
 
 def width(p: Params, s: State, arm: int) -> float:
-    """f (32 log t / n)^g at the level that was prepared."""
+    """Return f (32 log t / n)^g at the prepared level."""
     if p.g > 0.0:
         return s.now[SCALE] * s.arms[arm, SHRINK]
     return s.now[SCALE] * math.exp(-s.now[POWER] * s.arms[arm, SHRINK])
-
-
-def index(p: Params, s: State, arm: int, time: float) -> float:
-    """Median + f (32 log t / n)^g, at the level that was prepared; ``time`` is what `clock` shows."""
-    numbers = s.arms[arm]
-    if numbers[COUNT] >= numbers[NEXT] or time >= numbers[EVENT]:
-        refresh(p, s, arm)
-    return numbers[MEAN] + width(p, s, arm)
-
-
-def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, float]:
-    """A line above the index until the estimate changes, or until a width that is not straight has grown by a tenth."""
-    numbers = s.arms[arm]
-    wide = width(p, s, arm)
-    value = numbers[MEAN] + wide + SLACK * (abs(numbers[MEAN]) + wide)
-    if p.g > 0.0:
-        return value, numbers[SHRINK], numbers[EVENT]
-    rate = largest_rate(s.now[POWER], numbers[SHRINK], time)
-    return value, STEEPER * rate * wide, min(numbers[EVENT], time + SPAN / rate)

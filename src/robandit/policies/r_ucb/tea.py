@@ -1,53 +1,49 @@
 """R-UCB-TEA (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(log) amortised time per pull.
 
-f grows, so a reward that was counted once is counted for ever, in a running sum. Rewards beyond f(t) wait in a heap and come
-back when f passes them; those beyond f at the last pull that can be made never do, and are not stored (without a horizon: f at
-2^53 pulls). The next return is known in advance, so between returns and rewards the index moves with time alone, and
-the lazy arg-max needs a line above ``16 f(t) log(t) / n``: it is convex in log t, so a chord will do. The term
-``1 / log f(t)`` is the same for all arms and left out of comparisons.
+f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added when f passes them.
+Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. The next reward to be added is known in
+advance, so in between the index of an arm changes with time alone, and the lazy arg-max needs a line above ``16 f(t) log(t) /
+n``. This is convex in log t, so it stays below a chord. The term ``1 / log f(t)`` is the same for all arms and left out of
+comparisons.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import best_arm, lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
-from robandit.policies._parts.reward_store import START, USED, empty_store, enlarged, store_full
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, empty_store
 from robandit.policies.assumptions import Assumption
-from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.index import SLACK, IndexPolicy, all_tried, log_time, most_pulls, no_pulls, pulls_made, untried
 from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growth, check_growth, growth, growth_kind
 
 __all__ = ["RUCBTEA"]
 
-PULLS_FOR_EVER = 2**53  # a live bandit that decides every microsecond passes this in 285 years
-
 # Numbers of an arm.
 COUNT = 0  # rewards
-KEPT = 1  # of those, counted in SUM
+KEPT = 1  # rewards in SUM
 SUM = 2
 # Numbers of the run.
-NOW = 0  # f at the last decision, or the one that is being made
-LAST = 1  # f at the last pull that can be made
-
-SLACK = 1e-12  # far above the rounding of an index
+NOW = 0  # f at the present or last decision
+LAST = 1  # f at the last possible pull
 
 
 class Params(NamedTuple):
-    """Which f, as a number."""
+    """f as a number."""
 
     kind: int
 
 
 class State(NamedTuple):
-    """See the names above; the heap of rewards beyond f; pulls made; and the lazy arg-max."""
+    """The numbers above; the heap of rewards beyond f; pulls made; and the lazy arg-max."""
 
     arms: Floats  # (arms, 3)
     reach: Floats  # NOW, LAST
@@ -58,25 +54,36 @@ class State(NamedTuple):
     lead: Ints
 
 
-class RUCBTEA(Policy):
-    """Optimism on a mean that leaves out rewards beyond a slowly growing function of time: nothing about the tails must be known.
+def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+    """Set f to its value at the next pull; while it is at most 1, return the arm with the fewest pulls."""
+    now = level(p, s)
+    s.reach[NOW] = growth(p.kind, now)
+    if not all_tried(s):
+        return untried(rewards, s, first(p))
+    if s.reach[NOW] <= 1.0:
+        return untried(rewards, s, math.inf)
+    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
+
+
+class RUCBTEA(KeepsRewards, IndexPolicy):
+    """Optimism on a mean without the rewards beyond a slowly growing function of time: it needs to know nothing about the tails.
 
     Adaptive in the long run only: its bound begins at a T that depends on eps and u and is large. With heavy tails and at
-    usual horizons it is close to uniform play. Use it as the reference for "consistent without knowing anything". While
-    f(t) is below an arm's typical rewards their mean counts as 0, which makes an arm of large losses look good.
+    usual horizons it is close to uniform play. Use it as the baseline for "consistent without knowing anything". While
+    f(t) is below an arm's typical rewards, their mean counts as 0, which makes an arm of large losses look good.
 
     Parameters
     ----------
     f
-        The truncation level by time: ``"log_squared"`` (the paper's experiment), ``"log"``, ``"log_log"`` or ``"corollary"``, see
-        :mod:`robandit.policies.r_ucb.growth`. The paper calls its choice arbitrary and finds less regret with slower ones.
-        While f <= 1         (``"corollary"``, up to t = 928) the index is infinite, so arms are pulled in turn.
+        The truncation level as a function of time: ``"log_squared"`` (the paper's experiment), ``"log"``, ``"log_log"`` or
+        ``"corollary"``, see :mod:`robandit.policies.r_ucb.growth`. The paper calls its choice arbitrary and finds less regret with
+        slower ones. While f <= 1 (``"corollary"``, up to t = 928) the index is infinite, so arms are pulled in turn.
 
     Guarantee
     ---------
     For T with 3 u log f(T) < 2 f(T)^eps, and gaps above 2 / log f(T): regret at most of the order of the sum over arms of
-    ``f(T) / (1 - 2/(gap log f(T))) log T``. Must know: nothing. Anytime, not random. The rule is checked against the paper; that
-    ``"log_squared"`` is the right default has confidence 0.6.
+    ``f(T) / (1 - 2/(gap log f(T))) log T``. Must know: nothing. Anytime, not random. The rule was checked against the paper; the
+    default ``"log_squared"`` has confidence 0.6.
 
     Examples
     --------
@@ -109,41 +116,25 @@ class RUCBTEA(Policy):
     )
 
     def validate(self) -> None:
-        """A known word."""
+        """Check f."""
         check_growth("RUCBTEA", self.f)
 
     def params(self) -> Params:
-        """The word becomes a number."""
+        """Return f as a number."""
         return Params(growth_kind(self.f))
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known but how large f can become."""
-        last = growth(growth_kind(self.f), math.log((PULLS_FOR_EVER if horizon is None else horizon) + 1.0))
+        """Return a state without rewards; it holds the largest f of the run."""
+        last = growth(growth_kind(self.f), math.log(most_pulls(horizon) + 1.0))
         return State(
             np.zeros((arms, 3)), np.array([0.0, last]), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms)
         )
 
-    def grow(self, state: State) -> State:
-        """More room for rewards that wait."""
-        pool, slots = enlarged(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
+    select = staticmethod(partial(select_passing))
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest index; t counts the pull that is about to be made."""
-        arms = s.arms.shape[0]
-        level = log_time(s)
-        s.reach[NOW] = growth(p.kind, level)
-        if s.pulls[arms + TRIED] < arms or s.reach[NOW] <= 1.0:
-            return untried(rewards, s, 1.0 if s.pulls[arms + TRIED] < arms else math.inf)
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level)
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's sum, set it aside, or forget all but that it came."""
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
+        """Add the reward to the arm's sum, or set it aside, or only count it."""
         row = s.arms[arm]
         row[COUNT] += 1.0
         size = abs(reward)
@@ -152,15 +143,32 @@ class RUCBTEA(Policy):
             row[KEPT] += 1.0
         elif size <= s.reach[LAST]:
             push(s.pool, s.slots, arm, reward)
-        if row[COUNT] == 1.0:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        touched(s.lines, s.lead, arm)
 
-    full = staticmethod(store_full)
+    @staticmethod
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Mean + 16 f log(t) / n, with level = log t and f from `select`: the index without the term that all arms share."""
+        row = s.arms[arm]
+        reach = s.reach[NOW]
+        if smallest(s.pool, s.slots, arm) <= reach:
+            take_back(s, arm, reach)
+        return (row[SUM] + 16.0 * reach * level) / row[COUNT]
+
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """A chord of the width, off by less than the effect of one more reward; it ends before the next waiting reward is added."""
+        row = s.arms[arm]
+        n = row[COUNT]
+        now = 16.0 * s.reach[NOW] * level
+        until = level * (1.0 + min(0.25, 0.5 / math.sqrt(n)))
+        later = 16.0 * growth(p.kind, until) * until
+        slope = (later - now) / (n * (until - level))
+        slack = SLACK * (abs(row[SUM]) + later) / n
+        event = passing(p.kind, smallest(s.pool, s.slots, arm)) * (1.0 - SLACK)
+        return (row[SUM] + now) / n + slack, slope, min(until, event)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Truncated mean, index, f(t) and the share of rewards beyond it. Nothing is moved, so asking changes nothing."""
+        """Fill in the truncated mean, the index, f(t) and the share of rewards beyond it, without changing the state."""
         row = s.arms[arm]
         level = log_time(s)
         reach = growth(p.kind, level)
@@ -181,44 +189,17 @@ class RUCBTEA(Policy):
                 out[1] = out[0] + 1.0 / math.log(reach) + 16.0 * reach * level / row[COUNT]
 
 
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Mean + 16 f log(t) / n, with level = log t: the index without the term that all arms share. `select` sets f."""
-    row = s.arms[arm]
-    reach = s.reach[NOW]
-    if smallest(s.pool, s.slots, arm) <= reach:
-        take_back(s, arm, reach)
-    return (row[SUM] + 16.0 * reach * level) / row[COUNT]
-
-
 @out_of_line
 def take_back(s: State, arm: int, reach: float) -> None:
-    """Count the rewards that f has passed."""
+    """Add the waiting rewards that f has passed."""
     row = s.arms[arm]
     while smallest(s.pool, s.slots, arm) <= reach:
         row[SUM] += pop_smallest(s.pool, s.slots, arm)
         row[KEPT] += 1.0
 
 
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """A chord of the width, off by less than what one more reward would change; at most to the next return."""
-    row = s.arms[arm]
-    n = row[COUNT]
-    here = 16.0 * s.reach[NOW] * level
-    until = level * (1.0 + min(0.25, 0.5 / math.sqrt(n)))
-    there = 16.0 * growth(p.kind, until) * until
-    slope = (there - here) / (n * (until - level))
-    slack = SLACK * (abs(row[SUM]) + there) / n
-    event = passing(p.kind, smallest(s.pool, s.slots, arm)) * (1.0 - SLACK)
-    return (row[SUM] + here) / n + slack, slope, min(until, event)
-
-
 def passing(kind: int, size: float) -> float:
-    """The level at which f reaches a size that is above its first value."""
+    """Return the level at which f reaches a size above its first value."""
     if size == math.inf or kind == LOG:
         return size
     if kind == LOG_SQUARED:

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import math
-from typing import Self
 
 from robandit.policies.assumptions import SYMMETRIC
-from robandit.policies.base import Policy, check_whole
+from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.resampling.signs import LARGEST_LIMIT, Params, Resampled, refuse_beyond
+from robandit.policies.resampling.signs import Params, Resampled
 
 __all__ = ["MARS"]
 
 
 class MARS(Resampled, Policy):
-    """Optimism on means of random subsets: symmetric rewards of unknown size; the forerunner of `RMMUCB`, with a single block.
+    """Optimism on means of random subsets, for symmetric rewards of unknown size; the forerunner of `RMMUCB`, with a single block.
 
-    The index of an arm is the largest of the means of about t (log t)^2 random subsets of its rewards, each reward being in a
-    subset with probability 1/2. It is an exact bound for every symmetric law, but as wide as the mean is uncertain, which heavy
-    tails make it: use it where rewards are symmetric and not very heavy, and `RMMUCB` where they are. Not for skewed rewards, and
+    The index of an arm is the largest mean of about t (log t)^2 random subsets of its rewards; each reward is in a
+    subset with probability 1/2. The bound is exact for every symmetric law, but as wide as the sample mean is uncertain. Use it if
+    rewards are symmetric and not very heavy-tailed; otherwise use `RMMUCB`. Not for skewed rewards, and
     not for long runs: time and memory grow as T^2 (log T)^2 and T (log T)^2, 0.3 seconds and 6 MB for T = 2000.
 
     Parameters
     ----------
     limit
-        The most pulls that it makes; a longer horizon is refused, with the time that it would take.
+        The most pulls of a run; a longer horizon is rejected, with an estimate of its time.
 
     Guarantee
     ---------
     If every arm is symmetric about its mean, an index from a fixed number of rewards is at least the mean with probability exactly
     ``1 - 1/ceil(1 + t (log t)^2)``. Regret grows as ``sum gap/tau log T``, where tau comes from the moment generating function
-    (as Tamas et al. quote Khorasani and Weyer, for resamples of their own number); for heavy tails, which have none, that says
-    nothing. Must know: nothing. Anytime up to its limit, random.
+    (as Tamas et al. quote Khorasani and Weyer, for their own number of resamples). Heavy tails have no such function, so the bound
+    does not apply to them. Must know: nothing. Anytime up to its limit, random.
 
     Notes
     -----
-    The number of resamples and the treatment of empty subsets are those of `RMMUCB`, of which this is the case of one block, as
-    Tamas et al. (2025) have it. A subset keeps its members for the whole run; new rewards join it or not. Late rewards as there.
+    This is `RMMUCB` with one block, as described by Tamas et al. (2025), with the same number of resamples and treatment of empty
+    subsets. A subset keeps its members for the whole run; each new reward joins it or not. Late rewards: as for `RMMUCB`.
 
     Examples
     --------
@@ -54,7 +53,6 @@ class MARS(Resampled, Policy):
 
     limit: int = 2000
 
-    columns = ("mean", "index")
     about = Facts(
         random=True,
         assumption=SYMMETRIC,
@@ -64,22 +62,16 @@ class MARS(Resampled, Policy):
         adaptive=Adaptive(True, True, True, True),
         title="MARS",
         notes=(
-            "tau comes from the arm's moment generating function: the bound says nothing about heavy tails. It plays at most "
+            "tau comes from the arm's moment generating function, so the bound does not cover heavy tails. It plays at most "
             "`limit` pulls, because a run of T takes T^2 (log T)^2 steps.",
         ),
         citation="Khorasani, Weyer 2023",
     )
 
-    def validate(self) -> None:
-        """A limit."""
-        check_whole("MARS", "limit", self.limit, 1, LARGEST_LIMIT)
-
-    def prepared(self, horizon: int | None) -> Self:
-        """This policy, unless more pulls are asked for than its limit."""
-        ready = super().prepared(horizon)
-        refuse_beyond(self.label, self.limit, horizon, 1.1e-9 * (horizon or 1) ** 2 * math.log(horizon or 1) ** 2)
-        return ready
+    def _seconds(self, horizon: int) -> float:
+        """Estimate the time of a run."""
+        return 1.1e-9 * horizon**2 * math.log(horizon) ** 2
 
     def params(self) -> Params:
-        """A single block."""
+        """Return parameters for a single block."""
         return Params(1, 0)

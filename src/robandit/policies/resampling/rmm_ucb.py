@@ -3,46 +3,46 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import Literal
 
-from robandit.errors import InvalidInput
 from robandit.policies.assumptions import SYMMETRIC
-from robandit.policies.base import Policy, check_whole
+from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.resampling.signs import LARGEST_LIMIT, Params, Resampled, refuse_beyond
+from robandit.policies.resampling.signs import Params, Resampled
+from robandit.validation import choice
 
 __all__ = ["RMMUCB"]
 
 
 class RMMUCB(Resampled, Policy):
-    """Optimism on resampled medians of means: heavy tails of unknown order and size, if every arm is symmetric.
+    """Optimism on resampled medians of means, for heavy tails of unknown order and size, if every arm is symmetric.
 
     The index of an arm is the largest mean that a randomised test does not reject: the median of means of its rewards is compared
-    with those of about t (log t)^2 copies in which random signs about that mean are turned. The test is exact for every symmetric
-    law, so nothing need be known, not even that moments exist. Use it for a few hundred or thousand pulls of symmetric rewards
-    (measurement errors, price changes). Not for skewed rewards (latency, revenue), where the bound is wrong; and not for
+    with those of about t (log t)^2 copies in which signs about that mean are flipped at random. The test is exact for every
+    symmetric law, so nothing need be known, not even that moments exist. Use it for a few hundred or thousand pulls of symmetric
+    rewards (measurement errors, price changes). Not for skewed rewards (latency, revenue), where the bound is wrong; and not for
     long runs: time grows as T^2.5 (log T)^2 and memory as T^1.5 (log T)^2, 4 seconds and 80 MB for T = 2000.
 
     Parameters
     ----------
     limit
-        The most pulls that it makes; a longer horizon is refused, with the time that it would take. 2000 is the paper's.
+        The most pulls of a run; a longer horizon is rejected, with an estimate of its time. 2000 is the paper's.
     median
-        How the copies' blocks are summed up when their number is even. "exact": so that the index is the paper's definition of it,
-        and its level is exact. "printed": the lower middle value, as the paper's formula says; then the level is not
-        kept, and runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
+        The median over an even number of blocks of a copy. "exact": the one for which the index is the paper's definition,
+        and its level is exact. "printed": the lower middle value, as in the paper's formula; then the level does not
+        hold, and runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
 
     Guarantee
     ---------
     If every arm is symmetric about its mean, an index from a fixed number of rewards is at least the mean with probability exactly
-    ``1 - 1/ceil(1 + t (log t)^2)``. If moreover E|X - mean|^(1+eps) <= v for some eps in (0, 1], regret grows as
+    ``1 - 1/ceil(1 + t (log t)^2)``. If also E|X - mean|^(1+eps) <= v for some eps in (0, 1], regret grows as
     ``sum (v/gap)^(1/eps) (log T)^2`` and is at worst ``K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))`` for large T
     (Theorem 3.2). Must know: nothing. Anytime up to its limit, random.
 
     Notes
     -----
-    Resamples are as many as the paper says, each with signs of its own, but a sign is kept for the whole run and not drawn anew in
-    every round. The number of rewards that an arm has got is not fixed but chosen by the policy, as in the paper. With late
+    The number of resamples is the paper's, each with its own signs, but a sign is kept for the whole run instead of being drawn in
+    every round. The number of rewards of an arm is not fixed but chosen by the policy, as in the paper. With late
     rewards, t counts pulls made and blocks are filled in order of arrival.
 
     Examples
@@ -63,7 +63,6 @@ class RMMUCB(Resampled, Policy):
     median: Literal["exact", "printed"] = "exact"
 
     label = "RMM-UCB"
-    columns = ("mean", "index")
     about = Facts(
         random=True,
         assumption=SYMMETRIC,
@@ -75,24 +74,21 @@ class RMMUCB(Resampled, Policy):
         title="RMM-UCB",
         notes=(
             "v is a bound on E|X - mean|^(1+eps). It plays at most `limit` pulls, because a run of T takes T^2.5 (log T)^2 steps. "
-            "Where the number of blocks is even, the paper's formula disagrees with its definition of the index; the "
+            "If the number of blocks is even, the paper's formula disagrees with its definition of the index; the "
             'definition is used unless median="printed".',
         ),
         citation="Tamas, Szentpeteri, Csaji 2025",
     )
 
     def validate(self) -> None:
-        """A limit, and a word for the median."""
-        check_whole("RMMUCB", "limit", self.limit, 1, LARGEST_LIMIT)
-        if self.median not in ("exact", "printed"):
-            raise InvalidInput(f'RMMUCB: median = {self.median!r} must be "exact" or "printed"')
+        """Check the limit and the median."""
+        super().validate()
+        choice(self.median, "median", ("exact", "printed"), owner="RMMUCB")
 
-    def prepared(self, horizon: int | None) -> Self:
-        """This policy, unless more pulls are asked for than its limit."""
-        ready = super().prepared(horizon)
-        refuse_beyond(self.label, self.limit, horizon, 4e-10 * (horizon or 1) ** 2.5 * math.log(horizon or 1) ** 2)
-        return ready
+    def _seconds(self, horizon: int) -> float:
+        """Estimate the time of a run."""
+        return 4e-10 * horizon**2.5 * math.log(horizon) ** 2
 
     def params(self) -> Params:
-        """As many blocks as the paper has."""
+        """Return parameters for the paper's number of blocks."""
         return Params(0, int(self.median == "exact"))

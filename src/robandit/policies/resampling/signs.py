@@ -1,47 +1,48 @@
 """Upper confidence bounds from random signs: what RMM-UCB and MARS share.
 
-For an arm whose rewards are symmetric about their mean, turning the sign of X_i - mean changes nothing in law. So the rewards, in
-k blocks (the i-th is in block i mod k), are compared with m - 1 copies of them in which random signs a_ij are turned, and the
-index is the largest mean that is not rejected at level 1/m: the maximum over j of the median over blocks l of
+If the rewards of an arm are symmetric about their mean, flipping the sign of X_i - mean does not change their law. So the
+rewards, in k blocks (the i-th is in block i mod k), are compared with m - 1 copies in which signs are flipped at random (a_ij),
+and the index is the largest mean that is not rejected at level 1/m: the maximum over j of the median over blocks l of
 
     U_lj = (center - mean_l(a_ij X_i)) / (1 - mean_l(a_ij)),  center = the median of the blocks' means.
 
 At time t, m = ceil(1 + t (log t)^2). With a block's length n, and the sum N and the number M of its rewards whose sign is minus,
 
-    U_lj = (n (center - mean_l) / 2 + N) / M,
+    U_lj = (n (center - mean_l) / 2 + N) / M.
 
-the same number, but nothing large cancels: in a single block it is N / M. Where M is 0, U_lj is +inf or -inf as center is above or
-below the block's mean; where they are the same, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
+This is the same number without cancellation: for a single block it is N / M. If M is 0, U_lj is +inf or -inf as center is above or
+below the block's mean; if they are equal, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
 
-Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value; center is that of the means, and the test of theta
-compares center - theta with that of mean_l(a_ij (X_i - theta)) over l. The second is not larger if it is not larger in half of the
-blocks, that is if theta is at most U_lj in half of them: the largest such theta is the UPPER middle value of the U_lj. The paper's
-Lemma 2.5 and Algorithm 2 print the median again, which agrees with its definition of the index (equation 18) for odd k only. With
-the lower middle value the level is not kept, the index of an arm with 4 rewards stays bounded however large m is, and runs lock in
-on a bad arm: 13 in 100 for two Gaussian arms with a gap of half a standard deviation, T = 800. The definition is the default here;
-``median="printed"`` is the formula.
+Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value. So is center, and the test of theta compares
+center - theta with the median of mean_l(a_ij (X_i - theta)) over l. The second is not larger if it is not larger in half of the
+blocks, that is, if theta is at most U_lj in half of them: the largest such theta is the UPPER middle value of the U_lj. The
+paper's Lemma 2.5 and Algorithm 2 print the median again, which agrees with its definition of the index (equation 18) for odd k
+only. With the lower middle value the level does not hold, the index of an arm with 4 rewards stays bounded however large m is,
+and runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of half a standard deviation, T = 800. The default here
+is the definition; ``median="printed"`` is the formula.
 
-Nothing random is stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), two rounds of SplitMix64's, keyed
-by the run's ``rng`` words, which therefore never change; so any sign can be had at any time. pi orders hashes of (run, arm, j): the
-order of those in use stays a uniform permutation when m grows. A sign is the same in every round: it is drawn once, independent of
-the rewards. So each bound is exact for a number of rewards that is fixed in advance, as in the paper; those of different rounds
-depend on each other.
+Nothing random is stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), two rounds of SplitMix64's,
+keyed by the run's ``rng`` words, which therefore never change; so any sign can be computed at any time. pi orders hashes of (run,
+arm, j): the order of those in use stays a uniform permutation when m grows. A sign is the same in every round: it is drawn once,
+independent of the rewards. So each bound is exact for a number of rewards that is fixed in advance, as in the paper; the bounds
+of different rounds depend on each other.
 
-What is stored is N and M for each arm, block and j, 64 j side by side (a sheet), so that
+The state stores N and M for each arm, block and j, 64 j side by side (a sheet), so that
 
 - a reward is added to its own block, in O(m);
-- new j, about (log t)^2 in each round, are summed up from the arm's rewards;
-- when the number of blocks changes, all are.
+- new j, about (log t)^2 in each round, are summed from the arm's rewards;
+- all are summed again when the number of blocks changes.
 
-Sheets are brought up to date when an index is asked for, so late rewards come in any number at once. While there is no room for a
-sheet (it is given after the next reward), it is worked out anew in ``spare``. N is always added up in order of arrival, and the
-filter that passes over most j keeps all that could be the maximum, so an index does not depend on when it was asked for.
+Sheets are updated when an index is needed, so any number of late rewards can arrive at once. Until there is room for a
+sheet (after the next reward), it is computed in ``spare``. N is always summed in order of arrival, and the
+filter that skips most j keeps all that could be the maximum, so an index does not depend on when it was computed before.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -50,38 +51,47 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies.index import TAKEN, TRIED, expire_pull, no_pulls, take_pull, untried
+from robandit.policies._parts.reward_store import (
+    START,
+    USED,
+    KeepsRewards,
+    append,
+    empty_store,
+    store_full,
+    stored_rewards,
+)
+from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
+from robandit.validation import integer
 
-__all__ = ["LARGEST_LIMIT", "Params", "Resampled", "refuse_beyond", "resamples"]
+__all__ = ["Params", "Resampled", "resamples"]
 
-WIDTH = 64  # bits of a hash, so j in a sheet
+WIDTH = 64  # bits of a hash, and j in a sheet
 LARGEST_LIMIT = 1_000_000
 FIRST_ROOM = 16
 
-# Columns of ``spans``, a row per arm; the last row holds in column ROW whether some arm lacks room.
-ROW = 0  # its first row in ``sums`` and ``tallies``
+# Columns of ``spans``, one row per arm. In the last row, column ROW is 1 if some arm lacks room.
+ROW = 0  # the arm's first row in ``sums`` and ``tallies``
 ROOM = 1  # its rows there; a sheet has one for each block
-SHEETS = 2  # sheets that are stored
+SHEETS = 2  # stored sheets
 DONE = 3  # rewards in them, and in ``blocks``
 BLOCKS = 4
-SEEN = 5  # j that are in ``best``
+SEEN = 5  # j in ``best``
 
-# Odd steps of counters, as GOLDEN is.
+# Steps of counters: odd, like GOLDEN.
 ONE = np.uint64(1)
 BY_ARM = np.uint64(0xD1342543DE82EF95)
 BY_REWARD = np.uint64(0xDA942042E4DD58B5)
 
 
 class Params(NamedTuple):
-    """The largest number of blocks (0: the paper's), and whether medians of even counts of U_lj are the upper middle value."""
+    """The largest number of blocks (0: the paper's), and whether the median of an even number of U_lj is the upper middle value."""
 
     blocks: int
     upper: int
 
 
 class State(NamedTuple):
-    """Rewards, pulls, sums over turned signs, and the index of each arm as far as it is known."""
+    """Rewards, pulls, sums of the rewards with flipped signs, and the index of each arm as far as it is computed."""
 
     pool: Floats  # (1, rewards)
     slots: Ints
@@ -93,24 +103,14 @@ class State(NamedTuple):
     blocks: Floats  # (arms, blocks): sums of the rewards
     spare: Floats  # (blocks, WIDTH)
     spare_tallies: Any
-    shifts: Floats  # n (center - mean) / 2 of each block of the arm at work
+    shifts: Floats  # n (center - mean) / 2 of each block of the current arm
     values: Floats
     votes: Ints
     rng: UInts
 
 
-def refuse_beyond(owner: str, limit: int, horizon: int | None, seconds: float) -> None:
-    """Raise `NotApplicable` if more pulls are asked for than were allowed; a run would take that many seconds."""
-    if horizon is not None and horizon > limit:
-        raise NotApplicable(
-            f"{owner} draws t (log t)^2 resamples for each index: {horizon} pulls end with {resamples(horizon):,} of them, "
-            f"and a run takes about {spelled(seconds)}. It plays at most limit = {limit} pulls: give it limit={horizon} if that "
-            "is what you want, or take another policy"
-        )
-
-
 def new_state(p: Params, arms: int, limit: int) -> State:
-    """Nothing is known."""
+    """Return a state without rewards."""
     pool, slots = empty_store(arms, 1)
     spans = np.zeros((arms + 1, 6), dtype=np.int64)
     spans[:arms, ROW] = FIRST_ROOM * np.arange(arms)
@@ -134,13 +134,8 @@ def new_state(p: Params, arms: int, limit: int) -> State:
     )
 
 
-def roomier(p: Params, state: State) -> State:
-    """Room for more rewards, and for twice the sheets of the arms that need more than they have."""
-    if store_full(p, state):
-        pool, slots = enlarged(state.pool, state.slots)
-        state = state._replace(pool=pool, slots=slots)
-    if not sheets_full(state):
-        return state
+def more_sheets(p: Params, state: State) -> State:
+    """Return the state with twice the sheets for the arms that need more room."""
     arms = len(state.best)
     old, spans = state.spans, state.spans.copy()
     t = int(state.pulls[arms + TAKEN]) + 1
@@ -154,60 +149,19 @@ def roomier(p: Params, state: State) -> State:
     sums, tallies = np.zeros((rows, WIDTH)), np.zeros((rows, WIDTH), dtype=np.int32)
     for arm in range(arms):
         used = old[arm, SHEETS] * old[arm, BLOCKS]
-        here, there = spans[arm, ROW], old[arm, ROW]
-        sums[here : here + used] = state.sums[there : there + used]
-        tallies[here : here + used] = state.tallies[there : there + used]
+        target, source = spans[arm, ROW], old[arm, ROW]
+        sums[target : target + used] = state.sums[source : source + used]
+        tallies[target : target + used] = state.tallies[source : source + used]
     return state._replace(spans=spans, sums=sums, tallies=tallies)
 
 
-def full(p: Params, s: State) -> bool:
-    """Some arm has no room for another reward, or not for all its sheets."""
-    return store_full(p, s) or sheets_full(s)
-
-
-def select(p: Params, s: State) -> int:
-    """Every arm once, then the largest index; ties go to the fewest pulls, then to the lowest arm."""
-    arms = s.best.shape[0]
-    if s.pulls[arms + TRIED] < arms:
-        return untried(rewards, s, 1.0)
-    chosen = 0
-    highest = -math.inf
-    for arm in range(arms):
-        value = index(p, s, arm)
-        if arm == 0 or value > highest or (value == highest and s.pulls[arm] < s.pulls[chosen]):
-            highest = value
-            chosen = arm
-    return chosen
-
-
-def update(p: Params, s: State, arm: int, reward: float) -> None:
-    """Store the reward."""
-    s.pool[0, append(s.slots, arm)] = reward
-    if s.slots[arm, USED] == 1:
-        s.pulls[s.best.shape[0] + TRIED] += 1
-
-
-def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-    """The median of the blocks' means, and the index."""
-    out[0] = math.nan
-    out[1] = math.inf
-    if s.slots[arm, USED] > 0:
-        out[1] = index(p, s, arm)
-        out[0] = center(s, arm)
-
-
 def sheets_full(s: State) -> bool:
-    """Some arm has no room for all its sheets."""
+    """Return whether some arm has no room for all its sheets."""
     return s.spans[s.spans.shape[0] - 1, ROW] != 0
 
 
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return float(s.slots[arm, USED])
-
-
 def resamples(t: int) -> int:
-    """m - 1 with m = ceil(1 + t (log t)^2): how often signs are drawn at time t.
+    """Return m - 1 with m = ceil(1 + t (log t)^2), the number of copies at time t.
 
     >>> resamples(2), resamples(2000)
     (1, 115548)
@@ -217,19 +171,19 @@ def resamples(t: int) -> int:
 
 
 def block_count(p: Params, n: int, t: int) -> int:
-    """Into how many blocks n rewards go at time t: floor(min(17 log t, sqrt n)), at least 1."""
+    """Return the number of blocks of n rewards at time t: floor(min(17 log t, sqrt n)), at least 1."""
     if p.blocks == 1:
         return 1
     return max(1, math.floor(min(17.0 * math.log(float(t)), math.sqrt(float(n)))))
 
 
 def middle_rank(p: Params, k: int) -> int:
-    """Where the median of k sorted U_lj stands, from 0."""
+    """Return the rank of the median of k sorted U_lj, from 0."""
     return k // 2 if p.upper == 1 else (k - 1) // 2
 
 
 def spelled(seconds: float) -> str:
-    """A time as people say it.
+    """Return a duration in words.
 
     >>> spelled(90.0), spelled(1e6)
     ('2 minutes', '12 days')
@@ -242,7 +196,7 @@ def spelled(seconds: float) -> str:
 
 @out_of_line
 def index(p: Params, s: State, arm: int) -> float:
-    """The arm's upper confidence bound at the pull that is about to be made; brings its sheets up to date."""
+    """Return the arm's upper confidence bound at the next pull, and update its sheets."""
     t = s.pulls[s.best.shape[0] + TAKEN] + 1
     last = resamples(t)
     n = s.slots[arm, USED]
@@ -267,7 +221,7 @@ def index(p: Params, s: State, arm: int) -> float:
     stored = s.spans[arm, SHEETS]
     for sheet in range(s.spans[arm, SEEN] // WIDTH, (last + WIDTH - 1) // WIDTH):
         if best == math.inf and (done == n or sheet >= stored):
-            break  # no more is needed, and all that are stored have all rewards
+            break  # the maximum is reached, and all stored sheets have all rewards
         if (sheet + 1) * k > s.spans[arm, ROOM]:
             s.spans[s.spans.shape[0] - 1, ROW] = 1
         sums = s.spare
@@ -282,7 +236,7 @@ def index(p: Params, s: State, arm: int) -> float:
                 first = done
             else:
                 stored += 1
-        turn(s.rng, s.pool, s.slots[arm, START], arm, sheet, first, n, k, sums, tallies, row)
+        flip(s.rng, s.pool, s.slots[arm, START], arm, sheet, first, n, k, sums, tallies, row)
         best = raised(s.rng, s.shifts, s.values, s.votes, arm, sheet, last, k, rank, sums, tallies, row, best)
     s.spans[arm, SHEETS] = stored
     s.spans[arm, DONE] = n
@@ -292,12 +246,12 @@ def index(p: Params, s: State, arm: int) -> float:
 
 
 def length(n: int, k: int, block: int) -> int:
-    """How many of n rewards are in a block."""
+    """Return how many of n rewards are in a block."""
     return (n - block + k - 1) // k
 
 
 def center(s: State, arm: int) -> float:
-    """The lower median of the means of the arm's blocks."""
+    """Return the lower median of the means of the arm's blocks."""
     k = s.spans[arm, BLOCKS]
     for block in range(k):
         s.values[block] = s.blocks[arm, block] / length(s.spans[arm, DONE], k, block)
@@ -306,7 +260,7 @@ def center(s: State, arm: int) -> float:
 
 
 def shift(s: State, arm: int, n: int, k: int) -> None:
-    """What a block's sums are shifted by: n (center - mean) / 2; exactly 0 where the two are the same."""
+    """Set the shifts of the blocks, n (center - mean) / 2; exactly 0 if the two are equal."""
     s.spans[arm, DONE] = n
     middle = center(s, arm)
     for block in range(k):
@@ -315,18 +269,18 @@ def shift(s: State, arm: int, n: int, k: int) -> None:
 
 
 def signs(rng: UInts, arm: int, i: int, sheet: int) -> np.uint64:
-    """The signs of reward i of an arm for j = 64 sheet, ..., 64 sheet + 63: a set bit is a minus."""
+    """Return the signs of reward i of an arm for j = 64 sheet, ..., 64 sheet + 63: a set bit is a minus."""
     counter = rng[0] + np.uint64(arm) * BY_ARM + np.uint64(i) * BY_REWARD + np.uint64(sheet) * GOLDEN
     return mixed(mixed(counter) ^ rng[1])
 
 
 def place_of(rng: UInts, arm: int, j: int) -> np.uint64:
-    """The order of these over j = 0, ..., m - 1 is the random permutation pi of an arm."""
+    """Return the hash whose order over j = 0, ..., m - 1 is the random permutation pi of an arm."""
     return mixed(mixed(rng[2] + np.uint64(arm) * BY_ARM + np.uint64(j) * GOLDEN) ^ rng[3])
 
 
 @out_of_line
-def turn(
+def flip(
     rng: UInts,
     pool: Floats,
     start: int,
@@ -339,7 +293,7 @@ def turn(
     tallies: Any,
     row: int,
 ) -> None:
-    """Add the rewards from first to n to the sheet at ``row``; from 0: begin it."""
+    """Add the rewards from first to n to the sheet at ``row``; a first of 0 resets it."""
     if first == 0:
         for r in range(row, row + k):
             for b in range(WIDTH):
@@ -371,14 +325,14 @@ def raised(
     row: int,
     best: float,
 ) -> float:
-    """The larger of ``best`` and the U_j of the sheet at ``row``."""
+    """Return the largest of ``best`` and the U_j of the sheet at ``row``."""
     if best == math.inf:
         return best
-    majority = k - rank  # values above best that put the median above it
+    majority = k - rank  # this many values above best put the median above it
     for b in range(WIDTH):
         votes[b] = 0 if best > -math.inf else majority
     if best > -math.inf:
-        floor = best - 1e-15 * abs(best)  # a product is compared, not a quotient: none may be lost by rounding
+        floor = best - 1e-15 * abs(best)  # products are compared, not quotients, and rounding must not drop a candidate
         for block in range(k):
             r = row + block
             by = shifts[block]
@@ -407,7 +361,7 @@ def resampled(
     row: int,
     b: int,
 ) -> float:
-    """U_j, in column b of the sheet at ``row``; here j counts from 0."""
+    """Return U_j, in column b of the sheet at ``row``; j counts from 0."""
     for block in range(k):
         above = shifts[block] + sums[row + block, b]
         if tallies[row + block, b] > 0:
@@ -421,24 +375,62 @@ def resampled(
 
 
 class Resampled:
-    """What `RMMUCB` and `MARS` share besides the functions above; they have a ``limit`` and `Params`."""
+    """What `RMMUCB` and `MARS` share; they have a ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
+
+    columns: ClassVar[tuple[str, ...]] = ("mean", "index")
+    take: ClassVar[Any] = staticmethod(take_pull)
+    expire: ClassVar[Any] = staticmethod(expire_pull)
+    select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
 
     @property
     def longest(self: Any) -> int:
         """The limit."""
         return int(self.limit)
 
+    def validate(self: Any) -> None:
+        """Check the limit."""
+        integer(self.limit, "limit", 1, LARGEST_LIMIT, owner=type(self).__name__)
+
+    def prepared(self: Any, horizon: int | None) -> Any:
+        """Return this policy; raise `NotApplicable` if the horizon exceeds its limit."""
+        ready = super().prepared(horizon)  # type: ignore[misc]
+        if horizon is not None and horizon > self.limit:
+            raise NotApplicable(
+                f"{self.label}: horizon = {horizon} must be at most limit = {self.limit}: an index takes {resamples(horizon):,} "
+                f"resamples at the end, and a run about {spelled(self._seconds(horizon))}; pass limit={horizon} to run it anyway",
+                parameter="horizon",
+                value=horizon,
+                rule=f"at most limit = {self.limit}",
+            )
+        return ready
+
     def init(self: Any, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without rewards."""
         return new_state(self.params(), arms, self.limit)
 
     def grow(self: Any, state: State) -> State:
-        """Room for more rewards and sums."""
-        return roomier(self.params(), state)
+        """Return the state with more room for rewards and sheets."""
+        if store_full(None, state):
+            state = KeepsRewards.grow(state)
+        return more_sheets(self.params(), state) if sheets_full(state) else state
 
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-    full = staticmethod(full)
-    select = staticmethod(select)
-    update = staticmethod(update)
-    estimate = staticmethod(estimate)
+    @staticmethod
+    def full(p: Params, s: State) -> bool:
+        """Return whether some arm has no room for another reward, or for all its sheets."""
+        return store_full(p, s) or sheets_full(s)
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Store the reward."""
+        s.pool[0, append(s.slots, arm)] = reward
+        if s.slots[arm, USED] == 1:
+            count_tried(s)
+
+    @staticmethod
+    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+        """Fill in the median of the blocks' means, and the index."""
+        out[0] = math.nan
+        out[1] = math.inf
+        if s.slots[arm, USED] > 0:
+            out[1] = index(p, s, arm)
+            out[0] = center(s, arm)

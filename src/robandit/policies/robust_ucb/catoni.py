@@ -1,28 +1,28 @@
 """Robust UCB with Catoni's estimator, in O(1) amortised time per pull, to 1e-10 of the width.
 
 The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha (X_j - theta)) = 0``, psi odd, psi(z) = log q(z)
-for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n`` alpha is ``sqrt(r (1 - r) / v)``, so every round brings another
-alpha for every arm, and one more reward for one of them. What makes it fast:
+for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``, so alpha changes for every
+arm in every round, and one arm gets one more reward. What makes it fast:
 
-**A table of sums instead of a sum.** Per arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60 nodes. In
-between, S is a polynomial through them. The table is made anew from the rewards when alpha or the root leaves it, which
-happens a few times while n doubles; but not before 8 evaluations, which are solved by Newton steps over all rewards. So an arm
-whose root jumps about costs at most about twice its plain solution, which is O(n). That is so for few rewards, and for a v far
-below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4 six times,
-and below 1e-6 the time per pull grows with n.
+**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60
+nodes. Between the nodes S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves
+it, which happens a few times while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So
+an arm whose root jumps about costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with
+a v far below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4
+six times, and below 1e-6 the time per pull grows with n.
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
-are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17: nothing.
+are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17, below rounding.
 
-**Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1), h a power of two, so doubles hold them. The fifth derivative
-of psi is at most 6 in size: interpolation is off by at most 0.0042 (alpha h)^5 a reward. At z = 0 the fourth derivative jumps
-by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is a power of two so small that both
-together stay, for twice the rewards, below 1e-10 of the width times alpha times the slope ``sum psi'``; rewards between the outer
-nodes are counted as they come, and the table is dropped if they are more than were allowed for. So the index is right to 1e-10
-of the width (measured: 1e-11), and to some units in the last place of the estimate, below which h does not go.
+**Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1). h is a power of two, so doubles hold them exactly. The fifth
+derivative of psi is at most 6 in size, so interpolation is off by at most 0.0042 (alpha h)^5 per reward. At z = 0 the fourth
+derivative jumps by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is chosen so small that
+both together stay, for twice the rewards, below 1e-10 of the width times alpha times the slope ``sum psi'``. Rewards between the
+outer nodes are counted as they arrive, and the table is dropped if there are more than h allows. So the index is accurate to
+1e-10 of the width (measured: 1e-11), and to some units in the last place of the estimate, below which h does not go.
 
-**Newton steps prove themselves.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the root is
-within 0.16 d^2: steps end when d <= 1e-8.
+**Newton steps bound their own error.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the root
+is within 0.16 d^2: steps end when d <= 1e-8.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`), by a line that follows from three more bounds (`outlook`).
 """
@@ -44,16 +44,16 @@ from robandit.estimators.formulas.catoni import (
     quadratic_sums,
 )
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
-from robandit.policies.index import expire_pull, log_time, no_pulls, pulls_made, take_pull
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
+from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
 __all__ = ["Catoni"]
 
-# The table: log(alpha sqrt(v)) from BELOW under the one at which it is made to ABOVE over it.
+# The table covers log(alpha sqrt(v)) from BELOW under its value when the table is made to ABOVE over it.
 BELOW, ABOVE = 0.34, 0.06
-MARGIN = 0.02  # kept free at the upper end, for `outlook`
+MARGIN = 0.02  # reserved at the upper end, for `outlook`
 HALF = 0.5 * (BELOW + ABOVE)
 ALPHAS = 12
 ANGLES = (2.0 * np.arange(ALPHAS) + 1.0) * math.pi / (2 * ALPHAS)
@@ -66,22 +66,21 @@ INNER = 0.625
 SMOOTH = 0.0042
 KINK = 0.0062
 TOLERANCE = 1e-10
-LEAST = 64  # rewards of an arm with a table
-FLAT = 1e-6  # slope a reward below which there is none: v is wrong by ten orders of magnitude
+LEAST = 64  # fewest rewards of an arm with a table
+FLAT = 1e-6  # slope per reward below which no table is made: v is wrong by ten orders of magnitude
 PATIENCE = 8.0  # evaluations between two tables
-DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is known to the last digit
+DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is exact to the last digit
 ULP = 2.0**-52
-SLACK = 1e-12  # far above the rounding of an index
 LOOSE = 4.0 * TOLERANCE  # of the width: far above the error of an index
 
 # Numbers of an arm.
-ROOT = 0  # where the last search ended
-SLOPE = 1  # sum of psi' there
+ROOT = 0  # the last root
+SLOPE = 1  # sum of psi' at it
 CENTER = 2
-REACH = 3  # h; 0: there is no table
+REACH = 3  # h; 0: no table
 MIDDLE = 4  # of log(alpha sqrt(v))
 SCALE = 5  # alpha in the middle
-NEAR = 6  # rewards between the outer nodes that are still allowed
+NEAR = 6  # rewards that h still allows between the outer nodes
 AGE = 7  # evaluations since the table was made
 NUMBERS = 8
 
@@ -105,17 +104,17 @@ class State(NamedTuple):
     lead: Ints
 
 
-class Catoni:
-    """The parts of `RobustUCB` for ``estimator="catoni"``."""
+class Catoni(KeepsRewards, IndexHooks):
+    """The hooks of `RobustUCB` for ``estimator="catoni"``."""
 
     @staticmethod
     def params(policy: Any) -> Params:
-        """The bound on the variance."""
+        """Return the bound on the variance."""
         return Params(float(policy.v))
 
     @staticmethod
     def init(policy: Any, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without rewards."""
         return State(
             *empty_store(arms, 1),
             no_pulls(arms),
@@ -125,36 +124,83 @@ class Catoni:
             *lazy_state(arms),
         )
 
-    @staticmethod
-    def grow(state: State) -> State:
-        """More room for rewards."""
-        pool, slots = enlarged(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
-    full = staticmethod(store_full)
+    rewards = staticmethod(stored_rewards)
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """The largest index; t counts the pull that is about to be made."""
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
+    def first(p: Params) -> float:
+        """Return 0: the index is infinite for arms with too few rewards."""
+        return 0.0
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Keep the reward, and add it to the arm's table."""
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
+        """Store the reward, and add it to the arm's table."""
         s.pool[0, append(s.slots, arm)] = reward
         own = s.arms[arm]
         if own[REACH] > 0.0:
-            add(own, s.table[arm], reward)
+            add_to_table(own, s.table[arm], reward)
         elif s.slots[arm, USED] == 1:
-            own[ROOT] = reward  # where the first search begins
-        touched(s.lines, s.lead, arm)
+            own[ROOT] = reward  # the start of the first search
+
+    @staticmethod
+    @out_of_line
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Catoni's mean + sqrt(8 v log t / n), or infinity if n < 8 log t. Stores root and slope."""
+        start = s.slots[arm, START]
+        n = s.slots[arm, USED]
+        if forced(n, level):
+            return math.inf
+        own = s.arms[arm]
+        share = 4.0 * level / n
+        place = log_alpha(share)
+        alpha = alpha_of(p, share)
+        own[AGE] += 1.0
+        u, slope = table_root(own, s.table[arm], place)
+        if abs(u) <= 1.0:
+            own[ROOT] = own[CENTER] + own[REACH] * u
+            own[SLOPE] = slope / (own[REACH] * alpha)
+        else:
+            solve_anew(own, s.table[arm], s.work, s.pool[0, start : start + n], place, alpha)
+        return own[ROOT] + width(p, share)
+
+    @staticmethod
+    @out_of_line
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """A line above the index while log alpha grows by D or less.
+
+        The second derivative of psi(z) in log z is at most 0.6, so after a growth of d <= D, S at the present root is at most ``d
+        G`` with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301
+        x) in theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D)
+        d G`` over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
+        """
+        start = s.slots[arm, START]
+        n = s.slots[arm, USED]
+        if forced(n, level):
+            return math.inf, 0.0, math.inf
+        own = s.arms[arm]
+        share = 4.0 * level / n
+        alpha = alpha_of(p, share)
+        beyond = MARGIN * math.sqrt(share)
+        if own[REACH] > 0.0:
+            u = (own[ROOT] - own[CENTER]) / own[REACH]
+            f = coefficients(s.table[arm], (log_alpha(share) + beyond - own[MIDDLE]) / HALF)
+            after = f[0] + u * (f[1] + u * (f[2] + u * (f[3] + u * f[4])))
+        else:
+            after = quadratic_sums(s.pool[0, start : start + n], own[ROOT], alpha * math.exp(beyond), 2.0, 0.5)[0]
+        growth = max(after / beyond + 0.3 * n * beyond, 0.0)
+        if not beyond * growth < 0.2 * own[SLOPE]:
+            return math.inf, 0.0, math.inf
+        moves = 1.1 * math.exp(beyond) * growth / (alpha * own[SLOPE])
+        until = 0.125 * n
+        rise = (1.0 - 2.0 * share) / (2.0 * level * (1.0 - share))  # of log alpha, in the level
+        if rise > 0.0:
+            until = min(until, level + beyond / rise)
+        reach = width(p, share)
+        height = own[ROOT] + reach + (SLACK + LOOSE) * reach + SLACK * abs(own[ROOT])
+        return height, 0.5 * reach / level + moves * max(rise, 0.0), until
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Catoni's mean and the index, from the table if there is one."""
+        """Fill in Catoni's mean and the index, from the table if there is one."""
         level = log_time(s)
         start = s.slots[arm, START]
         n = s.slots[arm, USED]
@@ -173,86 +219,29 @@ class Catoni:
 
 
 def forced(n: int, level: float) -> bool:
-    """Too few rewards for an estimate: the arm must be pulled."""
+    """Return whether an arm has too few rewards for an estimate, so that it must be pulled."""
     return n == 0 or n < 8.0 * level
 
 
 def log_alpha(share: float) -> float:
-    """log(alpha sqrt(v)) for the share 4 log t / n, which is at most 1/2."""
+    """Return log(alpha sqrt(v)) for the share 4 log t / n, which is at most 1/2."""
     return 0.5 * math.log(share * (1.0 - share))
 
 
 def alpha_of(p: Params, share: float) -> float:
-    """Catoni's alpha."""
+    """Return Catoni's alpha."""
     return math.sqrt(share * (1.0 - share)) / math.sqrt(p.v)
 
 
 def width(p: Params, share: float) -> float:
-    """sqrt(8 v log t / n)."""
+    """Return sqrt(8 v log t / n)."""
     return math.sqrt(2.0 * p.v * share)
 
 
-@out_of_line
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Catoni's mean + sqrt(8 v log t / n), or infinity if n < 8 log t. Leaves root and slope in ``s.arms``."""
-    start = s.slots[arm, START]
-    n = s.slots[arm, USED]
-    if forced(n, level):
-        return math.inf
-    own = s.arms[arm]
-    share = 4.0 * level / n
-    place = log_alpha(share)
-    alpha = alpha_of(p, share)
-    own[AGE] += 1.0
-    u, slope = table_root(own, s.table[arm], place)
-    if abs(u) <= 1.0:
-        own[ROOT] = own[CENTER] + own[REACH] * u
-        own[SLOPE] = slope / (own[REACH] * alpha)
-    else:
-        anew(own, s.table[arm], s.work, s.pool[0, start : start + n], place, alpha)
-    return own[ROOT] + width(p, share)
-
-
-@out_of_line
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """A line that the index stays below while log alpha grows by D or less.
-
-    The second derivative of psi(z) in log z is at most 0.6, so S at the present root is, after a growth of d <= D, at most ``d G``
-    with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301 x) in
-    theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D) d G``
-    over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
-    """
-    start = s.slots[arm, START]
-    n = s.slots[arm, USED]
-    if forced(n, level):
-        return math.inf, 0.0, math.inf
-    own = s.arms[arm]
-    share = 4.0 * level / n
-    alpha = alpha_of(p, share)
-    beyond = MARGIN * math.sqrt(share)
-    if own[REACH] > 0.0:
-        u = (own[ROOT] - own[CENTER]) / own[REACH]
-        f = coefficients(s.table[arm], (log_alpha(share) + beyond - own[MIDDLE]) / HALF)
-        after = f[0] + u * (f[1] + u * (f[2] + u * (f[3] + u * f[4])))
-    else:
-        after = quadratic_sums(s.pool[0, start : start + n], own[ROOT], alpha * math.exp(beyond), 2.0, 0.5)[0]
-    growth = max(after / beyond + 0.3 * n * beyond, 0.0)
-    if not beyond * growth < 0.2 * own[SLOPE]:
-        return math.inf, 0.0, math.inf
-    moves = 1.1 * math.exp(beyond) * growth / (alpha * own[SLOPE])
-    until = 0.125 * n
-    rise = (1.0 - 2.0 * share) / (2.0 * level * (1.0 - share))  # of log alpha, in the level
-    if rise > 0.0:
-        until = min(until, level + beyond / rise)
-    reach = width(p, share)
-    height = own[ROOT] + reach + (SLACK + LOOSE) * reach + SLACK * abs(own[ROOT])
-    return height, 0.5 * reach / level + moves * max(rise, 0.0), until
-
-
 def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
-    """The root in units of the reach from the center, and how steeply the sum falls there in those units.
+    """Return the root, as its distance from the center in units of the reach, and minus the slope of the sum there.
 
-    Not a number if there is no table, or alpha is outside it. A root outside it is not to be trusted.
+    The root is NaN if there is no table, or alpha is outside it. A root outside [-1, 1] must not be used.
     """
     u = math.nan
     slope = 0.0
@@ -261,7 +250,7 @@ def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
         slope = -f[1]
         if abs(f[0]) <= 2.0 * slope and slope > 0.0:
             u = f[0] / slope
-            for _ in range(3):  # in this range the sum is almost straight
+            for _ in range(3):  # the sum is almost straight in this range
                 slope = -(f[1] + u * (2.0 * f[2] + u * (3.0 * f[3] + u * (4.0 * f[4]))))
                 if slope <= 0.0:
                     return math.nan, slope
@@ -270,7 +259,7 @@ def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
 
 
 def coefficients(table: Floats, x: float) -> tuple[float, float, float, float, float]:
-    """S as powers of (theta - center) / reach, at an alpha of which x is the place among `NODES`."""
+    """Return the coefficients of S in powers of (theta - center) / reach, at the alpha whose place among `NODES` is x."""
     total = a = b = c = d = e = 0.0
     for k in range(ALPHAS):
         gap = x - NODES[k]
@@ -293,7 +282,7 @@ def coefficients(table: Floats, x: float) -> tuple[float, float, float, float, f
 
 
 @out_of_line
-def add(own: Floats, table: Floats, reward: float) -> None:
+def add_to_table(own: Floats, table: Floats, reward: float) -> None:
     """Add a reward at all nodes."""
     for i in range(THETAS):
         d = reward - (own[CENTER] + own[REACH] * OFFSETS[i])
@@ -313,8 +302,8 @@ def add(own: Floats, table: Floats, reward: float) -> None:
 
 
 @out_of_line
-def anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alpha: float) -> None:
-    """Search the root among all rewards; make a table about it if that pays."""
+def solve_anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alpha: float) -> None:
+    """Compute the root from all rewards, and make a table about it if that pays."""
     own[ROOT], own[SLOPE] = newton_root(quadratic_sums, x, alpha, 2.0, 0.5, own[ROOT], DONE)
     own[REACH] = 0.0
     if own[AGE] >= PATIENCE and x.shape[0] >= LEAST and own[SLOPE] >= FLAT * x.shape[0]:
@@ -328,9 +317,9 @@ def anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alph
 
 @out_of_line
 def set_reach(own: Floats, x: Floats, place: float) -> None:
-    """The distance of the outer nodes from the center, for the promised accuracy after as many rewards again."""
+    """Set the distance of the outer nodes from the center so that the accuracy holds for twice the rewards."""
     n = x.shape[0]
-    # The error of the sum that is allowed, a reward, where width * alpha >= sqrt(2) exp(2 place).
+    # The allowed error of the sum per reward, where width * alpha >= sqrt(2) exp(2 place).
     allowed = TOLERANCE * math.sqrt(2.0) * math.exp(2.0 * place) * own[SLOPE] / (2.0 * n)
     top = own[SCALE] * math.exp(HALF)
     reach = min((0.5 * allowed / SMOOTH) ** 0.2, 0.125) / top
@@ -353,7 +342,7 @@ def set_reach(own: Floats, x: Floats, place: float) -> None:
 
 @out_of_line
 def fill(own: Floats, table: Floats, work: Floats, x: Floats) -> None:
-    """Add all rewards at all nodes, by logarithms of products."""
+    """Fill the table from all rewards, by logarithms of products."""
     n = x.shape[0]
     for i in range(THETAS):
         theta = own[CENTER] + own[REACH] * OFFSETS[i]

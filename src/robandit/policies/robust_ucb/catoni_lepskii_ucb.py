@@ -7,29 +7,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.estimators.formulas.catoni import influence_constant, newton_root, power_sums
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
+from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.assumptions import Assumption
-from robandit.policies.base import Policy, check_eps, check_number
 from robandit.policies.facts import Facts
-from robandit.policies.index import expire_pull, log_time, no_pulls, pulls_made, take_pull
+from robandit.policies.index import IndexPolicy, log_time, no_pulls
+from robandit.validation import invalid, positive, within
 
 __all__ = ["CatoniLepskiiUCB"]
 
-MOST = 1000  # moments in the grid: each costs the solution of an equation
+MOST = 1000  # moments in the grid; for each an equation is solved
 TINY = 1e-290  # a smaller scale counts as zero
 DONE = 1e-11  # the last Newton step, in units of 1/alpha
 HALVINGS = 60
-AHEAD = 0.1  # how far a line looks ahead in log t
+AHEAD = 0.1  # length of a line in log t
 SLACK = 1e-10  # far above the rounding of an index
 
 # Numbers of an arm.
 MEAN = 0
-SCALE = 1  # the moment's (1+eps)-th root that was chosen
+SCALE = 1  # the (1+eps)-th root of the chosen moment
 COUNTED = 2  # rewards when the two were computed; 0: never
 ARM_FLOATS = 3
 
@@ -42,16 +42,16 @@ class Params(NamedTuple):
     power: float  # eps/(1+eps)
     width: float  # sqrt(1+eps) (1-eps)^(1/(1+eps) - 1/2)
     alpha: float  # (eps C)^(-1/(1+eps))
-    tau0: float  # 0: the best one
+    tau0: float  # 0: the one with the narrowest width
     extra: float  # log(2 (1 + log A^2 / log ratio))
     lowest: float  # 1/A
     ratio: float
     refresh: float
-    last: int  # of the grid, from 0
+    last: int  # index of the last point of the grid
 
 
 class State(NamedTuple):
-    """All rewards, the numbers above, pulls made, and the lazy arg-max."""
+    """All rewards; the numbers above; pulls made; and the lazy arg-max."""
 
     pool: Floats
     slots: Ints
@@ -61,40 +61,41 @@ class State(NamedTuple):
     lead: Ints
 
 
-class CatoniLepskiiUCB(Policy):
-    """Optimism on Catoni's mean for infinite variance, where the order of a moment is known and its size is not.
+class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
+    """Optimism on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
-    Ours, as a baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify the
-    best arm; the policy and its index have no proof. For each arm a grid of scales is tried, and the smallest one whose estimate
-    agrees with those of all larger ones gives mean and width. Use it to see what knowing eps alone is worth. Not where u or v is
-    known (`RobustUCB` has a guarantee), and not for an unknown eps. Slow: an estimate solves one equation for each scale.
+    This is our own baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
+    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, and the smallest one whose
+    estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps alone is worth. Do not use
+    it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow: an estimate solves one equation for
+    each scale.
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
-    `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1; and infinite while
-    n <= D L, so every arm is pulled at least that often. The estimate is costly: mean and scale are computed anew, from all rewards
-    and at the present t, only when the number of rewards has grown by the factor 1 + refresh since the last time. In between
-    they stay, and the width moves with t and n.
+    `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite
+    while n <= D L, so every arm is pulled at least that often. The estimate is costly: mean and scale are recomputed, from all
+    rewards and at the present t, only when the number of rewards has grown by the factor 1 + refresh since the last time. In
+    between they are fixed, and the width changes with t and n.
 
-    An arm whose rewards are all zero has no moment. Once it has more than D L rewards its mean and its width are zero (the smallest
-    scale): it is not pulled for ever, but again whenever D L has grown past its rewards. Its first other reward has it
-    computed at once.
+    An arm whose rewards are all zero has no moment. Once it has more than D L rewards, its mean and its width are zero (the
+    smallest scale), and it is pulled only when D L has grown past its number of rewards. Its first non-zero reward triggers a new
+    estimate.
 
     Parameters
     ----------
     eps
         A moment of order 1 + eps is finite, 0 < eps <= 1.
     range_factor
-        A: how far v^(1/(1+eps)) may be from its estimate, up and down.
+        A: the largest factor between v^(1/(1+eps)) and its estimate, up and down.
     ratio
-        Between neighbours of the grid, > 1.
+        Ratio of neighbours in the grid, > 1.
     tau0
-        A free number > 0 of the theorem. None: the one that makes the width narrowest, at each n and t.
+        A free number > 0 of the theorem. None: the one with the narrowest width, at each n and t.
     refresh
-        Growth of an arm's rewards after which its estimate is computed anew.
+        Relative growth of an arm's number of rewards after which its estimate is recomputed.
 
     Guarantee
     ---------
-    None is proved. Must know: eps. Anytime, not random.
+    Nothing is proved. Must know: eps. Anytime, not random.
 
     Examples
     --------
@@ -127,23 +128,22 @@ class CatoniLepskiiUCB(Policy):
     )
 
     def validate(self) -> None:
-        """An order, and a grid that is not too fine."""
-        check_eps("CatoniLepskiiUCB", self.eps)
-        check_number("CatoniLepskiiUCB", "range_factor", self.range_factor, above=1.0, below=1e100)
-        check_number("CatoniLepskiiUCB", "ratio", self.ratio, above=1.0, below=1e100)
+        """Check the numbers, and the size of the grid."""
+        owner = "CatoniLepskiiUCB"
+        check_known(self)
+        for name in ("range_factor", "ratio"):
+            within(getattr(self, name), name, 1.0, 1e100, open_low=True, open_high=True, owner=owner)
         if self.tau0 is not None:
-            check_number("CatoniLepskiiUCB", "tau0", self.tau0, above=0.0)
-        check_number("CatoniLepskiiUCB", "refresh", self.refresh, above=0.0)
+            positive(self.tau0, "tau0", owner=owner)
+        positive(self.refresh, "refresh", owner=owner)
         points = grid_points(self.range_factor, self.ratio)
         if points > MOST:
             least = math.exp(2.0 * math.log(self.range_factor) / (MOST - 1.0))
-            raise InvalidInput(
-                f"CatoniLepskiiUCB: ratio = {self.ratio!r} and range_factor = {self.range_factor!r} give a grid of "
-                f"{points:.3g} moments, and {MOST} are allowed: take a ratio of at least {least * 1.0001:.10g}"
-            )
+            rule = f"at least {least * 1.0001:.10g}, for a grid of at most {MOST} moments, not {points:.3g}"
+            raise invalid("ratio", self.ratio, rule, owner=owner, hint="or take a smaller range_factor")
 
     def params(self) -> Params:
-        """Powers and factors of the theorem."""
+        """Return powers and factors of the theorem."""
         assert self.eps is not None
         eps = float(self.eps)
         order = 1.0 + eps
@@ -160,32 +160,24 @@ class CatoniLepskiiUCB(Policy):
             lowest=1.0 / self.range_factor,
             ratio=float(self.ratio),
             refresh=float(self.refresh),
-            # Up to ratio * A * s: one point at or beyond every moment in the range. 1e-9 is for a logarithm that rounds down.
+            # Up to ratio * A * s: a point at or beyond every moment in the range; 1e-9 allows for a logarithm that rounds down.
             last=math.floor(points + 1e-9),
         )
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without rewards."""
         return State(*empty_store(arms, 1), np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *lazy_state(arms))
 
-    def grow(self, state: State) -> State:
-        """More room for rewards."""
-        pool, slots = enlarged(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
-    full = staticmethod(store_full)
+    rewards = staticmethod(stored_rewards)
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """The largest index; t counts the pull that is about to be made."""
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
+    def first(p: Params) -> float:
+        """Return 0: the index is infinite for arms with too few rewards."""
+        return 0.0
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Keep the reward; compute mean and scale anew if that is due."""
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
+        """Store the reward; recompute mean and scale if that is due."""
         s.pool[0, append(s.slots, arm)] = reward
         n = s.slots[arm, USED]
         own = s.arms[arm]
@@ -193,25 +185,57 @@ class CatoniLepskiiUCB(Policy):
         if first or n >= (1.0 + p.refresh) * own[COUNTED]:
             start = s.slots[arm, START]
             renew_estimate(p, own, s.pool[0, start : start + n], (p.extra + 2.0 * log_time(s)) / n)
-        touched(s.lines, s.lead, arm)
+
+    @staticmethod
+    @out_of_line
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Mean + scale w(L/n); infinite while there is no estimate, or n <= D L."""
+        if s.arms[arm, COUNTED] == 0.0:
+            return math.inf
+        width = tuned(p, (p.extra + 2.0 * level) / s.slots[arm, USED])[2]
+        if width == math.inf:
+            return math.inf
+        return s.arms[arm, MEAN] + s.arms[arm, SCALE] * width
+
+    @staticmethod
+    @out_of_line
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """A line above the index.
+
+        With tau0 fixed the width is not narrower, and a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n. This is first
+        concave, then convex in r, so it stays below the steeper of its tangent and its chord.
+        """
+        value = CatoniLepskiiUCB.index(p, s, arm, level)
+        if value == math.inf:
+            return math.inf, 0.0, math.inf
+        n = s.slots[arm, USED]
+        share = (p.extra + 2.0 * level) / n
+        tau, d, width = tuned(p, share)
+        rest = 1.0 - share * d
+        ahead = min(AHEAD, 0.25 * n * rest / d)  # uses at most half of the rest
+        later = share + 2.0 * ahead / n
+        end = (1.0 + tau) * p.width * (later / (1.0 - later * d)) ** p.power
+        slope = max(p.power * width / (share * rest) * 2.0 / n, (end - width) / ahead)
+        reach = s.arms[arm, SCALE] * width
+        return value + SLACK * (abs(value) + reach), s.arms[arm, SCALE] * slope * (1.0 + SLACK), level + ahead
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Mean and scale as last computed, and the index."""
+        """Fill in mean and scale as last computed, and the index."""
         out[0] = out[2] = math.nan
         if s.arms[arm, COUNTED] > 0.0:
             out[0] = s.arms[arm, MEAN]
             out[2] = s.arms[arm, SCALE]
-        out[1] = index(p, s, arm, log_time(s))
+        out[1] = CatoniLepskiiUCB.index(p, s, arm, log_time(s))
 
 
 def grid_points(range_factor: float, ratio: float) -> float:
-    """1 + log A^2 / log ratio, the number of moments that the theorem counts."""
+    """Return 1 + log A^2 / log ratio, the theorem's number of moments."""
     return 1.0 + 2.0 * math.log(range_factor) / math.log(ratio)
 
 
 def d_of(p: Params, tau: float) -> float:
-    """D of the theorem; infinite where it is no double."""
+    """Return D of the theorem; infinite if it overflows."""
     log_d = math.log((1.0 + p.eps) / p.eps) + math.log1p(tau) + (math.log1p(1.0 / tau) + math.log(p.c)) / p.eps
     if log_d > 700.0:
         return math.inf
@@ -220,9 +244,9 @@ def d_of(p: Params, tau: float) -> float:
 
 @out_of_line
 def tuned(p: Params, share: float) -> tuple[float, float, float]:
-    """tau0, D and the width for a moment of 1 and the share L/n; the width is infinite if n <= D L.
+    """Return tau0, D and the width for a moment of 1 and the share L/n; the width is infinite if n <= D L.
 
-    The narrowest width has ``share D = (1+eps) tau0 / (1+tau0)``, left of tau0 = 1/eps, where D is least.
+    The narrowest width has ``share D = (1+eps) tau0 / (1+tau0)``, left of tau0 = 1/eps, where D is smallest.
     """
     tau = p.tau0
     if tau == 0.0:
@@ -244,41 +268,8 @@ def tuned(p: Params, share: float) -> tuple[float, float, float]:
 
 
 @out_of_line
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Mean + scale w(L/n); infinite while there is no estimate, or n <= D L."""
-    if s.arms[arm, COUNTED] == 0.0:
-        return math.inf
-    width = tuned(p, (p.extra + 2.0 * level) / s.slots[arm, USED])[2]
-    if width == math.inf:
-        return math.inf
-    return s.arms[arm, MEAN] + s.arms[arm, SCALE] * width
-
-
-@out_of_line
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """A line that the index stays below.
-
-    With tau0 held fixed the width is no narrower, and a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n. That is first
-    concave, then convex in r: so it stays below the steeper one of its tangent and its chord.
-    """
-    value = index(p, s, arm, level)
-    if value == math.inf:
-        return math.inf, 0.0, math.inf
-    n = s.slots[arm, USED]
-    share = (p.extra + 2.0 * level) / n
-    tau, d, width = tuned(p, share)
-    rest = 1.0 - share * d
-    ahead = min(AHEAD, 0.25 * n * rest / d)  # at most half of the rest is used up
-    later = share + 2.0 * ahead / n
-    end = (1.0 + tau) * p.width * (later / (1.0 - later * d)) ** p.power
-    slope = max(p.power * width / (share * rest) * 2.0 / n, (end - width) / ahead)
-    reach = s.arms[arm, SCALE] * width
-    return value + SLACK * (abs(value) + reach), s.arms[arm, SCALE] * slope * (1.0 + SLACK), level + ahead
-
-
-@out_of_line
 def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
-    """Mean and scale of an arm by Lepskii's method, if it has enough rewards."""
+    """Compute mean and scale of an arm by Lepskii's method, if it has enough rewards."""
     _, d, width = tuned(p, share)
     if width == math.inf:
         return
@@ -290,7 +281,7 @@ def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
         return
     alpha = p.alpha * share ** (1.0 / (1.0 + p.eps)) * (1.0 - share * d) ** p.power
     above = -math.inf
-    below = math.inf  # largest and smallest root of those with larger scales
+    below = math.inf  # the largest and the smallest root of the larger scales
     for i in range(p.last + 1):
         scale = lowest * p.ratio ** (p.last - i)
         start = newton_root(power_sums, x, alpha / scale, 1.0 + p.eps, p.c, start, DONE)[0]
@@ -304,7 +295,7 @@ def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
 
 @out_of_line
 def moment(x: Floats, order: float) -> float:
-    """(mean |x|^order)^(1/order), in units of the largest size so that no power overflows."""
+    """Return (mean |x|^order)^(1/order), scaled by the largest |x| so that no power overflows."""
     largest = 0.0
     for j in range(x.shape[0]):
         largest = max(largest, abs(x[j]))

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import lazy_state
 from robandit.kernel.random import normal
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import median
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import SYMMETRIC
-from robandit.policies.base import Policy, check_horizon, check_number, check_whole
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TRIED, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies.index import IndexPolicy, expire_pull, no_pulls, select_largest, slightly_above, take_pull
+from robandit.validation import integer, invalid, positive, within
 
 __all__ = ["ClippedSGDUCB"]
 
 # Numbers of an arm.
 MEAN = 0
 COUNT = 1
-FILLED = 2  # rewards in the batch that is being collected
+FILLED = 2  # rewards in the present batch
 
 LARGEST = 10_000  # groups, and first rewards, which are kept for every arm
-SLACK = 1e-12  # far above the rounding of an index
 
 
 class Params(NamedTuple):
-    """Step, largest gradient, width, rewards before the first index, and the batches."""
+    """Step size, largest gradient, width, rewards before the first index, and the batches."""
 
     step: float
     largest: float
@@ -43,7 +43,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Estimates; sums of groups (or the first rewards); the arm whose batch is being pulled; pulls made; and the lazy arg-max."""
+    """Estimates; sums of groups (or the first rewards); the arm whose batch is incomplete; pulls made; and the lazy arg-max."""
 
     arms: Floats  # (arms, 3)
     sums: Floats
@@ -54,15 +54,22 @@ class State(NamedTuple):
     rng: UInts
 
 
-class ClippedSGDUCB(Policy):
-    """Optimism on a location that is learned by gradient steps of bounded size: rewards of symmetric shape, however heavy.
+def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+    """Return the arm whose batch is incomplete, or else as `select_largest`."""
+    if s.held[0] >= 0:
+        return s.held[0]
+    return select_largest(index, outlook, level, rewards, first, p, s)
 
-    Each reward moves the arm's estimate towards itself, by at most ``range`` times a step size. For rewards that are symmetric
-    about their mean the estimate goes there, even if they are so heavy that a sample mean is useless. For others it goes elsewhere,
-    nearer to the median, and the policy looks for the arm where that is largest: use it only where symmetry is credible. It keeps
-    a fixed number of values per arm. The step size never falls, so estimates never come to rest: arms that differ by much less
-    than the length of a step are not told apart. The width does not follow the unit of the rewards: with all rewards,
-    multiply ``range``, ``coeff`` and ``smoothing``.
+
+class ClippedSGDUCB(IndexPolicy):
+    """Optimism on a location that is learned by gradient steps of bounded size: for symmetric rewards with tails of any weight.
+
+    Each reward moves the arm's estimate towards itself, by at most ``range`` times a step size. If rewards are symmetric
+    about their mean, the estimate converges to it, even where a sample mean is useless. Otherwise it moves to a point
+    nearer to the median, and the policy looks for the arm where that is largest: use it only where symmetry is plausible. It keeps
+    a fixed number of values per arm. The step size is constant, so estimates keep fluctuating: arms that differ by much less
+    than a step cannot be distinguished. The width does not scale with the rewards: if you multiply all rewards by a number,
+    multiply ``range``, ``coeff`` and ``smoothing`` as well.
 
     Parameters
     ----------
@@ -71,25 +78,25 @@ class ClippedSGDUCB(Policy):
     range
         A bound on the size of all means. No step is longer than ``range`` times the step size.
     coeff
-        The index is ``estimate + coeff sqrt(log t / n)``. The authors tune it; 0.1 and 0.2 are in their experiments. With so small
-        a width a run may stay with a worse arm to its end: look at the worst replications, not only at the mean.
+        The index is ``estimate + coeff sqrt(log t / n)``. The authors tune it; their experiments use 0.1 and 0.2. With such a small
+        width a run may stay with a worse arm to its end: look at the worst replications, not only at the mean.
     init_steps
-        An arm's first estimate is the median of that many rewards: the authors advise 3 for heavy tails, and 1 for light ones. 0:
+        An arm's first estimate is the median of this many rewards: the authors advise 3 for heavy tails, and 1 for light ones. 0:
         it is ``range``, and the first steps lead down from there.
     groups
-        A step follows the median of that many group means: an odd number.
+        A step follows the median of this many group means: an odd number.
     batch
-        Rewards in each group. An arm that is chosen is pulled ``groups`` times ``batch`` times.
+        Rewards in each group. A chosen arm is pulled ``groups`` times ``batch`` times.
     smoothing
-        Each group mean gets a normal variable times this added. 0: nothing is drawn.
+        Scale of the normal noise that is added to each group mean. 0: nothing is drawn.
 
     Guarantee
     ---------
-    Claimed in the paper's abstract: worst-case regret of order ``log(T) sqrt(K T log T)``, if the noise of every arm is symmetric;
-    it may even have no mean. Must know: T, and a bound on the size of the arms' locations. Not anytime; random by the smoothing
-    only. The rule and its constants are those of the paper's code, not checked against its text (confidence 0.90); its proof
-    was not checked either, and nothing says that it holds for the ``coeff`` of the experiments. Here t counts the pull that is
-    about to be made, there those made before.
+    Claimed in the paper's abstract: worst-case regret of order ``log(T) sqrt(K T log T)``, if the noise of every arm is symmetric,
+    with or without a mean. Must know: T, and a bound on the size of the arms' locations. Not anytime; random by the smoothing
+    only. The rule and its constants are those of the paper's code, not checked against its text (confidence 0.90). Its proof
+    was not checked either, and may not cover the ``coeff`` of the experiments. Here t counts the next pull as well,
+    in the code only those made before.
 
     Examples
     --------
@@ -117,7 +124,6 @@ class ClippedSGDUCB(Policy):
     smoothing: float = 0.001
 
     label = "Clipped-SGD-UCB"
-    columns = ("mean", "index")
     about = Facts(
         knows=("horizon", "range"),
         anytime=False,
@@ -128,30 +134,32 @@ class ClippedSGDUCB(Policy):
         adaptive=Adaptive(True, True, True, True),
         title="Clipped-SGD-UCB",
         notes=(
-            "Clipped-SGD-UCB: rule and constants are those of the paper's code, not checked against the text, nor is the claim.",
+            "Clipped-SGD-UCB: rule and constants are those of the paper's code. Neither they nor the claim were checked against "
+            "the text.",
         ),
         citation="Dorn, Katrutsa, Latypov, Pudovikov 2024",
     )
 
     def validate(self) -> None:
-        """Numbers of the right kind, and an odd number of groups."""
-        check_horizon("ClippedSGDUCB", self.horizon)
+        """Check the numbers, and that the number of groups is odd."""
+        owner = "ClippedSGDUCB"
+        check_known(self)
         if self.range is not None:
-            check_number("ClippedSGDUCB", "range", self.range, above=0.0)
-        check_number("ClippedSGDUCB", "coeff", self.coeff, least=0.0)
-        check_number("ClippedSGDUCB", "smoothing", self.smoothing, least=0.0)
-        check_whole("ClippedSGDUCB", "init_steps", self.init_steps, 0, LARGEST)
-        check_whole("ClippedSGDUCB", "groups", self.groups, 1, LARGEST)
-        check_whole("ClippedSGDUCB", "batch", self.batch, 1, 2**31)
+            positive(self.range, "range", owner=owner)
+        within(self.coeff, "coeff", 0.0, math.inf, owner=owner)
+        within(self.smoothing, "smoothing", 0.0, math.inf, owner=owner)
+        integer(self.init_steps, "init_steps", 0, LARGEST, owner=owner)
+        integer(self.groups, "groups", 1, LARGEST, owner=owner)
+        integer(self.batch, "batch", 1, 2**31, owner=owner)
         if self.groups % 2 == 0:
-            raise InvalidInput(f"ClippedSGDUCB: groups = {self.groups!r} must be odd: a median is taken over them")
+            raise invalid("groups", self.groups, "odd, because a median is taken over the groups", owner=owner)
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """The largest mean by size."""
+        """Return the largest absolute value of a mean as the range."""
         return float(np.max(np.abs(problem.means))) if name == "range" else super().learned(name, problem, eps)
 
     def params(self) -> Params:
-        """The step size and the rest as numbers."""
+        """Return the step size and the other numbers."""
         assert self.horizon is not None
         assert self.range is not None
         step = 1.0 / math.log(4.0 * (self.horizon + 1.0) * float(self.horizon) ** 2)
@@ -160,7 +168,7 @@ class ClippedSGDUCB(Policy):
         return Params(step, float(self.range), float(self.coeff), first, *numbers)
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without rewards."""
         assert self.range is not None
         numbers = np.zeros((arms, 3))
         numbers[:, MEAN] = self.range
@@ -168,19 +176,11 @@ class ClippedSGDUCB(Policy):
         held = np.full(1, -1, dtype=np.int64)
         return State(numbers, sums, held, no_pulls(arms), *lazy_state(arms), np.zeros(4, dtype=np.uint64))
 
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """The arm whose batch is not complete; then arms without estimate; then the largest index."""
-        arms = s.arms.shape[0]
-        if s.held[0] >= 0:
-            return s.held[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, float(p.first))
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, log_time(s))
+    select = staticmethod(partial(select_held))
 
     @staticmethod
     def take(p: Params, s: State, arm: int) -> float:
-        """Count the pull, and keep to the arm until its batch is complete."""
+        """Count the pull, and hold the arm until its batch is complete."""
         mark = take_pull(p, s, arm)
         if not complete(p, s.pulls[arm]):
             s.held[0] = arm
@@ -190,60 +190,71 @@ class ClippedSGDUCB(Policy):
 
     @staticmethod
     def expire(p: Params, s: State, arm: int, mark: float) -> None:
-        """A lost pull is as one that was never made: the next one takes its place in the batch."""
-        s.pulls[arm] -= 1
+        """Forget a lost pull: the next one takes its place in the batch."""
+        expire_pull(p, s, arm, mark)
         if s.held[0] == arm and complete(p, s.pulls[arm]):
             s.held[0] = -1
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
+    def rewards(s: State, arm: int) -> float:
+        """Return the number of rewards of an arm."""
+        return s.arms[arm, COUNT]
+
+    @staticmethod
+    def first(p: Params) -> float:
+        """Return the number of rewards before the first index."""
+        return float(p.first)
+
+    @staticmethod
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Collect the reward; a complete batch is a step."""
         row = s.arms[arm]
         row[COUNT] += 1.0
         if row[COUNT] <= p.init_steps:
-            begin(p, s, arm, reward)
+            collect_first(p, s, arm, reward)
         elif p.groups == 1 and p.batch == 1:
             row[MEAN] = stepped(p, row[MEAN], row[MEAN] - reward + noise(p, s.rng))
         else:
             collect(p, s, arm, reward)
-        if row[COUNT] == p.first:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        touched(s.lines, s.lead, arm)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """The arm's location so far, and the index."""
-        out[0] = math.nan
-        out[1] = math.inf
-        if s.arms[arm, COUNT] >= p.first:
-            out[0] = s.arms[arm, MEAN]
-            out[1] = index(p, s, arm, log_time(s))
+    def mean(p: Params, s: State, arm: int) -> float:
+        """Return the estimated location; NaN before the first index."""
+        return s.arms[arm, MEAN] if s.arms[arm, COUNT] >= p.first else math.nan
 
+    @staticmethod
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Estimate + coeff sqrt(log t / n), with level = log t."""
+        return s.arms[arm, MEAN] + p.coeff * math.sqrt(level / s.arms[arm, COUNT])
 
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """The index is concave in the level, so it stays below its tangent."""
+        width = p.coeff * math.sqrt(level / s.arms[arm, COUNT])
+        if level <= 0.0:
+            return s.arms[arm, MEAN] + width, 0.0, 0.0
+        return slightly_above(s.arms[arm, MEAN], width), 0.5 * width / level, math.inf
 
 
 def complete(p: Params, pulls: int) -> bool:
-    """Whether this many pulls of an arm are its first ones and whole batches."""
+    """Return whether this many pulls of an arm are its first ones and complete batches."""
     return pulls >= p.first and (pulls - p.first) % (p.groups * p.batch) == 0
 
 
 def stepped(p: Params, mean: float, gradient: float) -> float:
-    """The estimate after a step against a gradient that is cut off at the largest."""
+    """Return the estimate after a step along the clipped gradient."""
     return mean - p.step * max(-p.largest, min(p.largest, gradient))
 
 
 @out_of_line
 def noise(p: Params, rng: UInts) -> float:
-    """What smooths the mean of a group."""
+    """Return the noise that is added to the mean of a group."""
     return p.smoothing * normal(rng) if p.smoothing > 0.0 else 0.0
 
 
 @out_of_line
-def begin(p: Params, s: State, arm: int, reward: float) -> None:
-    """One of the first rewards: their median is the first estimate."""
+def collect_first(p: Params, s: State, arm: int, reward: float) -> None:
+    """Collect one of the first rewards; their median is the first estimate."""
     count = int(s.arms[arm, COUNT])
     s.sums[arm, count - 1] = reward
     if count == p.init_steps:
@@ -253,7 +264,7 @@ def begin(p: Params, s: State, arm: int, reward: float) -> None:
 
 @out_of_line
 def collect(p: Params, s: State, arm: int, reward: float) -> None:
-    """A reward of a batch with groups; if it is the last, take the step."""
+    """Collect a reward of a batch with groups; take a step after the last."""
     row = s.arms[arm]
     s.sums[arm, int(row[FILLED]) // p.batch] += reward
     row[FILLED] += 1.0
@@ -263,18 +274,3 @@ def collect(p: Params, s: State, arm: int, reward: float) -> None:
         row[MEAN] = stepped(p, row[MEAN], median(s.sums[arm], p.groups))
         s.sums[arm, :] = 0.0
         row[FILLED] = 0.0
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Estimate + coeff sqrt(log t / n), with level = log t."""
-    return s.arms[arm, MEAN] + p.coeff * math.sqrt(level / s.arms[arm, COUNT])
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """The index is concave in the level, so its tangent stays above it for ever."""
-    value = index(p, s, arm, level)
-    if level <= 0.0:
-        return value, 0.0, 0.0
-    width = p.coeff * math.sqrt(level / s.arms[arm, COUNT])
-    slack = SLACK * (abs(s.arms[arm, MEAN]) + width)
-    return value + slack, 0.5 * width / level, math.inf

@@ -3,47 +3,39 @@
 The index of an arm is the largest theta with ``theta <= m + C1 sqrt(S(theta) L / (n D))``, where m is the median of k block
 means, S(theta) the median of the blocks' means of ``(X - theta)^2``, ``L = log(C2 / delta)`` and ``D = 1 - C1 sqrt((kappa - 1)
 L / n)``. With y = theta - m, d the mean of X - m in a block and a that of (X - m)^2, the condition is that the median of ``a -
-2 y d - c y^2`` is not negative, ``c = n D / (C1^2 L) - 1``. That is finite if c > 0; while it is not, the arm is explored.
+2 y d - c y^2`` is not negative, ``c = n D / (C1^2 L) - 1``. The index is finite if c > 0; otherwise the arm is explored.
 
-**Closed form.** Each of those parabolas is >= 0 at 0 and opens downwards, so it is >= 0 up to its positive root. For an odd k the
+**Closed form.** Each of these parabolas is >= 0 at 0 and opens downwards, so it is >= 0 up to its positive root. For an odd k the
 largest y is the median of the roots. For an even k it lies between the two middle roots, where the sum of the smallest parabola
 that is still >= 0 and the largest that is not changes its sign, once: the sum of two such parabolas is another one, so the
 condition is y <= min over the former of the max over the latter of the roots of sums.
 
 **Laziness.** k = floor(8 L), and d and a change only when k or the blocks' size does. In between only c changes. As a >= d^2, the
-logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does y; c falls in L at a rate of at
-most ``n / (C1 L)^2``. That is the line which the lazy arg-max needs (:mod:`robandit.kernel.lazy`). An index costs O(k).
+logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does that of y; c falls in L at a
+rate of at most ``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
 
-**Digits.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are brought to m in such pairs. So the
+**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the
 variance of a block has an absolute error of about 1e-31 of the largest X^2 so far and 1e-16 of itself: neither a mean that is
-far from zero nor an outlier in another block is felt. Squares of rewards above 1e150 overflow.
+far from zero nor an outlier in another block affects it. Squares of rewards above 1e150 overflow.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import best_arm, lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.blocks import (
-    HIGH,
-    LOW,
-    add_reward,
-    block_median,
-    empty_sums,
-    enlarged_sums,
-    middle,
-    two_sum,
-)
-from robandit.policies._parts.reward_store import START, USED, store_full
+from robandit.policies._parts.blocks import HIGH, LOW, KeepsSums, add_reward, block_median, empty_sums, middle, two_sum
+from robandit.policies._parts.reward_store import START, USED
 from robandit.policies.assumptions import Assumption
-from robandit.policies.base import Policy, check_number
 from robandit.policies.facts import Facts
-from robandit.policies.index import TAKEN, expire_pull, no_pulls, pulls_made, take_pull
+from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, no_pulls, pulls_made
+from robandit.validation import within
 
 __all__ = ["KurtosisUCB"]
 
@@ -52,7 +44,7 @@ SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of
 # Numbers of an arm.
 COUNT = 0
 MEAN = 1  # m
-REACH = 2  # how far from MEAN to look for the next
+REACH = 2  # the distance from MEAN within which to look for the next
 EVENT = 3  # the level L from which k differs
 NEXT = 4  # the number of rewards from which the blocks differ
 BLOCKS = 5  # k
@@ -64,21 +56,20 @@ ARM_FLOATS = 8
 OFF, SPREAD = 0, 1  # d and a
 
 C1_SQUARED = 12.0 * 16.0
-FOR_EVER = 2**53
-SHRINK = 0.1  # by how much c may fall before the line is drawn anew
+SHRINK = 0.1  # the share by which c may fall before the line is renewed
 SLACK = 1e-11  # far above the rounding of an index
 SPLITTER = 2.0**27 + 1.0
 
 
 class Params(NamedTuple):
-    """sqrt(kappa - 1), and how many rewards an arm needs for each unit of L."""
+    """sqrt(kappa - 1), and the rewards that an arm needs per unit of L."""
 
     root: float
     needed: float
 
 
 class State(NamedTuple):
-    """See the names above."""
+    """The numbers above; sums; pulls made; and the lazy arg-max."""
 
     arms: Floats  # (arms, ARM_FLOATS)
     blocks: Floats  # (arms, 2, most blocks)
@@ -91,13 +82,24 @@ class State(NamedTuple):
     lead: Ints
 
 
-class KurtosisUCB(Policy):
-    """Optimism for arms of unknown and different variances: only a bound on the kurtosis is known.
+def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+    """Return an arm with too few rewards, or else the arm with the largest index."""
+    now = level(p, s)
+    needed = max(p.needed * now, 0.0)
+    if needed >= s.least[0]:
+        arm = forced(s, needed)
+        if arm >= 0:
+            return arm
+    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
 
-    Multiplying the rewards by a number or adding one changes no decision. Use it when the shape of the laws is known (kurtosis 3
-    for normal, 1.8 for uniform, 9 for Laplace ones) and their scales are not. Not for heavy tails without a fourth moment. Its
-    constants are large: every arm is explored until it has ``192 L / x^2`` rewards, x = (sqrt(kappa + 3) - sqrt(kappa - 1)) / 2
-    and L about 2 log t, which for kappa = 3 is 18,000 rewards at t = 1e5.
+
+class KurtosisUCB(KeepsSums, IndexPolicy):
+    """Optimism for arms of unknown and different variances: it needs to know a bound on the kurtosis only.
+
+    Decisions do not change if all rewards are multiplied by a positive number or shifted. Use it when you know the shape of the
+    laws (kurtosis 3 for normal, 1.8 for uniform, 9 for Laplace laws) but not their scales. Not for heavy tails without a fourth
+    moment. Its constants are large: every arm is explored until it has ``192 L / x^2`` rewards, x = (sqrt(kappa + 3) - sqrt(kappa
+    - 1)) / 2 and L about 2 log t, which for kappa = 3 is 18,000 rewards at t = 1e5.
 
     Parameters
     ----------
@@ -129,7 +131,6 @@ class KurtosisUCB(Policy):
     kappa: float | None = None
 
     label = "Kurtosis UCB"
-    columns = ("mean", "index")
     about = Facts(
         knows=("kappa",),
         assumption=Assumption("bounded kurtosis", "kurtosis at most kappa"),
@@ -141,12 +142,12 @@ class KurtosisUCB(Policy):
     )
 
     def validate(self) -> None:
-        """No law has a kurtosis below 1."""
+        """Check that kappa is at least 1, as every kurtosis is."""
         if self.kappa is not None:
-            check_number("KurtosisUCB", "kappa", self.kappa, least=1.0, below=1e300)
+            within(self.kappa, "kappa", 1.0, 1e300, open_high=True, owner="KurtosisUCB")
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """The largest kurtosis of the arms; a constant counts as 1."""
+        """Return the largest kurtosis of the arms; a constant counts as 1."""
         if name != "kappa":
             return super().learned(name, problem, eps)
         kurtosis = 1.0
@@ -159,74 +160,86 @@ class KurtosisUCB(Policy):
         return kurtosis
 
     def params(self) -> Params:
-        """Numbers that the formulas use."""
+        """Return the numbers of the formulas."""
         assert self.kappa is not None
         root = math.sqrt(self.kappa - 1.0)
         least = 2.0 / (math.sqrt(self.kappa + 3.0) + root)  # c > 0 if C1 sqrt(L/n) is below this
         return Params(root, C1_SQUARED / least**2)
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
-        most = int(8.0 * level_at((FOR_EVER if horizon is None else horizon) + 2.0)) + 2
+        """Return a state without rewards."""
+        most = int(8.0 * level_at(most_pulls(horizon) + 2.0)) + 2
         store = empty_sums(arms, horizon, 4)
         numbers, blocks = np.zeros((arms, ARM_FLOATS)), np.zeros((arms, 2, most))
         least = np.zeros(1, dtype=np.int64)
         return State(numbers, blocks, np.zeros(2 * most), least, *store, no_pulls(arms), *lazy_state(arms))
 
-    def grow(self, state: State) -> State:
-        """More room for sums."""
-        pool, slots = enlarged_sums(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
+    select = staticmethod(partial(select_explored))
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Arms with too few rewards first, then the largest index."""
-        level = level_now(s)
-        needed = max(p.needed * level, 0.0)
-        if needed >= s.least[0]:
-            arm = forced(s, needed)
-            if arm >= 0:
-                return arm
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level)
+    def first(p: Params) -> float:
+        """Return 0: `select_explored` finds arms with too few rewards."""
+        return 0.0
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Store the arm's new sums."""
         s.arms[arm, COUNT] = add_reward(s.pool, s.slots, arm, reward)
         add_square(s.pool, s.slots[arm, START] + s.slots[arm, USED] - 1, s.slots[arm, USED] == 1, reward)
-        touched(s.lines, s.lead, arm)
 
-    full = staticmethod(store_full)
+    @staticmethod
+    def level(p: Params, s: State) -> float:
+        """Return L at the next pull."""
+        return level_at(s.pulls[s.pulls.shape[0] - 2 + TAKEN] + 1.0)
+
+    @staticmethod
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """m + y, with level = L."""
+        numbers = s.arms[arm]
+        if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
+            refresh(s, arm, level)
+        c = excess(p, s, arm, level)
+        if c <= 0.0:
+            numbers[ABOVE] = math.inf
+        else:
+            numbers[ABOVE] = largest(s.blocks[arm, OFF], s.blocks[arm, SPREAD], s.scratch, int(numbers[BLOCKS]), c)
+        return numbers[MEAN] + numbers[ABOVE]
+
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """A line above the index until the blocks change or c has fallen by a tenth."""
+        numbers = s.arms[arm]
+        y = numbers[ABOVE]
+        c = excess(p, s, arm, level)
+        if c <= 0.0:
+            return math.inf, 0.0, level
+        span = SHRINK * c * C1_SQUARED * level * level / numbers[COUNT]
+        last = (1.0 - SHRINK) * c
+        growth = SHRINK * c * (1.0 + 1.0 / math.sqrt(1.0 + last)) / (2.0 * last)
+        height = numbers[MEAN] + y + SLACK * (abs(numbers[MEAN]) + y)
+        return height, y * math.expm1(growth) / span, min(numbers[EVENT], level + span)
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Median of means and index."""
+        """Fill in the median of means and the index."""
         out[0] = math.nan
         out[1] = math.inf
-        level = level_now(s)
+        level = KurtosisUCB.level(p, s)
         if s.arms[arm, COUNT] > 0.0:
             refresh(s, arm, level)
             out[0] = s.arms[arm, MEAN]
             if s.arms[arm, COUNT] > p.needed * level:
-                out[1] = index(p, s, arm, level)
+                out[1] = KurtosisUCB.index(p, s, arm, level)
 
 
 def level_at(t: float) -> float:
-    """L = log(C2 / delta) = 1/8 + 2 log t + log log(1 + t)."""
+    """Return L = log(C2 / delta) = 1/8 + 2 log t + log log(1 + t)."""
     return 0.125 + 2.0 * math.log(t) + math.log(math.log(1.0 + t))
-
-
-def level_now(s: State) -> float:
-    """L at the pull that is about to be made."""
-    return level_at(s.pulls[s.pulls.shape[0] - 2 + TAKEN] + 1.0)
 
 
 @out_of_line
 def forced(s: State, needed: float) -> int:
-    """Of the arms with at most ``needed`` rewards, the one pulled least, then the lowest; or -1. Brings ``least`` up to date."""
+    """Return the arm with the fewest pulls among those with at most ``needed`` rewards, or -1, and update ``least``."""
     chosen = -1
     least = s.arms[0, COUNT]
     for arm in range(s.arms.shape[0]):
@@ -238,7 +251,7 @@ def forced(s: State, needed: float) -> int:
 
 
 def two_product(a: float, b: float) -> tuple[float, float]:
-    """a b as a rounded product and the exact error of its rounding (Dekker)."""
+    """Return a b as a rounded product and its exact rounding error (Dekker)."""
     product = a * b
     scaled = SPLITTER * a
     a_high = scaled - (scaled - a)
@@ -251,7 +264,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
 
 @out_of_line
 def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
-    """The sum of the squares up to this reward."""
+    """Store the sum of squares up to this reward."""
     square, rest = two_product(reward, reward)
     if not first:
         square, lost = two_sum(pool[row - 1, SQUARE_HIGH], square)
@@ -262,7 +275,7 @@ def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
 
 @out_of_line
 def refresh(s: State, arm: int, level: float) -> None:
-    """Bring the blocks up to date, and find when they next differ."""
+    """Update the blocks, and compute when they next change."""
     numbers = s.arms[arm]
     n = int(numbers[COUNT])
     half = max(n // 2, 1)
@@ -307,13 +320,13 @@ def refresh(s: State, arm: int, level: float) -> None:
 
 
 def excess(p: Params, s: State, arm: int, level: float) -> float:
-    """c = n D / (C1^2 L) - 1: positive if the index is finite."""
+    """Return c = n D / (C1^2 L) - 1, which is positive if the index is finite."""
     w = math.sqrt(C1_SQUARED * level / s.arms[arm, COUNT])
     return (1.0 - w * (p.root + w)) / (w * w)
 
 
 def root_of(off: float, spread: float, c: float) -> float:
-    """The positive root of spread - 2 off y - c y^2."""
+    """Return the positive root of spread - 2 off y - c y^2."""
     rest = math.sqrt(off * off + c * spread)
     if off > 0.0:
         return spread / (off + rest)
@@ -322,7 +335,7 @@ def root_of(off: float, spread: float, c: float) -> float:
 
 @out_of_line
 def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float) -> float:
-    """The largest y at which the median of the parabolas is not negative."""
+    """Return the largest y at which the median of the parabolas is not negative."""
     for block in range(blocks):
         scratch[block] = root_of(off[block], spread[block], c)
         scratch[blocks + block] = scratch[block]
@@ -338,7 +351,7 @@ def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float)
     y = 0.5 * (low + high)
     turn = 0
     while low < y < high and turn < 200:
-        # The parabolas with roots up to the lower middle one are negative here, the others are not.
+        # Parabolas with roots up to the lower middle one are negative at y, the others are not.
         least = math.inf
         most = -math.inf
         one = other = 0
@@ -355,7 +368,7 @@ def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float)
             low = y
         else:
             high = y
-        # On this piece the answer is the root of the two together; halves in turn, should the pieces be many.
+        # On this piece the answer is the root of the sum of the two; bisect every fourth turn, in case there are many pieces.
         guess = root_of(0.5 * (off[one] + off[other]), 0.5 * (spread[one] + spread[other]), c)
         if abs(guess - y) <= 1e-15 * y:
             return guess
@@ -364,30 +377,3 @@ def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float)
         if turn % 4 == 0 or not low < y < high:
             y = 0.5 * (low + high)
     return low
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """m + y, with level = L."""
-    numbers = s.arms[arm]
-    if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
-        refresh(s, arm, level)
-    c = excess(p, s, arm, level)
-    if c <= 0.0:
-        numbers[ABOVE] = math.inf
-    else:
-        numbers[ABOVE] = largest(s.blocks[arm, OFF], s.blocks[arm, SPREAD], s.scratch, int(numbers[BLOCKS]), c)
-    return numbers[MEAN] + numbers[ABOVE]
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """A line above the index until the blocks change or c has fallen by a tenth."""
-    numbers = s.arms[arm]
-    y = numbers[ABOVE]
-    c = excess(p, s, arm, level)
-    if c <= 0.0:
-        return math.inf, 0.0, level
-    span = SHRINK * c * C1_SQUARED * level * level / numbers[COUNT]
-    last = (1.0 - SHRINK) * c
-    growth = SHRINK * c * (1.0 + 1.0 / math.sqrt(1.0 + last)) / (2.0 * last)
-    height = numbers[MEAN] + y + SLACK * (abs(numbers[MEAN]) + y)
-    return height, y * math.expm1(growth) / span, min(numbers[EVENT], level + span)

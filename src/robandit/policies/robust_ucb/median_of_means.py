@@ -1,9 +1,9 @@
 """The median of means of Robust UCB, exact, in O(1) amortised time per pull.
 
 With ``k = floor(min(1 + 16 log t, n / 2))`` blocks of ``N = floor(n / k)`` rewards the estimate changes only when k or N does. N
-grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. Between those events the index
+grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. Between these events the index
 is a straight line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). The sums of blocks
-lose no digits: :mod:`robandit.policies._parts.blocks`. Memory: two numbers for every reward.
+are exact: :mod:`robandit.policies._parts.blocks`. Memory: two numbers per reward.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.blocks import add_reward, block_median, empty_sums, enlarged_sums
-from robandit.policies._parts.reward_store import store_full
-from robandit.policies.index import TRIED, expire_pull, log_time, no_pulls, pulls_made, take_pull, untried
+from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
+from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls, slightly_above
 
 __all__ = ["MedianOfMeans"]
 
@@ -26,15 +25,14 @@ __all__ = ["MedianOfMeans"]
 COUNT = 0
 MEAN = 1
 COEFFICIENT = 2  # width = COEFFICIENT * (2 + 32 log t)^power
-EVENT = 3  # the value of (2 + 32 log t)^power from which k may differ; -1: nothing is known
+EVENT = 3  # the value of (2 + 32 log t)^power from which k may differ
 NEXT = 4  # the number of rewards from which k or N differs
 BLOCKS = 5  # k
 SIZE = 6  # N
-REACH = 7  # how far from MEAN to look for the next
+REACH = 7  # the distance from MEAN within which to look for the next
 ARM_FLOATS = 8
 
 MOST_BLOCKS = 600  # 1 + 16 log(2^53) = 588.8
-SLACK = 1e-12  # far above the rounding of an index
 
 
 class Params(NamedTuple):
@@ -45,7 +43,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """See the names above."""
+    """The numbers above; sums; pulls made; and the lazy arg-max."""
 
     arms: Floats  # (arms, ARM_FLOATS)
     scratch: Floats
@@ -56,73 +54,55 @@ class State(NamedTuple):
     lead: Ints
 
 
-class MedianOfMeans:
-    """The hooks."""
+class MedianOfMeans(KeepsSums, IndexHooks):
+    """The hooks of `RobustUCB` for ``estimator="median_of_means"``."""
 
     @staticmethod
     def params(policy: Any) -> Params:
-        """Numbers that the formulas use."""
+        """Return the numbers of the formulas."""
         order = 1.0 + policy.eps
         return Params(policy.eps / order, (12.0 * policy.v) ** (1.0 / order))
 
     @staticmethod
     def init(policy: Any, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without rewards."""
         store = empty_sums(arms, horizon)
         return State(np.zeros((arms, ARM_FLOATS)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
-    def grow(state: State) -> State:
-        """More room for sums."""
-        pool, slots = enlarged_sums(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Every arm once, then the largest index."""
-        arms = s.arms.shape[0]
-        if s.pulls[arms + TRIED] < arms:
-            return untried(rewards, s, 1.0)
-        return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level_now(p, s))
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
+    def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Store the arm's new sum."""
-        n = add_reward(s.pool, s.slots, arm, reward)
-        if n == 1:
-            s.pulls[s.arms.shape[0] + TRIED] += 1
-        s.arms[arm, COUNT] = n
+        s.arms[arm, COUNT] = add_reward(s.pool, s.slots, arm, reward)
         s.arms[arm, COEFFICIENT] = p.width * s.arms[arm, COUNT] ** -p.power
-        touched(s.lines, s.lead, arm)
-
-    full = staticmethod(store_full)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Median of means and index."""
-        out[0] = math.nan
-        out[1] = math.inf
-        if s.arms[arm, COUNT] > 0.0:
-            out[1] = index(p, s, arm, level_now(p, s))
-            out[0] = s.arms[arm, MEAN]
+    def mean(p: Params, s: State, arm: int) -> float:
+        """Return the median of means at the last index."""
+        return s.arms[arm, MEAN]
 
+    @staticmethod
+    def level(p: Params, s: State) -> float:
+        """Return (2 + 32 log t)^power."""
+        return (2.0 + 32.0 * log_time(s)) ** p.power
 
-def rewards(s: State, arm: int) -> float:
-    """Rewards of an arm."""
-    return s.arms[arm, COUNT]
+    @staticmethod
+    def index(p: Params, s: State, arm: int, level: float) -> float:
+        """Median of means + (12 v)^(1/(1+eps)) ((2 + 32 log t) / n)^power, with level = (2 + 32 log t)^power."""
+        numbers = s.arms[arm]
+        if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
+            refresh(p, s, arm)
+        return numbers[MEAN] + numbers[COEFFICIENT] * level
 
-
-def level_now(p: Params, s: State) -> float:
-    """What the width grows with."""
-    return (2.0 + 32.0 * log_time(s)) ** p.power
+    @staticmethod
+    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+        """The index is this line until the number of blocks changes."""
+        numbers = s.arms[arm]
+        return slightly_above(numbers[MEAN], numbers[COEFFICIENT] * level), numbers[COEFFICIENT], numbers[EVENT]
 
 
 @out_of_line
 def refresh(p: Params, s: State, arm: int) -> None:
-    """Bring k, N and the estimate up to date, and find when they next differ."""
+    """Update k, N and the estimate, and compute when they next change."""
     numbers = s.arms[arm]
     n = int(numbers[COUNT])
     half = max(n // 2, 1)
@@ -136,23 +116,7 @@ def refresh(p: Params, s: State, arm: int) -> None:
         numbers[SIZE] = size
     numbers[NEXT] = (size + 1) * blocks
     numbers[EVENT] = math.inf
-    if blocks == half:  # more blocks only with more rewards
+    if blocks == half:  # k grows with n only
         numbers[NEXT] = min((size + 1) * blocks, 2 * blocks + 2)
-    else:  # at 1 + 16 log t = k + 1
+    else:  # k changes at 1 + 16 log t = k + 1
         numbers[EVENT] = (1.0 - SLACK) * (2.0 + 2.0 * blocks) ** p.power
-
-
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Median of means + (12 v)^(1/(1+eps)) ((2 + 32 log t) / n)^power, with level = (2 + 32 log t)^power."""
-    numbers = s.arms[arm]
-    if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
-        refresh(p, s, arm)
-    return numbers[MEAN] + numbers[COEFFICIENT] * level
-
-
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """The index is this line until the number of blocks changes."""
-    numbers = s.arms[arm]
-    width = numbers[COEFFICIENT] * level
-    slack = SLACK * (abs(numbers[MEAN]) + width)
-    return numbers[MEAN] + width + slack, numbers[COEFFICIENT], numbers[EVENT]

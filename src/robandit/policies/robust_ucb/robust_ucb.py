@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from robandit.errors import InvalidInput
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import FINITE_VARIANCE
-from robandit.policies.base import Policy, check_eps, check_number, hooks_of
+from robandit.policies.base import Policy, hooks_of
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.policies.robust_ucb.median_of_means import MedianOfMeans
 from robandit.policies.robust_ucb.truncated import Truncated
+from robandit.validation import choice, invalid
 
 __all__ = ["RobustUCB"]
 
-# Each part has static methods params(policy), init(policy, arms, horizon), grow(state), and the hooks.
-_PARTS: dict[str, Any] = {"truncated": Truncated, "median_of_means": MedianOfMeans, "catoni": Catoni}
+# Each estimator is a class of static methods: params(policy), init(policy, arms, horizon), grow(state), and the hooks.
+_ESTIMATORS: dict[str, Any] = {"truncated": Truncated, "median_of_means": MedianOfMeans, "catoni": Catoni}
 _SOURCE = "Bubeck, Cesa-Bianchi, Lugosi 2013"
 _CENTRED = "The bound is in the centred moment v."
 _FACTS = {
@@ -59,36 +60,36 @@ _FACTS = {
 
 
 class RobustUCB(Policy):
-    """Optimism on a robust mean, when the moments' order and a bound on them are known: the standard for heavy tails.
+    """Optimism on a robust mean, when you know the order of the moments and a bound on them: the standard for heavy tails.
 
-    Three estimators of the mean, each with its own confidence width. Use ``"truncated"`` if rewards are spread around zero,
-    ``"median_of_means"`` if they may lie anywhere (it is about the centred moment v, and the same if a constant is added to all
-    rewards), ``"catoni"`` if the variance is finite: its width is by far the smallest. Not if no bound is known: too small a
-    bound voids the guarantee and too large a one explores for long. With the printed constants the first two are close to uniform
-    play at the horizons that people simulate.
+    It has three estimators of the mean, each with its own confidence width. Use ``"truncated"`` if rewards are spread around
+    zero, ``"median_of_means"`` if they may lie anywhere (it uses the centred moment v, so adding a constant to all rewards
+    changes nothing), ``"catoni"`` if the variance is finite: its width is by far the smallest. Do not use it without a known
+    bound: too small a bound voids the guarantee, and too large a one explores for long. With the printed constants the first two
+    are close to uniform play at usual horizons.
 
     Parameters
     ----------
     estimator
-        ``"truncated"``: mean of the rewards with X_j set to zero where ``|X_j| > (u j / (2 log t))^(1/(1+eps))``, j the place of
+        ``"truncated"``: mean of the rewards with X_j set to zero if ``|X_j| > (u j / (2 log t))^(1/(1+eps))``, j the position of
         the reward in its arm. ``"median_of_means"``: median of the means of ``min(1 + 16 log t, n/2)`` blocks. ``"catoni"``:
         Catoni's M-estimator, for eps = 1; arms with fewer than ``8 log t`` rewards are explored first.
     eps
-        Order of the moments minus 1, in (0, 1]. Catoni's needs none.
+        Order of the moments minus 1, in (0, 1]. Not needed for ``"catoni"``.
     u
         Bound on E|X|^(1+eps) of all arms, for ``"truncated"``.
     v
         Bound on E|X - mean|^(1+eps) of all arms, for the other two; the variance for ``"catoni"``.
     common_threshold
-        Truncate all rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, n their number, as the AdaR-UCB paper describes it. The
-        original has a threshold for each reward. Only for ``"truncated"``.
+        Truncate all rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, n their number, as described in the AdaR-UCB paper. The
+        original has a threshold for each reward. For ``"truncated"`` only.
 
     Guarantee
     ---------
     Regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log
     T)^(eps/(1+eps))``, with v in place of u for the medians, and as ``sum_i (v / gap_i + gap_i) log T`` for Catoni's. Must know:
     eps and u or v (Catoni: v). Anytime, not random. The rules of the first two were checked against two implementations that cite
-    the paper; Catoni's tuning is from memory, re-derived from his bound (confidence 0.92).
+    the paper; the tuning of Catoni's estimator is from memory, re-derived from his bound (confidence 0.92).
 
     Examples
     --------
@@ -116,57 +117,44 @@ class RobustUCB(Policy):
     update: ClassVar[Any]
 
     def validate(self) -> None:
-        """A known estimator, and positive moments of the kind that it uses."""
-        if self.estimator not in tuple(_PARTS):
-            raise InvalidInput(
-                f"RobustUCB: estimator = {self.estimator!r} must be one of {', '.join(map(repr, _PARTS))}"
-            )
-        check_eps("RobustUCB", self.eps)
-        for name in ("u", "v"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            check_number("RobustUCB", name, value, above=0.0)
-            if name not in self.facts.knows:
-                other = "v" if name == "u" else "u"
-                raise InvalidInput(
-                    f"RobustUCB: {name} = {value!r} has no meaning for {self.estimator!r}: it uses {other}"
-                )
+        """Check the estimator, and the moments that it uses."""
+        choice(self.estimator, "estimator", _ESTIMATORS, owner="RobustUCB")
+        check_known(self)
+        for name, other in (("u", "v"), ("v", "u")):
+            if (value := getattr(self, name)) is not None and name not in self.facts.knows:
+                raise invalid(name, value, f"None for {self.estimator!r}", owner="RobustUCB", hint=f"it uses {other}")
         if self.estimator == "catoni" and self.eps not in (None, 1.0):
-            raise InvalidInput(f"RobustUCB: eps = {self.eps!r} must be 1 with 'catoni', which needs a variance")
-        if not isinstance(self.common_threshold, bool):
-            raise InvalidInput(f"RobustUCB: common_threshold = {self.common_threshold!r} must be True or False")
+            raise invalid("eps", self.eps, "1 for 'catoni', which needs a variance", owner="RobustUCB")
+        choice(self.common_threshold, "common_threshold", (True, False), owner="RobustUCB")
         if self.common_threshold and self.estimator != "truncated":
-            raise InvalidInput(
-                f"RobustUCB: common_threshold has no meaning for {self.estimator!r}: leave it out, or take 'truncated'"
-            )
+            raise invalid("common_threshold", True, f"False for {self.estimator!r}", owner="RobustUCB")
 
     @property
     def facts(self) -> Facts:
-        """Those of the estimator."""
+        """Facts about the estimator."""
         return _FACTS[self.estimator]
 
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
-        """One for each estimator."""
+        """Return a policy for each estimator."""
         return tuple(cls(estimator=name) for name in _FACTS)  # type: ignore[arg-type]
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """Catoni's estimator is about the variance, whatever the order."""
+        """Return what the problem says about a parameter; for Catoni's estimator, v is the variance for every order."""
         return super().learned(name, problem, 1.0 if self.estimator == "catoni" else eps)
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
-        """Those of the estimator."""
-        return hooks_of(_PARTS[self.estimator], *names)
+        """Return the hooks of the estimator."""
+        return hooks_of(_ESTIMATORS[self.estimator], *names)
 
     def params(self) -> Any:
-        """Those of the estimator."""
-        return _PARTS[self.estimator].params(self)
+        """Return the parameters of the estimator."""
+        return _ESTIMATORS[self.estimator].params(self)
 
     def init(self, arms: int, horizon: int | None) -> Any:
-        """The estimator's state."""
-        return _PARTS[self.estimator].init(self, arms, horizon)
+        """Return the state of the estimator."""
+        return _ESTIMATORS[self.estimator].init(self, arms, horizon)
 
     def grow(self, state: Any) -> Any:
-        """More room for the estimator."""
-        return _PARTS[self.estimator].grow(state)
+        """Return the state with more room."""
+        return _ESTIMATORS[self.estimator].grow(state)

@@ -7,29 +7,28 @@ import math
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ada_tinf import END, LEVEL, AdaTINF, Params, State, beginning
-from robandit.policies.tinf.ftrl import SKIPPED
+from robandit.policies.tinf.ada_tinf import END, Doubling, Params, State, new_ledger_state
 
 __all__ = ["Ada2TINF"]
 
 
-class Ada2TINF(Policy):
-    """`AdaTINF` that starts anew after 1, 3, 7, 15 pulls and so on: it need not be told anything, not even the horizon.
+class Ada2TINF(Doubling, Policy):
+    """`AdaTINF` with restarts after 1, 3, 7, 15 pulls and so on: it needs to know nothing, not even the horizon.
 
-    Each start forgets everything, so regret is that of AdaTINF but for a constant factor. Use it when nothing is known and
-    the worst case matters: it protects against adversaries, and finds the rewards' scale by itself. On easy problems the
-    restarts cost a lot.
+    Each restart forgets everything, so regret is that of AdaTINF up to a constant factor. Use it when nothing is known and
+    the worst case matters: it protects against adversaries, and finds the scale of the rewards by itself. On easy problems the
+    restarts are costly.
 
     Guarantee
     ---------
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, against
-    adversaries too. Must know: nothing. Anytime, random.
+    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also
+    against adversaries. Must know: nothing. Anytime, random.
 
     Notes
     -----
-    Losses, costs and late rewards: as `AdaTINF`, with the time since the last start. A reward that comes after a start is
-    learned in it: divided by the probability of its decision it says as much as any other.
+    Losses, costs and late rewards: as for `AdaTINF`, with the time since the last restart. A reward that arrives after a restart is
+    learned like any other, since it is divided by the probability of its own decision.
 
     Examples
     --------
@@ -45,8 +44,6 @@ class Ada2TINF(Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
-    weighted = True
-    columns = AdaTINF.columns
     about = Facts(
         random=True,
         assumption=NONPOSITIVE,
@@ -59,22 +56,13 @@ class Ada2TINF(Policy):
     )
 
     def params(self) -> Params:
-        """It starts anew."""
+        """Return that it restarts."""
         return Params(restarts=1)
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """The first start, for one pull."""
-        return beginning(arms, 1)
+        """Return a state without losses, for one pull."""
+        return new_ledger_state(arms, 1)
 
     def counters(self, state: State) -> dict[str, int]:
-        """Rewards that were skipped, J since the last start, and starts."""
-        return {
-            "skipped": int(state.clock[SKIPPED]),
-            "doublings": round(math.log2(state.ledger[LEVEL])),
-            "starts": round(math.log2(state.ledger[END])),
-        }
-
-    select = staticmethod(AdaTINF.select)
-    take = staticmethod(AdaTINF.take)
-    update = staticmethod(AdaTINF.update)
-    estimate = staticmethod(AdaTINF.estimate)
+        """Return the number of skipped rewards, J since the last restart, and the number of starts."""
+        return super().counters(state) | {"starts": round(math.log2(state.ledger[END]))}

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
-from robandit.kernel.types import Floats
+from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
-from robandit.policies.base import Policy, check_eps, check_number
+from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import (
     FRESH,
     HEARD,
     MADE,
     SKIPPED,
+    Leader,
     State,
-    believe,
     check_alpha,
-    decide,
-    drawn,
-    look,
+    describe_arm,
     new_state,
+    select_arm,
+    set_weights,
     solve,
+    take_decision,
 )
 
-__all__ = ["HTINF", "theta"]
+__all__ = ["HTINF", "Skipping", "theta", "tsallis_params"]
 
-LEAST_SIGMA = 1e-300  # its inverse must be a double
+LEAST_SIGMA = 1e-300  # its inverse must not overflow
 LOG_2 = math.log(2.0)
 
 
@@ -39,32 +41,68 @@ class Params(NamedTuple):
     theta: float
 
 
-class HTINF(Policy):
+def root(p: Params, x: float) -> float:
+    """Return x^(1/alpha)."""
+    if p.alpha == 2.0:
+        return math.sqrt(x)
+    return x ** (1.0 / p.alpha)
+
+
+def rate(p: Params, t: float) -> float:
+    """Return 1/eta at time t."""
+    return p.sigma * root(p, t)
+
+
+def refresh(p: Params, s: State) -> None:
+    """Compute the weights of the next pull."""
+    if s.clock[FRESH] == 0:
+        set_weights(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
+
+
+class Skipping(Leader):
+    """The hooks of `HTINF` and `OptTINF`."""
+
+    select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
+    take: ClassVar[Any] = staticmethod(partial(take_decision, refresh))
+    estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
+        """Add the loss, divided by the probability of the choice, unless it is too large."""
+        s.clock[HEARD] += 1
+        s.clock[FRESH] = 0
+        if abs(reward) <= p.theta * rate(p, float(s.clock[MADE])) * root(p, mark):
+            s.losses[arm] -= reward / mark
+        else:
+            s.clock[SKIPPED] += 1
+
+
+class HTINF(Skipping, Policy):
     """Random choices by follow the regularised leader, skipping rewards that are too large: heavy tails of known size.
 
-    Every arm has a probability, which falls with its estimated cumulative loss. A loss is divided by the probability of its
-    choice and added to the estimate; one whose absolute value exceeds a threshold, which grows with time and with the
-    probability, is skipped. It is good in both worlds: no logarithm in the worst case, even against an adversary, and
-    logarithmic regret on random rewards. Use it when u and eps are known and choices may be random (their probabilities are
-    reported, for off-policy evaluation); not when large rewards are mostly gains (revenue), where its guarantee fails.
+    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its
+    choice and added to the estimate. It is skipped if its absolute value exceeds a threshold, which grows with time and with the
+    probability. The policy is good in both worlds: no logarithm in the worst case, even against an adversary, and
+    logarithmic regret on random rewards. Use it when you know u and eps and choices may be random (their probabilities are
+    reported, for off-policy evaluation). Do not use it when large rewards are mostly gains (revenue): its guarantee fails there.
 
     Parameters
     ----------
     eps
-        Order of the moment minus 1, in (0, 1] and at least 1e-9. None: not told yet.
+        Order of the moment minus 1, in (0, 1] and at least 1e-9. None: not known yet.
     u
-        Bound on E|X|^(1+eps) for every arm. None: not told yet.
+        Bound on E|X|^(1+eps) for every arm. None: not known yet.
 
     Guarantee
     ---------
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then regret
-    is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` (printed constant 30), against adversaries too, and grows as
+    is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` (printed constant 30), also against adversaries, and grows as
     ``sum (u/gap)^(1/eps) log T`` with a unique best arm. Must know: eps and u. Anytime, random.
 
     Notes
     -----
-    The paper is about losses; here the loss is minus the reward. The paper's rewards come at once; with late rewards, the threshold
-    of a reward takes the number of pulls made when it arrives for t, and the probability of its own decision.
+    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
+    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
 
     Examples
     --------
@@ -82,8 +120,6 @@ class HTINF(Policy):
     eps: float | None = None
     u: float | None = None
 
-    weighted = True
-    columns = ("mean", "probability")
     about = Facts(
         knows=("eps", "u"),
         random=True,
@@ -100,80 +136,28 @@ class HTINF(Policy):
     )
 
     def validate(self) -> None:
-        """The order of a moment and its bound."""
-        check_eps("HTINF", self.eps)
-        if self.u is not None:
-            check_number("HTINF", "u", self.u, above=0.0)
+        """Check the order of the moment and its bound."""
+        check_known(self)
 
     def params(self) -> Params:
-        """The paper's alpha and sigma."""
+        """Return the paper's alpha and sigma, and what follows from them."""
         assert self.eps is not None
         assert self.u is not None
         return tsallis_params(float(self.eps), float(self.u) ** (1.0 / (1.0 + self.eps)))
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without losses."""
         assert self.eps is not None
         return new_state(arms, (1.0 + self.eps) / self.eps)
 
-    def counters(self, state: State) -> dict[str, int]:
-        """Rewards that were skipped."""
-        return {"skipped": int(state.clock[SKIPPED])}
-
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """An arm drawn from the weights."""
-        see(p, s)
-        return drawn(s)
-
-    @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
-        """The probability of the choice."""
-        see(p, s)
-        return decide(s, arm)
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-        """Add the loss, divided by the probability of the choice, unless it is too large."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
-        if abs(reward) <= p.theta * rate(p, float(s.clock[MADE])) * root(p, mark):
-            s.losses[arm] -= reward / mark
-        else:
-            s.clock[SKIPPED] += 1
-
-    @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """The mean that the losses stand for (skipped rewards count as 0), and the probability of the next choice."""
-        see(p, s)
-        believe(s, arm, out)
-
 
 def tsallis_params(eps: float, sigma: float) -> Params:
-    """Parameters from eps and the paper's sigma."""
+    """Return the parameters for eps and the paper's sigma."""
     return Params(1.0 + eps, max(sigma, LEAST_SIGMA), (1.0 + eps) / eps, threshold_factor(eps))
 
 
-def root(p: Params, x: float) -> float:
-    """x^(1/alpha)."""
-    if p.alpha == 2.0:
-        return math.sqrt(x)
-    return x ** (1.0 / p.alpha)
-
-
-def rate(p: Params, t: float) -> float:
-    """1/eta at time t."""
-    return p.sigma * root(p, t)
-
-
-def see(p: Params, s: State) -> None:
-    """The weights of the pull that is about to be made."""
-    if s.clock[FRESH] == 0:
-        look(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
-
-
 def theta(alpha: float) -> float:
-    """The factor of the skipping threshold, min(1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))), for alpha in (1, 2].
+    """Return the skipping factor min(1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))), for alpha in (1, 2].
 
     >>> theta(1.5), theta(2.0)
     (0.159103585, 0.206299474)
@@ -183,11 +167,11 @@ def theta(alpha: float) -> float:
 
 
 def threshold_factor(eps: float) -> float:
-    """theta(1 + eps), to the last digits however near eps is to 0 or 1."""
+    """Return theta(1 + eps), accurate for eps near 0 and near 1 too."""
     first = -math.expm1(-LOG_2 * eps / (1.0 + 2.0 * eps))
     rest = 1.0 - eps
     if rest == 0.0:
         return min(first, math.exp(-0.5))
-    # 2 - 2/alpha = 1 - rest/alpha: near 1 its logarithm is of the size of rest, and must keep its digits.
+    # 2 - 2/alpha = 1 - rest/alpha: near 1 its logarithm is of order rest and needs log1p.
     log = math.log1p(-rest / (1.0 + eps)) if rest < 0.5 else math.log(2.0 * eps / (1.0 + eps))
     return min(first, math.exp(log / rest))

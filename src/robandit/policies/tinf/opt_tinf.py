@@ -5,17 +5,17 @@ from __future__ import annotations
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, also_called
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import SKIPPED, State, new_state
-from robandit.policies.tinf.htinf import HTINF, Params, tsallis_params
+from robandit.policies.tinf.ftrl import State, new_state
+from robandit.policies.tinf.htinf import Params, Skipping, tsallis_params
 
 __all__ = ["OptHTINF", "OptTINF"]
 
 
-class OptTINF(Policy):
-    """HTINF with eps = 1 and u = 1 whatever the rewards are ("optimistic"): it need not be told anything.
+class OptTINF(Skipping, Policy):
+    """HTINF with eps = 1 and u = 1 for all rewards ("optimistic"): it needs to know nothing.
 
     The price is a worse rate in both worlds when tails are heavy, and that it depends on the unit of the rewards: it plays at
-    random until the threshold, about 0.2 sqrt(t), reaches their size. Use it for rewards of the size of 1; `Ada2TINF` finds
+    random until the threshold, about 0.2 sqrt(t), reaches their size. Use it for rewards of order 1. `Ada2TINF` finds
     the size by itself, and has the better worst case. The AdaR-UCB paper calls this policy OptHTINF.
 
     Guarantee
@@ -26,7 +26,7 @@ class OptTINF(Policy):
 
     Notes
     -----
-    Losses and late rewards: as `HTINF`.
+    Losses and late rewards: as for `HTINF`.
 
     Examples
     --------
@@ -41,8 +41,6 @@ class OptTINF(Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
-    weighted = True
-    columns = HTINF.columns
     about = Facts(
         random=True,
         assumption=NONPOSITIVE,
@@ -56,28 +54,19 @@ class OptTINF(Policy):
         title="OptTINF",
         notes=(
             "The AdaR-UCB paper calls it OptHTINF; its source calls it OptTINF.",
-            "The AdaR-UCB paper prints u^(1/(1+eps)) in the worst case and leaves out sqrt(K T): Theorem 4.2 of Huang et al. "
-            "has u, and the sum.",
+            "The AdaR-UCB paper prints u^(1/(1+eps)) in the worst case and omits sqrt(K T); Theorem 4.2 of Huang et al. has u "
+            "and the sum.",
             "The instance-dependent bound assumes that the best arm is unique.",
         ),
     )
 
     def params(self) -> Params:
-        """Always eps = 1 and sigma = 1."""
+        """Return the parameters for eps = 1 and sigma = 1."""
         return tsallis_params(1.0, 1.0)
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Nothing is known."""
+        """Return a state without losses."""
         return new_state(arms, 2.0)
-
-    def counters(self, state: State) -> dict[str, int]:
-        """Rewards that were skipped."""
-        return {"skipped": int(state.clock[SKIPPED])}
-
-    select = staticmethod(HTINF.select)
-    take = staticmethod(HTINF.take)
-    update = staticmethod(HTINF.update)
-    estimate = staticmethod(HTINF.estimate)
 
 
 OptHTINF = OptTINF  # the name in the AdaR-UCB paper

@@ -1,0 +1,55 @@
+"""The template of APE^2 and MR-APE: pull every arm once, then the arm with the largest randomly perturbed mean.
+
+A subclass writes ``add(p, s, arm, reward)``, ``score(p, s, arm)`` (the perturbed mean; it draws from ``s.rng``) and
+``reach(p, s, arm)`` (the number beside the mean in `Bandit.estimates`).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, ClassVar
+
+from robandit.kernel.types import Floats
+from robandit.policies._parts.reward_store import KeepsRewards
+from robandit.policies.index import IndexHooks, count_tried, expire_pull, select_by_score, take_pull
+from robandit.policies.p_robust.running_mean import COUNT, MEAN
+
+__all__ = ["Perturbed"]
+
+
+def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
+    """Add a reward, and count the arm at its first."""
+    add(p, s, arm, reward)
+    if s.arms[arm, COUNT] == 1.0:
+        count_tried(s)
+
+
+def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
+    """Fill in the mean and the reach; NaN and infinity before the first reward."""
+    if s.arms[arm, COUNT] == 0.0:
+        out[0] = math.nan
+        out[1] = math.inf
+    else:
+        out[0] = s.arms[arm, MEAN]
+        out[1] = reach(p, s, arm)
+
+
+class Perturbed(KeepsRewards):
+    """The hooks that follow from those of a subclass; see the module."""
+
+    add: ClassVar[Any]
+    score: ClassVar[Any]
+    reach: ClassVar[Any]
+    select: ClassVar[Any]
+    update: ClassVar[Any]
+    estimate: ClassVar[Any]
+    take: ClassVar[Any] = staticmethod(take_pull)
+    expire: ClassVar[Any] = staticmethod(expire_pull)
+
+    def __init_subclass__(cls) -> None:
+        """Bind the subclass's hooks."""
+        super().__init_subclass__()
+        cls.select = staticmethod(partial(select_by_score, cls.score, IndexHooks.rewards))
+        cls.update = staticmethod(partial(learn, cls.add))
+        cls.estimate = staticmethod(partial(describe_arm, cls.reach))
