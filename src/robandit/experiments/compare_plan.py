@@ -11,8 +11,6 @@ from robandit.experiments.spec_errors import Misplaced
 from robandit.policies import Policy
 from robandit.validation import integer
 
-__all__ = ["asked_numbers", "asked_policies", "compared"]
-
 PULLS = 50_000
 
 

@@ -24,8 +24,6 @@ from robandit.validation import integer, probability
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CONTENDERS", "LAWS", "Contender", "Facts", "coverage", "facts"]
-
 LAWS: dict[str, Law] = {
     "Pareto 1.2": Pareto(tail=1.2),
     "Pareto 1.5": Pareto(tail=1.5),

@@ -23,8 +23,6 @@ from robandit.experiments.plan import Plan
 from robandit.validation import integer, invalid
 from robandit.wording import counted
 
-__all__ = ["DaskEngine", "dask_engine"]
-
 T = TypeVar("T")
 
 PER_THREAD = 4  # units under way for each thread; Dask queues those beyond two at the scheduler

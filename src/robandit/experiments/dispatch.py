@@ -19,8 +19,6 @@ from robandit.experiments.results import Failure
 from robandit.experiments.store import Store
 from robandit.files import check_seal
 
-__all__ = ["Dispatch"]
-
 OPEN_FILES = 16_384  # the most units under way at once
 
 

@@ -21,8 +21,6 @@ from robandit.errors import EngineLost, VersionSkew
 from robandit.experiments.environment import version_skew, versions
 from robandit.experiments.plan import Plan, Unit
 
-__all__ = ["Answer", "Engine", "ExecutorEngine", "Lapsed", "Sent", "WorkersDied", "play", "play_unit"]
-
 AHEAD = 16  # units that wait in an executor of unknown size
 
 

@@ -13,8 +13,6 @@ from robandit.errors import VersionSkew
 from robandit.kernel.cores import cores
 from robandit.wording import listed
 
-__all__ = ["installed_version", "machine", "version_skew", "versions"]
-
 
 @cache
 def versions() -> Mapping[str, str]:

@@ -19,8 +19,6 @@ from robandit.files import read_sealed, write_atomically
 from robandit.kernel.cache import say
 from robandit.simulate.result import Result
 
-__all__ = ["FOLDERS", "Ledger", "write_json"]
-
 FOLDERS = ("parts", "times", "failures")
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)  # what damaged JSON may raise
 

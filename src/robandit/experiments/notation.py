@@ -18,25 +18,6 @@ from robandit import policies, problems, suites
 from robandit.errors import InvalidInput
 from robandit.policies import Policy, all_policies
 
-__all__ = [
-    "builder",
-    "check_parameters",
-    "close",
-    "is_plain",
-    "parameters_of",
-    "policies_from",
-    "policy_call",
-    "policy_class",
-    "policy_made",
-    "problem_call",
-    "problem_from",
-    "problem_made",
-    "suite_from",
-    "task_from",
-    "unknown",
-    "written",
-]
-
 BUILDERS = (
     "bernoulli",
     "gaussian",

@@ -20,8 +20,6 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result, problem_reference
 from robandit.simulate.simulation import compiled_play, simulate
 
-__all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
-
 PULLS = 5_000_000  # in a unit: about half a second at 100 ns each
 MOST_REPLICATIONS = 1_000_000
 

@@ -11,8 +11,6 @@ from typing import Literal, TypeAlias
 
 from robandit.experiments.plan import Unit
 
-__all__ = ["TICK", "Compiling", "Ended", "Playing", "Progress", "Tally"]
-
 TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
 
 

@@ -17,8 +17,6 @@ from robandit.recorded import Incomplete, Log, Records, Samples, Table
 from robandit.validation import invalid
 from robandit.wording import counted
 
-__all__ = ["Mode", "replayed", "table_unasked"]
-
 Mode = Literal["bootstrap", "in-order", "rejection"]
 MOST_PULLS = 50_000  # by default, as in `robandit compare`
 UNASKED = 2_000_000  # rows that are sorted in memory without being asked to

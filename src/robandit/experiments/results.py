@@ -16,8 +16,6 @@ from robandit.simulate.result import Result
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Failure", "Measured", "Results", "pulls_table", "regret_table"]
-
 
 @dataclass(frozen=True)
 class Measured:

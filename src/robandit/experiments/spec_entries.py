@@ -17,8 +17,6 @@ from robandit.experiments.toml import Path
 from robandit.policies import Policy
 from robandit.problems import Problem
 
-__all__ = ["NamedProblem", "PolicyEntry", "ProblemEntry", "check_name", "policies_in", "problems_in"]
-
 MOST_IN_A_GRID = 10_000
 
 

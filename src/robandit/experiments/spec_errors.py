@@ -14,18 +14,6 @@ from robandit.experiments.toml import Path
 from robandit.suites import NAMES
 from robandit.validation import LEAST_EPS, integer
 
-__all__ = [
-    "RULES",
-    "VALUES",
-    "VERSION",
-    "Misplaced",
-    "checked_integer",
-    "misplaced",
-    "mistyped",
-    "placed",
-    "syntax_message",
-]
-
 VERSION = 1
 _HORIZON = "an integer from 1 to 2^53"
 RULES = {

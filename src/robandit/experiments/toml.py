@@ -9,8 +9,6 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Path", "line_of", "lines", "toml_value"]
-
 Path = tuple[str | int, ...]
 """Keys and list indices, from the top of the file."""
 

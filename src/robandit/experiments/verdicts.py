@@ -13,8 +13,6 @@ from robandit.policies.assumptions import assumption_met
 from robandit.policies.facts import Facts
 from robandit.wording import counted, joined, listed, number, share
 
-__all__ = ["ENOUGH", "MANY", "Row", "missing_replications", "on_one_problem", "over_all_problems"]
-
 ENOUGH = 6  # five differences have the same sign by chance in 1 of 16 cases, six in 1 of 32: below 5 %
 MANY = 50  # with fewer replications, intervals of skewed numbers are much too narrow
 

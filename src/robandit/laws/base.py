@@ -21,8 +21,6 @@ from robandit.validation import choice, finite, integer, invalid, within
 if TYPE_CHECKING:
     from robandit.laws.table import Component
 
-__all__ = ["Law", "checked_law", "known_laws", "law_with_mean", "store_checked"]
-
 
 class Law(ABC):
     """The distribution of one arm's reward: an immutable value with exact facts and a compiled sampler.

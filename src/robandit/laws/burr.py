@@ -14,8 +14,6 @@ from robandit.laws.quadrature import Density
 from robandit.laws.table import BURR
 from robandit.validation import positive
 
-__all__ = ["Burr"]
-
 
 @dataclass(frozen=True)
 class Burr(LocationScale):

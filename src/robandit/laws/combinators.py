@@ -18,8 +18,6 @@ from robandit.laws.discrete import Constant, atoms_cdf, atoms_partial_means
 from robandit.laws.table import Component
 from robandit.validation import finite, invalid, items_of, points, probabilities, within
 
-__all__ = ["Affine", "Mixture", "Negated", "ZeroInflated", "scaled_to_mean"]
-
 
 class Leaf(NamedTuple):
     """A law that is not a combination, as it occurs inside one: with a probability, shifted and scaled.

@@ -18,9 +18,6 @@ from robandit.laws.base import Law, store_checked
 from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
 from robandit.validation import array, check_items, finite, invalid, numbers, points, probabilities, within
 
-__all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "Weighted", "two_point"]
-
-
 # --- facts of atoms: increasing values with their probabilities --------------------------------------------------------
 
 

@@ -15,8 +15,6 @@ from robandit.laws.quadrature import Density
 from robandit.laws.table import GAUSSIAN
 from robandit.validation import finite, positive
 
-__all__ = ["Gaussian", "normal_variance"]
-
 
 @dataclass(frozen=True)
 class Gaussian(SymmetricLaw):

@@ -29,8 +29,6 @@ from robandit.kernel.loops import MISSED
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
-__all__ = ["IN_ORDER", "LOGGED", "replayed"]
-
 # Codes, after those of laws.
 IN_ORDER = 100
 LOGGED = 101

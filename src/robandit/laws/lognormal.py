@@ -14,8 +14,6 @@ from robandit.laws.quadrature import Density
 from robandit.laws.table import LOGNORMAL, Component
 from robandit.validation import invalid, positive, within
 
-__all__ = ["LogNormal"]
-
 
 @dataclass(frozen=True)
 class LogNormal(LocationScale):

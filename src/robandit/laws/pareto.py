@@ -12,8 +12,6 @@ from robandit.laws.location_scale import PowerTail
 from robandit.laws.quadrature import Density
 from robandit.laws.table import PARETO, Component
 
-__all__ = ["Lomax", "Pareto"]
-
 
 @dataclass(frozen=True)
 class Pareto(PowerTail):

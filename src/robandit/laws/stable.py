@@ -18,8 +18,6 @@ from robandit.laws.quadrature import NEGLIGIBLE, double_exponential
 from robandit.laws.table import CAUCHY, STABLE, STABLE_ONE, Component
 from robandit.validation import finite, points, positive, within
 
-__all__ = ["Stable"]
-
 
 @dataclass(frozen=True)
 class Stable(Law):

@@ -13,8 +13,6 @@ from robandit.kernel.types import Floats
 if TYPE_CHECKING:
     from robandit.laws.base import Law
 
-__all__ = ["Verdict", "judge"]
-
 # Both sides of the expectation come from formulas good to about 1e-9: a smaller surplus is rounding.
 ROUNDING = 1e-9
 SUM_ROUNDING = 1e-12  # the same for finite sums

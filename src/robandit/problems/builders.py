@@ -9,8 +9,6 @@ from robandit.laws import Bernoulli, Gaussian, Law, Lomax, Pareto, Stable, Stude
 from robandit.problems.problem import Problem
 from robandit.validation import numbers, within
 
-__all__ = ["bernoulli", "gaussian", "negated_lomax", "negated_pareto", "pareto", "stable", "student_t"]
-
 
 def _sizes(means: Sequence[float], sign: float) -> list[float]:
     """Return the absolute values of means that must all have this sign."""

@@ -13,8 +13,6 @@ from robandit.laws import Bernoulli, Constant, Law
 from robandit.problems.problem import Problem
 from robandit.validation import integer, invalid, order, positive, within
 
-__all__ = ["eps_adaptive_pair", "hard_gap", "lower_bound_family", "u_adaptive_pair"]
-
 
 def _rare(mass: float, value: float, arm: str) -> Law:
     """``value`` with probability ``mass``, else exactly 0."""

@@ -18,8 +18,6 @@ from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
 from robandit.validation import invalid, items_of, order
 
-__all__ = ["Problem"]
-
 BULKY = 1 << 16  # bytes of JSON; without recorded rewards only problems with thousands of arms have more
 
 

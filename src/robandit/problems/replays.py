@@ -28,8 +28,6 @@ from robandit.laws.packing import packed, unpacked
 from robandit.problems.problem import Problem
 from robandit.validation import array, check_items, choice, invalid, items_of
 
-__all__ = ["InOrder", "Logged", "Replay", "recorded_problem"]
-
 
 def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
     """Return a problem whose arms draw from recorded rewards, with replacement.

@@ -21,8 +21,6 @@ from robandit.validation import invalid
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Result", "check_problem", "problem_reference", "sealed_parquet"]
-
 FORMAT_VERSION = 2  # version 1 did not store the number of the first replication, which was 0
 
 

@@ -26,8 +26,6 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem
 from robandit.validation import integer, invalid
 
-__all__ = ["compiled_play", "simulate"]
-
 CHUNK = 1 << 16  # pulls between two checks of the stop event: a few milliseconds
 
 
