@@ -11,7 +11,7 @@ import platform
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,8 +28,7 @@ AHEAD = 16  # units that wait in an executor of unknown size
 class Sent:
     """The answer of a worker that played its unit."""
 
-    content: bytes
-    """The unit's part."""
+    content: bytes  # the unit's part
     seconds: float
 
 
@@ -61,7 +60,6 @@ def play_unit(unit: Unit, required: Mapping[str, str]) -> Answer:
 
 
 def _worker_name() -> str:
-    """Return the address of a Dask worker, or the process and its machine."""
     if "distributed.worker" in sys.modules:
         with suppress(ValueError):
             return str(sys.modules["distributed.worker"].get_worker().address)
@@ -117,17 +115,16 @@ class ExecutorEngine(Engine):
     def __init__(self, executor: Executor) -> None:
         """Use the executor, which stays its owner's."""
         self._executor = executor
-        self._plan: Plan | None = None
+        self._units: Sequence[Unit] = ()
 
     def begin(self, plan: Plan) -> None:
-        """Remember the plan."""
-        self._plan = plan
+        """Remember the units."""
+        self._units = plan.units
 
     def submit(self, number: int) -> Future[Answer]:
         """Submit the unit to the executor."""
-        assert self._plan is not None
         try:
-            return self._executor.submit(play_unit, self._plan.units[number], versions())
+            return self._executor.submit(play_unit, self._units[number], versions())
         except RuntimeError as error:  # broken, or shut down
             raise EngineLost(f"the executor takes no more work: {error}") from error
 
@@ -139,4 +136,4 @@ class ExecutorEngine(Engine):
         """Cancel what has not started."""
         for future in under_way:
             future.cancel()
-        self._plan = None
+        self._units = ()

@@ -18,8 +18,9 @@ from robandit.wording import listed
 def versions() -> Mapping[str, str]:
     """Return the versions of everything that results may depend on."""
     own: str = import_module("robandit").__version__  # an import would go up the layers
-    others = {name: version(name) for name in ("numpy", "numba", "polars")}
-    return {"robandit": own, "python": platform.python_version()} | others
+    return {"robandit": own, "python": platform.python_version()} | {
+        n: version(n) for n in ("numpy", "numba", "polars")
+    }
 
 
 @cache
@@ -45,10 +46,8 @@ def version_skew(required: Mapping[str, str], installed: Mapping[str, Mapping[st
             theirs = packages.get(name)
             if _compared(name, theirs) != _compared(name, mine):
                 others.setdefault(theirs, []).append(worker)
-        differences += [
-            f"{name} is {mine} here and {theirs or 'missing'} on {listed(sorted(workers), 5)}"
-            for theirs, workers in others.items()
-        ]
+        for theirs, workers in others.items():
+            differences.append(f"{name} is {mine} here and {theirs or 'missing'} on {listed(sorted(workers), 5)}")
     if not differences:
         return None
     return VersionSkew(f"{'; '.join(differences)}: install the same versions on the client and on all workers")

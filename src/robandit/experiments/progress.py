@@ -27,22 +27,15 @@ class Compiling:
 class Playing:
     """Reported while units are played, about five times a second."""
 
-    units: int
-    """In the plan."""
+    units: int  # in the plan
     units_done: int
-    pulls: int
-    """In the plan."""
-    pulls_done: int
-    """Including those of earlier and other runs."""
-    rate: float
-    """Pulls per second of this run; 0 before its first unit is done."""
+    pulls: int  # in the plan
+    pulls_done: int  # including those of earlier and other runs
+    rate: float  # pulls per second of this run; 0 before its first unit is done
     failures: int = 0
-    retries: int = 0
-    """How often a unit was tried again after a failure."""
-    workers: int | None = None
-    """Number of the engine's workers, if known; 0: it waits for some."""
-    held: int = 0
-    """Units locked by other runs, if no others are left."""
+    retries: int = 0  # how often a unit was tried again after a failure
+    workers: int | None = None  # of the engine, if known; 0: it waits for some
+    held: int = 0  # units locked by other runs, if no others are left
 
     @property
     def units_left(self) -> int:

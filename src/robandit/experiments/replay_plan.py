@@ -93,9 +93,12 @@ def replayed(
     if not modes:
         table = table_unasked(records, sum(samples.counts.values()))
     log = records.log() if records.propensity is not None or "rejection" in modes else None
+    possible: list[Mode] = ["bootstrap"]
+    possible += ["in-order"] if isinstance(table, Table) else []
+    possible += ["rejection"] if log is not None else []
     notes = [_read(records, samples), *([] if modes else _left_out(records, table))]
     played = []
-    for mode in modes or _possible(log, table):
+    for mode in modes or possible:
         problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick=quick, asked=mode in modes)
         played.append(Played(f"{name}, {mode}", problem, pulls))
         notes.append(note)
@@ -127,30 +130,21 @@ def _resolution(samples: Mapping[str, Floats], table: Table | Incomplete | None,
 
 def _read(records: Records, samples: Samples) -> str:
     """Return a note about the rows that were read, and those that were left out."""
-    rows = sum(samples.counts.values())
-    note = f"{records.source}: {rows:,} rewards of {len(samples)} arms"
+    note = f"{records.source}: {sum(samples.counts.values()):,} rewards of {len(samples)} arms"
     note += f", minus the column {records.reward!r}" if records.negated else ""
     note += f"; LEFT OUT: {samples.bad}" if samples.bad.count else ""
     return f"{note}."
-
-
-def _possible(log: Log | None, table: Table | Incomplete | None) -> list[Mode]:
-    modes: list[Mode] = ["bootstrap"]
-    modes += ["in-order"] if isinstance(table, Table) else []
-    modes += ["rejection"] if log is not None else []
-    return modes
 
 
 def _left_out(records: Records, table: Table | Incomplete | None) -> list[str]:
     """Return a note about the modes that are not played."""
     if isinstance(table, Table):
         return []
-    if table is None:
-        reason = "there is no time column"
-        if records.time is not None:
-            reason = f"more than {UNASKED:,} rows are sorted only if asked (--mode in-order)"
-    else:
+    reason = "there is no time column"
+    if table is not None:
         reason = table.reason
+    elif records.time is not None:
+        reason = f"more than {UNASKED:,} rows are sorted only if asked (--mode in-order)"
     note = f"Not in order, since {reason.rstrip('.')}."
     if records.propensity is None:
         note += " For a log of choices in their order, use --mode rejection."
@@ -183,21 +177,18 @@ def _played(
     elif mode == "in-order":
         if not isinstance(table, Table):
             assert table is not None
-            raise InvalidInput(
-                f"{records.source} cannot be replayed in order: {table.reason}. Use --mode bootstrap or rejection"
-            )
+            reason = f"{records.source} cannot be replayed in order: {table.reason}"
+            raise InvalidInput(f"{reason}. Use --mode bootstrap or rejection")
         problem, most = InOrder(table.rewards, table.arms), len(table.rewards)
         cut = horizon is not None and horizon > most
         if cut and asked:
-            raise InvalidInput(
-                f"horizon = {horizon} is beyond the {most:,} times of {records.source}: ask for fewer pulls"
-            )
+            beyond = f"horizon = {horizon} is beyond the {most:,} times of {records.source}"
+            raise InvalidInput(f"{beyond}: ask for fewer pulls")
     else:
         assert log is not None
         problem = _logged(log)
         most = problem.fewest
-        note += _LOGGED[weighted]
-        note += _cautions(log)
+        note += _LOGGED[weighted] + _cautions(log)
         if horizon is not None and horizon > most:
             note += f" The rarest arm has only {counted(most, 'reward')}, so rows may be used again."
     pulls = most if cut else horizon or max(1, min(most, MOST_PULLS) // (10 if quick else 1))
@@ -221,6 +212,6 @@ def _cautions(log: Log) -> str:
     shares = np.bincount(log.actions) / n
     if np.count_nonzero(np.diff(log.actions)) < MIXED * n * (1.0 - float(shares @ shares)):
         warnings += (
-            " BUT ITS ARMS COME IN LONG RUNS: a choice waits until its arm's turn, and the log is read many times."
+            " BUT ITS ARMS COME IN LONG RUNS: a choice waits for its arm's turn, and the log is read many times."
         )
     return warnings

@@ -35,15 +35,11 @@ class RunOutcome:
     """How a run ended. A unit that two cells share counts once."""
 
     store: Store
-    done: int
-    """Units that this run played."""
-    before: int
-    """Units that were done when it started."""
-    elsewhere: int
-    """Units that other runs on the same folder played meanwhile."""
+    done: int  # units that this run played
+    before: int  # units that were done when it started
+    elsewhere: int  # units that other runs on the same folder played meanwhile
     failed: tuple[Failure, ...]
-    damaged: tuple[Path, ...]
-    """Damaged parts, which were moved here and played again."""
+    damaged: tuple[Path, ...]  # damaged parts, which were moved here and played again
     seconds: float
 
 
@@ -89,36 +85,34 @@ def run(
     if threads is not None:
         threads = integer(threads, "threads", 1, None)
         if engine is not None:
-            raise InvalidInput(
-                f"threads = {threads} and an engine are given: an engine has its own workers; leave one out"
-            )
+            clash = f"threads = {threads} and an engine are given"
+            raise InvalidInput(f"{clash}: an engine has its own workers; leave one out")
     workers = _engine_for(engine) if engine is not None else None
     start = time.monotonic()
     store = Store.create(folder, plan, command=command, spec_text=spec_text)
-    units = store.plan.units
-    numbers: dict[str, int] = {}  # by key: two cells may share a unit
-    for number, unit in enumerate(units):
-        numbers.setdefault(unit.key, number)
-    todo = [number for number in numbers.values() if not store.ledger.done(units[number])]
+    units: dict[str, tuple[int, Unit]] = {}  # by key: two cells may share a unit
+    for number, unit in enumerate(store.plan.units):
+        units.setdefault(unit.key, (number, unit))
+    left = {number: unit for number, unit in units.values() if not store.ledger.done(unit)}
+    todo = list(left.values())
     report = progress if progress is not None else lambda _: None
     if workers is None or workers.shares_cache:
-        _compile((units[number] for number in todo), report)
-    tally = Tally([units[number] for number in numbers.values()], [units[number] for number in todo])
+        _compile(todo, report)
+    tally = Tally([unit for _, unit in units.values()], todo)
     report(tally.state())
     if workers is None:
-        work = partial(_attend, folder=store.folder, tries=tries)
-        _play([units[number] for number in todo], work, threads or cores(), tally, report)
+        _play(todo, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally, report)
     else:
         try:
-            Dispatch(workers, store, tries, tally, report).play(todo)
+            Dispatch(workers, store, tries, tally, report).play(left)
         except (EngineLost, VersionSkew) as lost:
             next_step = f"To go on: {command}" if command else "The same call, on an engine that works, goes on"
-            done = f"{tally.state().units_done} of {len(numbers)} units"
+            done = f"{tally.state().units_done} of {len(units)} units"
             raise type(lost)(f"{lost}. Finished units are kept in {store.folder} ({done}). {next_step}") from lost
     return RunOutcome(
         store=store,
         done=tally.ended["played"],
-        before=len(numbers) - len(todo),
+        before=len(units) - len(todo),
         elsewhere=tally.ended["found"],
         failed=store.failures(),
         damaged=tuple(tally.damaged),
@@ -127,7 +121,6 @@ def run(
 
 
 def _engine_for(engine: object) -> Engine:
-    """Return the engine, or the engine for an executor."""
     if isinstance(engine, Engine):
         return engine
     if isinstance(engine, Executor):
@@ -135,8 +128,7 @@ def _engine_for(engine: object) -> Engine:
         if distributed is not None and isinstance(engine, distributed.ClientExecutor):
             return DaskEngine(engine._client)
         return ExecutorEngine(engine)
-    rule = "a concurrent.futures.Executor, or what robandit.experiments.dask_engine yields"
-    raise invalid("engine", engine, rule)
+    raise invalid("engine", engine, "a concurrent.futures.Executor, or what robandit.experiments.dask_engine yields")
 
 
 def _compile(units: Iterable[Unit], report: Progress) -> None:
@@ -152,14 +144,9 @@ def _compile(units: Iterable[Unit], report: Progress) -> None:
 
 def _play(todo: list[Unit], work: partial[Ended], threads: int, tally: Tally, report: Progress) -> None:
     """Play every unit in this process, until no unit is locked by another run."""
-    finished: queue.SimpleQueue[tuple[Unit, Future[Ended]]] = queue.SimpleQueue()
-    futures: list[Future[Ended]] = []
+    finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
+    futures: dict[Future[Ended], Unit] = {}
     stop = threading.Event()
-
-    def submit(unit: Unit) -> None:
-        futures.append(pool.submit(work, unit, stop=stop, pool=players))
-        futures[-1].add_done_callback(lambda future: finished.put((unit, future)))
-
     # Replications of all units share the players: no core is idle while the last slow unit is played. Units have threads of
     # their own, which only wait and write; one more than players, so that there is work while one writes.
     with (
@@ -170,21 +157,23 @@ def _play(todo: list[Unit], work: partial[Ended], threads: int, tally: Tally, re
             while todo:
                 futures.clear()
                 for unit in todo:
-                    submit(unit)
+                    future = pool.submit(work, unit, stop=stop, pool=players)
+                    futures[future] = unit
+                    future.add_done_callback(finished.put)
                 todo = []
                 while len(todo) + tally.ended.total() < tally.todo:
                     try:
-                        unit, future = finished.get(timeout=TICK)
+                        future = finished.get(timeout=TICK)
                     except queue.Empty:
                         tally.held = 0
                         report(tally.state())
                         continue
                     ended = future.result()
                     if ended.how == "busy":
-                        todo.append(unit)
+                        todo.append(futures[future])
                     else:
                         tally.held = 0
-                        tally.add(unit, ended)
+                        tally.add(futures[future], ended)
                         report(tally.state())
                 if todo:  # locked by other runs: wait until these finish or give up
                     tally.held = len(todo)
@@ -196,15 +185,8 @@ def _play(todo: list[Unit], work: partial[Ended], threads: int, tally: Tally, re
                 future.cancel()
 
 
-def _attend(
-    unit: Unit,
-    folder: Path,
-    tries: int,
-    stop: threading.Event | None = None,
-    pool: ThreadPoolExecutor | None = None,
-) -> Ended:
+def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool: ThreadPoolExecutor) -> Ended:
     """Play a unit into a run folder in this process, unless it is done or locked by another run."""
-    ledger = Ledger(folder)
     with ledger.claimed(unit) as mine:
         if not mine:
             return Ended("busy")
@@ -212,7 +194,7 @@ def _attend(
             return Ended("found")
         damaged = ledger.set_aside(unit)
         for attempt in range(1, tries + 1):
-            if stop is not None and stop.is_set():
+            if stop.is_set():
                 return Ended("stopped")
             try:
                 result = unit.run(stop=stop, pool=pool)

@@ -33,16 +33,13 @@ def on_one_problem(measured: Mapping[str, Measured], best: str, pairs: Sequence[
     medians = {label: float(np.median(measured[label].final)) for label in learners}
     typical = min(rivals, key=lambda row: (medians[row["policy"]], row["policy"]))
     text += f". {_significance(rivals)}"
-    if typical["replications"] and medians[typical["policy"]] < medians[best]:
-        name, wins = typical["policy"], typical["wins"]
-        text += (
-            f" But {name} has the lowest median: {name} has less regret in {100.0 * wins:.0f} % of the replications."
-        )
+    name, wins = typical["policy"], 100.0 * typical["wins"]
+    if typical["replications"] and medians[name] < medians[best]:
+        text += f" But {name} has the lowest median: {name} has less regret in {wins:.0f} % of the replications."
     return f"{text} {_knowledge(measured[best])}"
 
 
 def _significance(rivals: Sequence[Row]) -> str:
-    """Return the sentence that says whether the best is better than all rivals."""
     close = [row for row in rivals if row["verdict"] != "worse"]
     closest = close[0] if close else min(rivals, key=lambda row: row["difference_low"])
     n, name = closest["replications"], closest["policy"]
@@ -65,11 +62,10 @@ def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
         return f"No policy has played all of the {problems} problems in full, so none is ranked over all of them."
     first, n = ranked[0], results.plan.replications
     tied = [row["policy"] for row in ranked[1:] if row["mean_rank"] == first["mean_rank"]]
+    verb, partners = ("shares", f" with {listed(tied)}") if tied else ("has", "")
     policies = counted(len(ranked), "policy", "policies")
-    text = (
-        f"Over {problems} problems, {first['policy']} {'shares' if tied else 'has'} the lowest mean rank of {policies}"
-    )
-    text += f"{f' with {listed(tied)}' if tied else ''}: {first['mean_rank']:.2f}"
+    text = f"Over {problems} problems, {first['policy']} {verb} the lowest mean rank of {policies}{partners}"
+    text += f": {first['mean_rank']:.2f}"
     if not math.isnan(first["rank_low"]):
         text += f" (95 %: {first['rank_low']:.2f} to {first['rank_high']:.2f}{_too_narrow(n)})"
     close = [row["policy"] for row in ranked[1:] if row["verdict"] != "worse"]
