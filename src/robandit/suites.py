@@ -144,82 +144,38 @@ def _body_and_tail(scale: float) -> Mixture:
     return Mixture((Gaussian(0.0, 1.0), -Pareto(1.5, scale)), weights=(0.9, 0.1))
 
 
-# fmt: off  (two lines per task, so that the tables stay tables)
+# Tables, with at most two lines per task.
+# fmt: off
 _HEAVY = (
     _left("pareto-2.2", negated_pareto([-1.0, -1.5, -2.0], tail=2.2), 10_000, "three costs with a variance, barely"),
     _left("pareto-1.6", Problem([-Pareto(1.6, 1.0), -Pareto(1.6, 1.5)]), 10_000, "two costs without a variance"),
-    _left(
-        "pareto-1.2",
-        negated_pareto(_steps(-1.0, -0.25, 5), tail=1.2),
-        100_000,
-        "five costs, most of each mean in rare values",
-    ),
-    _left(
-        "pareto-1.1",
-        negated_pareto([-1.0, -2.0], tail=1.1),
-        100_000,
-        "the heaviest tail: a mean that a thousand values hardly show",
-    ),
+    _left("pareto-1.2", negated_pareto(_steps(-1.0, -0.25, 5), tail=1.2), 100_000,
+          "five costs, most of each mean in rare values"),
+    _left("pareto-1.1", negated_pareto([-1.0, -2.0], tail=1.1), 100_000,
+          "the heaviest tail: a mean that a thousand values hardly show"),
     _left("pareto-1.8-many", negated_pareto(_steps(-1.0, -0.1, 50), tail=1.8), 50_000, "fifty costs"),
-    _left(
-        "latency",
-        negated_lomax([-50.0, -55.0, -60.0, -70.0], tail=3.0),
-        50_000,
-        "four latencies with tail index 3 and gaps of ten per cent",
-    ),
-    _left(
-        "lognormal",
-        Problem([-LogNormal(0.05 * i, 1.5) for i in range(20)]),
-        50_000,
-        "twenty log-normal costs: all moments, yet far from Gaussian",
-    ),
-    _left(
-        "stable-1.5",
-        stable(_steps(0.0, -0.5, 5), alpha=1.5, beta=-1.0),
-        20_000,
-        "five stable laws with all of the weight on the left",
-    ),
-    _left(
-        "zeros",
-        Problem([ZeroInflated(-Pareto(1.5, 1.0 + 0.25 * i), 0.6) for i in range(5)]),
-        20_000,
-        "rare losses: sixty per cent of all rewards are 0",
-    ),
-    _left(
-        "lower-bound",
-        lower_bound_family(arms=5, eps=0.5, u=1.0, horizon=20_000, best=2),
-        20_000,
-        "the paper's instance on which no policy can do well",
-    ),
-    _symmetric(
-        "student-1.5", student_t(_steps(0.0, -0.5, 10), dof=1.5), 10_000, "ten symmetric arms without a variance"
-    ),
-    _symmetric(
-        "far",
-        student_t(_steps(100.0, -0.5, 5), dof=2.0),
-        10_000,
-        "means a hundred times their differences away from zero",
-    ),
+    _left("latency", negated_lomax([-50.0, -55.0, -60.0, -70.0], tail=3.0), 50_000,
+          "four latencies with tail index 3 and gaps of ten per cent"),
+    _left("lognormal", Problem([-LogNormal(0.05 * i, 1.5) for i in range(20)]), 50_000,
+          "twenty log-normal costs: all moments, yet far from Gaussian"),
+    _left("stable-1.5", stable(_steps(0.0, -0.5, 5), alpha=1.5, beta=-1.0), 20_000,
+          "five stable laws with all of the weight on the left"),
+    _left("zeros", Problem([ZeroInflated(-Pareto(1.5, 1.0 + 0.25 * i), 0.6) for i in range(5)]), 20_000,
+          "rare losses: sixty per cent of all rewards are 0"),
+    _left("lower-bound", lower_bound_family(arms=5, eps=0.5, u=1.0, horizon=20_000, best=2), 20_000,
+          "the paper's instance on which no policy can do well"),
+    _symmetric("student-1.5", student_t(_steps(0.0, -0.5, 10), dof=1.5), 10_000,
+               "ten symmetric arms without a variance"),
+    _symmetric("far", student_t(_steps(100.0, -0.5, 5), dof=2.0), 10_000,
+               "means a hundred times their differences away from zero"),
     _symmetric("gaussian", gaussian(_steps(0.0, -0.2, 10)), 10_000, "the light-tailed one"),
-    _symmetric(
-        "mixed",
-        Problem([Gaussian(-2.5, 1.0), -Pareto(1.5, 1.0), -LogNormal(0.0, 1.5)]),
-        20_000,
-        "a Gaussian arm against costs whose medians are better and whose means are worse",
-    ),
-    _right(
-        "revenue-1.6",
-        pareto([2.5, 2.0, 1.5], tail=1.6),
-        10_000,
-        "control: rewards whose best arm breaks every assumption of AdaR-UCB",
-    ),
+    _symmetric("mixed", Problem([Gaussian(-2.5, 1.0), -Pareto(1.5, 1.0), -LogNormal(0.0, 1.5)]), 20_000,
+               "a Gaussian arm against costs whose medians are better and whose means are worse"),
+    _right("revenue-1.6", pareto([2.5, 2.0, 1.5], tail=1.6), 10_000,
+           "control: rewards whose best arm breaks every assumption of AdaR-UCB"),
     _right("revenue-1.3", pareto([2.5, 2.0, 1.5], tail=1.3), 10_000, "control: the same with heavier tails"),
-    _right(
-        "orders",
-        Problem([ZeroInflated(LogNormal(2.0 - 0.1 * i, 1.5), 0.9) for i in range(5)]),
-        50_000,
-        "control: one visitor in ten buys, for a log-normal amount",
-    ),
+    _right("orders", Problem([ZeroInflated(LogNormal(2.0 - 0.1 * i, 1.5), 0.9) for i in range(5)]), 50_000,
+           "control: one visitor in ten buys, for a log-normal amount"),
 )
 
 _LIGHT = (
@@ -227,57 +183,31 @@ _LIGHT = (
     _right("clicks", bernoulli(_steps(0.05, -0.01, 4)), 50_000, "four rare clicks"),
     _symmetric("gaussian-2", gaussian([0.0, -0.2]), 10_000, "two Gaussian arms"),
     _symmetric("gaussian-20", gaussian(_steps(0.0, -0.1, 20)), 20_000, "twenty Gaussian arms"),
-    _symmetric(
-        "unequal",
-        Problem([Gaussian(0.0, 3.0), Gaussian(-0.5, 0.1), Gaussian(-1.0, 1.0)]),
-        10_000,
-        "the best arm is the noisiest",
-    ),
-    _left(
-        "exponential",
-        Problem([-Weibull(shape=1.0, scale=1.0 + 0.1 * i) for i in range(5)]),
-        20_000,
-        "five exponential waiting times",
-    ),
+    _symmetric("unequal", Problem([Gaussian(0.0, 3.0), Gaussian(-0.5, 0.1), Gaussian(-1.0, 1.0)]), 10_000,
+               "the best arm is the noisiest"),
+    _left("exponential", Problem([-Weibull(shape=1.0, scale=1.0 + 0.1 * i) for i in range(5)]), 20_000,
+          "five exponential waiting times"),
     _right("ratings", Problem([_stars(0.1), _stars(0.05), _stars(0.0)]), 10_000, "one to five stars"),
     _symmetric("offset", gaussian(_steps(100.0, -0.2, 5)), 10_000, "Gaussian arms far from zero"),
 )
 
 _PAPER = (
     _left("negated-pareto", negated_pareto([-1.0, -2.0, -3.0], tail=1.5), 100_000, "costs without a variance"),
-    _left(
-        "negated-pareto-light", negated_pareto([-1.0, -2.0, -3.0], tail=2.5), 100_000, "the same costs with a variance"
-    ),
+    _left("negated-pareto-light", negated_pareto([-1.0, -2.0, -3.0], tail=2.5), 100_000,
+          "the same costs with a variance"),
     _left("negated-lomax", negated_lomax([-1.0, -2.0], tail=1.8), 100_000, "two Lomax costs"),
-    _left(
-        "negated-frechet",
-        Problem([-Frechet(tail=1.8, scale=1.0 + i) for i in range(3)]),
-        100_000,
-        "three Frechet costs",
-    ),
+    _left("negated-frechet", Problem([-Frechet(tail=1.8, scale=1.0 + i) for i in range(3)]), 100_000,
+          "three Frechet costs"),
     _left("negated-lognormal", Problem([-LogNormal(0.5 * i, 1.0) for i in range(4)]), 50_000, "four log-normal costs"),
     _symmetric("symmetric", student_t(_steps(0.0, -1.0, 3), dof=1.5), 50_000, "symmetric about 0"),
-    _left(
-        "mixture",
-        Problem([_body_and_tail(2.0), _body_and_tail(5.0), _body_and_tail(8.0)]),
-        50_000,
-        "a Gaussian body with a heavier left tail",
-    ),
-    _left(
-        "zeros",
-        Problem([ZeroInflated(-Pareto(1.8, 1.0 + i), 0.8) for i in range(3)]),
-        50_000,
-        "four rewards of five are 0: P(X != 0) enters the bound",
-    ),
-    _right(
-        "control-pareto", pareto([3.0, 2.0, 1.0], tail=1.5), 50_000, "control: revenue, for which the assumption fails"
-    ),
-    _symmetric(
-        "control-shifted",
-        Problem([StudentT(dof=1.5, loc=3.0 - i) for i in range(3)]),
-        50_000,
-        "control: symmetric about a positive mean, so the assumption about 0 fails",
-    ),
+    _left("mixture", Problem([_body_and_tail(2.0), _body_and_tail(5.0), _body_and_tail(8.0)]), 50_000,
+          "a Gaussian body with a heavier left tail"),
+    _left("zeros", Problem([ZeroInflated(-Pareto(1.8, 1.0 + i), 0.8) for i in range(3)]), 50_000,
+          "four rewards of five are 0: P(X != 0) enters the bound"),
+    _right("control-pareto", pareto([3.0, 2.0, 1.0], tail=1.5), 50_000,
+           "control: revenue, for which the assumption fails"),
+    _symmetric("control-shifted", Problem([StudentT(dof=1.5, loc=3.0 - i) for i in range(3)]), 50_000,
+               "control: symmetric about a positive mean, so the assumption about 0 fails"),
 )
 # fmt: on
 

@@ -29,19 +29,9 @@ from robandit.kernel.loops import MISSED
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
-# Codes, after those of laws.
-IN_ORDER = 100
-LOGGED = 101
-
-# Columns; the first four are the same as in `robandit.laws.table`.
-LOC = 1
-SCALE = 2
-OFFSET = 5
-LENGTH = 6
-BEST = 8
-THINNED = 9
-PLACE = 10
-PASSED = 11
+IN_ORDER, LOGGED = 100, 101  # codes, after those of laws
+SCALE, OFFSET, LENGTH = 2, 5, 6  # columns, as in `robandit.laws.table`
+BEST, THINNED, PLACE, PASSED = range(8, 12)
 COLUMNS = 16
 
 
