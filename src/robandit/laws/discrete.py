@@ -219,11 +219,8 @@ class Sample(FiniteLaw):
         """Return whether the values are the same, in the same order."""
         if self is other:
             return True
-        return (
-            isinstance(other, Sample)
-            and type(self) is type(other)
-            and all(np.array_equal(a, b) for a, b in zip(self._arrays, other._arrays, strict=True))
-        )
+        same_class = isinstance(other, Sample) and type(self) is type(other)
+        return same_class and all(map(np.array_equal, self._arrays, other._arrays))
 
     def __hash__(self) -> int:
         """Hash the content."""
