@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
-from robandit.experiments.engines import Answer, Engine, WorkersDied, play
-from robandit.experiments.environment import installed_version, version_skew, versions
+from robandit.experiments.engines import Answer, Engine, WorkersDied, installed_version, play, version_skew, versions
 from robandit.experiments.plan import Plan
 from robandit.validation import integer, invalid
 from robandit.wording import counted

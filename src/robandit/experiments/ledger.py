@@ -57,7 +57,7 @@ class Ledger:
     def fail(self, failure: Failure) -> None:
         """Record a failed unit with its traceback."""
         unit, now = failure.unit, datetime.now(UTC).isoformat(timespec="seconds")
-        about = {"policy": unit.cell.label, "problem": unit.cell.played.name, "unit": unit.describe()}
+        about: dict[str, Any] = {"policy": unit.cell.label, "problem": unit.cell.played.name, "unit": unit.describe()}
         about |= {"tries": failure.tries, "traceback": failure.traceback, "time": now}
         write_json(self._failure(unit), about)
 

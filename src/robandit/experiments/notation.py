@@ -223,7 +223,7 @@ def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None
 
 
 def _bare(word: str) -> str:
-    return "".join(letter for letter in word.casefold() if letter.isalnum())
+    return "".join(filter(str.isalnum, word.casefold()))
 
 
 def _question(meant: str | None) -> str:

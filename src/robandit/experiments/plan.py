@@ -129,6 +129,11 @@ class Plan:
         return max(1, self.unit_pulls // cell.played.horizon)
 
     @property
+    def combinations(self) -> tuple[Cell | LeftOut, ...]:
+        """Each policy with each problem, those left out at the end."""
+        return (*self.cells, *self.left_out)
+
+    @property
     def problems(self) -> tuple[Played, ...]:
         """The problems, in order."""
         return tuple(dict.fromkeys(cell.played for cell in self.cells))
@@ -139,7 +144,7 @@ class Plan:
 
     @cached_property
     def _at_several(self) -> set[str]:
-        everywhere = {(each.played.name, each.played.horizon) for each in (*self.cells, *self.left_out)}
+        everywhere = {(each.played.name, each.played.horizon) for each in self.combinations}
         return {name for name, count in Counter(name for name, _ in everywhere).items() if count > 1}
 
 

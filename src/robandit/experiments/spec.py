@@ -13,7 +13,7 @@ import msgspec
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, formatted
 from robandit.experiments import spec_entries as entries
-from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
+from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
 from robandit.experiments.toml import line_of, lines, syntax_message, toml_value
 from robandit.policies import Policy
@@ -151,22 +151,16 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def resolved(self) -> dict[str, Any]:
         """Return everything to be played as plain JSON data: every cell with its informed policy, and what is left out, and why."""
         plan = self.plan()
-        return {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")} | {
-            "cells": [
-                {
-                    "name": cell.played.name,
-                    "horizon": cell.played.horizon,
-                    "label": cell.label,
-                    "policy": cell.policy.to_dict(),
-                    "problem": cell.played.problem.to_dict(),
-                }
-                for cell in plan.cells
-            ],
-            "left_out": [
-                {"name": each.played.name, "horizon": each.played.horizon, "label": each.label, "reason": each.reason}
-                for each in plan.left_out
-            ],
-        }
+        data: dict[str, Any] = {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")}
+        data |= {"cells": [], "left_out": []}
+        for each in plan.combinations:
+            about = {"name": each.played.name, "horizon": each.played.horizon, "label": each.label}
+            if isinstance(each, LeftOut):
+                data["left_out"].append(about | {"reason": each.reason})
+            else:
+                made = {"policy": each.policy.to_dict(), "problem": each.played.problem.to_dict()}
+                data["cells"].append(about | made)
+        return data
 
     def _check_policies(self, horizon: int) -> None:
         if not self.policies:
@@ -225,21 +219,14 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
             if data.get(key) == []:
                 hint = "give" if key == "policies" else "leave it out, or give"
                 raise Misplaced((key,), f"the list is empty: {hint} {RULES[key]}")
-        return _converted(data)
-    except Misplaced as error:
-        message = f"{where}:{line_of(lines(text), error.path)}: {error}"
-        raise InvalidInput(message, parameter=error.parameter, value=error.value, rule=error.rule) from error
-
-
-def _converted(data: dict[str, Any]) -> Spec:
-    try:
         return msgspec.convert(data, Spec)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, Misplaced):
-            raise error.__cause__ from None
-        tables = (("", Spec), ("problems", ProblemEntry), ("policies", PolicyEntry))
-        fields = {key: kind.__struct_fields__ for key, kind in tables}
-        raise entries.mistyped(data, str(error), fields) from error
+    except (Misplaced, msgspec.ValidationError) as error:
+        wrong = error if isinstance(error, Misplaced) else error.__cause__
+        if not isinstance(wrong, Misplaced):  # msgspec's own error
+            tables = (("", Spec), ("problems", ProblemEntry), ("policies", PolicyEntry))
+            wrong = entries.mistyped(data, str(error), {key: kind.__struct_fields__ for key, kind in tables})
+        message = f"{where}:{line_of(lines(text), wrong.path)}: {wrong}"
+        raise InvalidInput(message, parameter=wrong.parameter, value=wrong.value, rule=wrong.rule) from error
 
 
 def summary(spec: Spec, plan: Plan) -> str:

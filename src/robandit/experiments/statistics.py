@@ -120,9 +120,6 @@ def verdict(results: Results) -> str:
     return Findings(results).verdict
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
 def summary(results: Results) -> pl.DataFrame:
     """Final regret: a row per problem, horizon and policy, the lowest mean first within a problem.
 
@@ -188,9 +185,6 @@ def worst_replications(results: Results, played: Played, count: int = 5) -> pl.D
         rows += [(m.cell.label, int(m.replications[i]), float(m.final[i])) for i in order]
     schema = {"policy": pl.String(), "replication": pl.Int64(), "regret": pl.Float64()}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-# --- pairs -----------------------------------------------------------------------------------------------------------
 
 
 def paired(results: Results, played: Played, best: str | None = None) -> pl.DataFrame:
@@ -277,9 +271,6 @@ def _agreed(difference: Floats, side: str) -> str:
     return side if likely and clear else "not significant"
 
 
-# --- ranks -----------------------------------------------------------------------------------------------------------
-
-
 def ranking(results: Results) -> pl.DataFrame:
     """Policies by their mean rank over all problems of the plan, the best first.
 
@@ -345,12 +336,12 @@ def _ranks(means: Floats) -> Floats:
 def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
     """Return the labels that can be ranked; for the others, how many problems they played in full, and why they are not ranked."""
     plan = results.plan
-    labels = dict.fromkeys(each.label for each in (*plan.cells, *plan.left_out))
+    labels = dict.fromkeys(each.label for each in plan.combinations)
     learns = {cell.label: cell.policy.uses_rewards for cell in plan.cells}
     left_out = {(each.label, each.played): each.reason for each in plan.left_out}
     counts = {(m.cell.label, m.cell.played): len(m.replications) for m in results.measured}
     failed = {(failure.unit.cell.label, failure.unit.cell.played) for failure in results.failures}
-    everywhere = dict.fromkeys(each.played for each in (*plan.cells, *plan.left_out))
+    everywhere = dict.fromkeys(each.played for each in plan.combinations)
     rankable, reasons = [], {}
     for label in labels:
         gaps = []

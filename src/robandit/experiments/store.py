@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robandit.errors import CorruptFile, FileError, InvalidInput
-from robandit.experiments.environment import machine, versions
+from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.locks import locked
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
@@ -199,7 +199,7 @@ def _check_empty(folder: Path) -> None:
 
 def _data(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain JSON data, with each problem once."""
-    problems = dict.fromkeys(each.played for each in (*plan.cells, *plan.left_out))
+    problems = dict.fromkeys(each.played for each in plan.combinations)
     number = {played: i for i, played in enumerate(problems)}
     return {
         "seed": str(plan.seed),  # may have 128 bits, which JSON readers round

@@ -217,10 +217,9 @@ class Sample(FiniteLaw):
 
     def __eq__(self, other: object) -> bool:
         """Return whether the values are the same, in the same order."""
-        if self is other:
-            return True
-        same_class = isinstance(other, Sample) and type(self) is type(other)
-        return same_class and all(map(np.array_equal, self._arrays, other._arrays))
+        if not isinstance(other, Sample) or type(self) is not type(other):
+            return False
+        return self is other or all(map(np.array_equal, self._arrays, other._arrays))
 
     def __hash__(self) -> int:
         """Hash the content."""

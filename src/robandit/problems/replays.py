@@ -213,12 +213,10 @@ class Logged(Replay):
 
     def __eq__(self, other: object) -> bool:
         """Return whether the rows, their order and the names are the same."""
-        if self is other:
-            return True
         if not isinstance(other, Logged) or self.names != other.names:
             return False
         names = ("actions", "rewards", "propensities")  # np.array_equal(None, None) is true
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return self is other or all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = Replay.__hash__  # by the laws; equal logs have equal laws
 
@@ -272,9 +270,6 @@ def replay_from_dict(data: Mapping[str, Any]) -> Replay:
     if not names or flat.size % len(names):
         raise InvalidInput(f"{flat.size} rewards do not fill a table with one column for each of {len(names)} names")
     return InOrder(flat.reshape(-1, len(names)), names)
-
-
-# --- checks and tables -----------------------------------------------------------------------------------------------
 
 
 def _rewards(values: Any, name: str, dimensions: int) -> Floats:

@@ -166,7 +166,8 @@ def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
 
 def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
     """Return the compiled loop for this policy; of the problem only the types matter."""
-    entry: Callable[..., int] = partial(loops.play, *policy.hooks("select", "take", "update", "full"), draw)
+    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw)
+    entry: Callable[..., int] = partial(loops.play, *hooks)
     k, state = problem.arms, policy.start(problem.arms, horizon, np.zeros(4, dtype=np.uint64))
     words, times, pulls = np.zeros((k, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(k, dtype=np.int64)
     fixed = (problem.tabulate(), words, np.zeros(k), times, np.zeros(1), pulls, np.zeros(3))  # as in `_replicate`
