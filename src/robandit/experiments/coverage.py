@@ -55,15 +55,9 @@ class Facts:
 def facts(law: Law) -> Facts:
     """Return the facts of a law; eps is min(1, 0.9 (tail index - 1))."""
     eps = min(1.0, 0.9 * (law.tail_index - 1.0))
-    return Facts(
-        law=law,
-        eps=eps,
-        u=law.absolute_moment(1.0 + eps),
-        v=law.central_moment(1.0 + eps),
-        variance=law.variance,
-        nonpositive=law.truncated_nonpositivity().holds,
-        nonpositive_about_median=law.truncated_nonpositivity(law_median(law)).holds,
-    )
+    u, v = law.absolute_moment(1.0 + eps), law.central_moment(1.0 + eps)
+    about_0, about_median = (law.truncated_nonpositivity(about).holds for about in (0.0, law_median(law)))
+    return Facts(law, eps, u, v, law.variance, about_0, about_median)
 
 
 Bounds = tuple[Floats, Floats]

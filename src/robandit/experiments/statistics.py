@@ -298,31 +298,21 @@ def ranking(results: Results) -> pl.DataFrame:
             shares += np.log(means[:, 0] / uniform) if uniform > 0.0 else math.nan
         resampled += _ranks(intervals.resampled_means(finals, key=number))
     order = sorted(range(len(labels)), key=lambda i: (ranks[i, 0], shares[i], labels[i]))
-    rows: list[Row] = []
+    rows: list[tuple[Any, ...]] = []
     for i in order:
         rank = float(ranks[i, 0]) / len(problems)
         interval = percentile_interval(resampled[i] / len(problems), rank, n)
         behind = resampled[i] - resampled[order[0]]
         lead = percentile_interval(behind, float(ranks[i, 0] - ranks[order[0], 0]), n)
-        rows.append(
-            {
-                "policy": labels[i],
-                "mean_rank": rank,
-                "rank_low": interval.low,
-                "rank_high": interval.high,
-                "problems": len(problems),
-                "wins": int(wins[i]),
-                "share_of_uniform": math.exp(shares[i] / len(problems)),
-                "verdict": "first" if i == order[0] else _side(n, lead.low, lead.high),
-                "reason": "",
-            }
-        )
+        share = math.exp(shares[i] / len(problems))
+        decision = "first" if i == order[0] else _side(n, lead.low, lead.high)
+        rows.append((labels[i], *interval, len(problems), int(wins[i]), share, decision, ""))
     for label, (count, reason) in reasons.items():
-        rows.append({"policy": label, "problems": count, "verdict": "not ranked", "reason": reason})
+        rows.append((label, None, None, None, count, None, None, "not ranked", reason))
     schema: dict[str, Any] = {"policy": pl.String()}
     schema |= dict.fromkeys(("mean_rank", "rank_low", "rank_high"), pl.Float64())
     schema |= {"problems": pl.Int64(), "wins": pl.Int64(), "share_of_uniform": pl.Float64()}
-    return pl.DataFrame(rows, schema=schema | {"verdict": pl.String(), "reason": pl.String()})
+    return pl.DataFrame(rows, schema=schema | {"verdict": pl.String(), "reason": pl.String()}, orient="row")
 
 
 def _ranks(means: Floats) -> Floats:

@@ -108,8 +108,9 @@ def _knowledge(measured: Measured) -> str:
     """Return what a policy was told, and whether its assumption holds."""
     policy = measured.cell.policy.prepared(measured.cell.played.horizon)
     facts = policy.facts
-    values = [f"{name} = {_parameter(getattr(policy, name))}" for name in facts.knows]
-    text = f"It was told {joined(values) or 'nothing'}"
+    values = [(name, getattr(policy, name)) for name in facts.knows]
+    told = [f"{name} = {number(value) if isinstance(value, (int, float)) else value}" for name, value in values]
+    text = f"It was told {joined(told) or 'nothing'}"
     if not facts.assumption:
         return f"{text} and {_no_assumption(facts)}."
     met = {True: "holds here", False: "FAILS here", None: "may or may not hold here"}
@@ -126,7 +127,3 @@ def _too_few(n: int) -> str:
 
 def _too_narrow(n: int) -> str:
     return "; intervals are too narrow with so few replications" if n < MANY else ""
-
-
-def _parameter(value: Any) -> str:
-    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
