@@ -44,9 +44,6 @@ class Interval(NamedTuple):
     high: float
 
 
-# --- bootstrap -------------------------------------------------------------------------------------------------------
-
-
 def bootstrap_intervals(samples: Sequence[Floats]) -> list[Interval]:
     """Return the mean of each sample with its percentile bootstrap interval at `CONFIDENCE`; NaN ends for fewer than two values.
 
@@ -101,9 +98,6 @@ def _resamples(n: int, key: int) -> Iterator[Floats]:
         yield rng.multinomial(n, np.full(n, 1.0 / n), size=min(rows, RESAMPLES - start)).astype(np.float64)
 
 
-# --- Student ---------------------------------------------------------------------------------------------------------
-
-
 def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
     """Return a mean over replications with Student's interval: mean +- t s / sqrt(n).
 
@@ -131,9 +125,6 @@ def around(measured: float, squared_error: float, count: int, confidence: float)
         return Interval(measured, -math.inf, math.inf)
     reach = float(stdtrit(count - 1, 1.0 - (1.0 - confidence) / 2.0)) * math.sqrt(squared_error)
     return Interval(measured, measured - reach, measured + reach)
-
-
-# --- exact intervals -------------------------------------------------------------------------------------------------
 
 
 def quantile_interval(values: Floats, q: float) -> tuple[float, float]:

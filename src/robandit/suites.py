@@ -7,23 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from robandit.laws import Discrete, Frechet, Gaussian, LogNormal, Mixture, Pareto, StudentT, Weibull, ZeroInflated
-from robandit.problems import (
-    Problem,
-    bernoulli,
-    eps_adaptive_pair,
-    gaussian,
-    lower_bound_family,
-    negated_lomax,
-    negated_pareto,
-    pareto,
-    stable,
-    student_t,
-    u_adaptive_pair,
-)
+from robandit.problems import Problem
+from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negated_pareto, pareto, stable, student_t
+from robandit.problems.lower_bound_instances import eps_adaptive_pair, lower_bound_family, u_adaptive_pair
 from robandit.validation import choice
 
 __all__ = ["NAMES", "Suite", "Task", "heavy", "light", "lower_bound", "named", "paper"]
@@ -126,205 +115,115 @@ def named(name: str) -> Suite:
 
 
 def _suite(name: str, tasks: tuple[Task, ...]) -> Suite:
-    """Return version 1 of a suite, with the arms of each task rotated by a different number of places."""
-    return Suite(name, 1, tuple(_rotated(task, 3 * j) for j, task in enumerate(tasks)))
+    """Return version 1 of a suite; the last arms of each task, at least one but not all, are moved to the front."""
+    rotated = []
+    for i, task in enumerate(tasks):
+        laws = task.problem.laws
+        places = 1 + 3 * i % (len(laws) - 1)
+        rotated.append(replace(task, problem=Problem([*laws[-places:], *laws[:-places]])))
+    return Suite(name, 1, tuple(rotated))
 
 
-def _rotated(task: Task, turn: int) -> Task:
-    """Return the same task with the last arms moved to the front: at least one of them, not all."""
-    laws = task.problem.laws
-    places = 1 + turn % (len(laws) - 1)
-    return replace(task, problem=Problem([*laws[-places:], *laws[:-places]]))
+def _left(name: str, problem: Problem, horizon: int, about: str) -> Task:
+    return Task(name, problem, horizon, "left-skewed", about)
 
 
-_left = partial(Task, shape="left-skewed")
-_symmetric = partial(Task, shape="symmetric")
-_right = partial(Task, shape="right-skewed")
+def _symmetric(name: str, problem: Problem, horizon: int, about: str) -> Task:
+    return Task(name, problem, horizon, "symmetric", about)
 
+
+def _right(name: str, problem: Problem, horizon: int, about: str) -> Task:
+    return Task(name, problem, horizon, "right-skewed", about)
+
+
+def _stars(d: float) -> Discrete:
+    return Discrete((1.0, 2.0, 3.0, 4.0, 5.0), probabilities=(0.2 - d, 0.3 - d, 0.2, 0.15 + d, 0.15 + d))
+
+
+def _body_and_tail(scale: float) -> Mixture:
+    return Mixture((Gaussian(0.0, 1.0), -Pareto(1.5, scale)), weights=(0.9, 0.1))
+
+
+# Tables, with at most two lines per task.
+# fmt: off
 _HEAVY = (
-    _left(
-        "pareto-2.2",
-        negated_pareto(means=[-1.0, -1.5, -2.0], tail=2.2),
-        10_000,
-        about="three costs with a variance, barely",
-    ),
-    _left("pareto-1.6", Problem([-Pareto(1.6, 1.0), -Pareto(1.6, 1.5)]), 10_000, about="two costs without a variance"),
-    _left(
-        "pareto-1.2",
-        negated_pareto(means=_steps(-1.0, -0.25, 5), tail=1.2),
-        100_000,
-        about="five costs, most of each mean in rare values",
-    ),
-    _left(
-        "pareto-1.1",
-        negated_pareto(means=[-1.0, -2.0], tail=1.1),
-        100_000,
-        about="the heaviest tail: a mean that a thousand values hardly show",
-    ),
-    _left("pareto-1.8-many", negated_pareto(means=_steps(-1.0, -0.1, 50), tail=1.8), 50_000, about="fifty costs"),
-    _left(
-        "latency",
-        negated_lomax(means=[-50.0, -55.0, -60.0, -70.0], tail=3.0),
-        50_000,
-        about="four latencies with tail index 3 and gaps of ten per cent",
-    ),
-    _left(
-        "lognormal",
-        Problem([-LogNormal(0.05 * i, 1.5) for i in range(20)]),
-        50_000,
-        about="twenty log-normal costs: all moments, yet far from Gaussian",
-    ),
-    _left(
-        "stable-1.5",
-        stable(means=_steps(0.0, -0.5, 5), alpha=1.5, beta=-1.0),
-        20_000,
-        about="five stable laws with all of the weight on the left",
-    ),
-    _left(
-        "zeros",
-        Problem([ZeroInflated(-Pareto(1.5, 1.0 + 0.25 * i), 0.6) for i in range(5)]),
-        20_000,
-        about="rare losses: sixty per cent of all rewards are 0",
-    ),
-    _left(
-        "lower-bound",
-        lower_bound_family(arms=5, eps=0.5, u=1.0, horizon=20_000, best=2),
-        20_000,
-        about="the paper's instance on which no policy can do well",
-    ),
-    _symmetric(
-        "student-1.5",
-        student_t(means=_steps(0.0, -0.5, 10), dof=1.5),
-        10_000,
-        about="ten symmetric arms without a variance",
-    ),
-    _symmetric(
-        "far",
-        student_t(means=_steps(100.0, -0.5, 5), dof=2.0),
-        10_000,
-        about="means a hundred times their differences away from zero",
-    ),
-    _symmetric("gaussian", gaussian(means=_steps(0.0, -0.2, 10)), 10_000, about="the light-tailed one"),
-    _symmetric(
-        "mixed",
-        Problem([Gaussian(-2.5, 1.0), -Pareto(1.5, 1.0), -LogNormal(0.0, 1.5)]),
-        20_000,
-        about="a Gaussian arm against costs whose medians are better and whose means are worse",
-    ),
-    _right(
-        "revenue-1.6",
-        pareto(means=[2.5, 2.0, 1.5], tail=1.6),
-        10_000,
-        about="control: rewards whose best arm breaks every assumption of AdaR-UCB",
-    ),
-    _right(
-        "revenue-1.3", pareto(means=[2.5, 2.0, 1.5], tail=1.3), 10_000, about="control: the same with heavier tails"
-    ),
-    _right(
-        "orders",
-        Problem([ZeroInflated(LogNormal(2.0 - 0.1 * i, 1.5), 0.9) for i in range(5)]),
-        50_000,
-        about="control: one visitor in ten buys, for a log-normal amount",
-    ),
+    _left("pareto-2.2", negated_pareto([-1.0, -1.5, -2.0], tail=2.2), 10_000, "three costs with a variance, barely"),
+    _left("pareto-1.6", Problem([-Pareto(1.6, 1.0), -Pareto(1.6, 1.5)]), 10_000, "two costs without a variance"),
+    _left("pareto-1.2", negated_pareto(_steps(-1.0, -0.25, 5), tail=1.2), 100_000,
+          "five costs, most of each mean in rare values"),
+    _left("pareto-1.1", negated_pareto([-1.0, -2.0], tail=1.1), 100_000,
+          "the heaviest tail: a mean that a thousand values hardly show"),
+    _left("pareto-1.8-many", negated_pareto(_steps(-1.0, -0.1, 50), tail=1.8), 50_000, "fifty costs"),
+    _left("latency", negated_lomax([-50.0, -55.0, -60.0, -70.0], tail=3.0), 50_000,
+          "four latencies with tail index 3 and gaps of ten per cent"),
+    _left("lognormal", Problem([-LogNormal(0.05 * i, 1.5) for i in range(20)]), 50_000,
+          "twenty log-normal costs: all moments, yet far from Gaussian"),
+    _left("stable-1.5", stable(_steps(0.0, -0.5, 5), alpha=1.5, beta=-1.0), 20_000,
+          "five stable laws with all of the weight on the left"),
+    _left("zeros", Problem([ZeroInflated(-Pareto(1.5, 1.0 + 0.25 * i), 0.6) for i in range(5)]), 20_000,
+          "rare losses: sixty per cent of all rewards are 0"),
+    _left("lower-bound", lower_bound_family(arms=5, eps=0.5, u=1.0, horizon=20_000, best=2), 20_000,
+          "the paper's instance on which no policy can do well"),
+    _symmetric("student-1.5", student_t(_steps(0.0, -0.5, 10), dof=1.5), 10_000,
+               "ten symmetric arms without a variance"),
+    _symmetric("far", student_t(_steps(100.0, -0.5, 5), dof=2.0), 10_000,
+               "means a hundred times their differences away from zero"),
+    _symmetric("gaussian", gaussian(_steps(0.0, -0.2, 10)), 10_000, "the light-tailed one"),
+    _symmetric("mixed", Problem([Gaussian(-2.5, 1.0), -Pareto(1.5, 1.0), -LogNormal(0.0, 1.5)]), 20_000,
+               "a Gaussian arm against costs whose medians are better and whose means are worse"),
+    _right("revenue-1.6", pareto([2.5, 2.0, 1.5], tail=1.6), 10_000,
+           "control: rewards whose best arm breaks every assumption of AdaR-UCB"),
+    _right("revenue-1.3", pareto([2.5, 2.0, 1.5], tail=1.3), 10_000, "control: the same with heavier tails"),
+    _right("orders", Problem([ZeroInflated(LogNormal(2.0 - 0.1 * i, 1.5), 0.9) for i in range(5)]), 50_000,
+           "control: one visitor in ten buys, for a log-normal amount"),
 )
 
-
 _LIGHT = (
-    _symmetric("bernoulli", bernoulli(means=_steps(0.5, -0.05, 5)), 10_000, about="five coins"),
-    _right("clicks", bernoulli(means=_steps(0.05, -0.01, 4)), 50_000, about="four rare clicks"),
-    _symmetric("gaussian-2", gaussian(means=[0.0, -0.2]), 10_000, about="two Gaussian arms"),
-    _symmetric("gaussian-20", gaussian(means=_steps(0.0, -0.1, 20)), 20_000, about="twenty Gaussian arms"),
-    _symmetric(
-        "unequal",
-        Problem([Gaussian(0.0, 3.0), Gaussian(-0.5, 0.1), Gaussian(-1.0, 1.0)]),
-        10_000,
-        about="the best arm is the noisiest",
-    ),
-    _left(
-        "exponential",
-        Problem([-Weibull(shape=1.0, scale=1.0 + 0.1 * i) for i in range(5)]),
-        20_000,
-        about="five exponential waiting times",
-    ),
-    _right(
-        "ratings",
-        Problem(
-            [
-                Discrete(values=(1.0, 2.0, 3.0, 4.0, 5.0), probabilities=(0.2 - d, 0.3 - d, 0.2, 0.15 + d, 0.15 + d))
-                for d in (0.1, 0.05, 0.0)
-            ]
-        ),
-        10_000,
-        about="one to five stars",
-    ),
-    _symmetric("offset", gaussian(means=_steps(100.0, -0.2, 5)), 10_000, about="Gaussian arms far from zero"),
+    _symmetric("bernoulli", bernoulli(_steps(0.5, -0.05, 5)), 10_000, "five coins"),
+    _right("clicks", bernoulli(_steps(0.05, -0.01, 4)), 50_000, "four rare clicks"),
+    _symmetric("gaussian-2", gaussian([0.0, -0.2]), 10_000, "two Gaussian arms"),
+    _symmetric("gaussian-20", gaussian(_steps(0.0, -0.1, 20)), 20_000, "twenty Gaussian arms"),
+    _symmetric("unequal", Problem([Gaussian(0.0, 3.0), Gaussian(-0.5, 0.1), Gaussian(-1.0, 1.0)]), 10_000,
+               "the best arm is the noisiest"),
+    _left("exponential", Problem([-Weibull(shape=1.0, scale=1.0 + 0.1 * i) for i in range(5)]), 20_000,
+          "five exponential waiting times"),
+    _right("ratings", Problem([_stars(0.1), _stars(0.05), _stars(0.0)]), 10_000, "one to five stars"),
+    _symmetric("offset", gaussian(_steps(100.0, -0.2, 5)), 10_000, "Gaussian arms far from zero"),
 )
 
 _PAPER = (
-    _left(
-        "negated-pareto", negated_pareto(means=[-1.0, -2.0, -3.0], tail=1.5), 100_000, about="costs without a variance"
-    ),
-    _left(
-        "negated-pareto-light",
-        negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.5),
-        100_000,
-        about="the same costs with a variance",
-    ),
-    _left("negated-lomax", negated_lomax(means=[-1.0, -2.0], tail=1.8), 100_000, about="two Lomax costs"),
-    _left(
-        "negated-frechet",
-        Problem([-Frechet(tail=1.8, scale=1.0 + i) for i in range(3)]),
-        100_000,
-        about="three Frechet costs",
-    ),
-    _left(
-        "negated-lognormal",
-        Problem([-LogNormal(0.5 * i, 1.0) for i in range(4)]),
-        50_000,
-        about="four log-normal costs",
-    ),
-    _symmetric("symmetric", student_t(means=_steps(0.0, -1.0, 3), dof=1.5), 50_000, about="symmetric about 0"),
-    _left(
-        "mixture",
-        Problem(
-            [Mixture(laws=(Gaussian(0.0, 1.0), -Pareto(1.5, 2.0 + i)), weights=(0.9, 0.1)) for i in (0.0, 3.0, 6.0)]
-        ),
-        50_000,
-        about="a Gaussian body with a heavier left tail",
-    ),
-    _left(
-        "zeros",
-        Problem([ZeroInflated(-Pareto(1.8, 1.0 + i), 0.8) for i in range(3)]),
-        50_000,
-        about="four rewards of five are 0: P(X != 0) enters the bound",
-    ),
-    _right(
-        "control-pareto",
-        pareto(means=[3.0, 2.0, 1.0], tail=1.5),
-        50_000,
-        about="control: revenue, for which the assumption fails",
-    ),
-    _symmetric(
-        "control-shifted",
-        Problem([StudentT(dof=1.5, loc=3.0 - i) for i in range(3)]),
-        50_000,
-        about="control: symmetric about a positive mean, so the assumption about 0 fails",
-    ),
+    _left("negated-pareto", negated_pareto([-1.0, -2.0, -3.0], tail=1.5), 100_000, "costs without a variance"),
+    _left("negated-pareto-light", negated_pareto([-1.0, -2.0, -3.0], tail=2.5), 100_000,
+          "the same costs with a variance"),
+    _left("negated-lomax", negated_lomax([-1.0, -2.0], tail=1.8), 100_000, "two Lomax costs"),
+    _left("negated-frechet", Problem([-Frechet(tail=1.8, scale=1.0 + i) for i in range(3)]), 100_000,
+          "three Frechet costs"),
+    _left("negated-lognormal", Problem([-LogNormal(0.5 * i, 1.0) for i in range(4)]), 50_000, "four log-normal costs"),
+    _symmetric("symmetric", student_t(_steps(0.0, -1.0, 3), dof=1.5), 50_000, "symmetric about 0"),
+    _left("mixture", Problem([_body_and_tail(2.0), _body_and_tail(5.0), _body_and_tail(8.0)]), 50_000,
+          "a Gaussian body with a heavier left tail"),
+    _left("zeros", Problem([ZeroInflated(-Pareto(1.8, 1.0 + i), 0.8) for i in range(3)]), 50_000,
+          "four rewards of five are 0: P(X != 0) enters the bound"),
+    _right("control-pareto", pareto([3.0, 2.0, 1.0], tail=1.5), 50_000,
+           "control: revenue, for which the assumption fails"),
+    _symmetric("control-shifted", Problem([StudentT(dof=1.5, loc=3.0 - i) for i in range(3)]), 50_000,
+               "control: symmetric about a positive mean, so the assumption about 0 fails"),
 )
+# fmt: on
 
 _FIRST_U, _SECOND_U = u_adaptive_pair(u=1.0, u_alternative=20.0, delta=0.1873, eps=1.0)
 _FIRST_EPS, _SECOND_EPS = eps_adaptive_pair(delta=0.1378)
 _LOWER_BOUND = (
-    _right("theorem-2-first", _FIRST_U, 10_000, about="arm 1 pays now and then, arm 0 never"),
-    _right("theorem-2-second", _SECOND_U, 10_000, about="the same, but arm 0 pays twice as much, more seldom"),
-    _right("theorem-3-first", _FIRST_EPS, 10_000, about="arm 1 pays now and then, arm 0 never"),
-    _right("theorem-3-second", _SECOND_EPS, 10_000, about="the same, but arm 0 pays twice as much, much more seldom"),
+    _right("theorem-2-first", _FIRST_U, 10_000, "arm 1 pays now and then, arm 0 never"),
+    _right("theorem-2-second", _SECOND_U, 10_000, "the same, but arm 0 pays twice as much, more seldom"),
+    _right("theorem-3-first", _FIRST_EPS, 10_000, "arm 1 pays now and then, arm 0 never"),
+    _right("theorem-3-second", _SECOND_EPS, 10_000, "the same, but arm 0 pays twice as much, much more seldom"),
     *(
         _left(
             f"theorem-4-{arms}-arms-eps-{eps:g}{'' if best is None else '-moved'}",
             lower_bound_family(arms=arms, eps=eps, u=1.0, horizon=10_000, best=best),
             10_000,
-            about="rare losses at the hardest gap" + ("" if best is None else ", another arm the best"),
+            "rare losses at the hardest gap" + ("" if best is None else ", another arm the best"),
         )
         for arms, eps in ((2, 1.0), (5, 0.5), (10, 0.3))
         for best in (None, arms - 1)

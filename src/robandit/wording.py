@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["compact", "counted", "joined", "listed", "number", "percent", "rounded", "share"]
-
 
 def counted(n: int, one: str, several: str = "") -> str:
     """Return a count with its noun; ``several`` is the plural, where an added s is wrong.

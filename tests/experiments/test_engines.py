@@ -16,7 +16,7 @@ from helpers.dask_farm import dask_farm, kill
 from helpers.deadly_policies import Deadly, Idle, Wrong
 from helpers.small_plan import contents, small_plan
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
-from robandit.experiments import dask_cluster, dask_engine, engines, environment, run
+from robandit.experiments import dask_cluster, dask_engine, engines, run
 from robandit.experiments.engines import Lapsed, Sent, play_unit
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.runner import Compiling, Playing
@@ -267,7 +267,7 @@ def test_workers_with_other_versions_are_rejected_by_name(farm, tmp_path, packag
 
 def test_a_worker_looks_at_its_versions_itself():
     unit = small_plan().units[0]
-    here = environment.versions()
+    here = engines.versions()
     assert isinstance(play_unit(unit, here), Sent)
     assert isinstance(play_unit(unit, {**here, "python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
     for name, other in (("python", "3.99.0"), ("numba", "0.1"), ("robandit", "99.0")):
@@ -279,13 +279,13 @@ def test_a_worker_looks_at_its_versions_itself():
 def test_a_robandit_that_is_only_a_folder_is_asked_for_its_version(two, monkeypatch):
     """On either side, the package index's version is not known then."""
     _, engine = two
-    here = environment.versions()["robandit"]
+    here = engines.versions()["robandit"]
 
     def unknown(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(environment, "version", unknown)
-    assert environment.installed_version.__wrapped__() == here
+    monkeypatch.setattr(engines, "version", unknown)
+    assert engines.installed_version.__wrapped__() == here
     address = next(iter(engine._ask(engine._client.scheduler.ncores)))
     broadcast = engine._client.scheduler.broadcast
 
@@ -302,7 +302,7 @@ def test_a_robandit_that_is_only_a_folder_is_asked_for_its_version(two, monkeypa
 
 
 def test_many_workers_are_not_all_named():
-    skew = environment.version_skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
+    skew = engines.version_skew({"numpy": "2.0"}, {f"worker-{i}": {"numpy": None} for i in range(7)})
     assert "numpy is 2.0 here and missing on worker-0, worker-1, worker-2, worker-3, worker-4 and 2 more:" in str(skew)
 
 

@@ -13,7 +13,7 @@ import robandit as rb
 from helpers.own_policies import Greedy
 from helpers.small_plan import HORIZON, contents, small_plan
 from robandit.errors import EngineLost, FileError, InvalidInput
-from robandit.experiments import dispatch, runner
+from robandit.experiments import runner
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import Compiling, Playing, run
@@ -180,7 +180,7 @@ def test_two_runs_at_once_share_the_work(expected, tmp_path):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch, elsewhere):
-    monkeypatch.setattr(dispatch if elsewhere else runner, "TICK", 0.01)
+    monkeypatch.setattr(runner, "TICK", 0.01)
     store = Store.create(tmp_path, small_plan())
     seen = threading.Event()
 

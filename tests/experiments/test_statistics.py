@@ -453,7 +453,7 @@ def test_refusals() -> None:
     made = made_up.results({P: {"a": [1.0]}})
     with pytest.raises(InvalidInput, match=r"nothing was measured on q with horizon 100: there is p \(horizon 100\)"):
         paired(made, Q)
-    with pytest.raises(InvalidInput, match="best = 'z' has no results on p: there are a"):
+    with pytest.raises(InvalidInput, match="best = 'z' must be a policy with results on p: one of a"):
         paired(made, P, "z")
 
 

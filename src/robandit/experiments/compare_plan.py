@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
-from robandit.experiments.spec_entries import policies_in, problems_in
-from robandit.experiments.spec_errors import Misplaced
+from robandit.experiments.spec_entries import Misplaced, policies_in, problems_in
 from robandit.policies import Policy
 from robandit.validation import integer
-
-__all__ = ["asked_numbers", "asked_policies", "compared"]
 
 PULLS = 50_000
 

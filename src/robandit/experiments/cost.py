@@ -11,6 +11,7 @@ import heapq
 import json
 import math
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,12 +48,9 @@ class CellCost:
 
     cell: Cell
     ns_per_pull: float
-    batches: tuple[tuple[int, int], ...]
-    """Pairs of a number of units and their replications, in the plan's order."""
-    done: int
-    """Number of units that are done."""
-    bytes: int
-    """Size of the parts to come."""
+    batches: tuple[tuple[int, int], ...]  # numbers of units and their replications, in the plan's order
+    done: int  # number of units that are done
+    bytes: int  # size of the parts to come
 
     @property
     def units(self) -> int:
@@ -78,8 +76,7 @@ class CellCost:
 class Cost:
     """The cost of the units of a plan that are not done. `cost` makes one."""
 
-    cells: tuple[CellCost, ...]
-    """A cell that shares its units with an earlier one has none."""
+    cells: tuple[CellCost, ...]  # a cell that shares its units with an earlier one has none
     overhead: float
     client: float
     compiling: float
@@ -117,13 +114,8 @@ class Cost:
     @cached_property
     def longest(self) -> tuple[float, Cell | None]:
         """Seconds of the longest unit, which more workers cannot shorten, and its cell."""
-        longest: tuple[float, Cell | None] = (0.0, None)
-        for each in self.cells:
-            for _, count in each.batches:
-                seconds = self.overhead + each.playing(count)
-                if seconds > longest[0]:
-                    longest = seconds, each.cell
-        return longest
+        times = [(self.overhead + each.playing(count), each.cell) for each in self.cells for _, count in each.batches]
+        return max(times, key=lambda time: time[0], default=(0.0, None))
 
     def least(self, workers: int) -> float:
         """Return a lower bound on the seconds, for any order of the units."""
@@ -215,11 +207,11 @@ def better_cut(plan: Plan, ns_per_pull: Mapping[Cell, float], workers: int, **op
     The options are those of `cost`. An existing run folder keeps its units.
     """
     now = cost(plan, ns_per_pull=ns_per_pull, **options).time_on(workers)
-    cuts = [plan.unit_pulls * 2**k // 2**6 for k in range(13)]  # a 64th to 64 times
     candidates = []
-    for pulls in (each for each in cuts if each >= 1):
-        other = cost(replace(plan, unit_pulls=pulls), ns_per_pull=ns_per_pull, **options)
-        candidates.append((other.least(workers), pulls, other))
+    for pulls in (plan.unit_pulls * 2**k // 2**6 for k in range(13)):  # a 64th to 64 times
+        if pulls >= 1:
+            other = cost(replace(plan, unit_pulls=pulls), ns_per_pull=ns_per_pull, **options)
+            candidates.append((other.least(workers), pulls, other))
     best = None
     for least, pulls, other in sorted(candidates, key=lambda each: each[:2]):
         if least > 0.9 * now or (best is not None and least >= best[1]):
@@ -240,8 +232,7 @@ def measure(
     """Return nanoseconds per pull for each cell, from a short play of each policy on each problem in this process.
 
     Prefixes of the first replication are played, each four times as long as the one before, until the time is used up. Later pulls
-    are assumed to cost as much as those in the last three quarters of the last prefix: a policy that slows down later costs more.
-    Processor time is measured, without compiling.
+    are assumed to cost as much as those in the last three quarters of the last prefix. Processor time excludes compiling.
 
     Parameters
     ----------
@@ -275,18 +266,13 @@ def recorded(plan: Plan, folder: str | os.PathLike[str]) -> dict[Cell, float]:
     """Return nanoseconds per pull for the cells with units in a run folder, on whatever machine these were played."""
     ledger = Ledger(Path(folder))
     done_keys = _parts(folder)
-    seconds: dict[Cell, float] = {}
-    pulls: dict[Cell, int] = {}
+    seconds: defaultdict[Cell, float] = defaultdict(float)
+    pulls: Counter[Cell] = Counter()
     for unit in plan.units if done_keys else ():
-        if unit.key in done_keys:
-            took = ledger.seconds(unit)
-            if took > 0.0:
-                seconds[unit.cell] = seconds.get(unit.cell, 0.0) + took
-                pulls[unit.cell] = pulls.get(unit.cell, 0) + unit.pulls
+        if unit.key in done_keys and (took := ledger.seconds(unit)) > 0.0:
+            seconds[unit.cell] += took
+            pulls[unit.cell] += unit.pulls
     return {cell: took / pulls[cell] * 1e9 for cell, took in seconds.items()}
-
-
-# --- schedules ------------------------------------------------------------------------------------------------------
 
 
 def _makespan(batches: Iterable[tuple[int, float, str]], workers: int, compiling: float) -> float:
@@ -308,7 +294,7 @@ def _makespan(batches: Iterable[tuple[int, float, str]], workers: int, compiling
                 continue
             time, worker = free[0]
             time += seconds
-            if compiling > 0.0 and worker not in ready:
+            if worker not in ready:
                 ready.add(worker)
                 time += compiling
             heapq.heapreplace(free, (time, worker))
@@ -342,10 +328,9 @@ def _parts(folder: str | os.PathLike[str] | None) -> set[str]:
 
 def _part_bytes(cell: Cell, count: int) -> int:
     """Return the approximate size of a part with ``count`` replications, with its file in ``times``."""
-    played = cell.played
-    checkpoints = min(50, played.horizon)
-    about = json.dumps([cell.policy.to_dict(), problem_reference(played.problem)])
-    return round(FRAME + len(about) + 10 * checkpoints + PACKED * count * 8 * (checkpoints + played.problem.arms))
+    problem, checkpoints = cell.played.problem, min(50, cell.played.horizon)
+    about = json.dumps([cell.policy.to_dict(), problem_reference(problem)])
+    return round(FRAME + len(about) + 10 * checkpoints + PACKED * count * 8 * (checkpoints + problem.arms))
 
 
 def _prefixes(cell: Cell, seed: int, seconds: float) -> tuple[list[int], list[float]]:

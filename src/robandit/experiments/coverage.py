@@ -15,6 +15,7 @@ import numpy as np
 
 from robandit import estimators
 from robandit.errors import InvalidInput, NoThresholdError
+from robandit.estimators import Estimate
 from robandit.kernel.cores import cores
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law, LogNormal, Pareto, StudentT, ZeroInflated
@@ -24,8 +25,7 @@ from robandit.validation import integer, probability
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CONTENDERS", "LAWS", "Contender", "Facts", "coverage", "facts"]
-
+BATCH = 2_000_000  # values drawn at a time: 16 MB
 LAWS: dict[str, Law] = {
     "Pareto 1.2": Pareto(tail=1.2),
     "Pareto 1.5": Pareto(tail=1.5),
@@ -55,15 +55,9 @@ class Facts:
 def facts(law: Law) -> Facts:
     """Return the facts of a law; eps is min(1, 0.9 (tail index - 1))."""
     eps = min(1.0, 0.9 * (law.tail_index - 1.0))
-    return Facts(
-        law=law,
-        eps=eps,
-        u=law.absolute_moment(1.0 + eps),
-        v=law.central_moment(1.0 + eps),
-        variance=law.variance,
-        nonpositive=law.truncated_nonpositivity().holds,
-        nonpositive_about_median=law.truncated_nonpositivity(law_median(law)).holds,
-    )
+    u, v = law.absolute_moment(1.0 + eps), law.central_moment(1.0 + eps)
+    about_0, about_median = (law.truncated_nonpositivity(about).holds for about in (0.0, law_median(law)))
+    return Facts(law, eps, u, v, law.variance, about_0, about_median)
 
 
 Bounds = tuple[Floats, Floats]
@@ -74,18 +68,13 @@ class Contender:
     """A method for intervals: ``bounds(x, facts, delta)`` for a batch of samples."""
 
     name: str
-    told: str
-    """The parameters that it needs."""
+    told: str  # the parameters that it needs
     bounds: Callable[[Floats, Facts, float], Bounds]
-    applies: Callable[[Facts], bool] = lambda _: True
-    """Whether its assumption holds for a law."""
-    package: str = "robandit"
-    """The package that provides it; without that, it is left out."""
+    applies: Callable[[Facts], bool] = lambda _: True  # whether its assumption holds for a law
+    package: str = "robandit"  # that provides it; without the package, it is left out
 
 
-def _estimated(
-    function: Callable[..., estimators.Estimate], **options: Any
-) -> Callable[[Floats, Facts, float], Bounds]:
+def _estimated(function: Callable[..., Estimate], **options: Any) -> Callable[[Floats, Facts, float], Bounds]:
     """Return the bounds of one of our estimators; options that are functions are called with the facts."""
 
     def bounds(x: Floats, known: Facts, delta: float) -> Bounds:
@@ -103,7 +92,7 @@ def _estimated(
     return bounds
 
 
-_eps, _u, _v, _variance = map(attrgetter, ("eps", "u", "v", "variance"))
+_eps, _u, _v, _variance, _nonpositive = map(attrgetter, ("eps", "u", "v", "variance", "nonpositive"))
 
 
 def _has_variance(known: Facts) -> bool:
@@ -125,8 +114,8 @@ def _student(x: Floats, known: Facts, delta: float) -> Bounds:
 def _scipy_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
     from scipy.stats import mstats
 
-    ends = [mstats.trimmed_mean_ci(row, limits=(0.1, 0.1), alpha=delta) for row in x]
-    return np.array([float(e[0]) for e in ends]), np.array([float(e[1]) for e in ends])
+    ends = np.array([mstats.trimmed_mean_ci(row, limits=(0.1, 0.1), alpha=delta) for row in x], dtype=float)
+    return ends[:, 0], ends[:, 1]
 
 
 def _statsmodels_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
@@ -144,8 +133,8 @@ def _statsmodels_huber(x: Floats, known: Facts, delta: float) -> Bounds:
     import statsmodels.api as sm
 
     ones = np.ones((x.shape[1], 1))
-    ends = [sm.RLM(row, ones, M=sm.robust.norms.HuberT()).fit().conf_int(alpha=delta)[0] for row in x]
-    return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
+    ends = np.array([sm.RLM(row, ones, M=sm.robust.norms.HuberT()).fit().conf_int(alpha=delta)[0] for row in x])
+    return ends[:, 0], ends[:, 1]
 
 
 def _p_robust(x: Floats, known: Facts, delta: float) -> Bounds:
@@ -155,16 +144,12 @@ def _p_robust(x: Floats, known: Facts, delta: float) -> Bounds:
 
 
 _adaptive = estimators.adaptive_trimmed_mean
+_centred = _estimated(_adaptive, bonus="likelihood", center="median")
 CONTENDERS: tuple[Contender, ...] = (
-    Contender("adaptive, upper", "nothing", _estimated(_adaptive), lambda k: k.nonpositive),
-    Contender("adaptive, tight", "nothing", _estimated(_adaptive, bonus="tight"), lambda k: k.nonpositive),
-    Contender("adaptive, likelihood", "nothing", _estimated(_adaptive, bonus="likelihood"), lambda k: k.nonpositive),
-    Contender(
-        "adaptive, centred",
-        "nothing",
-        _estimated(_adaptive, bonus="likelihood", center="median"),
-        lambda k: k.nonpositive_about_median,
-    ),
+    Contender("adaptive, upper", "nothing", _estimated(_adaptive), _nonpositive),
+    Contender("adaptive, tight", "nothing", _estimated(_adaptive, bonus="tight"), _nonpositive),
+    Contender("adaptive, likelihood", "nothing", _estimated(_adaptive, bonus="likelihood"), _nonpositive),
+    Contender("adaptive, centred", "nothing", _centred, attrgetter("nonpositive_about_median")),
     Contender("adaptive, two-sided", "eps, u", _estimated(_adaptive, eps=_eps, u=_u)),
     Contender("truncated mean", "eps, u", _estimated(estimators.truncated_mean, eps=_eps, u=_u)),
     Contender("median of means", "eps, v", _estimated(estimators.median_of_means, eps=_eps, v=_v)),
@@ -215,9 +200,6 @@ def coverage(
             rows.append(row)
             advance(f"{name}, n = {n:,}")
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-BATCH = 2_000_000  # values drawn at a time: 16 MB
 
 
 def _measure(contender: Contender, known: Facts, n: int, delta: float, trials: int, seed: int) -> dict[str, Any]:

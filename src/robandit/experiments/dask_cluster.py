@@ -17,13 +17,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
-from robandit.experiments.engines import Answer, Engine, WorkersDied, play
-from robandit.experiments.environment import installed_version, version_skew, versions
+from robandit.experiments.engines import Answer, Engine, WorkersDied, installed_version, play, version_skew, versions
 from robandit.experiments.plan import Plan
 from robandit.validation import integer, invalid
 from robandit.wording import counted
-
-__all__ = ["DaskEngine", "dask_engine"]
 
 T = TypeVar("T")
 
@@ -89,8 +86,7 @@ class DaskEngine(Engine):
         self._required = versions()
         self._plan: Any = None  # the plan on the cluster
         self._bare: Plan | None = None  # the same here, without cached properties
-        self._prefix = ""
-        self._count = 0
+        self._prefix, self._count = "", 0  # of the keys of tasks
         self._futures: dict[Future[Answer], Any] = {}
         self._threads: dict[str, int] = {}
         self._trouble: Exception | None = None
@@ -111,10 +107,9 @@ class DaskEngine(Engine):
         """Send the plan as a task, not as data: data are lost with the workers that hold them, a task is run again."""
         dask: Any = import_module("dask")
         self._count += 1
-        bare = replace(plan)
+        self._bare = replace(plan)
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # recorded rewards are large
-            self._plan = self._client.submit(_same, bare, key=f"{self._prefix}-plan-{self._count}", pure=False)
-        self._bare = bare
+            self._plan = self._client.submit(_same, self._bare, key=f"{self._prefix}-plan-{self._count}", pure=False)
 
     def submit(self, number: int) -> Future[Answer]:
         """Submit the unit to the cluster."""
@@ -187,21 +182,17 @@ class DaskEngine(Engine):
         """Update the list of workers; only those with the right versions count."""
         cores: dict[str, int] = await self._client.scheduler.ncores()
         new = [address for address in cores if address not in self._threads]
-        installed = {
-            address: packages
-            for address, packages in zip(new, await asyncio.gather(*map(self._packages, new)), strict=True)
-            if packages is not None
-        }
+        packages = zip(new, await asyncio.gather(*map(self._packages, new)), strict=True)
+        installed = {address: each for address, each in packages if each is not None}
         self._trouble = version_skew({**self._required, "robandit": installed_version()}, installed) or self._trouble
         self._threads = {address: n for address, n in cores.items() if address in self._threads or address in installed}
 
     async def _packages(self, address: str) -> dict[str, str | None] | None:
         """Return the versions on a worker, which need not have Robandit; None if it does not answer now."""
         message = {"op": "versions", "packages": [name for name in self._required if name != "python"]}
+        question = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
         with suppress(asyncio.TimeoutError):
-            answers = await asyncio.wait_for(
-                self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore"), CLOSE
-            )
+            answers = await asyncio.wait_for(question, CLOSE)
             if isinstance(answers.get(address), dict):
                 packages = dict(answers[address]["packages"])
                 if packages["robandit"] is None:  # it may be a folder on the path, not an installed package
@@ -243,9 +234,8 @@ def _address(file: Path) -> str:
     try:
         return str(json.loads(file.read_bytes())["address"])
     except OSError as error:
-        raise InvalidInput(
-            f"the scheduler file {file} cannot be read: {error.strerror}; start the scheduler first, with --scheduler-file {file}"
-        ) from error
+        hint = f"start the scheduler first, with --scheduler-file {file}"
+        raise InvalidInput(f"the scheduler file {file} cannot be read: {error.strerror}; {hint}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(f"{file} was not written by a Dask scheduler, or is incomplete: {error}") from error
 
@@ -255,8 +245,8 @@ def _check_address(address: str) -> None:
     match = re.fullmatch(r"(?:(\w+)://)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):(\d{1,5})/?", address)
     if match is None or match[1] not in (None, *SCHEMES) or not 0 < int(match[2]) < 65_536:
         schemes = f"{', '.join(f'{scheme}://' for scheme in SCHEMES[:-1])} or {SCHEMES[-1]}://"
-        rule = f"HOST:PORT, optionally after {schemes}"
-        raise invalid("scheduler", address, rule, hint="for example tcp://10.0.0.5:8786")
+        hint = "for example tcp://10.0.0.5:8786"
+        raise invalid("scheduler", address, f"HOST:PORT, optionally after {schemes}", hint=hint)
 
 
 def _local_cluster(workers: int, stack: ExitStack) -> Any:
@@ -278,9 +268,8 @@ def _client(where: Any) -> Any:
     try:
         return _distributed().Client(where, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        raise EngineLost(
-            f"the Dask scheduler {where} cannot be reached: {error}; check that it is running and that its address is right"
-        ) from error
+        hint = "check that it is running and that its address is right"
+        raise EngineLost(f"the Dask scheduler {where} cannot be reached: {error}; {hint}") from error
 
 
 def _close(client: Any) -> None:
@@ -294,12 +283,11 @@ def _close(client: Any) -> None:
 def _log_level(level: int) -> Iterator[None]:
     """Hide Dask's messages below this level: it logs every worker that comes or goes, which a run reports in its own way."""
     _distributed()  # its import sets these levels
-    names = ("distributed", "distributed.client")
-    before = {name: logging.getLogger(name).level for name in names}
-    for name in names:
-        logging.getLogger(name).setLevel(level)
+    before = {logger: logger.level for logger in map(logging.getLogger, ("distributed", "distributed.client"))}
+    for logger in before:
+        logger.setLevel(level)
     try:
         yield
     finally:
-        for name, old in before.items():
-            logging.getLogger(name).setLevel(old)
+        for logger, old in before.items():
+            logger.setLevel(old)

@@ -1,4 +1,4 @@
-"""Engines play units outside this process: the contract, what runs on a worker, and the engine for any executor.
+"""Engines play units outside this process: the contract, what runs on a worker, the engine for any executor, and versions.
 
 A worker needs no disk in common with the client. It plays a unit and sends back the bytes of its part; the client holds the unit's
 lock meanwhile, and writes the part. The engine for Dask is in `robandit.experiments.dask_cluster`.
@@ -11,17 +11,19 @@ import platform
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeAlias
 
 from robandit.errors import EngineLost, VersionSkew
-from robandit.experiments.environment import version_skew, versions
 from robandit.experiments.plan import Plan, Unit
-
-__all__ = ["Answer", "Engine", "ExecutorEngine", "Lapsed", "Sent", "WorkersDied", "play", "play_unit"]
+from robandit.kernel.cores import cores
+from robandit.wording import listed
 
 AHEAD = 16  # units that wait in an executor of unknown size
 
@@ -30,8 +32,7 @@ AHEAD = 16  # units that wait in an executor of unknown size
 class Sent:
     """The answer of a worker that played its unit."""
 
-    content: bytes
-    """The unit's part."""
+    content: bytes  # the unit's part
     seconds: float
 
 
@@ -63,7 +64,6 @@ def play_unit(unit: Unit, required: Mapping[str, str]) -> Answer:
 
 
 def _worker_name() -> str:
-    """Return the address of a Dask worker, or the process and its machine."""
     if "distributed.worker" in sys.modules:
         with suppress(ValueError):
             return str(sys.modules["distributed.worker"].get_worker().address)
@@ -119,17 +119,16 @@ class ExecutorEngine(Engine):
     def __init__(self, executor: Executor) -> None:
         """Use the executor, which stays its owner's."""
         self._executor = executor
-        self._plan: Plan | None = None
+        self._units: Sequence[Unit] = ()
 
     def begin(self, plan: Plan) -> None:
-        """Remember the plan."""
-        self._plan = plan
+        """Remember the units."""
+        self._units = plan.units
 
     def submit(self, number: int) -> Future[Answer]:
         """Submit the unit to the executor."""
-        assert self._plan is not None
         try:
-            return self._executor.submit(play_unit, self._plan.units[number], versions())
+            return self._executor.submit(play_unit, self._units[number], versions())
         except RuntimeError as error:  # broken, or shut down
             raise EngineLost(f"the executor takes no more work: {error}") from error
 
@@ -141,4 +140,48 @@ class ExecutorEngine(Engine):
         """Cancel what has not started."""
         for future in under_way:
             future.cancel()
-        self._plan = None
+        self._units = ()
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of everything that results may depend on."""
+    own: str = import_module("robandit").__version__  # an import would go up the layers
+    return {"robandit": own, "python": platform.python_version()} | {
+        n: version(n) for n in ("numpy", "numba", "polars")
+    }
+
+
+@cache
+def installed_version() -> str:
+    """Return Robandit's version from the package metadata, which is what Dask reports of its workers."""
+    try:
+        return version("robandit")
+    except PackageNotFoundError:  # Robandit is a folder on the path, not an installed package
+        return versions()["robandit"]
+
+
+def machine() -> dict[str, Any]:
+    """Return the platform, the processor and the number of cores."""
+    return {"platform": platform.platform(), "processor": platform.machine(), "cores": cores()}
+
+
+def version_skew(required: Mapping[str, str], installed: Mapping[str, Mapping[str, str | None]]) -> VersionSkew | None:
+    """Return the error that names all differences of versions, worker by worker; None if there are none."""
+    differences = []
+    for name, mine in required.items():
+        others: dict[str | None, list[str]] = {}
+        for worker, packages in installed.items():
+            theirs = packages.get(name)
+            if _compared(name, theirs) != _compared(name, mine):
+                others.setdefault(theirs, []).append(worker)
+        for theirs, workers in others.items():
+            differences.append(f"{name} is {mine} here and {theirs or 'missing'} on {listed(sorted(workers), 5)}")
+    if not differences:
+        return None
+    return VersionSkew(f"{'; '.join(differences)}: install the same versions on the client and on all workers")
+
+
+def _compared(name: str, number: str | None) -> str | None:
+    """Return the part of a version that matters: results do not depend on Python's third number."""
+    return ".".join(number.split(".")[:2]) if name == "python" and number is not None else number

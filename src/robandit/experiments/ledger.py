@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +17,6 @@ from robandit.experiments.results import Failure
 from robandit.files import read_sealed, write_atomically
 from robandit.kernel.cache import say
 from robandit.simulate.result import Result
-
-__all__ = ["FOLDERS", "Ledger", "write_json"]
 
 FOLDERS = ("parts", "times", "failures")
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)  # what damaged JSON may raise
@@ -43,11 +40,9 @@ class Ledger:
             return False
         return True
 
-    @contextmanager
-    def claimed(self, unit: Unit) -> Iterator[bool]:
+    def claimed(self, unit: Unit) -> AbstractContextManager[bool]:
         """Hold the unit's lock, or yield False if another run holds it."""
-        with locked(self.folder / "locks" / f"{unit.key}.lock", wait=False) as mine:
-            yield mine
+        return self._locked(unit.key)
 
     def keep(self, unit: Unit, result: Result) -> None:
         """Store the result of a unit."""
@@ -61,15 +56,10 @@ class Ledger:
 
     def fail(self, failure: Failure) -> None:
         """Record a failed unit with its traceback."""
-        about = {
-            "policy": failure.unit.cell.label,
-            "problem": failure.unit.cell.played.name,
-            "unit": failure.unit.describe(),
-            "tries": failure.tries,
-            "traceback": failure.traceback,
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        write_json(self._failure(failure.unit), about)
+        unit, now = failure.unit, datetime.now(UTC).isoformat(timespec="seconds")
+        about: dict[str, Any] = {"policy": unit.cell.label, "problem": unit.cell.played.name, "unit": unit.describe()}
+        about |= {"tries": failure.tries, "traceback": failure.traceback, "time": now}
+        write_json(self._failure(unit), about)
 
     def set_aside(self, unit: Unit) -> Path | None:
         """Move a damaged part of the unit out of the way, log it, and return its new path; None if there is none."""
@@ -108,13 +98,15 @@ class Ledger:
         """Remove what killed processes left half-written; units locked by a live process are skipped."""
         for name in FOLDERS:
             for path in (self.folder / name).glob(".*.*.*"):  # as write_atomically names them: .KEY.parquet.RANDOM
-                lock = self.folder / "locks" / f"{path.name.split('.')[1]}.lock"
-                with locked(lock, wait=False) as mine:
+                with self._locked(path.name.split(".")[1]) as mine:
                     if mine:
                         path.unlink(missing_ok=True)
         for lock in (self.folder / "locks").glob("*.lock"):  # a process killed after it wrote its part leaves one
-            with locked(lock, wait=False):
+            with self._locked(lock.stem):
                 pass
+
+    def _locked(self, key: str) -> AbstractContextManager[bool]:
+        return locked(self.folder / "locks" / f"{key}.lock", wait=False)
 
     def _time(self, unit: Unit) -> Path:
         return self.folder / "times" / f"{unit.key}.json"

@@ -12,8 +12,6 @@ from typing import ClassVar
 
 from robandit.errors import FileError
 
-__all__ = ["locked"]
-
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:

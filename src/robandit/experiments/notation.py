@@ -6,6 +6,7 @@ Only names and literals are parsed; nothing is evaluated.
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
 import difflib
 import functools
@@ -18,37 +19,10 @@ from robandit import policies, problems, suites
 from robandit.errors import InvalidInput
 from robandit.policies import Policy, all_policies
 
-__all__ = [
-    "builder",
-    "check_parameters",
-    "close",
-    "is_plain",
-    "parameters_of",
-    "policies_from",
-    "policy_call",
-    "policy_class",
-    "policy_made",
-    "problem_call",
-    "problem_from",
-    "problem_made",
-    "suite_from",
-    "task_from",
-    "unknown",
-    "written",
-]
-
 BUILDERS = (
-    "bernoulli",
-    "gaussian",
-    "lower_bound_family",
-    "negated_lomax",
-    "negated_pareto",
-    "pareto",
-    "stable",
-    "student_t",
+    *("bernoulli", "gaussian", "lower_bound_family", "negated_lomax"),
+    *("negated_pareto", "pareto", "stable", "student_t"),
 )
-_POLICY = "'AdaRUCB' or 'AdaRUCB(bonus=\"tight\")'"
-_PROBLEM = "'negated_pareto(means=[-1.0, -1.5], tail=1.5)', or 'heavy/pareto-1.6' for a problem of a suite"
 _REQUIRED = inspect.Parameter.empty
 
 
@@ -56,8 +30,7 @@ def policies_from(text: str) -> list[Policy]:
     """Return the policies that a text stands for.
 
     With parentheses it is one. A bare name is the algorithm with default parameters, or several if the class has variants; ``all``
-    is every policy that learns. A name from a table, such as AdaR-UCB, stands for the class, but takes no parameters, since tables
-    round them.
+    is every policy that learns. Names from tables, such as AdaR-UCB, take no parameters, since tables round them.
 
     >>> policies_from('AdaRUCB(bonus="tight")')[0].name
     "AdaR-UCB(bonus='tight')"
@@ -115,14 +88,14 @@ def policy_call(text: str) -> tuple[str, dict[str, Any] | None]:
     (('AdaKLUCB', None), ('RobustUCB', {'estimator': 'catoni'}))
     """
     if (call := _table_names().get(text.strip())) is not None:
-        name, parameters = call
-        return name, None if parameters is None else dict(parameters)
-    return _call(text, "policy", _POLICY, _policy_names(), _labels())
+        return copy.deepcopy(call)
+    return _call(text, "policy", "'AdaRUCB' or 'AdaRUCB(bonus=\"tight\")'", _policy_names(), _labels())
 
 
 def problem_call(text: str) -> tuple[str, dict[str, Any] | None]:
     """Return the name and the parameters of a problem, in the same way."""
-    return _call(text, "problem", _PROBLEM, BUILDERS, {})
+    example = "'negated_pareto(means=[-1.0, -1.5], tail=1.5)', or 'heavy/pareto-1.6' for a problem of a suite"
+    return _call(text, "problem", example, BUILDERS, {})
 
 
 def _call(
@@ -138,19 +111,17 @@ def _call(
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         meant = close(text.partition("(")[0], known, also)
         raise InvalidInput(f"{kind} {text!r} cannot be read{_question(meant)}: write it as {example}")
-    name = node.func.id
+    call, by_name = f"{kind} {text!r}", f"give parameters by name: {example}"
     if node.args:
-        raise InvalidInput(
-            f"{kind} {text!r}: {ast.get_source_segment(source, node.args[0])} has no name; give parameters by name: {example}"
-        )
+        raise InvalidInput(f"{call}: {ast.get_source_segment(source, node.args[0])} has no name; {by_name}")
     parameters: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise InvalidInput(f"{kind} {text!r}: ** is not allowed; give parameters by name: {example}")
+            raise InvalidInput(f"{call}: ** is not allowed; {by_name}")
         if keyword.arg in parameters:
-            raise InvalidInput(f"{kind} {text!r}: {keyword.arg} is given twice; leave one of them out")
-        parameters[keyword.arg] = _literal(keyword.value, source, f"{kind} {text!r}: {keyword.arg}")
-    return name, parameters
+            raise InvalidInput(f"{call}: {keyword.arg} is given twice; leave one of them out")
+        parameters[keyword.arg] = _literal(keyword.value, source, f"{call}: {keyword.arg}")
+    return node.func.id, parameters
 
 
 def written(name: str, parameters: Mapping[str, Any]) -> str:
@@ -177,8 +148,7 @@ def policy_made(name: str, parameters: Mapping[str, Any]) -> Policy:
     try:  # from_dict checks types, and converts 2 to a float where the parameter is one
         return Policy.from_dict({"policy": cls.tag(), **parameters})
     except (InvalidInput, ArithmeticError) as error:
-        reason = _reason(cls, parameters, error)
-        raise InvalidInput(f"{written(name, parameters)} cannot be made: {reason}") from error
+        raise InvalidInput(f"{written(name, parameters)} cannot be made: {_reason(cls, parameters, error)}") from error
 
 
 def _reason(cls: type[Policy], parameters: Mapping[str, Any], error: Exception) -> str:
@@ -204,8 +174,8 @@ def _kinds(hint: Any) -> str:
 def builder(name: str) -> Callable[..., problems.Problem]:
     """Return the builder of problems with this name."""
     if name not in BUILDERS:
-        message = unknown(f"problem {name!r}", name, BUILDERS)
-        raise InvalidInput(f"{message}, and problems of suites, such as heavy/pareto-1.6")
+        known = unknown(f"problem {name!r}", name, BUILDERS)
+        raise InvalidInput(f"{known}, and problems of suites, such as heavy/pareto-1.6")
     build: Callable[..., problems.Problem] = getattr(problems, name)
     return build
 
@@ -236,9 +206,8 @@ def check_parameters(name: str, parameters: Iterable[str]) -> None:
     known = parameters_of(name)
     for key in parameters:
         if key not in known:
-            raise InvalidInput(
-                f"{name} has no parameter {key!r}{_question(close(key, known))}: it has {_listed(known) or 'none'}"
-            )
+            meant = _question(close(key, known))
+            raise InvalidInput(f"{name} has no parameter {key!r}{meant}: it has {_listed(known) or 'none'}")
 
 
 def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str | None:
@@ -247,15 +216,14 @@ def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None
     >>> close("ada-rucb", ["UCB1", "AdaRUCB"])
     'AdaRUCB'
     """
-    spellings = {_bare(spelling): name for spelling, name in (also or {}).items()} | {
-        _bare(name): name for name in known
-    }
+    names = [*(also or {}).items(), *((name, name) for name in known)]
+    spellings = {_bare(spelling): name for spelling, name in names}
     matches = difflib.get_close_matches(_bare(word), spellings, n=1, cutoff=0.7)
     return spellings[matches[0]] if matches else None
 
 
 def _bare(word: str) -> str:
-    return "".join(letter for letter in word.casefold() if letter.isalnum())
+    return "".join(filter(str.isalnum, word.casefold()))
 
 
 def _question(meant: str | None) -> str:
@@ -277,10 +245,8 @@ def _literal(node: ast.expr, source: str, place: str) -> Any:
     except (ValueError, TypeError, RecursionError, MemoryError):
         value = ...
     if not is_plain(value):
-        raise InvalidInput(
-            f"{place} is {ast.get_source_segment(source, node)}: "
-            "it must be a number, a string, True, False, None or a list of these"
-        )
+        rule = "a number, a string, True, False, None or a list of these"
+        raise InvalidInput(f"{place} is {ast.get_source_segment(source, node)}: it must be {rule}")
     return value
 
 
@@ -310,11 +276,8 @@ def _table_names() -> dict[str, tuple[str, dict[str, Any] | None]]:
     calls: dict[str, tuple[str, dict[str, Any] | None]] = {}
     for policy in all_policies():
         cls = type(policy)
-        chosen = {
-            field.name: value
-            for field in dataclasses.fields(cls)
-            if (value := getattr(policy, field.name)) != field.default
-        }
+        values = [(field, getattr(policy, field.name)) for field in dataclasses.fields(cls)]
+        chosen = {field.name: value for field, value in values if value != field.default}
         calls[cls.label] = cls.__name__, None
         for name in {policy.name, policy.facts.title} - {cls.label, ""}:
             if "(" not in name:

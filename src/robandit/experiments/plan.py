@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,8 +20,6 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, problem_reference
 from robandit.simulate.simulation import compiled_play, simulate
-
-__all__ = ["Cell", "LeftOut", "Plan", "Played", "Unit", "planned"]
 
 PULLS = 5_000_000  # in a unit: about half a second at 100 ns each
 MOST_REPLICATIONS = 1_000_000
@@ -45,10 +44,8 @@ class Cell:
     """A policy on a problem."""
 
     played: Played
-    policy: Policy
-    """With everything that it must know about this problem."""
-    label: str
-    """The policy's name before it was told anything: the same on every problem."""
+    policy: Policy  # with everything that it must know about this problem
+    label: str  # the policy's name before it was told anything: the same on every problem
 
     def compile(self) -> None:
         """Compile its loop, or load it from the cache."""
@@ -99,19 +96,9 @@ class Unit:
 
     def run(self, *, stop: threading.Event | None = None, pool: ThreadPoolExecutor | None = None) -> Result:
         """Play it, on one thread unless a pool is given; the options are those of `robandit.simulate`."""
-        played = self.cell.played
-        return simulate(
-            self.cell.policy,
-            played.problem,
-            played.horizon,
-            self.count,
-            self.seed,
-            first=self.first,
-            threads=1,
-            progress=False,
-            stop=stop,
-            pool=pool,
-        )
+        policy, played = self.cell.policy, self.cell.played
+        options: dict[str, Any] = {"first": self.first, "threads": 1, "progress": False, "stop": stop, "pool": pool}
+        return simulate(policy, played.problem, played.horizon, self.count, self.seed, **options)
 
 
 @dataclass(frozen=True)
@@ -130,18 +117,21 @@ class Plan:
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The work, cut in the same way on every machine: about ``unit_pulls`` pulls each, and at least one replication."""
-        units = []
-        for cell in self.cells:
-            size = self.unit_replications(cell)
-            units += [
-                Unit(cell, self.seed, first, min(size, self.replications - first))
-                for first in range(0, self.replications, size)
-            ]
-        return tuple(units)
+        return tuple(
+            Unit(cell, self.seed, first, min(size, self.replications - first))
+            for cell in self.cells
+            for size in [self.unit_replications(cell)]
+            for first in range(0, self.replications, size)
+        )
 
     def unit_replications(self, cell: Cell) -> int:
         """Return the number of replications in a unit of this cell; the last unit may have fewer."""
         return max(1, self.unit_pulls // cell.played.horizon)
+
+    @property
+    def combinations(self) -> tuple[Cell | LeftOut, ...]:
+        """Each policy with each problem, those left out at the end."""
+        return (*self.cells, *self.left_out)
 
     @property
     def problems(self) -> tuple[Played, ...]:
@@ -154,10 +144,8 @@ class Plan:
 
     @cached_property
     def _at_several(self) -> set[str]:
-        horizons: dict[str, set[int]] = {}
-        for played in [*self.problems, *(each.played for each in self.left_out)]:
-            horizons.setdefault(played.name, set()).add(played.horizon)
-        return {name for name, several in horizons.items() if len(several) > 1}
+        everywhere = {(each.played.name, each.played.horizon) for each in self.combinations}
+        return {name for name, count in Counter(name for name, _ in everywhere).items() if count > 1}
 
 
 def planned(
@@ -171,23 +159,20 @@ def planned(
 ) -> Plan:
     """Return the plan of each policy on each problem, told exactly what it must know.
 
-    Policies that cannot be told, or cannot play for so long, are left out, with the reason. ``notes`` are remarks about the data,
-    for the report.
+    Policies that cannot be told, or cannot play so many pulls, are left out, with the reason. ``notes`` go into the report.
     """
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
     labels = [policy.name for policy in policies]
     for label in labels:
         if labels.count(label) > 1:
-            raise InvalidInput(
-                f"the policy {label} is given twice: both would get the same rewards and make the same choices; leave one out"
-            )
+            same = "both would get the same rewards and make the same choices"
+            raise InvalidInput(f"the policy {label} is given twice: {same}; leave one out")
     names: set[tuple[str, int]] = set()
     for played in problems:
         if (played.name, played.horizon) in names:
-            raise InvalidInput(
-                f"two problems are named {played.name!r} with horizon {played.horizon}: give one another name"
-            )
+            both = f"{played.name!r} with horizon {played.horizon}"
+            raise InvalidInput(f"two problems are named {both}: give one another name")
         names.add((played.name, played.horizon))
         played.problem.check_horizon(played.horizon)
         for policy, label in zip(policies, labels, strict=True):
@@ -198,7 +183,6 @@ def planned(
             except NotApplicable as reason:
                 left_out.append(LeftOut(played, label, str(reason)))
     if not cells:
-        raise NotApplicable(
-            "; ".join(f"{each.label} is left out: {each.reason}" for each in left_out) or "nothing to play"
-        )
+        reasons = [f"{each.label} is left out: {each.reason}" for each in left_out]
+        raise NotApplicable("; ".join(reasons) or "nothing to play")
     return Plan(tuple(cells), tuple(left_out), seed, replications, notes=tuple(notes))

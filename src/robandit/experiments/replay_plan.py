@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -17,9 +17,8 @@ from robandit.recorded import Incomplete, Log, Records, Samples, Table
 from robandit.validation import invalid
 from robandit.wording import counted
 
-__all__ = ["Mode", "replayed", "table_unasked"]
-
 Mode = Literal["bootstrap", "in-order", "rejection"]
+MaybeTable: TypeAlias = Table | Incomplete | None
 MOST_PULLS = 50_000  # by default, as in `robandit compare`
 UNASKED = 2_000_000  # rows that are sorted in memory without being asked to
 KEPT = 0.1  # share of an arm's rows: a note warns if thinning keeps fewer
@@ -36,10 +35,8 @@ _TOLD = (
     "Policies that need moments are told those of the record, and UCB-V its range, which were unknown when it was made. UCB1 "
     "assumes a range of 1."
 )
-_LOGGED = {
-    True: " Rows are thinned by their propensities, as if each arm had been logged at random.",
-    False: " This is right if the logged choices did not depend on anything that also changed the rewards.",
-}
+_THINNED = " Rows are thinned by their propensities, as if each arm had been logged at random."
+_UNTHINNED = " This is right if the logged choices did not depend on anything that also changed the rewards."
 
 
 def replayed(
@@ -95,17 +92,23 @@ def replayed(
     if not modes:
         table = table_unasked(records, sum(samples.counts.values()))
     log = records.log() if records.propensity is not None or "rejection" in modes else None
+    possible: list[Mode] = ["bootstrap"]
+    possible += ["in-order"] if isinstance(table, Table) else []
+    possible += ["rejection"] if log is not None else []
     notes = [_read(records, samples), *([] if modes else _left_out(records, table))]
     played = []
-    for mode in modes or _possible(log, table):
-        problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick=quick, asked=mode in modes)
+    for mode in modes or possible:
+        problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick)
+        if mode in modes and horizon is not None and pulls < horizon:
+            beyond = f"horizon = {horizon} is beyond the {pulls:,} times of {records.source}"
+            raise InvalidInput(f"{beyond}: ask for fewer pulls")
         played.append(Played(f"{name}, {mode}", problem, pulls))
         notes.append(note)
     notes += [_TOLD, str(_resolution(samples, table, log))]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 
-def table_unasked(records: Records, rows: int) -> Table | Incomplete | None:
+def table_unasked(records: Records, rows: int) -> MaybeTable:
     """Return the reward of every arm at every time, if it costs little; None without a time column, or with too many rows."""
     if records.time is None or rows > UNASKED:
         return None
@@ -115,7 +118,7 @@ def table_unasked(records: Records, rows: int) -> Table | Incomplete | None:
         return Incomplete(str(error))
 
 
-def _resolution(samples: Mapping[str, Floats], table: Table | Incomplete | None, log: Log | None) -> Resolution:
+def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None) -> Resolution:
     """Return whether the record shows which arm is best: time by time, or weighted by propensity, where possible."""
     # Rows with bad times are dropped, perhaps all rows of an arm.
     if isinstance(table, Table) and table.arms == tuple(samples):
@@ -129,30 +132,21 @@ def _resolution(samples: Mapping[str, Floats], table: Table | Incomplete | None,
 
 def _read(records: Records, samples: Samples) -> str:
     """Return a note about the rows that were read, and those that were left out."""
-    rows = sum(samples.counts.values())
-    note = f"{records.source}: {rows:,} rewards of {len(samples)} arms"
+    note = f"{records.source}: {sum(samples.counts.values()):,} rewards of {len(samples)} arms"
     note += f", minus the column {records.reward!r}" if records.negated else ""
     note += f"; LEFT OUT: {samples.bad}" if samples.bad.count else ""
     return f"{note}."
 
 
-def _possible(log: Log | None, table: Table | Incomplete | None) -> list[Mode]:
-    modes: list[Mode] = ["bootstrap"]
-    modes += ["in-order"] if isinstance(table, Table) else []
-    modes += ["rejection"] if log is not None else []
-    return modes
-
-
-def _left_out(records: Records, table: Table | Incomplete | None) -> list[str]:
+def _left_out(records: Records, table: MaybeTable) -> list[str]:
     """Return a note about the modes that are not played."""
     if isinstance(table, Table):
         return []
-    if table is None:
-        reason = "there is no time column"
-        if records.time is not None:
-            reason = f"more than {UNASKED:,} rows are sorted only if asked (--mode in-order)"
-    else:
+    reason = "there is no time column"
+    if table is not None:
         reason = table.reason
+    elif records.time is not None:
+        reason = f"more than {UNASKED:,} rows are sorted only if asked (--mode in-order)"
     note = f"Not in order, since {reason.rstrip('.')}."
     if records.propensity is None:
         note += " For a log of choices in their order, use --mode rejection."
@@ -160,15 +154,7 @@ def _left_out(records: Records, table: Table | Incomplete | None) -> list[str]:
 
 
 def _played(
-    mode: Mode,
-    records: Records,
-    samples: Samples,
-    table: Table | Incomplete | None,
-    log: Log | None,
-    horizon: int | None,
-    *,
-    quick: bool,
-    asked: bool,
+    mode: Mode, records: Records, samples: Samples, table: MaybeTable, log: Log | None, horizon: int | None, quick: bool
 ) -> tuple[Problem, int, str]:
     """Return the problem of a mode, its horizon, and a note about it."""
     problem: Problem
@@ -185,21 +171,15 @@ def _played(
     elif mode == "in-order":
         if not isinstance(table, Table):
             assert table is not None
-            raise InvalidInput(
-                f"{records.source} cannot be replayed in order: {table.reason}. Use --mode bootstrap or rejection"
-            )
+            reason = f"{records.source} cannot be replayed in order: {table.reason}"
+            raise InvalidInput(f"{reason}. Use --mode bootstrap or rejection")
         problem, most = InOrder(table.rewards, table.arms), len(table.rewards)
         cut = horizon is not None and horizon > most
-        if cut and asked:
-            raise InvalidInput(
-                f"horizon = {horizon} is beyond the {most:,} times of {records.source}: ask for fewer pulls"
-            )
     else:
         assert log is not None
         problem = _logged(log)
         most = problem.fewest
-        note += _LOGGED[weighted]
-        note += _cautions(log)
+        note += (_THINNED if weighted else _UNTHINNED) + _cautions(log)
         if horizon is not None and horizon > most:
             note += f" The rarest arm has only {counted(most, 'reward')}, so rows may be used again."
     pulls = most if cut else horizon or max(1, min(most, MOST_PULLS) // (10 if quick else 1))
@@ -223,6 +203,6 @@ def _cautions(log: Log) -> str:
     shares = np.bincount(log.actions) / n
     if np.count_nonzero(np.diff(log.actions)) < MIXED * n * (1.0 - float(shares @ shares)):
         warnings += (
-            " BUT ITS ARMS COME IN LONG RUNS: a choice waits until its arm's turn, and the log is read many times."
+            " BUT ITS ARMS COME IN LONG RUNS: a choice waits for its arm's turn, and the log is read many times."
         )
     return warnings

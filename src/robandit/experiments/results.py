@@ -16,23 +16,18 @@ from robandit.simulate.result import Result
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Failure", "Measured", "Results", "pulls_table", "regret_table"]
-
 
 @dataclass(frozen=True)
 class Measured:
     """One cell. Arrays have a row per replication that was played."""
 
     cell: Cell
-    replications: Ints
-    """Their numbers: all of the plan's, unless units failed or are still to come."""
+    replications: Ints  # their numbers: all of the plan's, unless units failed or are still to come
     checkpoints: Ints
     regret: Floats
     """Pseudo-regret, a column per checkpoint; realised regret, which can be negative, on a problem that is played in order."""
-    pulls: Ints
-    """A column per arm."""
-    seconds: float
-    """Processor time in the loop, compilation excluded; NaN if unknown."""
+    pulls: Ints  # a column per arm
+    seconds: float  # processor time in the loop, compilation excluded; NaN if unknown
 
     @property
     def final(self) -> Floats:
@@ -75,23 +70,10 @@ class Results:
     ) -> Results:
         """Put units together; each comes with its processor time."""
         by_cell: dict[Cell, list[tuple[Unit, Result, float]]] = {}
-        for unit, result, seconds in played:
-            by_cell.setdefault(unit.cell, []).append((unit, result, seconds))
-        measured = []
-        for cell in plan.cells:
-            parts = sorted(by_cell.get(cell, []), key=lambda part: part[0].first)
-            if parts:
-                measured.append(
-                    Measured(
-                        cell=cell,
-                        replications=np.concatenate([np.arange(u.first, u.first + u.count) for u, _, _ in parts]),
-                        checkpoints=parts[0][1].checkpoints,
-                        regret=np.concatenate([result.regret[0] for _, result, _ in parts]),
-                        pulls=np.concatenate([result.pulls[0] for _, result, _ in parts]),
-                        seconds=float(sum(seconds for _, _, seconds in parts)),
-                    )
-                )
-        return cls(plan, tuple(measured), tuple(failures), about or {})
+        for part in played:
+            by_cell.setdefault(part[0].cell, []).append(part)
+        measured = tuple(_measured(cell, by_cell[cell]) for cell in plan.cells if cell in by_cell)
+        return cls(plan, measured, tuple(failures), about or {})
 
     @cached_property
     def problems(self) -> tuple[Played, ...]:
@@ -105,9 +87,20 @@ class Results:
     @property
     def complete(self) -> bool:
         """Whether every replication of every cell was played."""
-        return len(self.measured) == len(self.plan.cells) and all(
-            len(m.replications) == self.plan.replications for m in self.measured
-        )
+        counts = [len(m.replications) for m in self.measured]
+        return counts == [self.plan.replications] * len(self.plan.cells)
+
+
+def _measured(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:
+    units, results, seconds = zip(*sorted(parts, key=lambda part: part[0].first), strict=True)
+    return Measured(
+        cell=cell,
+        replications=np.concatenate([np.arange(unit.first, unit.first + unit.count) for unit in units]),
+        checkpoints=results[0].checkpoints,
+        regret=np.concatenate([result.regret[0] for result in results]),
+        pulls=np.concatenate([result.pulls[0] for result in results]),
+        seconds=float(sum(seconds)),
+    )
 
 
 def regret_table(measured: Iterable[Measured]) -> pl.DataFrame:
@@ -133,15 +126,9 @@ def _table(columns: dict[str, Any], rows: list[tuple[Measured, Ints, Any]]) -> p
     index, value = columns
     frames = [pl.DataFrame(schema=schema)]
     for m, indices, values in rows:
-        frame = pl.DataFrame(
-            {
-                "replication": np.repeat(m.replications, len(indices)),
-                index: np.tile(indices, len(values)),
-                value: values.reshape(-1),
-            }
-        )
-        played = m.cell.played
-        frame = frame.with_columns(
+        played, rows_of = m.cell.played, np.repeat(m.replications, len(indices))
+        cells = {"replication": rows_of, index: np.tile(indices, len(values)), value: values.reshape(-1)}
+        frame = pl.DataFrame(cells).with_columns(
             problem=pl.lit(played.name), horizon=pl.lit(played.horizon, pl.Int64), policy=pl.lit(m.cell.label)
         )
         frames.append(frame.select(pl.col(name).cast(kind) for name, kind in schema.items()))

@@ -8,26 +8,107 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-from robandit.errors import EngineLost, InvalidInput, VersionSkew
+from robandit.errors import CorruptFile, EngineLost, InvalidInput, VersionSkew
 from robandit.experiments.dask_cluster import DaskEngine
-from robandit.experiments.dispatch import Dispatch
-from robandit.experiments.engines import Engine, ExecutorEngine
+from robandit.experiments.engines import Answer, Engine, ExecutorEngine, Lapsed, Sent, WorkersDied
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Cell, Plan, Unit
-from robandit.experiments.progress import TICK, Compiling, Ended, Playing, Progress, Tally
 from robandit.experiments.results import Failure
 from robandit.experiments.store import Store
+from robandit.files import check_seal
 from robandit.kernel.cores import cores
 from robandit.validation import integer, invalid
 
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
+
+TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
+OPEN_FILES = 16_384  # the most units under way at once
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """Reported before a policy is compiled, or loaded from the cache."""
+
+    number: int
+    total: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Playing:
+    """Reported while units are played, about five times a second."""
+
+    units: int  # in the plan
+    units_done: int
+    pulls: int  # in the plan
+    pulls_done: int  # including those of earlier and other runs
+    rate: float  # pulls per second of this run; 0 before its first unit is done
+    failures: int = 0
+    retries: int = 0  # how often a unit was tried again after a failure
+    workers: int | None = None  # of the engine, if known; 0: it waits for some
+    held: int = 0  # units locked by other runs, if no others are left
+
+    @property
+    def units_left(self) -> int:
+        """Units that are neither done nor failed."""
+        return self.units - self.units_done - self.failures
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Remaining seconds at this rate; None while the rate is unknown."""
+        return (self.pulls - self.pulls_done) / self.rate if self.rate > 0.0 else None
+
+
+Progress: TypeAlias = Callable[[Compiling | Playing], None]
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a run finished with a unit; "found" means that another run had played it."""
+
+    how: Literal["played", "found", "busy", "failed", "stopped"]
+    damaged: Path | None = None
+    retries: int = 0
+
+
+class _Tally:
+    """Counts how units ended."""
+
+    def __init__(self, units: list[Unit], todo: list[Unit]) -> None:
+        self.units, self.todo = len(units), len(todo)
+        self.pulls = sum(unit.pulls for unit in units)
+        self.pulls_done = self.pulls - sum(unit.pulls for unit in todo)
+        self.pulls_played = 0
+        self.ended: Counter[str] = Counter()
+        self.damaged: list[Path] = []
+        self.retries = self.held = 0
+        self.workers: int | None = None
+        self.start = time.monotonic()
+
+    def add(self, unit: Unit, ended: _Ended) -> None:
+        self.ended[ended.how] += 1
+        if ended.how != "failed":
+            self.pulls_done += unit.pulls
+        if ended.how == "played":
+            self.pulls_played += unit.pulls
+        self.retries += ended.retries
+        if ended.damaged is not None:
+            self.damaged.append(ended.damaged)
+
+    def state(self) -> Playing:
+        units_done = self.units - self.todo + self.ended["played"] + self.ended["found"]
+        rate = self.pulls_played / max(time.monotonic() - self.start, 1e-9)
+        counts = (self.ended["failed"], self.retries, self.workers, self.held)
+        return Playing(self.units, units_done, self.pulls, self.pulls_done, rate, *counts)
 
 
 @dataclass(frozen=True)
@@ -35,15 +116,11 @@ class RunOutcome:
     """How a run ended. A unit that two cells share counts once."""
 
     store: Store
-    done: int
-    """Units that this run played."""
-    before: int
-    """Units that were done when it started."""
-    elsewhere: int
-    """Units that other runs on the same folder played meanwhile."""
+    done: int  # units that this run played
+    before: int  # units that were done when it started
+    elsewhere: int  # units that other runs on the same folder played meanwhile
     failed: tuple[Failure, ...]
-    damaged: tuple[Path, ...]
-    """Damaged parts, which were moved here and played again."""
+    damaged: tuple[Path, ...]  # damaged parts, which were moved here and played again
     seconds: float
 
 
@@ -89,36 +166,34 @@ def run(
     if threads is not None:
         threads = integer(threads, "threads", 1, None)
         if engine is not None:
-            raise InvalidInput(
-                f"threads = {threads} and an engine are given: an engine has its own workers; leave one out"
-            )
+            clash = f"threads = {threads} and an engine are given"
+            raise InvalidInput(f"{clash}: an engine has its own workers; leave one out")
     workers = _engine_for(engine) if engine is not None else None
     start = time.monotonic()
     store = Store.create(folder, plan, command=command, spec_text=spec_text)
-    units = store.plan.units
-    numbers: dict[str, int] = {}  # by key: two cells may share a unit
-    for number, unit in enumerate(units):
-        numbers.setdefault(unit.key, number)
-    todo = [number for number in numbers.values() if not store.ledger.done(units[number])]
+    units: dict[str, tuple[int, Unit]] = {}  # by key: two cells may share a unit
+    for number, unit in enumerate(store.plan.units):
+        units.setdefault(unit.key, (number, unit))
+    left = {number: unit for number, unit in units.values() if not store.ledger.done(unit)}
+    todo = list(left.values())
     report = progress if progress is not None else lambda _: None
     if workers is None or workers.shares_cache:
-        _compile((units[number] for number in todo), report)
-    tally = Tally([units[number] for number in numbers.values()], [units[number] for number in todo])
+        _compile(todo, report)
+    tally = _Tally([unit for _, unit in units.values()], todo)
     report(tally.state())
     if workers is None:
-        work = partial(_attend, folder=store.folder, tries=tries)
-        _play([units[number] for number in todo], work, threads or cores(), tally, report)
+        _play(todo, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally, report)
     else:
         try:
-            Dispatch(workers, store, tries, tally, report).play(todo)
+            _Dispatch(workers, store, tries, tally, report).play(left)
         except (EngineLost, VersionSkew) as lost:
             next_step = f"To go on: {command}" if command else "The same call, on an engine that works, goes on"
-            done = f"{tally.state().units_done} of {len(numbers)} units"
+            done = f"{tally.state().units_done} of {len(units)} units"
             raise type(lost)(f"{lost}. Finished units are kept in {store.folder} ({done}). {next_step}") from lost
     return RunOutcome(
         store=store,
         done=tally.ended["played"],
-        before=len(numbers) - len(todo),
+        before=len(units) - len(todo),
         elsewhere=tally.ended["found"],
         failed=store.failures(),
         damaged=tuple(tally.damaged),
@@ -127,7 +202,6 @@ def run(
 
 
 def _engine_for(engine: object) -> Engine:
-    """Return the engine, or the engine for an executor."""
     if isinstance(engine, Engine):
         return engine
     if isinstance(engine, Executor):
@@ -135,12 +209,11 @@ def _engine_for(engine: object) -> Engine:
         if distributed is not None and isinstance(engine, distributed.ClientExecutor):
             return DaskEngine(engine._client)
         return ExecutorEngine(engine)
-    rule = "a concurrent.futures.Executor, or what robandit.experiments.dask_engine yields"
-    raise invalid("engine", engine, rule)
+    raise invalid("engine", engine, "a concurrent.futures.Executor, or what robandit.experiments.dask_engine yields")
 
 
 def _compile(units: Iterable[Unit], report: Progress) -> None:
-    """Compile each policy, one after the other: two at once would only wait for each other, without a sign of progress."""
+    """Compile one policy after the other: two at once would only wait for each other, without a sign of progress."""
     cells: dict[str, Cell] = {}
     for unit in units:
         cells.setdefault(unit.cell.label, unit.cell)
@@ -150,16 +223,11 @@ def _compile(units: Iterable[Unit], report: Progress) -> None:
             cell.compile()
 
 
-def _play(todo: list[Unit], work: partial[Ended], threads: int, tally: Tally, report: Progress) -> None:
+def _play(todo: list[Unit], work: partial[_Ended], threads: int, tally: _Tally, report: Progress) -> None:
     """Play every unit in this process, until no unit is locked by another run."""
-    finished: queue.SimpleQueue[tuple[Unit, Future[Ended]]] = queue.SimpleQueue()
-    futures: list[Future[Ended]] = []
+    finished: queue.SimpleQueue[Future[_Ended]] = queue.SimpleQueue()
+    futures: dict[Future[_Ended], Unit] = {}
     stop = threading.Event()
-
-    def submit(unit: Unit) -> None:
-        futures.append(pool.submit(work, unit, stop=stop, pool=players))
-        futures[-1].add_done_callback(lambda future: finished.put((unit, future)))
-
     # Replications of all units share the players: no core is idle while the last slow unit is played. Units have threads of
     # their own, which only wait and write; one more than players, so that there is work while one writes.
     with (
@@ -170,21 +238,23 @@ def _play(todo: list[Unit], work: partial[Ended], threads: int, tally: Tally, re
             while todo:
                 futures.clear()
                 for unit in todo:
-                    submit(unit)
+                    future = pool.submit(work, unit, stop=stop, pool=players)
+                    futures[future] = unit
+                    future.add_done_callback(finished.put)
                 todo = []
                 while len(todo) + tally.ended.total() < tally.todo:
                     try:
-                        unit, future = finished.get(timeout=TICK)
+                        future = finished.get(timeout=TICK)
                     except queue.Empty:
                         tally.held = 0
                         report(tally.state())
                         continue
                     ended = future.result()
                     if ended.how == "busy":
-                        todo.append(unit)
+                        todo.append(futures[future])
                     else:
                         tally.held = 0
-                        tally.add(unit, ended)
+                        tally.add(futures[future], ended)
                         report(tally.state())
                 if todo:  # locked by other runs: wait until these finish or give up
                     tally.held = len(todo)
@@ -196,32 +266,146 @@ def _play(todo: list[Unit], work: partial[Ended], threads: int, tally: Tally, re
                 future.cancel()
 
 
-def _attend(
-    unit: Unit,
-    folder: Path,
-    tries: int,
-    stop: threading.Event | None = None,
-    pool: ThreadPoolExecutor | None = None,
-) -> Ended:
+def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool: ThreadPoolExecutor) -> _Ended:
     """Play a unit into a run folder in this process, unless it is done or locked by another run."""
-    ledger = Ledger(folder)
     with ledger.claimed(unit) as mine:
         if not mine:
-            return Ended("busy")
+            return _Ended("busy")
         if ledger.done(unit):
-            return Ended("found")
+            return _Ended("found")
         damaged = ledger.set_aside(unit)
         for attempt in range(1, tries + 1):
-            if stop is not None and stop.is_set():
-                return Ended("stopped")
+            if stop.is_set():
+                return _Ended("stopped")
             try:
                 result = unit.run(stop=stop, pool=pool)
             except CancelledError:
-                return Ended("stopped")
+                return _Ended("stopped")
             except Exception:
                 if attempt == tries:
                     ledger.fail(Failure(unit, tries, traceback.format_exc()))
             else:
                 ledger.keep(unit, result)  # an error here is the disk's: it ends the run
-                return Ended("played", damaged, attempt - 1)
-    return Ended("failed", damaged, tries - 1)
+                return _Ended("played", damaged, attempt - 1)
+    return _Ended("failed", damaged, tries - 1)
+
+
+@dataclass
+class _UnderWay:
+    number: int
+    alone: bool
+    lock: ExitStack
+    damaged: Path | None
+
+
+class _Dispatch:
+    """A run on an engine. Units go by their numbers in the plan."""
+
+    def __init__(self, engine: Engine, store: Store, tries: int, tally: _Tally, report: Progress) -> None:
+        self.engine, self.tries, self.tally, self.report = engine, tries, tally, report
+        self.plan, self.ledger = store.plan, store.ledger
+        self.most = _most_locks()
+        self.waiting: deque[int] = deque()
+        self.suspects: deque[int] = deque()  # their workers died
+        self.busy: list[int] = []  # locked by other runs
+        self.failed: Counter[int] = Counter()
+        self.under_way: dict[Future[Answer], _UnderWay] = {}
+        self.finished: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
+
+    def play(self, todo: Iterable[int]) -> None:
+        self.waiting.extend(todo)
+        try:
+            self.engine.begin(self.plan)
+            while self.waiting or self.under_way or self.suspects or self.busy:
+                self._fill()
+                with suppress(queue.Empty):
+                    self._take(self.finished.get(timeout=TICK))
+                self.report(self.tally.state())
+        finally:
+            # After a failure or Ctrl-C no unit starts. Workers finish their units, but nothing waits for them.
+            self.engine.end(self.under_way)
+            for each in self.under_way.values():
+                each.lock.close()
+
+    def _fill(self) -> None:
+        self.tally.workers = self.engine.workers()
+        self.tally.held = 0
+        room = min(self.engine.room(self.under_way), self.most - len(self.under_way))
+        while self.waiting and room > 0:
+            room -= self._start(self.waiting.popleft())
+        if not self.under_way and not self.waiting:
+            if self.suspects:  # alone, so that it is clear which unit kills workers
+                self._start(self.suspects.popleft(), alone=True)
+            else:
+                self.tally.held = len(self.busy)
+                self.waiting.extend(self.busy)
+                self.busy.clear()
+
+    def _start(self, number: int, *, alone: bool = False) -> bool:
+        """Lock and submit a unit; return False if it is locked or done elsewhere."""
+        unit = self.plan.units[number]
+        with ExitStack() as stack:
+            if not stack.enter_context(self.ledger.claimed(unit)):
+                self.busy.append(number)
+                return False
+            if self.ledger.done(unit):
+                self.tally.add(unit, _Ended("found"))
+                return False
+            damaged = self.ledger.set_aside(unit)
+            future = self.engine.submit(number)
+            self.under_way[future] = _UnderWay(number, alone, stack.pop_all(), damaged)
+        future.add_done_callback(self.finished.put)
+        return True
+
+    def _take(self, future: Future[Answer]) -> None:
+        """Store the answer of a unit, or try the unit again, or record its failure."""
+        each = self.under_way.pop(future)
+        unit = self.plan.units[each.number]
+        with each.lock:
+            answer, died = self._answer(future)
+            if isinstance(answer, Sent):
+                self.ledger.receive(unit, answer.content, answer.seconds)
+                self.tally.add(unit, _Ended("played", each.damaged))
+                return
+            self.failed[each.number] += 1
+            if each.alone if died else self.failed[each.number] >= self.tries:
+                self.ledger.fail(Failure(unit, self.failed[each.number], answer.traceback))
+                self.tally.add(unit, _Ended("failed", each.damaged))
+                return
+            self.tally.retries += 1
+            if each.damaged is not None:
+                self.tally.damaged.append(each.damaged)
+            (self.suspects if died else self.waiting).append(each.number)
+
+    def _answer(self, future: Future[Answer]) -> tuple[Answer, bool]:
+        """Return the answer for a unit, and whether its workers died. Raise what is not the unit's fault."""
+        error = CancelledError() if future.cancelled() else future.exception()
+        try:
+            if error is None:
+                answer = future.result()
+                if isinstance(answer, Sent):
+                    check_seal(answer.content, "what a worker sent")
+                return answer, False
+        except CorruptFile as damage:  # in transit
+            return Lapsed(f"{damage}\n"), False
+        cause = self.engine.explain(error)
+        if isinstance(cause, WorkersDied):
+            return Lapsed(f"{cause}. It was alone there: perhaps it needs more memory than a worker has.\n"), True
+        if cause is not None:
+            raise cause from error
+        return Lapsed("".join(traceback.format_exception(error))), False
+
+
+def _most_locks() -> int:
+    """Return how many units may be under way at once, each with an open file; raise the system's limit as far as allowed."""
+    if sys.platform == "win32":
+        return 4096
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if 0 <= soft < target:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            soft = target
+    return max(1, soft - 256) if soft >= 0 else OPEN_FILES

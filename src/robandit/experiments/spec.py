@@ -5,25 +5,17 @@ from __future__ import annotations
 import os
 import pathlib
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
 import msgspec
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, formatted
-from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
-from robandit.experiments.spec_entries import PolicyEntry, ProblemEntry, check_name, policies_in, problems_in
-from robandit.experiments.spec_errors import (
-    RULES,
-    VERSION,
-    Misplaced,
-    checked_integer,
-    misplaced,
-    mistyped,
-    syntax_message,
-)
-from robandit.experiments.toml import line_of, lines, toml_value
+from robandit.experiments import spec_entries as entries
+from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, planned
+from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
+from robandit.experiments.toml import line_of, lines, syntax_message, toml_value
 from robandit.policies import Policy
 from robandit.problems import Problem
 from robandit.validation import LARGEST_INTEGER, order
@@ -78,22 +70,25 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         """Check everything, and store plain Python values."""
-        check_name(("name",), self.name)
+        entries.check_name(("name",), self.name)
         checked: dict[str, Any] = {
-            "version": checked_integer(("version",), self.version, VERSION, VERSION),
-            "seed": checked_integer(("seed",), self.seed, 0, LARGEST_SEED),
-            "replications": checked_integer(("replications",), self.replications, 1, MOST_REPLICATIONS),
+            "version": entries.checked_integer(("version",), self.version, VERSION, VERSION),
+            "seed": entries.checked_integer(("seed",), self.seed, 0, LARGEST_SEED),
+            "replications": entries.checked_integer(("replications",), self.replications, 1, MOST_REPLICATIONS),
         }
         for key in ("horizons", "suites", "problems", "policies"):
             values = getattr(self, key)
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise misplaced((key,), values)
             checked[key] = tuple(values)
+        horizons = enumerate(checked["horizons"])
         checked["horizons"] = tuple(
-            checked_integer(("horizons", i), each, 1, LARGEST_INTEGER) for i, each in enumerate(checked["horizons"])
+            entries.checked_integer(("horizons", i), each, 1, LARGEST_INTEGER) for i, each in horizons
         )
-        _check_once("horizons", "the horizon", checked["horizons"])
-        _check_once("suites", "the suite", checked["suites"])
+        for key in ("horizons", "suites"):
+            for i, value in enumerate(checked[key]):
+                if value in checked[key][:i]:
+                    raise Misplaced((key, i), f"the {key[:-1]} {value} is given twice: leave one of them out")
         if self.eps is not None:
             try:
                 checked["eps"] = order(self.eps)
@@ -105,11 +100,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def played(self) -> list[Played]:
         """Return the problems with their names and horizons."""
-        named = problems_in(self.suites, self.problems)
+        named = entries.problems_in(self.suites, self.problems)
         if not named:
-            raise Misplaced(
-                (), f"there is nothing to play: give problems ({RULES['problems']}) or suites ({RULES['suites']})"
-            )
+            needed = f"give problems ({RULES['problems']}) or suites ({RULES['suites']})"
+            raise Misplaced((), f"there is nothing to play: {needed}")
         names: set[str] = set()
         seen: dict[Problem, str] = {}
         for one in named:
@@ -121,15 +115,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             seen.setdefault(one.problem, one.name)
             if not self.horizons and one.horizon is None:
                 raise Misplaced(one.path, f"{one.name} has no horizon of its own: give horizons, {RULES['horizons']}")
-        return [
-            Played(each.name, each.problem, horizon)
-            for each in named
-            for horizon in self.horizons or (each.horizon or 0,)
-        ]
+        return [Played(one.name, one.problem, t) for one in named for t in self.horizons or (one.horizon or 0,)]
 
     def chosen(self) -> list[Policy]:
         """Return the policies as they are written, before they are told anything."""
-        return [policy for _, policy in policies_in(self.policies)]
+        return [policy for _, policy in entries.policies_in(self.policies)]
 
     def plan(self) -> Plan:
         """Return the plan: each policy on each problem for each horizon, told exactly what it must know."""
@@ -161,43 +151,35 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def resolved(self) -> dict[str, Any]:
         """Return everything to be played as plain JSON data: every cell with its informed policy, and what is left out, and why."""
         plan = self.plan()
-        return {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")} | {
-            "cells": [
-                {
-                    "name": cell.played.name,
-                    "horizon": cell.played.horizon,
-                    "label": cell.label,
-                    "policy": cell.policy.to_dict(),
-                    "problem": cell.played.problem.to_dict(),
-                }
-                for cell in plan.cells
-            ],
-            "left_out": [
-                {"name": each.played.name, "horizon": each.played.horizon, "label": each.label, "reason": each.reason}
-                for each in plan.left_out
-            ],
-        }
+        data: dict[str, Any] = {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")}
+        data |= {"cells": [], "left_out": []}
+        for each in plan.combinations:
+            about = {"name": each.played.name, "horizon": each.played.horizon, "label": each.label}
+            if isinstance(each, LeftOut):
+                data["left_out"].append(about | {"reason": each.reason})
+            else:
+                made = {"policy": each.policy.to_dict(), "problem": each.played.problem.to_dict()}
+                data["cells"].append(about | made)
+        return data
 
     def _check_policies(self, horizon: int) -> None:
         if not self.policies:
             raise Misplaced(("policies",), f"there is none: it must be {RULES['policies']}")
         seen: dict[str, Policy] = {}
-        for path, policy in policies_in(self.policies):
+        for path, policy in entries.policies_in(self.policies):
             other = seen.setdefault(policy.name, policy)
             if other is not policy and other == policy:
                 raise Misplaced(path, f"the policy {policy.name} is given twice: leave one out")
             if other is not policy:  # names round to six digits
-                raise Misplaced(
-                    path, f"{policy!r} and {other!r} have the same name, {policy.name}: let them differ more"
-                )
+                clash = f"{policy!r} and {other!r} have the same name, {policy.name}"
+                raise Misplaced(path, f"{clash}: let them differ more")
             own = getattr(policy, "eps", None)
             if self.eps is not None and "eps" in policy.facts.knows and own not in (None, self.eps):
                 raise Misplaced(path, f"{policy!r} has an eps, and the spec has eps = {self.eps!r}: leave one out")
             longest = getattr(policy, "horizon", None)
             if longest is not None and longest < horizon:
-                raise Misplaced(
-                    path, f"{policy!r} is made for {longest} pulls, and a horizon is {horizon}: drop its own"
-                )
+                clash = f"{policy!r} is made for {longest} pulls, and a horizon is {horizon}"
+                raise Misplaced(path, f"{clash}: drop its own")
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
@@ -225,7 +207,7 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(syntax_message(text, where, error)) from error
+        raise InvalidInput(f"{where}:{syntax_message(text, error)}") from error
     version = data.get("version", VERSION)
     if type(version) is int and version > VERSION:
         raise NewerFile(
@@ -237,31 +219,14 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
             if data.get(key) == []:
                 hint = "give" if key == "policies" else "leave it out, or give"
                 raise Misplaced((key,), f"the list is empty: {hint} {RULES[key]}")
-        return _converted(data)
-    except Misplaced as error:
-        raise InvalidInput(
-            f"{where}:{line_of(lines(text), error.path)}: {error}",
-            parameter=error.parameter,
-            value=error.value,
-            rule=error.rule,
-        ) from error
-
-
-def _converted(data: dict[str, Any]) -> Spec:
-    try:
         return msgspec.convert(data, Spec)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, Misplaced):
-            raise error.__cause__ from None
-        tables = {"": Spec, "problems": ProblemEntry, "policies": PolicyEntry}
-        fields = {key: kind.__struct_fields__ for key, kind in tables.items()}
-        raise mistyped(data, str(error), fields) from error
-
-
-def _check_once(key: str, what: str, values: Sequence[Any]) -> None:
-    for i, value in enumerate(values):
-        if value in values[:i]:
-            raise Misplaced((key, i), f"{what} {value} is given twice: leave one of them out")
+    except (Misplaced, msgspec.ValidationError) as error:
+        wrong = error if isinstance(error, Misplaced) else error.__cause__
+        if not isinstance(wrong, Misplaced):  # msgspec's own error
+            tables = (("", Spec), ("problems", ProblemEntry), ("policies", PolicyEntry))
+            wrong = entries.mistyped(data, str(error), {key: kind.__struct_fields__ for key, kind in tables})
+        message = f"{where}:{line_of(lines(text), wrong.path)}: {wrong}"
+        raise InvalidInput(message, parameter=wrong.parameter, value=wrong.value, rule=wrong.rule) from error
 
 
 def summary(spec: Spec, plan: Plan) -> str:

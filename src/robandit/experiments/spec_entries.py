@@ -1,10 +1,12 @@
-"""The problems and policies that the entries of a spec stand for, one for each point of a grid."""
+"""The entries of a spec: the problems and policies that they stand for, and errors with the place where they occur."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +14,112 @@ import msgspec
 
 from robandit.errors import InvalidInput, formatted
 from robandit.experiments import notation
-from robandit.experiments.spec_errors import RULES, VALUES, Misplaced, misplaced, placed
+from robandit.experiments.plan import MOST_REPLICATIONS
 from robandit.experiments.toml import Path
 from robandit.policies import Policy
 from robandit.problems import Problem
+from robandit.suites import NAMES
+from robandit.validation import LEAST_EPS, integer
 
-__all__ = ["NamedProblem", "PolicyEntry", "ProblemEntry", "check_name", "policies_in", "problems_in"]
-
+VERSION = 1
 MOST_IN_A_GRID = 10_000
+_HORIZON = "an integer from 1 to 2^53"
+RULES = {
+    "version": f"the integer {VERSION}",
+    "name": "a printable string",
+    "seed": "an integer >= 0 (and below 2^1024)",
+    "replications": f"an integer from 1 to {MOST_REPLICATIONS:,}",
+    "horizons": f"a list; each is {_HORIZON}",
+    "suites": f"a list of names: {', '.join(NAMES)}",
+    "problems": 'a list of strings such as "gaussian(means=[1.0, 0.0])" and of tables with problem, name and grid',
+    "policies": 'a list of strings such as "AdaRUCB" and of tables with policy and grid',
+    "eps": f"a number with 0 < eps <= 1 (and at least {LEAST_EPS:g})",
+    "problem": 'a string such as "gaussian(means=[1.0, 0.0])"',
+    "policy": 'a string such as "AdaRUCB"',
+    "grid": "a table with a list of values for each parameter, such as {tail = [1.2, 1.5]}",
+}
+_ELEMENTS = {
+    "horizons": _HORIZON,
+    "suites": f"one of {', '.join(NAMES)}",
+    "problems": 'a string such as "gaussian(means=[1.0, 0.0])", or a table with problem, name and grid',
+    "policies": 'a string such as "AdaRUCB", or a table with policy and grid',
+}
+_VALUES = "a list of values"
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+class Misplaced(InvalidInput):
+    """An error with its place in the spec."""
+
+    def __init__(self, path: Path, message: str, **details: Any) -> None:
+        """Put the place before the message, unless the details name it."""
+        place = f"{_formatted_path(path)}: " if path and not details else ""
+        super().__init__(f"{place}{message}", **details)
+        self.path = path
+        self.message = message
+
+
+def _formatted_path(path: Path) -> str:
+    """Return a place as people write it: ``policies[0].grid.c``."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def misplaced(path: Path, value: Any, rule: str = "") -> Misplaced:
+    """Return the error for a value that breaks a rule, by default the rule of its place."""
+    rule = rule or (_ELEMENTS[str(path[0])] if isinstance(path[-1], int) else RULES[path[-1]])
+    name = _formatted_path(path)
+    return Misplaced(path, f"{name} = {formatted(value)} must be {rule}", parameter=name, value=value, rule=rule)
+
+
+def checked_integer(path: Path, value: Any, least: int, most: int) -> int:
+    """Return an integer from ``least`` to ``most``."""
+    try:
+        return integer(value, _formatted_path(path), least, most)
+    except InvalidInput:
+        raise misplaced(path, value) from None
+
+
+def check_name(path: Path, value: Any) -> None:
+    """Raise unless the name is a printable string."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise misplaced(path, value)
+
+
+@contextmanager
+def _placed(path: Path) -> Iterator[None]:
+    """Add the place to errors that have none."""
+    try:
+        yield
+    except Misplaced:
+        raise
+    except InvalidInput as error:
+        raise Misplaced(path, str(error)) from error
+
+
+def mistyped(data: dict[str, Any], message: str, fields: Mapping[str, Sequence[str]]) -> Misplaced:
+    """Translate msgspec's message, such as ``Expected `int`, got `str` - at `$.horizons[1]```; ``fields`` are by table."""
+    at = re.search(r" - at `\$(.*?)`$", message)
+    steps = re.findall(r"\.(\w+)|\[(\d+)\]", at[1]) if at else []
+    path: Path = tuple(key or int(index) for key, index in steps)
+    value: Any = data
+    for step in path:
+        value = value[step]
+    known = fields.get(str(path[0]) if path else "", ())
+    if message.startswith("Object contains unknown field"):
+        key = next(key for key in value if key not in known)
+        return Misplaced((*path, key), notation.unknown(f"the key {key!r}", key, known))
+    if message.startswith("Object missing required field"):
+        missing = next(key for key in ("policies", "problem", "policy") if key in known and key not in value)
+        return Misplaced(path, f"{missing} is missing: it must be {RULES[missing]}")
+    if path[-1] == "grid" and isinstance(value, dict):  # msgspec does not name the key
+        key = next(key for key in value if not isinstance(value[key], list))
+        return misplaced((*path, key), value[key], _VALUES)
+    return misplaced(path, value)
+
+
+# --- entries ---------------------------------------------------------------------------------------------------------
 
 
 class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -44,8 +144,7 @@ class NamedProblem:
     path: Path
     name: str
     problem: Problem
-    horizon: int | None = None
-    """That of a suite's problem."""
+    horizon: int | None = None  # that of a suite's problem
 
 
 def problems_in(suites: Iterable[str], problems: Iterable[str | ProblemEntry]) -> list[NamedProblem]:
@@ -54,7 +153,7 @@ def problems_in(suites: Iterable[str], problems: Iterable[str | ProblemEntry]) -
     for i, suite in enumerate(suites):
         if not isinstance(suite, str):
             raise misplaced(("suites", i), suite)
-        with placed(("suites", i)):
+        with _placed(("suites", i)):
             tasks = notation.suite_from(suite).tasks
         named += [NamedProblem(("suites", i), f"{suite}/{task.name}", task.problem, task.horizon) for task in tasks]
     for i, entry in enumerate(problems):
@@ -70,7 +169,7 @@ def _problems_of(entry: str | ProblemEntry, path: Path) -> Iterator[NamedProblem
         raise misplaced(place, text, RULES["problem"])
     if title is not None:
         check_name((*path, "name"), title)
-    with placed(place):
+    with _placed(place):
         task = notation.task_from(text)
         if task is not None and grid:
             raise InvalidInput(f"{text} has no parameters to make a grid of: leave the grid out")
@@ -81,7 +180,7 @@ def _problems_of(entry: str | ProblemEntry, path: Path) -> Iterator[NamedProblem
         notation.builder(name)
     fixed = parameters or {}
     for point, where in _points(name, fixed, grid, (*path, "grid")) if grid else [({}, place)]:
-        with placed(where):
+        with _placed(where):
             problem = notation.problem_made(name, fixed | point)
         label = title if title is None or not point else notation.written(title, point)
         yield NamedProblem(path, label or notation.written(name, fixed | point), problem)
@@ -89,9 +188,8 @@ def _problems_of(entry: str | ProblemEntry, path: Path) -> Iterator[NamedProblem
 
 def policies_in(policies: Iterable[str | PolicyEntry]) -> list[tuple[Path, Policy]]:
     """Return the policies of the entries, each with its place."""
-    return [
-        (("policies", i), policy) for i, entry in enumerate(policies) for policy in _policies_of(entry, ("policies", i))
-    ]
+    places = ((("policies", i), entry) for i, entry in enumerate(policies))
+    return [(path, policy) for path, entry in places for policy in _policies_of(entry, path)]
 
 
 def _policies_of(entry: str | PolicyEntry, path: Path) -> Iterator[Policy]:
@@ -100,25 +198,24 @@ def _policies_of(entry: str | PolicyEntry, path: Path) -> Iterator[Policy]:
         text, grid, place = entry.policy, entry.grid, (*path, "policy")
     if not isinstance(text, str):
         raise misplaced(place, text, RULES["policy"])
-    with placed(place):
+    with _placed(place):
         if not grid:
             yield from notation.policies_from(text)
             return
         name, parameters = notation.policy_call(text)
         if name == "all":
             raise InvalidInput("'all' has no parameters to make a grid of: name one policy")
-        _check_one(name, parameters, grid)
+        if parameters is None:
+            _check_one(name, grid)
     fixed = parameters or {}
     for point, where in _points(name, fixed, grid, (*path, "grid")):
-        with placed(where):
+        with _placed(where):
             yield notation.policy_made(name, fixed | point)
 
 
-def _check_one(name: str, parameters: Mapping[str, Any] | None, grid: Iterable[str]) -> None:
+def _check_one(name: str, grid: Iterable[str]) -> None:
     """Reject a bare name that stands for several policies, unless the grid chooses among them."""
     variants = [each.to_dict() for each in notation.policy_class(name).variants()]
-    if parameters is not None or len(variants) == 1:
-        return
     choosing = [key for key in variants[0] if len({str(each[key]) for each in variants}) > 1]
     if not set(choosing) <= set(grid):
         raise InvalidInput(
@@ -134,29 +231,23 @@ def _points(
     if not isinstance(grid, Mapping):
         raise misplaced(path, grid)
     for key, values in grid.items():
-        with placed((*path, key)):
+        place = (*path, key)
+        with _placed(place):
             notation.check_parameters(name, [key])
             if key in fixed:
                 raise InvalidInput(f"{name} has {key} = {fixed[key]!r} already: leave it out there, or here")
         if isinstance(values, str) or not isinstance(values, Sequence):
-            raise misplaced((*path, key), values, VALUES)
+            raise misplaced(place, values, _VALUES)
         if not values:
-            raise Misplaced((*path, key), "the list is empty: give at least one value")
+            raise Misplaced(place, "the list is empty: give at least one value")
         for i, value in enumerate(values):
             if not notation.is_plain(value):
-                rule = "a number, a string, true, false or a list of these"
-                raise misplaced((*path, key, i), value, rule)
+                raise misplaced((*place, i), value, "a number, a string, true, false or a list of these")
             if value in values[:i]:
-                raise Misplaced((*path, key, i), f"the value {formatted(value)} is given twice: leave one of them out")
+                raise Misplaced((*place, i), f"the value {formatted(value)} is given twice: leave one of them out")
     size = math.prod(map(len, grid.values()))
     if size > MOST_IN_A_GRID:
         raise Misplaced(path, f"it has {size:,} combinations: at most {MOST_IN_A_GRID:,} are allowed")
     for indices in itertools.product(*(range(len(values)) for values in grid.values())):
         point = {key: values[i] for (key, values), i in zip(grid.items(), indices, strict=True)}
         yield point, (*path, *grid, *indices) if len(grid) == 1 else path
-
-
-def check_name(path: Path, value: Any) -> None:
-    """Raise unless the name is a printable string."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise misplaced(path, value)

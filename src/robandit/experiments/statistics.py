@@ -2,8 +2,7 @@
 
 Regret is skewed, and its worst replications carry much of its mean: mean +- standard deviation says little about it. So
 
-- a mean has a percentile bootstrap interval, a median or quantile the exact interval between two order statistics
-  (`robandit.intervals`);
+- a mean has a percentile bootstrap interval, a quantile the exact one between two order statistics (`robandit.intervals`);
 - policies are compared in the same replications, on the same rewards. A difference is significant if its interval, which holds
   both the bootstrap's and Student's, excludes 0 and a sign test of wins against losses agrees: no single replication decides.
 
@@ -19,23 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robandit import intervals
 from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
-from robandit.intervals import (
-    CONFIDENCE,
-    RESAMPLES,
-    bootstrap_intervals,
-    mean_interval,
-    percentile_interval,
-    quantile_interval,
-    resampled_means,
-)
+from robandit.intervals import CONFIDENCE, RESAMPLES, bootstrap_intervals, percentile_interval, quantile_interval
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.assumptions import assumption_met
-from robandit.validation import integer
+from robandit.validation import integer, invalid
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -128,9 +120,6 @@ def verdict(results: Results) -> str:
     return Findings(results).verdict
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
 def summary(results: Results) -> pl.DataFrame:
     """Final regret: a row per problem, horizon and policy, the lowest mean first within a problem.
 
@@ -140,39 +129,21 @@ def summary(results: Results) -> pl.DataFrame:
     """
     import polars as pl
 
-    intervals = bootstrap_intervals([m.final for m in results.measured])
+    of_means = bootstrap_intervals([m.final for m in results.measured])
     rows: dict[Played, list[Row]] = {}
-    for measured, interval in zip(results.measured, intervals, strict=True):
+    for measured, interval in zip(results.measured, of_means, strict=True):
         played, policy, final = measured.cell.played, measured.cell.policy, measured.final
-        mean, uniform = interval.measured, played.uniform_regret
-        median_low, median_high = quantile_interval(final, 0.5)
-        q95_low, q95_high = quantile_interval(final, 0.95)
-        row = {
-            "problem": played.name,
-            "horizon": played.horizon,
-            "policy": measured.cell.label,
-            "replications": len(final),
-            "mean": mean,
-            "mean_low": interval.low,
-            "mean_high": interval.high,
-            "median": float(np.median(final)),
-            "median_low": median_low,
-            "median_high": median_high,
-            "q95": float(np.quantile(final, 0.95)),
-            "q95_low": q95_low,
-            "q95_high": q95_high,
-            "worst": float(final.max()),
-            "worst_replication": int(measured.replications[final.argmax()]),
-            "uniform": uniform,
-            "share_of_uniform": mean / uniform if uniform > 0.0 else math.nan,
-            "ns_per_pull": measured.ns_per_pull,
-            "told": repr(policy.prepared(played.horizon)),
-            "knows": ", ".join(policy.facts.knows) or "nothing",
-            "assumption": policy.facts.assumption.text,
-            "assumption_met": assumption_met(policy, played.problem),
-            "bound_name": policy.facts.bound,
-        }
-        rows.setdefault(played, []).append(row)
+        facts, uniform = policy.facts, played.uniform_regret
+        values = (  # in the order of SUMMARY
+            *(played.name, played.horizon, measured.cell.label, len(final), *interval),
+            *(float(np.median(final)), *quantile_interval(final, 0.5)),
+            *(float(np.quantile(final, 0.95)), *quantile_interval(final, 0.95)),
+            *(float(final.max()), int(measured.replications[final.argmax()])),
+            *(uniform, interval.measured / uniform if uniform > 0.0 else math.nan, measured.ns_per_pull),
+            *(repr(policy.prepared(played.horizon)), ", ".join(facts.knows) or "nothing"),
+            *(facts.assumption.text, assumption_met(policy, played.problem), facts.bound),
+        )
+        rows.setdefault(played, []).append(dict(zip(SUMMARY, values, strict=True)))
     ordered = [row for each in rows.values() for row in sorted(each, key=lambda row: (row["mean"], row["policy"]))]
     schema: dict[str, Any] = dict.fromkeys(SUMMARY, pl.Float64())
     schema |= dict.fromkeys(("problem", "policy", "told", "knows", "assumption", "bound_name"), pl.String())
@@ -209,15 +180,11 @@ def worst_replications(results: Results, played: Played, count: int = 5) -> pl.D
 
     count = integer(count, "count", 1)
     rows = []
-    for m in sorted(_measured_on(results, played), key=lambda m: (float(m.final.mean()), m.cell.label)):
+    for m in sorted(_measured_on(results, played), key=_mean_and_label):
         order = np.lexsort((m.replications, -m.final))[:count]
-        rows += [
-            {"policy": m.cell.label, "replication": int(m.replications[i]), "regret": float(m.final[i])} for i in order
-        ]
-    return pl.DataFrame(rows, schema={"policy": pl.String(), "replication": pl.Int64(), "regret": pl.Float64()})
-
-
-# --- pairs -----------------------------------------------------------------------------------------------------------
+        rows += [(m.cell.label, int(m.replications[i]), float(m.final[i])) for i in order]
+    schema = {"policy": pl.String(), "replication": pl.Int64(), "regret": pl.Float64()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def paired(results: Results, played: Played, best: str | None = None) -> pl.DataFrame:
@@ -231,19 +198,17 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
 
     cells = {m.cell.label: m for m in _measured_on(results, played)}
     if best is None:
-        best = min(cells, key=lambda label: (float(cells[label].final.mean()), label))
+        best = min(cells.values(), key=_mean_and_label).cell.label
     elif best not in cells:
-        measured = ", ".join(sorted(cells))
-        raise InvalidInput(
-            f"best = {best!r} has no results on {played.name}: there are {measured}", parameter="best", value=best
-        )
+        rule = f"a policy with results on {played.name}: one of {', '.join(sorted(cells))}"
+        raise invalid("best", best, rule)
     others = [label for label in cells if label != best]
     differences = [_differences(cells[best], cells[label]) for label in others]
     rows: list[Row] = []
     for label, difference, interval in zip(others, differences, bootstrap_intervals(differences), strict=True):
         n, (mean, low, high) = len(difference), interval
         if n >= 2:  # both intervals are too narrow for few skewed values, each on its own side
-            student = mean_interval(difference, CONFIDENCE)
+            student = intervals.mean_interval(difference, CONFIDENCE)
             low, high = min(low, student.low), max(high, student.high)
         rows.append(
             {
@@ -270,6 +235,10 @@ def _measured_on(results: Results, played: Played) -> tuple[Measured, ...]:
         known = ", ".join(f"{each.name} (horizon {each.horizon})" for each in results.problems) or "none yet"
         raise InvalidInput(f"nothing was measured on {played.name} with horizon {played.horizon}: there is {known}")
     return measured
+
+
+def _mean_and_label(measured: Measured) -> tuple[float, str]:
+    return float(measured.final.mean()), measured.cell.label
 
 
 def _differences(best: Measured, other: Measured) -> Floats:
@@ -302,9 +271,6 @@ def _agreed(difference: Floats, side: str) -> str:
     return side if likely and clear else "not significant"
 
 
-# --- ranks -----------------------------------------------------------------------------------------------------------
-
-
 def ranking(results: Results) -> pl.DataFrame:
     """Policies by their mean rank over all problems of the plan, the best first.
 
@@ -330,33 +296,23 @@ def ranking(results: Results) -> pl.DataFrame:
         uniform = played.uniform_regret
         with np.errstate(divide="ignore", invalid="ignore"):  # regret may be 0 or, in order, negative
             shares += np.log(means[:, 0] / uniform) if uniform > 0.0 else math.nan
-        resampled += _ranks(resampled_means(finals, key=number))
+        resampled += _ranks(intervals.resampled_means(finals, key=number))
     order = sorted(range(len(labels)), key=lambda i: (ranks[i, 0], shares[i], labels[i]))
-    rows: list[Row] = []
+    rows: list[tuple[Any, ...]] = []
     for i in order:
         rank = float(ranks[i, 0]) / len(problems)
         interval = percentile_interval(resampled[i] / len(problems), rank, n)
         behind = resampled[i] - resampled[order[0]]
         lead = percentile_interval(behind, float(ranks[i, 0] - ranks[order[0], 0]), n)
-        rows.append(
-            {
-                "policy": labels[i],
-                "mean_rank": rank,
-                "rank_low": interval.low,
-                "rank_high": interval.high,
-                "problems": len(problems),
-                "wins": int(wins[i]),
-                "share_of_uniform": math.exp(shares[i] / len(problems)),
-                "verdict": "first" if i == order[0] else _side(n, lead.low, lead.high),
-                "reason": "",
-            }
-        )
+        share = math.exp(shares[i] / len(problems))
+        decision = "first" if i == order[0] else _side(n, lead.low, lead.high)
+        rows.append((labels[i], *interval, len(problems), int(wins[i]), share, decision, ""))
     for label, (count, reason) in reasons.items():
-        rows.append({"policy": label, "problems": count, "verdict": "not ranked", "reason": reason})
+        rows.append((label, None, None, None, count, None, None, "not ranked", reason))
     schema: dict[str, Any] = {"policy": pl.String()}
     schema |= dict.fromkeys(("mean_rank", "rank_low", "rank_high"), pl.Float64())
     schema |= {"problems": pl.Int64(), "wins": pl.Int64(), "share_of_uniform": pl.Float64()}
-    return pl.DataFrame(rows, schema=schema | {"verdict": pl.String(), "reason": pl.String()})
+    return pl.DataFrame(rows, schema=schema | {"verdict": pl.String(), "reason": pl.String()}, orient="row")
 
 
 def _ranks(means: Floats) -> Floats:
@@ -370,16 +326,15 @@ def _ranks(means: Floats) -> Floats:
 def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
     """Return the labels that can be ranked; for the others, how many problems they played in full, and why they are not ranked."""
     plan = results.plan
-    labels = dict.fromkeys([cell.label for cell in plan.cells] + [each.label for each in plan.left_out])
+    labels = dict.fromkeys(each.label for each in plan.combinations)
     learns = {cell.label: cell.policy.uses_rewards for cell in plan.cells}
     left_out = {(each.label, each.played): each.reason for each in plan.left_out}
     counts = {(m.cell.label, m.cell.played): len(m.replications) for m in results.measured}
     failed = {(failure.unit.cell.label, failure.unit.cell.played) for failure in results.failures}
-    everywhere = dict.fromkeys([*plan.problems, *(each.played for each in plan.left_out)])
+    everywhere = dict.fromkeys(each.played for each in plan.combinations)
     rankable, reasons = [], {}
     for label in labels:
         gaps = []
-        complete = 0
         for played in everywhere:
             count = counts.get((label, played), 0)
             if (label, played) in left_out:
@@ -388,8 +343,7 @@ def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
                 word = "failed" if (label, played) in failed else "to come"
                 of = f"{plan.replications - count} of {counted(plan.replications, 'replication')}"
                 gaps.append(f"{of} on {plan.called(played)} {word}")
-            else:
-                complete += 1
+        complete = len(everywhere) - len(gaps)
         if gaps:
             reasons[label] = (complete, gaps[0] + (f"; and on {len(gaps) - 1} more" if len(gaps) > 1 else ""))
         elif not learns[label] and any(learns.values()):

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robandit.errors import CorruptFile, FileError, InvalidInput
-from robandit.experiments.environment import machine, versions
+from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.locks import locked
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
@@ -24,15 +24,10 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result, sealed_parquet
 from robandit.validation import integer, invalid
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["ELSEWHERE", "Store"]
 
 ELSEWHERE = "name another folder"  # the way out of a folder that is taken; a command adds the option for it
-
 UNPARSABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
-
 FORMAT_VERSION = 1  # of run.json and the folder
 TABLE_VERSION = 1  # of regret.parquet and pulls.parquet
 ROW_GROUP = 1 << 18  # rows; fixed, so that the bytes do not depend on Polars' default
@@ -129,27 +124,23 @@ class Store:
 
     def failures(self) -> tuple[Failure, ...]:
         """Return the units that failed and have not been played since."""
-        recorded = [self.ledger.failure(unit) for unit in self.plan.units if not self.ledger.part(unit).exists()]
+        recorded = (self.ledger.failure(unit) for unit in self.plan.units if not self.ledger.part(unit).exists())
         return tuple(failure for failure in recorded if failure is not None)
 
     def results(self) -> Results:
         """Load the results so far. A damaged part raises an error that names it."""
-        loaded = ((unit, self._result(unit), self.ledger.seconds(unit)) for unit in self.plan.units)
-        played = ((unit, result, seconds) for unit, result, seconds in loaded if result is not None)
+        units = (unit for unit in self.plan.units if self.ledger.part(unit).exists())
+        played = ((unit, self._result(unit), self.ledger.seconds(unit)) for unit in units)
         return Results.of(self.plan, played, self.failures(), self.about)
 
-    def _result(self, unit: Unit) -> Result | None:
+    def _result(self, unit: Unit) -> Result:
         path = self.ledger.part(unit)
-        if not path.exists():
-            return None
         try:
             result = Result.from_parquet(path, unit.cell.played.problem)
         except CorruptFile as error:
-            hint = (
-                "delete it and run again"  # its checksum is right, but it is another unit's
-                if self.ledger.done(unit)
-                else f"run again in {self.folder}: it will be set aside and played again"
-            )
+            hint = f"run again in {self.folder}: it will be set aside and played again"
+            if self.ledger.done(unit):  # its checksum is right, but it is another unit's
+                hint = "delete it and run again"
             raise CorruptFile(f"{error}; {hint}") from error
         played = Played("", result.problem, result.horizon)
         stored = Unit(Cell(played, result.policies[0], ""), result.seed, result.first, result.regret.shape[1])
@@ -196,12 +187,11 @@ def _named(folder: Path) -> Iterator[None]:
 
 def _check_empty(folder: Path) -> None:
     """Reject a folder with other files, except what a run leaves that was killed at its start."""
-    others = sorted(
-        path.name for path in folder.iterdir() if path.name != "locks" and not path.name.startswith(".run.json.")
-    )
+    names = sorted(path.name for path in folder.iterdir())
+    others = [name for name in names if name != "locks" and not name.startswith(".run.json.")]
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
-        names = ", ".join(others[:3]) + (", ..." if others[3:] else "")
-        raise FileError(f"{folder} is not a run folder and not empty (it has {names}): {ELSEWHERE}")
+        first = ", ".join(others[:3]) + (", ..." if others[3:] else "")
+        raise FileError(f"{folder} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
 
 
 # --- run.json -------------------------------------------------------------------------------------------------------
@@ -209,20 +199,15 @@ def _check_empty(folder: Path) -> None:
 
 def _data(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain JSON data, with each problem once."""
-    problems = list(dict.fromkeys([*(c.played for c in plan.cells), *(each.played for each in plan.left_out)]))
+    problems = dict.fromkeys(each.played for each in plan.combinations)
     number = {played: i for i, played in enumerate(problems)}
     return {
         "seed": str(plan.seed),  # may have 128 bits, which JSON readers round
         "replications": plan.replications,
         "unit_pulls": plan.unit_pulls,
         "problems": [{"name": p.name, "horizon": p.horizon, "problem": p.problem.to_dict()} for p in problems],
-        "cells": [
-            {"label": cell.label, "problem": number[cell.played], "policy": cell.policy.to_dict()}
-            for cell in plan.cells
-        ],
-        "left_out": [
-            {"label": each.label, "problem": number[each.played], "reason": each.reason} for each in plan.left_out
-        ],
+        "cells": [{"label": c.label, "problem": number[c.played], "policy": c.policy.to_dict()} for c in plan.cells],
+        "left_out": [{"label": c.label, "problem": number[c.played], "reason": c.reason} for c in plan.left_out],
     } | ({"notes": list(plan.notes)} if plan.notes else {})
 
 
@@ -234,10 +219,8 @@ def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, An
         if difference is not None:
             raise InvalidInput(f"{folder} holds another experiment: {difference}; {ELSEWHERE}")
     if stored["replications"] > plan.replications:
-        raise InvalidInput(
-            f"{folder} holds {stored['replications']} replications, and {plan.replications} are asked for: ask for as many or "
-            f"more, or {ELSEWHERE}"
-        )
+        fewer = f"{folder} holds {stored['replications']} replications, and {plan.replications} are asked for"
+        raise InvalidInput(f"{fewer}: ask for as many or more, or {ELSEWHERE}")
     kept = {key: value for key, value in stored.items() if key != "notes"}
     renewed = {key: data[key] for key in ("left_out", "notes") if key in data}
     return kept | {"replications": plan.replications} | renewed
@@ -281,26 +264,18 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
-    damaged = f"{folder / 'run.json'} is damaged"
+    own_error = True
     try:
-        problem_data = [(p["name"], Problem.from_dict(p["problem"]), p["horizon"]) for p in data["problems"]]
-        policies = [Policy.from_dict(cell["policy"]) for cell in data["cells"]]
-    except InvalidInput:  # such as a policy of the user's own that is not imported
-        raise
-    except UNPARSABLE as error:
-        raise CorruptFile(f"{damaged}: {type(error).__name__}: {error}") from error
-    try:
+        problem_data = [(p, Problem.from_dict(p["problem"])) for p in data["problems"]]
+        cell_data = [(cell, Policy.from_dict(cell["policy"])) for cell in data["cells"]]
+        own_error = False
         problems = [
-            Played(_text(name, "name"), problem, integer(horizon, "horizon", 1))
-            for name, problem, horizon in problem_data
+            Played(_text(p, "name"), problem, integer(p["horizon"], "horizon", 1)) for p, problem in problem_data
         ]
         plan = Plan(
-            cells=tuple(
-                Cell(problems[cell["problem"]], policy, _text(cell["label"], "label"))
-                for cell, policy in zip(data["cells"], policies, strict=True)
-            ),
+            cells=tuple(Cell(problems[c["problem"]], policy, _text(c, "label")) for c, policy in cell_data),
             left_out=tuple(
-                LeftOut(problems[each["problem"]], _text(each["label"], "label"), _text(each["reason"], "reason"))
+                LeftOut(problems[each["problem"]], _text(each, "label"), _text(each, "reason"))
                 for each in data["left_out"]
             ),
             seed=int(data["seed"]),
@@ -311,10 +286,12 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
         makers = tuple(dict(maker) for maker in data["runs"])
         return Store(folder, plan, (*makers[:-1], makers[-1]))  # raises if there is none
     except UNPARSABLE as error:
-        raise CorruptFile(f"{damaged}: {type(error).__name__}: {error}") from error
+        if own_error and isinstance(error, InvalidInput):  # such as a policy of the user's own that is not imported
+            raise
+        raise CorruptFile(f"{folder / 'run.json'} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise invalid(name, value, "a string")
-    return value
+def _text(data: Mapping[str, Any], name: str) -> str:
+    if not isinstance(data[name], str):
+        raise invalid(name, data[name], "a string")
+    return str(data[name])

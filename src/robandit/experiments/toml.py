@@ -1,4 +1,4 @@
-"""What the standard library's TOML reader lacks: the lines of keys and elements, and a writer."""
+"""What the standard library's TOML reader lacks: the lines of keys, elements and errors, and a writer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
-
-__all__ = ["Path", "line_of", "lines", "toml_value"]
 
 Path = tuple[str | int, ...]
 """Keys and list indices, from the top of the file."""
@@ -39,6 +37,17 @@ def line_of(line_numbers: Mapping[Path, int], path: Path) -> int:
     return line_numbers.get(path, 1)
 
 
+def syntax_message(text: str, error: Exception) -> str:
+    """Return what is wrong with a text that the reader rejects, with its line at the front."""
+    if isinstance(error, RecursionError):
+        return "1: this is not a spec: lists or tables are nested too deeply"
+    at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    if at is None:
+        return f"1: this is not TOML: {error}"
+    line = at[1] or max(1, text.count("\n") + (not text.endswith("\n")))
+    return f"{line}: this is not TOML: {str(error)[: at.start()]}; see https://toml.io"
+
+
 def toml_value(value: Any) -> str:
     """Return a value as TOML on one line.
 
@@ -46,7 +55,9 @@ def toml_value(value: Any) -> str:
     '{ policy = "APE2", grid = { c = [0.5, 1.0] } }'
     """
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {toml_value(each)}' for key, each in value.items())} }}"
+        keys = [key if _BARE_KEY.fullmatch(key) else toml_value(key) for key in value]
+        pairs = [f"{key} = {toml_value(each)}" for key, each in zip(keys, value.values(), strict=True)]
+        return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str):
@@ -56,10 +67,6 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value)
-
-
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else toml_value(key)
 
 
 class _Scanner:
@@ -114,14 +121,14 @@ class _Scanner:
 
     def key(self) -> list[str]:
         """The names of a dotted key."""
-        names = []
+        names: list[str] = []
         while True:
             self.skip(_INLINE_SPACE)
             quoted = self.text[self.at] in "\"'"
             start = self.at
             self.skip(_STRING if quoted else _BARE_KEY)
             word = self.text[start : self.at]
-            names.append(_unquoted(word) if quoted else word)
+            names.append(tomllib.loads(f"word = {word}")["word"] if quoted else word)
             self.skip(_INLINE_SPACE)
             if self.text[self.at] != ".":
                 return names
@@ -129,10 +136,8 @@ class _Scanner:
 
     def value(self, path: Path) -> None:
         sign = self.text[self.at]
-        if sign == "[":
-            self.inside("]", path)
-        elif sign == "{":
-            self.inside("}", path)
+        if sign in "[{":
+            self.inside("]" if sign == "[" else "}", path)
         else:
             self.skip(_STRING if sign in "\"'" else _OTHER)
 
@@ -161,8 +166,3 @@ class _Scanner:
 
     def line(self) -> int:
         return bisect_left(self.ends, self.at) + 1
-
-
-def _unquoted(word: str) -> str:
-    text: str = tomllib.loads(f"word = {word}")["word"]
-    return text

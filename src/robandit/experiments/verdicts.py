@@ -13,8 +13,6 @@ from robandit.policies.assumptions import assumption_met
 from robandit.policies.facts import Facts
 from robandit.wording import counted, joined, listed, number, share
 
-__all__ = ["ENOUGH", "MANY", "Row", "missing_replications", "on_one_problem", "over_all_problems"]
-
 ENOUGH = 6  # five differences have the same sign by chance in 1 of 16 cases, six in 1 of 32: below 5 %
 MANY = 50  # with fewer replications, intervals of skewed numbers are much too narrow
 
@@ -35,16 +33,13 @@ def on_one_problem(measured: Mapping[str, Measured], best: str, pairs: Sequence[
     medians = {label: float(np.median(measured[label].final)) for label in learners}
     typical = min(rivals, key=lambda row: (medians[row["policy"]], row["policy"]))
     text += f". {_significance(rivals)}"
-    if typical["replications"] and medians[typical["policy"]] < medians[best]:
-        name, wins = typical["policy"], typical["wins"]
-        text += (
-            f" But {name} has the lowest median: {name} has less regret in {100.0 * wins:.0f} % of the replications."
-        )
+    name, wins = typical["policy"], 100.0 * typical["wins"]
+    if typical["replications"] and medians[name] < medians[best]:
+        text += f" But {name} has the lowest median: {name} has less regret in {wins:.0f} % of the replications."
     return f"{text} {_knowledge(measured[best])}"
 
 
 def _significance(rivals: Sequence[Row]) -> str:
-    """Return the sentence that says whether the best is better than all rivals."""
     close = [row for row in rivals if row["verdict"] != "worse"]
     closest = close[0] if close else min(rivals, key=lambda row: row["difference_low"])
     n, name = closest["replications"], closest["policy"]
@@ -67,11 +62,10 @@ def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
         return f"No policy has played all of the {problems} problems in full, so none is ranked over all of them."
     first, n = ranked[0], results.plan.replications
     tied = [row["policy"] for row in ranked[1:] if row["mean_rank"] == first["mean_rank"]]
+    verb, partners = ("shares", f" with {listed(tied)}") if tied else ("has", "")
     policies = counted(len(ranked), "policy", "policies")
-    text = (
-        f"Over {problems} problems, {first['policy']} {'shares' if tied else 'has'} the lowest mean rank of {policies}"
-    )
-    text += f"{f' with {listed(tied)}' if tied else ''}: {first['mean_rank']:.2f}"
+    text = f"Over {problems} problems, {first['policy']} {verb} the lowest mean rank of {policies}{partners}"
+    text += f": {first['mean_rank']:.2f}"
     if not math.isnan(first["rank_low"]):
         text += f" (95 %: {first['rank_low']:.2f} to {first['rank_high']:.2f}{_too_narrow(n)})"
     close = [row["policy"] for row in ranked[1:] if row["verdict"] != "worse"]
@@ -114,8 +108,9 @@ def _knowledge(measured: Measured) -> str:
     """Return what a policy was told, and whether its assumption holds."""
     policy = measured.cell.policy.prepared(measured.cell.played.horizon)
     facts = policy.facts
-    values = [f"{name} = {_parameter(getattr(policy, name))}" for name in facts.knows]
-    text = f"It was told {joined(values) or 'nothing'}"
+    values = [(name, getattr(policy, name)) for name in facts.knows]
+    told = [f"{name} = {number(value) if isinstance(value, (int, float)) else value}" for name, value in values]
+    text = f"It was told {joined(told) or 'nothing'}"
     if not facts.assumption:
         return f"{text} and {_no_assumption(facts)}."
     met = {True: "holds here", False: "FAILS here", None: "may or may not hold here"}
@@ -132,7 +127,3 @@ def _too_few(n: int) -> str:
 
 def _too_narrow(n: int) -> str:
     return "; intervals are too narrow with so few replications" if n < MANY else ""
-
-
-def _parameter(value: Any) -> str:
-    return number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

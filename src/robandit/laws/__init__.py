@@ -6,13 +6,11 @@ Every law can be an arm. Its facts come from formulas or from quadratures to abo
 from __future__ import annotations
 
 from robandit.laws.base import Law
-from robandit.laws.burr import Burr
 from robandit.laws.combinators import Affine, Mixture, Negated, ZeroInflated, scaled_to_mean
 from robandit.laws.discrete import Bernoulli, Constant, Discrete, Empirical, Weighted, two_point
 from robandit.laws.extreme import Frechet, Weibull
-from robandit.laws.gaussian import Gaussian
-from robandit.laws.lognormal import LogNormal
-from robandit.laws.pareto import Lomax, Pareto
+from robandit.laws.gaussian import Gaussian, LogNormal
+from robandit.laws.pareto import Burr, Lomax, Pareto
 from robandit.laws.stable import Stable
 from robandit.laws.student import Cauchy, StudentT
 from robandit.laws.table import Component, LawTable, tabulate

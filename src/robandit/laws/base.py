@@ -6,6 +6,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +22,12 @@ from robandit.validation import choice, finite, integer, invalid, within
 if TYPE_CHECKING:
     from robandit.laws.table import Component
 
-__all__ = ["Law", "checked_law", "known_laws", "law_with_mean", "store_checked"]
-
 
 class Law(ABC):
     """The distribution of one arm's reward: an immutable value with exact facts and a compiled sampler.
 
-    To write your own, derive a frozen dataclass from this class and implement its abstract members by formulas, not from
-    samples. ``robandit.checks.check_law`` checks the result.
-    Combine laws with ``-law``, ``law + c``, ``law * s``, ``c - law`` and the combinators of this package.
+    To write your own, derive a frozen dataclass from this class and implement its abstract members by formulas, not from samples;
+    ``robandit.checks.check_law`` checks it. Combine laws with ``-law``, ``law + c``, ``law * s``, ``c - law`` and combinators.
     """
 
     # --- abstract: each law implements these -----------------------------------------------------------------------
@@ -108,11 +106,9 @@ class Law(ABC):
             return 1.0
         if order >= self.tail_index:
             return math.inf
-        try:
-            with np.errstate(over="ignore"):
-                value = self.finite_moment(order, about)
-        except OverflowError:
-            value = math.inf
+        value = math.inf
+        with np.errstate(over="ignore"), suppress(OverflowError):
+            value = self.finite_moment(order, about)
         if value == math.inf:
             raise InvalidInput(f"E|X - {about}|^{order} of {self!r} is finite but overflows; scale the law down")
         return value
@@ -209,10 +205,8 @@ class Law(ABC):
         >>> Pareto(tail=1.5).to_dict()
         {'kind': 'Pareto', 'tail': 1.5, 'scale': 1.0}
         """
-        out: dict[str, Any] = {"kind": type(self).__name__}
-        for field in fields(self):  # type: ignore[arg-type]
-            out[field.name] = _to_json(getattr(self, field.name))
-        return out
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return {"kind": type(self).__name__} | {name: _to_json(getattr(self, name)) for name in names}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Law:

@@ -18,14 +18,11 @@ from robandit.laws.discrete import Constant, atoms_cdf, atoms_partial_means
 from robandit.laws.table import Component
 from robandit.validation import finite, invalid, items_of, points, probabilities, within
 
-__all__ = ["Affine", "Mixture", "Negated", "ZeroInflated", "scaled_to_mean"]
-
 
 class Leaf(NamedTuple):
     """A law that is not a combination, as it occurs inside one: with a probability, shifted and scaled.
 
-    Atoms are mapped one by one, with the same rounding as in the sampler. Mapping x back to the inner law instead could
-    put it on the wrong side of a step.
+    Atoms are mapped one by one, with the rounding of the sampler: mapping x back could put it on the wrong side of a step.
     """
 
     weight: float
@@ -127,8 +124,7 @@ class CombinedLaw(Law):
         values: list[Floats] = []
         masses: list[Floats] = []
         for weight, part in self.parts:
-            atoms = part.atoms()
-            if atoms is None:
+            if (atoms := part.atoms()) is None:
                 return None
             values.append(atoms[0])
             masses.append(weight * atoms[1])
@@ -172,9 +168,8 @@ class AffineLaw(CombinedLaw):
     def components(self) -> tuple[Component, ...]:
         """The inner law's, each shifted and scaled."""
         loc, scale = self.map
-        return tuple(
-            part._replace(loc=loc + scale * part.loc, scale=scale * part.scale) for part in self.law.components()
-        )
+        inner = self.law.components()
+        return tuple(part._replace(loc=loc + scale * part.loc, scale=scale * part.scale) for part in inner)
 
     @property
     def mean(self) -> float:
@@ -256,9 +251,8 @@ class MixedLaw(CombinedLaw):
 
     def components(self) -> tuple[Component, ...]:
         """All components of all parts."""
-        return tuple(
-            part._replace(weight=weight * part.weight) for weight, law in self.parts for part in law.components()
-        )
+        inner = ((weight, part) for weight, law in self.parts for part in law.components())
+        return tuple(part._replace(weight=weight * part.weight) for weight, part in inner)
 
     @property
     def mean(self) -> float:

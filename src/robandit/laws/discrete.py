@@ -18,9 +18,6 @@ from robandit.laws.base import Law, store_checked
 from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
 from robandit.validation import array, check_items, finite, invalid, numbers, points, probabilities, within
 
-__all__ = ["Bernoulli", "Constant", "Discrete", "Empirical", "Weighted", "two_point"]
-
-
 # --- facts of atoms: increasing values with their probabilities --------------------------------------------------------
 
 
@@ -220,13 +217,9 @@ class Sample(FiniteLaw):
 
     def __eq__(self, other: object) -> bool:
         """Return whether the values are the same, in the same order."""
-        if self is other:
-            return True
-        return (
-            isinstance(other, Sample)
-            and type(self) is type(other)
-            and all(np.array_equal(a, b) for a, b in zip(self._arrays, other._arrays, strict=True))
-        )
+        if not isinstance(other, Sample) or type(self) is not type(other):
+            return False
+        return self is other or all(map(np.array_equal, self._arrays, other._arrays))
 
     def __hash__(self) -> int:
         """Hash the content."""

@@ -14,8 +14,6 @@ from robandit.laws.quadrature import Density
 from robandit.laws.table import POWER
 from robandit.validation import positive, within
 
-__all__ = ["Frechet", "Weibull"]
-
 
 @dataclass(frozen=True)
 class Frechet(PowerTail):

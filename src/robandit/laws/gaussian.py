@@ -1,4 +1,4 @@
-"""The normal law: the light-tailed control."""
+"""The normal law, the light-tailed control, and the log-normal law, whose samples look heavy-tailed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy as np
 from robandit.kernel.types import Floats
 from robandit.laws.base import Law, store_checked
 from robandit.laws.combinators import leaves
-from robandit.laws.location_scale import SymmetricLaw
+from robandit.laws.location_scale import LocationScale, SymmetricLaw
 from robandit.laws.quadrature import Density
-from robandit.laws.table import GAUSSIAN
-from robandit.validation import finite, positive
-
-__all__ = ["Gaussian", "normal_variance"]
+from robandit.laws.table import GAUSSIAN, LOGNORMAL, Component
+from robandit.validation import finite, invalid, positive, within
 
 
 @dataclass(frozen=True)
@@ -72,3 +70,75 @@ def normal_variance(law: Law) -> float | None:
     """Return the variance if the law is a normal law, shifted or scaled or not; None otherwise."""
     parts = tuple(leaves(law))
     return law.variance if len(parts) == 1 and isinstance(parts[0].law, Gaussian) else None
+
+
+@dataclass(frozen=True)
+class LogNormal(LocationScale):
+    """X = exp(mu + sigma N) with N standard normal: every moment is finite.
+
+    Mean ``exp(mu + sigma^2/2)``, raw moments ``exp(p mu + p^2 sigma^2/2)``.
+
+    >>> LogNormal(sigma=1.0).mean
+    1.6487212707
+    """
+
+    mu: float = 0.0
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        mu = within(self.mu, "mu", -600.0, 600.0, hint="values overflow or underflow for other mu")
+        object.__setattr__(self, "mu", mu)
+        store_checked(self, positive, "sigma")
+        if self.mu + 0.5 * self.sigma * self.sigma > 700.0:
+            raise invalid("sigma", self.sigma, f"small enough that mu + sigma^2/2 <= 700 (mu = {self.mu})")
+
+    @property
+    def placement(self) -> tuple[float, float]:
+        """0 and the median."""
+        return 0.0, math.exp(self.mu)
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """exp(mu + sigma N)."""
+        return LOGNORMAL, self.sigma, self.mu
+
+    def components(self) -> tuple[Component, ...]:
+        """One component; the sampler adds mu before it takes the exponential."""
+        return (Component(1.0, 0.0, 1.0, *self.standard_code),)
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """The normal cdf at log(z) / sigma."""
+        from scipy import special
+
+        with np.errstate(divide="ignore"):
+            return np.asarray(special.ndtr(np.log(np.maximum(z, 0.0)) / self.sigma))
+
+    def standard_moment(self, order: float) -> float:
+        """exp(order^2 sigma^2 / 2)."""
+        return math.exp(0.5 * (order * self.sigma) ** 2)
+
+    def standard_density(self, order: float) -> Density:
+        """The normal density at log(z) / sigma, divided by sigma z; the integrand of a moment peaks at log z = order sigma^2."""
+        sigma = self.sigma
+        constant = -math.log(sigma * math.sqrt(2.0 * math.pi))
+
+        def log_density(x: Floats, log_x: Floats) -> Floats:
+            return np.asarray(constant - log_x - 0.5 * (log_x / sigma) ** 2)
+
+        return Density(log_density, 0.0, 1.0, reach=45.0 + order * sigma**2 + 12.0 * sigma)
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """Normal tails, the second shifted by sigma."""
+        return self._sides(t, -1.0)
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """Normal tails, the second shifted by sigma."""
+        return self._sides(t, 1.0)
+
+    def _sides(self, t: float, sign: float) -> tuple[float, float]:
+        from scipy import special
+
+        quantile = math.log(t) / self.sigma if t > 0.0 else -math.inf
+        mass = float(special.ndtr(sign * quantile))
+        return mass, self.standard_mean * float(special.ndtr(sign * (quantile - self.sigma)))

@@ -28,22 +28,9 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
-__all__ = ["IN_ORDER", "LOGGED", "replayed"]
-
-# Codes, after those of laws.
-IN_ORDER = 100
-LOGGED = 101
-
-# Columns: the first five are those of laws, whose ``MISSED`` stays 0 (see `robandit.laws.table.missed`).
-LOC = 1
-SCALE = 2
-OFFSET = 5
-LENGTH = 6
-MISSED = 7
-BEST = 8
-THINNED = 9
-PLACE = 10
-PASSED = 11
+IN_ORDER, LOGGED = 100, 101  # codes, after those of laws
+SCALE, OFFSET, LENGTH, MISSED = 2, 5, 6, 7  # columns, as in `robandit.laws.table`
+BEST, THINNED, PLACE, PASSED = range(8, 12)
 COLUMNS = 16
 
 

@@ -97,10 +97,7 @@ class LocationScale(Law):
         """In closed form about ``loc``, by quadrature to about 1e-12 about other points."""
         loc, scale = self.placement
         centre = (about - loc) / scale
-        if centre == 0.0:
-            value = self.standard_moment(order)
-        else:
-            value = self.standard_moment_about(order, centre)
+        value = self.standard_moment_about(order, centre) if centre != 0.0 else self.standard_moment(order)
         return float(scale**order * value)
 
     def standard_moment_about(self, order: float, centre: float) -> float:
@@ -110,12 +107,9 @@ class LocationScale(Law):
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
         """In closed form."""
         loc, scale = self.placement
-        centre = (about - loc) / scale
-        level = m / scale
-        mass, part = self.standard_above(centre + level)
-        upper = part - centre * mass
-        mass, part = self.standard_below(centre - level)
-        lower = part - centre * mass
+        centre, level = (about - loc) / scale, m / scale
+        sides = self.standard_above(centre + level), self.standard_below(centre - level)
+        upper, lower = (part - centre * mass for mass, part in sides)
         return scale * upper, scale * lower
 
 

@@ -6,8 +6,6 @@ import math
 
 from robandit.laws.base import Law
 
-__all__ = ["law_median"]
-
 
 def law_median(law: Law) -> float:
     """Return the centre of symmetry if the law has one, else the smallest x with P(X <= x) >= 1/2."""

@@ -11,8 +11,6 @@ import numpy as np
 
 from robandit.validation import invalid
 
-__all__ = ["is_packed", "packed", "unpacked"]
-
 LONG = 1000  # values; nobody reads longer lists, and base64 takes half the space
 KINDS = {"float64": "<f8", "int32": "<i4"}
 

@@ -1,4 +1,4 @@
-"""Laws whose right tail is an exact power: Pareto and Lomax."""
+"""Laws whose right tail falls like a power: Pareto, Lomax, and Burr, whose bulk has a parameter of its own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from robandit.kernel.types import Floats
-from robandit.laws.location_scale import PowerTail
+from robandit.laws.base import store_checked
+from robandit.laws.location_scale import LocationScale, PowerTail, log_power
 from robandit.laws.quadrature import Density
-from robandit.laws.table import PARETO, Component
-
-__all__ = ["Lomax", "Pareto"]
+from robandit.laws.table import BURR, PARETO, Component
+from robandit.validation import positive
 
 
 @dataclass(frozen=True)
@@ -128,3 +128,88 @@ class Lomax(PowerTail):
         """Those of the Pareto variable, minus 1."""
         mass, part = _below(self.tail, 1.0 + t)
         return mass, part - mass
+
+
+@dataclass(frozen=True)
+class Burr(LocationScale):
+    """P(X > x) = (1 + (x / scale)^c)^-k for x >= 0 (Burr XII): tail index c k; a Lomax law for c = 1.
+
+    Mean ``scale k B(k - 1/c, 1 + 1/c)`` for c k > 1, raw moments ``scale^p k B(k - p/c, 1 + p/c)``.
+
+    >>> Burr(c=2.0, k=1.0).mean
+    1.5707963267
+    """
+
+    c: float
+    k: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        store_checked(self, positive, "c", "k", "scale")
+
+    @property
+    def standard_code(self) -> tuple[int, float, float]:
+        """(U^(-1/k) - 1)^(1/c)."""
+        return BURR, 1.0 / self.c, 1.0 / self.k
+
+    @property
+    def right_tail(self) -> float:
+        """The product c k."""
+        return self.c * self.k
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """1 - (1 + z^c)^-k."""
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.expm1(-self.k * np.log1p(np.maximum(z, 0.0) ** self.c)))
+
+    def standard_moment(self, order: float) -> float:
+        """k B(k - order/c, 1 + order/c)."""
+        # k - order/c, computed from the tail index: it is positive exactly if the order is below that index
+        rest = (self.right_tail - order) / self.c
+        return self.k * math.exp(math.lgamma(rest) + math.lgamma(1.0 + order / self.c) - math.lgamma(self.k + 1.0))
+
+    def standard_density(self, order: float) -> Density:
+        """c k z^(c - 1) (1 + z^c)^-(k + 1)."""
+        c, k = self.c, self.k
+        constant = math.log(c * k)
+
+        def log_density(x: Floats, log_x: Floats) -> Floats:
+            return np.asarray(constant + (c - 1.0) * log_x - (k + 1.0) * np.logaddexp(0.0, c * log_x))
+
+        def log_kernel(w: Floats) -> Floats:
+            return np.asarray(constant - (k + 1.0) * np.log1p(w**c))
+
+        median = math.expm1(math.log(2.0) / k) ** (1.0 / c)
+        return Density(log_density, 0.0, median, self.right_tail, log_kernel, edge=c)
+
+    def standard_above(self, t: float) -> tuple[float, float]:
+        """(1 + t^c)^-k, and an incomplete beta function of 1 / (1 + t^c)."""
+        from scipy import special
+
+        log_one_plus = _softplus(log_power(t, self.c))
+        share = math.exp(-log_one_plus)
+        mass = math.exp(-self.k * log_one_plus)
+        if self.right_tail <= 1.0:
+            return mass, math.inf
+        inverse = 1.0 / self.c
+        return mass, self.standard_mean * float(special.betainc(self.k - inverse, 1.0 + inverse, share))
+
+    def standard_below(self, t: float) -> tuple[float, float]:
+        """1 - (1 + t^c)^-k, and an incomplete beta function of t^c / (1 + t^c)."""
+        from scipy import special
+
+        log_t_power = log_power(t, self.c)
+        mass = -math.expm1(-self.k * _softplus(log_t_power))
+        share = math.exp(-_softplus(-log_t_power))
+        inverse = 1.0 / self.c
+        if self.right_tail > 1.0:
+            return mass, self.standard_mean * float(special.betainc(1.0 + inverse, self.k - inverse, share))
+        # Without a mean the beta function has a negative parameter; a hypergeometric series gives the same integral.
+        series = float(special.hyp2f1(1.0 + inverse, 1.0 + inverse - self.k, 2.0 + inverse, share))
+        return mass, self.k * share ** (1.0 + inverse) / (1.0 + inverse) * series
+
+
+def _softplus(y: float) -> float:
+    """log(1 + e^y) for any y, even if e^y overflows."""
+    return y if y > 700.0 else math.log1p(math.exp(y))

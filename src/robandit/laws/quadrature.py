@@ -1,9 +1,8 @@
 """Moments of laws by quadrature, to a relative error of about 1e-12, where no closed form exists.
 
-The variable of integration is the log of the distance to the nearest special point: the end of the support, the point
-about which the moment is taken, or the bulk of the law. The rule is the double-exponential rule of Takahasi and Mori: the
-trapezoidal rule after a hyperbolic sine. It handles kinks, densities that are infinite at an end, and tails that decay
-like x^-1.0001, because logs neither overflow nor underflow.
+The variable of integration is the log of the distance to the nearest special point: the end of the support, the point about which
+the moment is taken, or the bulk of the law. The rule is the double-exponential one of Takahasi and Mori: the trapezoidal rule after
+a hyperbolic sine. It handles kinks, infinite densities at an end and tails like x^-1.0001: logs neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -27,11 +26,10 @@ NEGLIGIBLE = 45.0
 class Density(NamedTuple):
     """The density f of a law with location 0 and scale 1, in the form that the quadrature needs.
 
-    ``log_density(x, log_x)`` is log f(x), where ``log_x`` is log|x|, exact even where x underflows. The support starts at
-    ``lower`` >= 0; a symmetric law is integrated as two halves. ``centre`` is a point in the bulk. For a heavy right
-    tail, ``log_kernel(w)`` is log(f(1/w) w^-(tail+1)), which has a finite limit at w = 0. P(X < x) vanishes at ``lower``
-    like a power of x - lower with the exponent ``edge`` (1 where the density is bounded). ``reach`` is how far from 0
-    log X matters, for laws that need more than the default.
+    ``log_density(x, log_x)`` is log f(x), where ``log_x`` is log|x|, exact even where x underflows. The support starts at ``lower``
+    >= 0; a symmetric law is integrated as two halves. ``centre`` is a point in the bulk. For a heavy right tail, ``log_kernel(w)``
+    is log(f(1/w) w^-(tail+1)), which has a finite limit at w = 0. P(X < x) vanishes at ``lower`` like a power of x - lower with the
+    exponent ``edge`` (1 for a bounded density). ``reach`` is how far from 0 log X matters, if the default is not enough.
     """
 
     log_density: Callable[[Floats, Floats], Floats]
@@ -59,10 +57,8 @@ def double_exponential(integrand: Callable[[Floats], Floats], reach: float, what
         previous, change = value, abs(value - previous)
     if change <= 1e-9 * abs(value):
         return value
-    raise InvalidInput(
-        f"the quadrature of {what} did not converge (error {change:g} of {value:g}); "
-        "move the order, the point or the parameters away from the ends of their ranges"
-    )
+    hint = "move the order, the point or the parameters away from the ends of their ranges"
+    raise InvalidInput(f"the quadrature of {what} did not converge (error {change:g} of {value:g}); {hint}")
 
 
 def moment(density: Density, order: float, about: float, what: str) -> float:
@@ -70,12 +66,7 @@ def moment(density: Density, order: float, about: float, what: str) -> float:
 
     It must be finite: ``order < density.tail``.
     """
-    points = {density.centre}
-    if math.isfinite(density.lower):
-        points.add(density.lower)
-    if about > density.lower:
-        points.add(about)
-    breaks = sorted(points)
+    breaks = sorted({density.centre, density.lower, max(about, density.lower)})
     total = 0.0
     for left, right in pairwise(breaks):
         half = 0.5 * (right - left)
@@ -86,12 +77,6 @@ def moment(density: Density, order: float, about: float, what: str) -> float:
         total += _finite(density, order, about, right, -1.0, half, 1.0, what)
     edge = density.edge if breaks[-1] == density.lower else 1.0
     return total + _infinite(density, order, about, breaks[-1], edge, what)
-
-
-def _log_distance(base: float, about: float, sign: float, offset: Floats, log_offset: Floats) -> Floats:
-    if base == about:
-        return log_offset
-    return np.asarray(np.log(np.abs((base - about) + sign * offset)))
 
 
 def _terms(log_terms: Floats) -> Floats:
@@ -105,12 +90,12 @@ def _finite(
     """Integrate over the points within ``length`` of ``base``, on the side given by ``sign``."""
 
     def integrand(logit: Floats) -> Floats:
-        log_share = -np.logaddexp(0.0, -logit)
-        log_offset = math.log(length) + log_share
+        log_offset = math.log(length) - np.logaddexp(0.0, -logit)
         offset = np.exp(log_offset)
         x = base + sign * offset
         log_x = log_offset if base == 0.0 else np.log(np.abs(x))
-        log_terms = order * _log_distance(base, about, sign, offset, log_offset) + density.log_density(x, log_x)
+        log_distance = log_offset if base == about else np.log(np.abs((base - about) + sign * offset))
+        log_terms = order * log_distance + density.log_density(x, log_x)
         return _terms(log_terms + log_offset - np.logaddexp(0.0, logit))
 
     return double_exponential(integrand, max(NEGLIGIBLE / min(1.0, edge), density.reach), what)
@@ -119,9 +104,8 @@ def _finite(
 def _infinite(density: Density, order: float, about: float, base: float, edge: float, what: str) -> float:
     """Integrate over the points above ``base``, which is at least ``about``."""
     kernel = density.log_kernel
-    if kernel is None:
-        reach = max(NEGLIGIBLE / min(1.0, edge), density.reach)
-    else:
+    reach = max(NEGLIGIBLE / min(1.0, edge), density.reach)
+    if kernel is not None:
         reach = NEGLIGIBLE / min(1.0, edge, density.tail - order)
 
     def integrand(log_offset: Floats) -> Floats:

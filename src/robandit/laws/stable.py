@@ -18,20 +18,16 @@ from robandit.laws.quadrature import NEGLIGIBLE, double_exponential
 from robandit.laws.table import CAUCHY, STABLE, STABLE_ONE, Component
 from robandit.validation import finite, points, positive, within
 
-__all__ = ["Stable"]
-
 
 @dataclass(frozen=True)
 class Stable(Law):
     """The stable law with index alpha in (0, 2], skewness beta in [-1, 1], location and scale, in Nolan's S1 form.
 
     log E exp(itX) = ``i loc t - |scale t|^alpha (1 - i beta sign(t) tan(pi alpha/2))`` for alpha != 1, and
-    ``i loc t - |scale t| (1 + i beta (2/pi) sign(t) log|t|)`` for alpha = 1. For alpha > 1 the mean is ``loc``,
-    whatever beta; for alpha <= 1 no mean exists. The tail index is alpha, on both sides unless beta is -1 or 1.
-    alpha = 2 is the normal law with variance 2 scale^2.
-
-    Moments about loc are exact. Moments about other points, the cdf and partial means are quadratures to about 1e-9 if
-    alpha is at least 0.05 away from 1; closer to 1 with a skew, they may raise `InvalidInput`.
+    ``i loc t - |scale t| (1 + i beta (2/pi) sign(t) log|t|)`` for alpha = 1. For alpha > 1 the mean is ``loc``, whatever beta; for
+    alpha <= 1 no mean exists. The tail index is alpha, on both sides unless beta is -1 or 1. alpha = 2 is the normal law with
+    variance 2 scale^2. Moments about loc are exact. Moments about other points, the cdf and partial means are quadratures to about
+    1e-9 if alpha is at least 0.05 away from 1; closer to 1 with a skew, they may raise `InvalidInput`.
 
     >>> Stable(alpha=1.5).absolute_moment(1.0)
     1.7054652401
@@ -157,9 +153,9 @@ class Stable(Law):
     def _moment_about(self, order: float, centre: float) -> float:
         """E|Z - c|^p = (2/pi) Gamma(1+p) sin(pi p/2) times the integral of (1 - Re phi(t)) t^(-1-p) over t > 0.
 
-        phi(t) contains exp(-ict), which oscillates. It is conjugated to exp(i|c|t), and the ray of integration is turned
-        into the upper half-plane, where that factor decays. There the integral of the term i|c|t would diverge. A
-        function that is imaginary on the real line, and so does not change the real part, is added to cancel it.
+        phi(t) contains exp(-ict), which oscillates. It is conjugated to exp(i|c|t), and the ray of integration is turned into the
+        upper half-plane, where that factor decays. There the integral of the term i|c|t would diverge: a function that is
+        imaginary on the real line, and so does not change the real part, is added to cancel it.
         """
         side = 1.0 if centre > 0.0 else -1.0
         shift = abs(centre)
@@ -167,7 +163,6 @@ class Stable(Law):
         angle = 0.0 if alpha == 1.0 else min(math.pi / 8.0, 0.5 * (0.5 * math.pi - math.atan(skew)) / alpha)
         turn = cmath.exp(1j * angle)
         back = cmath.exp(-1j * angle * order)
-
         least = min(alpha, 1.0)
 
         def integrand(log_s: Floats) -> Floats:
@@ -192,8 +187,7 @@ class Stable(Law):
             return np.asarray(np.where(np.isfinite(value), value, back.real * np.exp(-order * log_s)))
 
         reach = NEGLIGIBLE / min(order, alpha - order, 1.0) + abs(math.log(shift or 1.0))
-        what = f"the moment of order {order} of {self!r}"
-        integral = double_exponential(integrand, reach, what)
+        integral = double_exponential(integrand, reach, f"the moment of order {order} of {self!r}")
         return 2.0 / math.pi * math.gamma(1.0 + order) * math.sin(0.5 * math.pi * order) * integral
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
@@ -229,9 +223,9 @@ def _exponential_rest(z: NDArray[Any]) -> NDArray[Any]:
 class _Angles:
     """The positive part of a standard stable variable as a mixture over an angle.
 
-    Z = A(V) W^((alpha-1)/alpha) with V uniform on (-pi/2, pi/2) and W exponential. Given V, probabilities and partial
-    means of Z have closed forms, so one integral over V remains. A > 0 for the angles (V0, pi/2). Near both ends A is a
-    power of the distance to the end, so both halves are integrated in the log of that distance.
+    Z = A(V) W^((alpha-1)/alpha) with V uniform on (-pi/2, pi/2) and W exponential. Given V, probabilities and partial means of Z
+    have closed forms, so one integral over V remains. A > 0 for the angles (V0, pi/2). Near both ends A is a power of the distance
+    to the end, so both halves are integrated in the log of that distance.
     """
 
     def __init__(self, alpha: float, skew: float, beta: float) -> None:
@@ -242,8 +236,7 @@ class _Angles:
         end = 0.0 if alpha > 1.0 and beta == -1.0 else math.pi - 0.5 * math.pi * alpha - shift
         length = math.pi - start
         if length < 1e-12:  # a law on the other half-line
-            self.log_a = np.zeros(1)
-            self.weight = np.zeros(1)
+            self.log_a = self.weight = np.zeros(1)
             return
         step = max(min(1.0 / 32.0, abs(alpha - 1.0) / 12.0), 1.0 / 4096.0)
         width = math.asinh(NEGLIGIBLE / min(1.0, abs(1.0 - 1.0 / alpha)))

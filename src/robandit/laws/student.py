@@ -14,8 +14,6 @@ from robandit.laws.quadrature import Density
 from robandit.laws.table import CAUCHY, STUDENT
 from robandit.validation import finite, positive
 
-__all__ = ["Cauchy", "StudentT"]
-
 
 @dataclass(frozen=True)
 class StudentT(SymmetricLaw):

@@ -1,8 +1,7 @@
 """Laws as rows of numbers, and the one compiled function that draws from all of them.
 
-A law is a finite mixture of affine images ``loc + scale * Z`` of a few base variables ``Z``. So a list of laws becomes a
-table with one row per component, and a kernel is compiled per policy, not per policy and problem. The base variables,
-with the meaning of ``a`` and ``b``:
+A law is a finite mixture of affine images ``loc + scale * Z`` of a few base variables ``Z``. So a list of laws becomes a table with
+one row per component, and a kernel is compiled per policy, not per policy and problem. The base variables, with ``a`` and ``b``:
 
 ============== ================================================== ======================== ==================
 code           Z                                                  a                        b
@@ -22,9 +21,8 @@ code           Z                                                  a             
 ``EMPIRICAL``  a recorded sample, drawn with replacement          .                        .
 ============== ================================================== ======================== ==================
 
-A Lomax variable is a Pareto variable shifted by its scale, so it needs no code. The pool holds the cumulative
-probabilities and then the values of ``DISCRETE``, and the sample of ``EMPIRICAL``. Two more codes return recorded rewards
-in order: see :mod:`robandit.laws.in_order`.
+A Lomax variable is a Pareto variable shifted by its scale. The pool holds the cumulative probabilities and then the values of
+``DISCRETE``, and the sample of ``EMPIRICAL``. Two more codes return recorded rewards in order: :mod:`robandit.laws.in_order`.
 """
 
 from __future__ import annotations
@@ -44,30 +42,10 @@ from robandit.validation import invalid, items_of
 
 __all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate"]
 
-PARETO = 0
-CONSTANT = 1
-BERNOULLI = 2
-GAUSSIAN = 3
-STUDENT = 4
-POWER = 5
-LOGNORMAL = 6
-BURR = 7
-CAUCHY = 8
-STABLE = 9
-STABLE_ONE = 10
-DISCRETE = 11
-EMPIRICAL = 12
-
-# Columns of ``par``. Eight doubles are one cache line, so a draw touches one line of the table.
-CUMULATIVE = 0
-LOC = 1
-SCALE = 2
-A = 3
-B = 4
-OFFSET = 5
-LENGTH = 6
-COLUMNS = 8
-
+PARETO, CONSTANT, BERNOULLI, GAUSSIAN, STUDENT, POWER, LOGNORMAL, BURR, CAUCHY = range(9)
+STABLE, STABLE_ONE, DISCRETE, EMPIRICAL = range(9, 13)
+# Columns of ``par``; the eighth is 0. Eight doubles are one cache line, so a draw touches one line of the table.
+CUMULATIVE, LOC, SCALE, A, B, OFFSET, LENGTH = range(7)
 # -log(U) at the middle of the last cell of the uniform grid; used if U rounds to 1.
 LEAST_EXPONENTIAL = 2.0**-54
 
@@ -96,8 +74,8 @@ class LawTable(NamedTuple):
 def tabulate(laws: Sequence[Law]) -> LawTable:
     """Return laws as the arrays that ``draw`` reads.
 
-    ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part
-    of the pool, and `MISSED`, which stays 0. All arrays are C-contiguous and not empty.
+    ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part of the
+    pool, and `MISSED`, which stays 0. All arrays are C-contiguous and not empty.
     """
     checked = [checked_law(law, f"laws[{i}]") for i, law in enumerate(items_of(laws, "laws", "laws"))]
     if not checked:
@@ -126,13 +104,8 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
             # + 0.0 turns -0.0 into 0.0, so that loc + scale * 0 is never a negative zero.
             rows.append([cumulative, part.loc + 0.0, part.scale, part.a, part.b, float(offset), float(length), 0.0])
         start.append(len(codes))
-    pool = np.concatenate(pools) if pools else np.zeros(1)
-    return LawTable(
-        np.array(codes, dtype=np.int64),
-        np.array(rows, dtype=np.float64),
-        np.array(start, dtype=np.int64),
-        np.ascontiguousarray(pool, dtype=np.float64),
-    )
+    pool = np.ascontiguousarray(np.concatenate(pools) if pools else np.zeros(1), dtype=np.float64)
+    return LawTable(np.array(codes, np.int64), np.array(rows, np.float64), np.array(start, np.int64), pool)
 
 
 def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInts) -> float:

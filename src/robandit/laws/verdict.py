@@ -13,10 +13,7 @@ from robandit.kernel.types import Floats
 if TYPE_CHECKING:
     from robandit.laws.base import Law
 
-__all__ = ["Verdict", "judge"]
-
-# Both sides of the expectation come from formulas good to about 1e-9: a smaller surplus is rounding.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # both sides of the expectation come from formulas good to about 1e-9: a smaller surplus is rounding
 SUM_ROUNDING = 1e-12  # the same for finite sums
 
 
@@ -24,9 +21,8 @@ SUM_ROUNDING = 1e-12  # the same for finite sums
 class Verdict:
     """Whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
 
-    ``how`` is "exact" if the answer follows from the form of the law, "numeric" if it was checked on a grid of M and in
-    the tails. If the statement fails, ``worst`` is an M where it fails and ``excess`` the expectation there. A verdict
-    is true exactly when the statement holds.
+    ``how`` is "exact" if the answer follows from the form of the law, "numeric" if it was checked on a grid of M and in the tails.
+    If it fails, ``worst`` is an M where it fails and ``excess`` the expectation there. A verdict is true if the statement holds.
     """
 
     holds: bool
@@ -62,9 +58,13 @@ def judge(law: Law, about: float) -> Verdict:
     atoms = law.atoms()
     if atoms is not None:
         return _on_atoms(*atoms, about)
-    if law.right_tail < law.left_tail:
-        return _heavier_right(law, about)
-    return _numeric(law, about)
+    if law.right_tail >= law.left_tail:
+        return _numeric(law, about)
+    reason = f"the right tail (index {law.right_tail}) is heavier than the left (index {law.left_tail})"
+    level, excess = _worst(law, about)
+    if excess > 0.0:
+        return Verdict(False, "exact", reason, level, excess)
+    return Verdict(False, "exact", f"{reason}: it fails for M large enough")
 
 
 def _interval(low: float, high: float) -> str:
@@ -87,21 +87,6 @@ def _on_atoms(values: Floats, masses: Floats, about: float) -> Verdict:
     return Verdict(False, "exact", f"fails for M = {level}", level, float(net[worst]))
 
 
-def _surplus(law: Law, m: float, about: float) -> float:
-    """Return the expectation at M, or 0 if it is not above rounding."""
-    upper, lower = law.partial_means(m, about)
-    excess = upper + lower
-    return excess if excess > ROUNDING * max(upper, -lower) else 0.0
-
-
-def _heavier_right(law: Law, about: float) -> Verdict:
-    reason = f"the right tail (index {law.right_tail}) is heavier than the left (index {law.left_tail})"
-    level, excess = _worst(law, about)
-    if excess > 0.0:
-        return Verdict(False, "exact", reason, level, excess)
-    return Verdict(False, "exact", f"{reason}: it fails for M large enough")
-
-
 def _numeric(law: Law, about: float) -> Verdict:
     level, excess = _worst(law, about)
     if excess > 0.0:
@@ -113,8 +98,8 @@ def _numeric(law: Law, about: float) -> Verdict:
 def _worst(law: Law, about: float) -> tuple[float, float]:
     """Return the M of a grid with the largest surplus, and the surplus.
 
-    The grid is geometric: 16 levels per factor e around the scale of the law, 2 per factor e far out. Between the special
-    points of the components the expectation is smooth in log M. These points are added, with a neighbour on either side.
+    The grid is geometric: 16 levels per factor e around the scale of the law, 2 per factor e far out. The expectation is smooth in
+    log M, except at special points of the components, which are added with a neighbour on either side.
     """
     scales: set[float] = set()
     special: set[float] = {0.0}
@@ -127,11 +112,10 @@ def _worst(law: Law, about: float) -> tuple[float, float]:
     middle = [s * math.exp(k / 16.0) for s in scales for k in range(-80, 112)]
     far = [s * math.exp(k / 2.0) for s in (min(scales), max(scales)) for k in range(-40, 200)]
     worst = (0.0, 0.0)
-    for m in sorted({*special, *middle, *far}):
-        if math.isfinite(m):
-            excess = _surplus(law, m, about)
-            if excess > worst[1]:
-                worst = (m, excess)
+    for m in sorted(filter(math.isfinite, {*special, *middle, *far})):
+        upper, lower = law.partial_means(m, about)
+        if upper + lower > max(worst[1], ROUNDING * max(upper, -lower)):
+            worst = (m, upper + lower)
     return worst
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from robandit.laws import Bernoulli, Gaussian, Law, Lomax, Pareto, Stable, StudentT
+from robandit.laws import Bernoulli, Gaussian, Lomax, Pareto, Stable, StudentT
 from robandit.problems.problem import Problem
 from robandit.validation import numbers, within
-
-__all__ = ["bernoulli", "gaussian", "negated_lomax", "negated_pareto", "pareto", "stable", "student_t"]
 
 
 def _sizes(means: Sequence[float], sign: float) -> list[float]:
@@ -91,5 +89,4 @@ def bernoulli(means: Sequence[float]) -> Problem:
     >>> bernoulli(means=[0.5, 0.25]).gaps.tolist()
     [0.0, 0.25]
     """
-    arms: list[Law] = [Bernoulli(mean) for mean in numbers(means, "means")]
-    return Problem(arms)
+    return Problem([Bernoulli(mean) for mean in numbers(means, "means")])

@@ -13,8 +13,6 @@ from robandit.laws import Bernoulli, Constant, Law
 from robandit.problems.problem import Problem
 from robandit.validation import integer, invalid, order, positive, within
 
-__all__ = ["eps_adaptive_pair", "hard_gap", "lower_bound_family", "u_adaptive_pair"]
-
 
 def _rare(mass: float, value: float, arm: str) -> Law:
     """``value`` with probability ``mass``, else exactly 0."""
@@ -32,20 +30,17 @@ def _far(u: float, mean: float, eps: float) -> float:
     except (OverflowError, ZeroDivisionError):
         value = math.inf
     if not 0.0 < value < math.inf:
-        raise InvalidInput(
-            f"u = {u} with a mean of size {mean} and eps = {eps} puts mass at {value}, beyond a double; take a larger eps, or "
-            "a u and a delta that are closer"
-        )
+        far = f"u = {u} with a mean of size {mean} and eps = {eps} puts mass at {value}, beyond a double"
+        raise InvalidInput(f"{far}; take a larger eps, or a u and a delta that are closer")
     return value
 
 
 def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) -> tuple[Problem, Problem]:
     """Two problems that show the price of not knowing u (Theorem 2).
 
-    In both, arm 1 has mean ``delta`` and E|X|^(1+eps) = u: mass ``delta^(1+1/eps) u^(-1/eps)`` at
-    ``(u/delta)^(1/eps)``. Arm 0 is always 0 in the first problem. In the second it is the same construction for
-    ``u_alternative`` and mean ``2 delta``, so that it is the best arm. Needs delta^(1+eps) <= u,
-    (2 delta)^(1+eps) <= u_alternative and u <= u_alternative.
+    In both, arm 1 has mean ``delta`` and E|X|^(1+eps) = u: mass ``delta^(1+1/eps) u^(-1/eps)`` at ``(u/delta)^(1/eps)``. Arm 0 is
+    always 0 in the first problem. In the second it is the same construction for ``u_alternative`` and mean ``2 delta``, so that it
+    is the best arm. Needs delta^(1+eps) <= u, (2 delta)^(1+eps) <= u_alternative and u <= u_alternative.
 
     >>> first, second = u_adaptive_pair(u=1.0, u_alternative=100.0, delta=0.1, eps=1.0)
     >>> first.means.tolist(), second.means.tolist()
@@ -72,10 +67,9 @@ def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) ->
 def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> tuple[Problem, Problem]:
     """Two problems that show the price of not knowing eps (Theorem 3); all moments of order 1+eps are at most u = 1.
 
-    In both, arm 1 has mean ``delta``: mass ``gamma^(1+eps) - delta gamma`` at ``1/gamma`` with
-    gamma = (2 delta)^(1/eps), so that E|X|^(1+eps) = 1/2. Arm 0 is always 0 in the first problem. In the second it has
-    mean ``2 delta``: mass ``gamma'^(1+eps')`` at ``1/gamma'`` with gamma' = (2 delta)^(1/eps'), so that
-    E|X|^(1+eps') = 1. Needs 2 delta <= 1 and eps' < eps; the defaults are the extremal choice.
+    In both, arm 1 has mean ``delta``: mass ``gamma^(1+eps) - delta gamma`` at ``1/gamma`` with gamma = (2 delta)^(1/eps), so that
+    E|X|^(1+eps) = 1/2. Arm 0 is always 0 in the first problem. In the second it has mean ``2 delta``: mass ``gamma'^(1+eps')`` at
+    ``1/gamma'`` with gamma' = (2 delta)^(1/eps'), so that E|X|^(1+eps') = 1. Needs 2 delta <= 1 and eps' < eps.
 
     >>> first, second = eps_adaptive_pair(delta=0.25)
     >>> first.means.tolist(), second.means.tolist()
@@ -113,19 +107,13 @@ def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
 
 
 def lower_bound_family(
-    arms: int,
-    eps: float,
-    u: float,
-    horizon: int | None = None,
-    delta: float | None = None,
-    best: int | None = None,
+    arms: int, eps: float, u: float, horizon: int | None = None, delta: float | None = None, best: int | None = None
 ) -> Problem:
     """The family that no algorithm beats even under the assumption (Theorem 4): rewards 0 or ``-(u/delta)^(1/eps)``.
 
-    Arm 0 has mean ``-2 delta/3``, the others ``-delta``. If ``best`` is one of the others, it has ``-delta/3`` instead and is
-    the best arm. Pass the horizon for the hardest delta (``hard_gap``), or delta itself. E|X|^(1+eps) is u for arms
-    with mean -delta and less for the others. P(X != 0) is tiny here, which makes forced exploration the larger part
-    of AdaR-UCB's regret. Needs delta^(1+eps) <= u.
+    Arm 0 has mean ``-2 delta/3``, the others ``-delta``. If ``best`` is one of the others, it has ``-delta/3`` instead and is the
+    best arm. Pass the horizon for the hardest delta (``hard_gap``), or delta itself. E|X|^(1+eps) is u for arms with mean -delta
+    and less for the others. P(X != 0) is tiny, so most of AdaR-UCB's regret is forced exploration. Needs delta^(1+eps) <= u.
 
     >>> problem = lower_bound_family(arms=3, eps=1.0, u=1.0, delta=0.3, best=2)
     >>> problem.means.tolist(), problem.u(1.0)

@@ -18,8 +18,6 @@ from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
 from robandit.validation import invalid, items_of, order
 
-__all__ = ["Problem"]
-
 BULKY = 1 << 16  # bytes of JSON; without recorded rewards only problems with thousands of arms have more
 
 
@@ -49,9 +47,8 @@ class Problem:
 
     def __init__(self, laws: Sequence[Law], names: Sequence[str] | None = None) -> None:
         """Check and store the laws and the names."""
-        checked = _checked_laws(laws)
-        object.__setattr__(self, "laws", checked)
-        object.__setattr__(self, "names", _checked_names(names, len(checked)))
+        object.__setattr__(self, "laws", _checked_laws(laws))
+        object.__setattr__(self, "names", _checked_names(names, self.arms))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the laws and names only, not the values computed from them."""
@@ -94,19 +91,16 @@ class Problem:
         >>> negated_pareto(means=[-1.0, -2.0], tail=1.5).u(0.25)
         3.6144080144
         """
-        eps = order(eps)
-        return max(law.absolute_moment(1.0 + eps) for law in self.laws)
+        return max(law.absolute_moment(1.0 + order(eps)) for law in self.laws)
 
     def v(self, eps: float) -> float:
         """The smallest valid bound on centred moments: the maximum of E|X - mean|^(1+eps), eps in (0, 1]."""
-        eps = order(eps)
-        return max(law.central_moment(1.0 + eps) for law in self.laws)
+        return max(law.central_moment(1.0 + order(eps)) for law in self.laws)
 
     def assumption(self) -> Verdict:
         """Whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, which AdaR-UCB's analysis requires.
 
-        If several arms are best, one of them is enough: the verdict is that of the first arm that satisfies it, else of
-        the first arm.
+        One of several best arms is enough: the verdict is that of the first that satisfies it, else of the first.
         """
         verdicts = [self.laws[i].truncated_nonpositivity() for i in self.best_arms]
         return next((verdict for verdict in verdicts if verdict.holds), verdicts[0])
@@ -175,7 +169,6 @@ class Problem:
 
 
 def _checked_laws(laws: Sequence[Law]) -> tuple[Law, ...]:
-    """Return two or more laws with finite means and finite gaps."""
     items = items_of(laws, "laws", "laws, one for each arm")
     if len(items) < 2:
         raise invalid("laws", laws, f"at least 2 laws, one for each arm, not {len(items)}")
@@ -187,7 +180,6 @@ def _checked_laws(laws: Sequence[Law]) -> tuple[Law, ...]:
 
 
 def _checked_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
-    """Return one name per arm, all different."""
     if names is None:
         return tuple(str(i) for i in range(arms))
     checked = items_of(names, "names", "strings, one for each arm")

@@ -22,13 +22,11 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.laws import Empirical, Law, LawTable, Weighted
+from robandit.laws import Empirical, LawTable, Weighted
 from robandit.laws import in_order as columns
 from robandit.laws.packing import packed, unpacked
 from robandit.problems.problem import Problem
 from robandit.validation import array, check_items, choice, invalid, items_of
-
-__all__ = ["InOrder", "Logged", "Replay", "recorded_problem"]
 
 
 def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
@@ -55,8 +53,7 @@ def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
 class Replay(Problem):
     """A problem that returns recorded rewards in order: they are not independent draws from its laws."""
 
-    rewards: Floats
-    """The record, one row per time."""
+    rewards: Floats  # the record, one row per time
 
     def at_start(self, replication: int, words: UInts) -> LawTable:
         """A copy of the table, because it holds the position of the replication in the record."""
@@ -104,9 +101,6 @@ class InOrder(Replay):
     [[[1.0, 0.0, 4.0]]]
     """
 
-    rewards: Floats
-    """The table (read-only)."""
-
     def __init__(self, rewards: ArrayLike, names: Sequence[str] | None = None) -> None:
         """Copy and check the table."""
         table = _rewards(rewards, "rewards", 2)
@@ -118,9 +112,9 @@ class InOrder(Replay):
 
     def __repr__(self) -> str:
         """All rows of a small table, a summary of a large one."""
-        if self.rewards.size <= 32:
-            return f"InOrder({self.rewards.tolist()!r}, names={list(self.names)!r})"
-        return f"<InOrder: {self.rows} rows of {self.arms} arms>"
+        if self.rewards.size > 32:
+            return f"<InOrder: {self.rows} rows of {self.arms} arms>"
+        return f"InOrder({self.rewards.tolist()!r}, names={list(self.names)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the table and names only, not the values computed from them."""
@@ -139,9 +133,8 @@ class InOrder(Replay):
 
     @cached_property
     def _table(self) -> LawTable:
-        par = _par(self.arms)
-        par[:, columns.LENGTH] = self.rows
-        par[:, columns.BEST] = self.best_arm
+        par = np.zeros((self.arms, columns.COLUMNS))
+        par[:, [columns.LENGTH, columns.BEST]] = self.rows, self.best_arm
         return _law_table(columns.IN_ORDER, par, self.__dict__["_pool"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,12 +174,9 @@ class Logged(Replay):
     ([2.0, 6.0], 2)
     """
 
-    actions: Ints
-    """The arm of each row (read-only)."""
+    actions: Ints  # all three are read-only
     rewards: Floats
-    """The reward of each row (read-only)."""
     propensities: Floats | None
-    """The probability with which each row's arm was chosen (read-only)."""
 
     def __init__(
         self, actions: ArrayLike, rewards: ArrayLike, names: Sequence[str], propensities: ArrayLike | None = None
@@ -200,22 +190,17 @@ class Logged(Replay):
             if values is not None:
                 values.setflags(write=False)
             object.__setattr__(self, name, values)
-        laws: list[Law] = [
-            Empirical(log_rewards[rows]) if keep is None else Weighted(log_rewards[rows], keep)
-            for rows, keep in self._by_arm
-        ]
-        super().__init__(laws, names)
+        samples = ((log_rewards[rows], keep) for rows, keep in self._by_arm)
+        super().__init__([Empirical(x) if keep is None else Weighted(x, keep) for x, keep in samples], names)
 
     @cached_property
     def _by_arm(self) -> list[tuple[Ints, Floats | None]]:
         """For each arm its rows, increasing, and the probabilities of keeping them; None: all are kept."""
         by_arm: list[tuple[Ints, Floats | None]] = []
         for rows in np.split(np.argsort(self.actions, kind="stable"), np.cumsum(np.bincount(self.actions))[:-1]):
-            keep = None
-            if self.propensities is not None:
-                chosen = self.propensities[rows]
-                keep = chosen.min() / chosen
-            by_arm.append((rows, None if keep is None or (keep == 1.0).all() else keep))
+            chosen = np.ones(1) if self.propensities is None else self.propensities[rows]
+            keep = chosen.min() / chosen
+            by_arm.append((rows, None if (keep == 1.0).all() else keep))
         return by_arm
 
     def __repr__(self) -> str:
@@ -228,16 +213,10 @@ class Logged(Replay):
 
     def __eq__(self, other: object) -> bool:
         """Return whether the rows, their order and the names are the same."""
-        if self is other:
-            return True
-        return (
-            isinstance(other, Logged)
-            and self.names == other.names
-            and np.array_equal(self.actions, other.actions)
-            and np.array_equal(self.rewards, other.rewards)
-            and (self.propensities is None) == (other.propensities is None)
-            and (self.propensities is None or np.array_equal(self.propensities, other.propensities))  # type: ignore[arg-type]
-        )
+        if not isinstance(other, Logged) or self.names != other.names:
+            return False
+        names = ("actions", "rewards", "propensities")  # np.array_equal(None, None) is true
+        return self is other or all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = Replay.__hash__  # by the laws; equal logs have equal laws
 
@@ -259,12 +238,10 @@ class Logged(Replay):
 
     @cached_property
     def _table(self) -> LawTable:
-        par, pools, offset = _par(self.arms), [], 0
+        par, pools, offset = np.zeros((self.arms, columns.COLUMNS)), [], 0
         for arm, (rows, keep) in enumerate(self._by_arm):
             parts = [rows.astype(np.float64), self.rewards[rows], *([] if keep is None else [keep])]
-            par[arm, columns.OFFSET] = offset
-            par[arm, columns.LENGTH] = len(rows)
-            par[arm, columns.THINNED] = 0.0 if keep is None else 1.0
+            par[arm, [columns.OFFSET, columns.LENGTH, columns.THINNED]] = offset, len(rows), keep is not None
             pools += parts
             offset += len(parts) * len(rows)
         return _law_table(columns.LOGGED, par, np.concatenate(pools))
@@ -295,16 +272,13 @@ def replay_from_dict(data: Mapping[str, Any]) -> Replay:
     return InOrder(flat.reshape(-1, len(names)), names)
 
 
-# --- checks and tables -----------------------------------------------------------------------------------------------
-
-
 def _rewards(values: Any, name: str, dimensions: int) -> Floats:
     """Return a copy of recorded rewards, each finite and small enough to be played."""
     rewards = _copied(values, name)
     if rewards.ndim != dimensions or rewards.size == 0:
-        rule = (
-            "a table with one row per time and one column per arm" if dimensions == 2 else "one-dimensional, not empty"
-        )
+        rule = "one-dimensional, not empty"
+        if dimensions == 2:
+            rule = "a table with one row per time and one column per arm"
         raise invalid(name, values, f"{rule} (its shape is {rewards.shape})")
     accepted = np.abs(rewards) <= LARGEST_REWARD
     share = f"{np.count_nonzero(~accepted)} of {rewards.size} rewards break this rule"
@@ -331,7 +305,6 @@ def _propensities(values: Any, rows: int) -> Floats:
 
 
 def _per_row(values: Any, name: str, rows: int) -> Floats:
-    """Return a copy of one number per row."""
     numbers = _copied(values, name)
     if numbers.shape != (rows,):
         raise invalid(name, values, f"{rows} numbers, one for each reward (its shape is {numbers.shape})")
@@ -342,13 +315,7 @@ def _copied(values: Any, name: str) -> Floats:
     return np.array(array(values, name, hint="pass an array of numbers, all rows equally long"), order="C")
 
 
-def _par(arms: int) -> Floats:
-    """Return the rows of a replay's table, with location 0 and scale 1."""
-    par = np.zeros((arms, columns.COLUMNS))
-    par[:, columns.SCALE] = 1.0
-    return par
-
-
 def _law_table(code: int, par: Floats, pool: Floats) -> LawTable:
     arms = len(par)
+    par[:, columns.SCALE] = 1.0
     return LawTable(np.full(arms, code, dtype=np.int64), par, np.arange(arms + 1, dtype=np.int64), pool)

@@ -21,8 +21,6 @@ from robandit.validation import invalid
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Result", "check_problem", "problem_reference", "sealed_parquet"]
-
 FORMAT_VERSION = 2  # version 1 did not store the number of the first replication, which was 0
 
 
@@ -71,20 +69,11 @@ class Result:
 
         finals = list(self.regret[:, :, -1])
         rows = []
-        for policy, final, (mean, low, high) in zip(self.policies, finals, bootstrap_intervals(finals), strict=True):
-            rows.append(
-                {
-                    "policy": policy.name,
-                    "mean": mean,
-                    "mean_low": low,
-                    "mean_high": high,
-                    "median": float(np.median(final)),
-                    "q05": float(np.quantile(final, 0.05)),
-                    "q95": float(np.quantile(final, 0.95)),
-                    "worst": float(final.max()),
-                }
-            )
-        return pl.DataFrame(rows)
+        for policy, final, interval in zip(self.policies, finals, bootstrap_intervals(finals), strict=True):
+            median, q05, q95 = np.median(final), np.quantile(final, 0.05), np.quantile(final, 0.95)
+            rows.append((policy.name, *interval, *map(float, (median, q05, q95, final.max()))))
+        columns = ["policy", "mean", "mean_low", "mean_high", "median", "q05", "q95", "worst"]
+        return pl.DataFrame(rows, schema=columns, orient="row")
 
     def curves(self) -> pl.DataFrame:
         """Return regret over time, a row per policy and checkpoint: mean, median, 5 % and 95 % quantiles and the worst."""
@@ -92,19 +81,10 @@ class Result:
 
         frames = []
         for policy, regret in zip(self.policies, self.regret, strict=True):
-            frames.append(
-                pl.DataFrame(
-                    {
-                        "policy": [policy.name] * len(self.checkpoints),
-                        "t": self.checkpoints,
-                        "mean": regret.mean(axis=0),
-                        "median": np.median(regret, axis=0),
-                        "q05": np.quantile(regret, 0.05, axis=0),
-                        "q95": np.quantile(regret, 0.95, axis=0),
-                        "worst": regret.max(axis=0),
-                    }
-                )
-            )
+            columns = {"t": self.checkpoints, "mean": regret.mean(axis=0), "median": np.median(regret, axis=0)}
+            columns |= {f"q{q:02}": np.quantile(regret, q / 100, axis=0) for q in (5, 95)}
+            columns |= {"worst": regret.max(axis=0)}
+            frames.append(pl.DataFrame(columns).select(pl.lit(policy.name).alias("policy"), pl.all()))
         return pl.concat(frames)
 
     def to_parquet(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
@@ -181,8 +161,7 @@ class Result:
 def check_problem(problem: Any) -> None:
     """Raise `InvalidInput` unless this is a problem."""
     if not isinstance(problem, Problem):
-        hint = "make one with Problem(laws) or robandit.problems"
-        raise invalid("problem", problem, "a Problem", hint=hint)
+        raise invalid("problem", problem, "a Problem", hint="make one with Problem(laws) or robandit.problems")
 
 
 def sealed_parquet(frame: pl.DataFrame, about: dict[str, Any], **options: Any) -> bytes:
@@ -202,11 +181,9 @@ def _referenced_problem(data: Any, known: Problem | None, where: Path) -> Proble
     if not isinstance(data, dict) or set(data) != {"fingerprint"}:
         return Problem.from_dict(data)
     if known is None:
-        raise InvalidInput(
-            f"{where} is a part of a run and does not hold its problem: open the run folder, or pass problem="
-        )
+        missing = f"{where} is a part of a run and does not hold its problem"
+        raise InvalidInput(f"{missing}: open the run folder, or pass problem=")
     if known.fingerprint != data["fingerprint"]:
-        raise CorruptFile(
-            f"{where} was measured on another problem: its fingerprint is {str(data['fingerprint'])[:12]}..."
-        )
+        fingerprint = f"{str(data['fingerprint'])[:12]}..."
+        raise CorruptFile(f"{where} was measured on another problem: its fingerprint is {fingerprint}")
     return known

@@ -26,8 +26,6 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem
 from robandit.validation import integer, invalid
 
-__all__ = ["compiled_play", "simulate"]
-
 CHUNK = 1 << 16  # pulls between two checks of the stop event: a few milliseconds
 
 
@@ -47,9 +45,9 @@ def simulate(
 ) -> Result:
     """Play each policy on a problem many times, and return its regret.
 
-    Replication r has its own random streams, spawned from the seed: one for each arm and one for the policy. So the
-    k-th reward of arm i in replication r is the same for every policy: comparisons are paired, and adding a policy
-    does not change the numbers of the others. The same seed gives the same bytes for any number of threads.
+    Replication r has its own random streams, spawned from the seed: one for each arm and one for the policy. So the k-th reward of
+    arm i in replication r is the same for every policy: comparisons are paired, and adding a policy does not change the numbers
+    of the others. The same seed gives the same bytes for any number of threads.
 
     Parameters
     ----------
@@ -66,8 +64,7 @@ def simulate(
     threads
         None: one per available core.
     checkpoints
-        Times at which regret is recorded, between 1 and the horizon; the horizon is always added. None: about 50,
-        evenly spaced on a log scale.
+        Times of recorded regret, from 1 to the horizon, which is always added. None: about 50, evenly spaced on a log scale.
     first
         The number of the first replication. Replications 40 to 59 of a run are those of ``replications=20, first=40``.
     progress
@@ -143,24 +140,16 @@ def simulate(
 
 
 def _check_policies(policies: tuple[Any, ...]) -> None:
-    if not policies:
-        raise InvalidInput(
-            "policies is empty: give at least one, such as robandit.AdaRUCB()", parameter="policies", value=policies
-        )
+    message = "" if policies else "policies is empty: give at least one, such as robandit.AdaRUCB()"
     for policy in policies:
         check_policy_given(policy)
         if policies.count(policy) > 1:
-            raise InvalidInput(
-                f"{policy!r} is given twice: both would get the same rewards and make the same choices; leave one out",
-                parameter="policies",
-                value=policies,
-            )
-        if [p.name for p in policies].count(policy.name) > 1:
-            raise InvalidInput(
-                f"two policies are named {policy.name!r}: give one class another label",
-                parameter="policies",
-                value=policies,
-            )
+            same = "both would get the same rewards and make the same choices"
+            message = f"{policy!r} is given twice: {same}; leave one out"
+        elif [p.name for p in policies].count(policy.name) > 1:
+            message = f"two policies are named {policy.name!r}: give one class another label"
+    if message:
+        raise InvalidInput(message, parameter="policies", value=policies)
 
 
 def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
@@ -179,20 +168,10 @@ def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..
     """Return the compiled loop for this policy; of the problem only the types matter."""
     hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw, missed)
     entry: Callable[..., int] = partial(loops.play, *hooks)
-    k = problem.arms
-    args = (
-        policy.params(),
-        policy.start(k, horizon, np.zeros(4, dtype=np.uint64)),
-        problem.tabulate(),
-        np.zeros((k, 4), dtype=np.uint64),
-        np.zeros(k),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1),
-        np.zeros(k, dtype=np.int64),
-        np.zeros(3),
-        0,
-        horizon,
-    )
+    k, state = problem.arms, policy.start(problem.arms, horizon, np.zeros(4, dtype=np.uint64))
+    words, times, pulls = np.zeros((k, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(k, dtype=np.int64)
+    fixed = (problem.tabulate(), words, np.zeros(k), times, np.zeros(1), pulls, np.zeros(3))  # as in `_replicate`
+    args = (policy.params(), state, *fixed, 0, horizon)
     return compiled(entry, label=policy.label, args=args)
 
 
@@ -231,10 +210,8 @@ def _replicate(
 def _rejection(policy: Policy, problem: Problem, arm: int, reward: float, *, in_play: bool) -> Exception:
     if not in_play:
         return KernelError(f"{policy!r} chose arm {arm}, but arms are 0 to {problem.arms - 1}: its select() is wrong")
-    return InvalidReward(
-        f"{problem.laws[arm]!r} (arm {arm}) drew {reward:g}, beyond +-{loops.LARGEST_REWARD:g}: rewards are squared; scale "
-        "the problem down"
-    )
+    drawn = f"{problem.laws[arm]!r} (arm {arm}) drew {reward:g}, beyond +-{loops.LARGEST_REWARD:g}"
+    return InvalidReward(f"{drawn}: rewards are squared; scale the problem down")
 
 
 @contextmanager
@@ -246,13 +223,8 @@ def _bar(show: bool | None, pulls: int) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("simulating"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
+    numbers = TextColumn("{task.percentage:3.0f} % {task.fields[rate]}")
+    columns = (TextColumn("simulating"), BarColumn(), numbers, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=pulls, rate="")
         start = time.perf_counter()
