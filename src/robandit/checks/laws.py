@@ -13,8 +13,6 @@ from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.base import known_laws
 
-__all__ = ["check_law", "check_law_facts", "check_law_sampler"]
-
 POINTS = 2000  # at most, for comparing the sample with the cdf: some cdfs are slow quadratures
 FAILURE = 1e-6  # the probability that a statistical check rejects a correct law
 

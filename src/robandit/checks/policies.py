@@ -19,8 +19,6 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result
 from robandit.simulate.simulation import simulate
 
-__all__ = ["check_policy"]
-
 ARMS = 3
 HORIZON = 400
 LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred

@@ -37,8 +37,6 @@ from robandit.problems import Problem
 from robandit.theory.bound import check_problem, power, total
 from robandit.validation import integer, invalid, order
 
-__all__ = ["printed_instance", "printed_worst_case", "repaired_instance", "repaired_worst_case"]
-
 
 def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 7 as printed: the sum of ``(120 (u/gap)^(1/eps) + 24 gap / P(X != 0)) log(T/2) + 20 gap`` over the worse arms.

@@ -16,8 +16,6 @@ from robandit.policies import Policy
 from robandit.problems import Problem
 from robandit.validation import LEAST_EPS, invalid
 
-__all__ = ["Bound", "BoundSet", "Case", "Kind", "Status", "check_problem", "power", "sub_gaussian", "total"]
-
 Kind = Literal["instance", "worst-case"]
 Status = Literal["proved", "repaired", "derived", "asymptotic", "printed"]
 TOLERANCE = 1e-12  # relative: far above the rounding of a moment

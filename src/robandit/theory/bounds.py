@@ -25,8 +25,6 @@ from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
 from robandit.validation import integer, invalid, order
 
-__all__ = ["Bound", "RegretBound", "regret_bound"]
-
 _TRUST = {"proved": 0, "repaired": 0, "derived": 0, "asymptotic": 1, "printed": 2}
 
 

@@ -40,8 +40,6 @@ from robandit.policies.klinf.upper_bound import FARTHEST, klinf_index
 from robandit.theory.law_nodes import has_density, nodes
 from robandit.validation import finite, order, positive, within
 
-__all__ = ["is_resolved", "klinf", "klinf_upper"]
-
 ROUNDS = 6  # of locating where the logarithm's argument is least
 SAME = 1e-6  # relative difference below which two places count as one
 LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))

@@ -23,8 +23,6 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
-__all__ = ["COPIES", "PER_ARM", "PHRASES", "Formula", "parsed"]
-
 PHRASES = ("P(X != 0)", "KLinf(arm, best mean)", "min gap", "f(T)", "g(T)")
 """Names of more than one word."""
 PER_ARM = ("gap", "P(X != 0)", "KLinf(arm, best mean)", "variance", "Var", "tau")

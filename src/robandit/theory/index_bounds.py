@@ -39,8 +39,6 @@ from robandit.errors import NotApplicable
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
 from robandit.theory.bound import Bound, BoundSet, Case, power, sub_gaussian, total
 
-__all__ = ["few_rewards", "r_ucb_lt", "r_ucb_mom", "r_ucb_tea", "robust_ucb", "ucb1", "ucb_v"]
-
 BUBECK = "Bubeck, Cesa-Bianchi, Lugosi 2013"
 ASHUTOSH = "Ashutosh, Nair, Kagrecha, Jagannathan 2021"
 RATIO = 1.25  # last over first pull number of a block of `few_rewards`

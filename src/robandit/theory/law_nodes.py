@@ -22,8 +22,6 @@ from robandit.laws.location_scale import LocationScale, SymmetricLaw
 from robandit.laws.quadrature import NEGLIGIBLE, Density
 from robandit.policies.klinf.upper_bound import FARTHEST
 
-__all__ = ["has_density", "nodes"]
-
 NODES = 800  # per piece of a law
 OUT = 10.0  # times the centre: in between, the tail begins, and may fall steeply
 DEPTH = 140.0  # of a heavy tail: the probability beyond is exp(-140) < 1e-60

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from robandit.problems import Problem, eps_adaptive_pair, hard_gap, u_adaptive_pair
 from robandit.validation import LARGEST_INTEGER, integer, invalid, order, positive
 
-__all__ = ["PairBound", "lower_bound_eps_adaptive", "lower_bound_u_adaptive", "minimax_constant", "minimax_lower_bound"]
-
 CURVATURE = 2.0 * math.log(2.0)
 """The proofs' c: log(1/(1-q)) <= c q for q <= 1/2, since the left side is convex and equal at q = 1/2."""
 

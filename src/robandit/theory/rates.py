@@ -16,8 +16,6 @@ from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_k
 from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
 from robandit.validation import LARGEST_INTEGER, choice, invalid, order, within
 
-__all__ = ["Rate", "rate"]
-
 Of = Literal["T", "K", "u", "gap"]
 STEP = 1e-4  # of a logarithm, for derivatives: their error is about 1e-8
 KEYWORDS = {"P(X != 0)": "nonzero", "KLinf(arm, best mean)": "klinf", "Var": "variance"}

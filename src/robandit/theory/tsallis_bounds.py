@@ -13,8 +13,6 @@ import math
 from robandit.errors import NotApplicable
 from robandit.theory.bound import Bound, BoundSet, Case, power, total
 
-__all__ = ["ada2_tinf", "ada_tinf", "htinf", "opt_tinf"]
-
 SOURCE = "Huang, Dai, Huang 2022"
 SUM = "the proof bounds sum 1/t by log(T+1), which is smaller"
 

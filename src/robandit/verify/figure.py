@@ -9,8 +9,6 @@ from typing import Any
 
 from robandit.intervals import Interval
 
-__all__ = ["Cases", "Curves", "Figure", "Row", "row_of"]
-
 Row = dict[str, Any]
 
 

@@ -12,11 +12,9 @@ from robandit.kernel.types import Floats
 from robandit.policies import Oracle
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.verify.interval_arithmetic import divided, largest, slope_weights, smallest
+from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, slope_weights, smallest
 from robandit.verify.regret import play
-from robandit.verify.statement import Effort, Finding, finding
-
-__all__ = ["Inform", "Played", "fit_exponent", "inform_alike", "inform_each", "label", "play_all", "smallest_ratio"]
+from robandit.verify.statement import Effort, Finding, Track, finding
 
 Inform = Callable[[Policy, Sequence[Problem], int, float], Policy]
 """Sets what a policy knows before it plays one of the problems (by index), with moments of order 1 + eps."""
@@ -47,34 +45,33 @@ def inform_each(policy: Policy, problems: Sequence[Problem], which: int, eps: fl
 
 
 def play_all(
-    setting: Setting,
+    settings: Sequence[Any],
     policies: Sequence[Policy],
-    problems: Sequence[Problem],
-    eps: float,
-    horizon: int,
     replications: int,
-    *,
-    scales: Sequence[float] | None = None,
-    confidence: float,
     effort: Effort,
+    track: Track,
     inform: Inform,
-    key: tuple[int, ...],
-) -> list[Played[Setting]]:
-    """Play every problem with every policy; ``scales`` divide the regrets of each problem."""
+    key: int,
+) -> list[Played[Any]]:
+    """Play every problem of every setting with every policy; the intervals hold jointly at 99 %, nominally.
+
+    A setting has ``problems()``, a ``horizon``, ``orders`` (policies know the first) and ``scales`` that divide the regrets.
+    """
+    confidence = joint_confidence(len(policies) * sum(len(setting.scales) for setting in settings))
     played = []
-    for policy in policies:
-        # One at a time: managing a thousand short jobs costs more than running them.
-        regrets = np.stack(
-            [
-                play(inform(policy, problems, i, eps), problem, [horizon], replications, effort, (*key, i))[:, -1]
-                for i, problem in enumerate(problems)
-            ]
-        )
-        if scales is not None:
-            regrets = regrets / np.array(scales)[:, None]
-        worst = regrets.mean(axis=1).argmax()
-        interval = largest(mean_interval(row, confidence) for row in regrets)
-        played.append(Played(setting, policy, interval, regrets[worst]))
+    for i, setting in enumerate(track(settings)):
+        problems, marks = setting.problems(), [setting.horizon]
+        for policy in policies:
+            # One at a time: managing a thousand short jobs costs more than running them.
+            informed = (inform(policy, problems, j, setting.orders[0]) for j in range(len(problems)))
+            regrets = np.stack(
+                [
+                    play(one, problem, marks, replications, effort, (key, i, j))[:, -1] / scale
+                    for j, (one, problem, scale) in enumerate(zip(informed, problems, setting.scales, strict=True))
+                ]
+            )
+            interval = largest(mean_interval(row, confidence) for row in regrets)
+            played.append(Played(setting, policy, interval, regrets[regrets.mean(axis=1).argmax()]))
     return played
 
 
@@ -84,18 +81,12 @@ def label(policy: Policy) -> str:
 
 
 def smallest_ratio(
-    claim: str,
-    played: Sequence[Played[Setting]],
-    floors: Sequence[float],
-    place: Callable[[Setting], str],
-    **details: Any,
+    claim: str, played: Sequence[Played[Setting]], floors: Sequence[float], place: Callable[[Setting], str]
 ) -> Finding:
     """Return the finding that no regret is below its floor; its note names the policy that comes nearest, and where."""
     ratios = [divided(run.regret, floor) for run, floor in zip(played, floors, strict=True)]
     nearest = played[min(range(len(ratios)), key=lambda i: ratios[i].measured)]
-    return finding(
-        claim, smallest(ratios), least=1.0, note=f"{label(nearest.policy)} at {place(nearest.setting)}", **details
-    )
+    return finding(claim, smallest(ratios), f"{label(nearest.policy)} at {place(nearest.setting)}").at_least(1.0)
 
 
 def fit_exponent(x: Sequence[float], y: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:

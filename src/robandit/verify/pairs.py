@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,11 +12,9 @@ from robandit import policies as library
 from robandit.policies import Policy
 from robandit.theory.lower_bounds import PairBound
 from robandit.verify.figure import Curves, row_of
-from robandit.verify.hard_problems import Inform, Played, fit_exponent, label, play_all, smallest_ratio
-from robandit.verify.interval_arithmetic import joint_confidence, slope
-from robandit.verify.statement import Effort, Finding, Track, finding
-
-__all__ = ["UNINFORMED", "OnPair", "escapes", "exponent_of_optimum", "figure", "growth", "play_pairs"]
+from robandit.verify.hard_problems import Played, fit_exponent, label, smallest_ratio
+from robandit.verify.interval_arithmetic import slope
+from robandit.verify.statement import Finding, finding
 
 UNINFORMED: tuple[Policy, ...] = (
     *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.OptTINF()),
@@ -28,53 +27,14 @@ OnPair = Played[PairBound]
 """A policy on a pair, with the larger of its normalised regrets."""
 
 
-def play_pairs(
-    bounds: Sequence[PairBound],
-    policies: Sequence[Policy],
-    replications: int,
-    *,
-    effort: Effort,
-    track: Track,
-    inform: Inform,
-    key: int,
-) -> list[OnPair]:
-    """Play every pair with every policy; the intervals hold jointly at 99 %, nominally."""
-    confidence = joint_confidence(2 * len(bounds) * len(policies))
-    return [
-        run
-        for i, bound in enumerate(track(bounds))
-        for run in play_all(
-            bound,
-            policies,
-            bound.problems(),
-            bound.orders[0],
-            bound.horizon,
-            replications,
-            scales=bound.scales,
-            confidence=confidence,
-            effort=effort,
-            inform=inform,
-            key=(key, i),
-        )
-    ]
-
-
 def escapes(runs: Sequence[OnPair], place: Callable[[PairBound], str]) -> list[Finding]:
     """Return whether a policy gets below the bound, or below the best policy for its pair; ``place`` describes a pair."""
+    claim = "No policy escapes on both problems: its larger normalised regret over the bound, smallest of all cases"
+    stronger = "No policy beats the best one for its pair, which is known exactly: the same regret over that optimum"
+    over_optimum = smallest_ratio(stronger, runs, [run.setting.optimum() for run in runs], place)
     return [
-        smallest_ratio(
-            "No policy escapes on both problems: its larger normalised regret over the bound, smallest of all cases",
-            runs,
-            [run.setting.value for run in runs],
-            place,
-        ),
-        smallest_ratio(
-            "No policy beats the best one for its pair, which is known exactly: the same regret over that optimum",
-            runs,
-            [run.setting.optimum() for run in runs],
-            place,
-            must=False,  # stronger than the theorem: a policy may come so near that chance decides
-        ),
+        smallest_ratio(claim, runs, [run.setting.value for run in runs], place),
+        replace(over_optimum, must=False),  # a policy may come so near that chance decides
     ]
 
 
@@ -86,14 +46,8 @@ def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float
         if at not in best or run.regret.measured < best[at].regret.measured:
             best[at] = run
     exponent = slope(np.array(list(best)), np.stack([run.replications for run in best.values()], axis=1))
-    return finding(
-        claim,
-        exponent,
-        least=least,
-        must=False,
-        asymptotic=True,
-        note=", ".join(f"{label(run.policy)} at {at:g}" for at, run in best.items()),
-    )
+    note = ", ".join(f"{label(run.policy)} at {at:g}" for at, run in best.items())
+    return finding(claim, exponent, note).at_least(least, must=False, asymptotic=True)
 
 
 def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: str) -> Finding:
@@ -112,24 +66,17 @@ def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: 
         errors.append(math.log(rate / bound.mass) - math.log1p(-explored) + rate)
     fitted, tolerance = fit_exponent(x, optima, errors)
     exponent = bounds[0].exponent
-    return finding(
-        claim,
-        fitted,
-        least=exponent - tolerance,
-        most=exponent + tolerance,
-        note=f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {optima[-1] / bounds[-1].value:.3g} times the bound",
+    note = (
+        f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {optima[-1] / bounds[-1].value:.3g} times the bound"
     )
+    return finding(claim, fitted, note).between(exponent - tolerance, exponent + tolerance)
 
 
 def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str) -> Curves:
     """Return the figure of all policies over x, with the bound and the optimum as limits."""
     bounds = {x(run.setting): run.setting for run in runs}
     return Curves(
-        rows=[
-            row_of(run.regret, "y", x=x(run.setting), series=label(run.policy))
-            for run in runs
-            if run.regret.measured > 0.0
-        ],
+        rows=[row_of(r.regret, "y", x=x(r.setting), series=label(r.policy)) for r in runs if r.regret.measured > 0.0],
         limits=[{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
         + [{"x": at, "y": bound.value, "series": "(lower bound)"} for at, bound in bounds.items()],
         x_title=x_title,

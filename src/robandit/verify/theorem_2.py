@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 from robandit.policies.base import Policy
 from robandit.theory.lower_bounds import PairBound, lower_bound_u_adaptive
-from robandit.verify.hard_problems import Inform, inform_alike
-from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth, play_pairs
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, untracked
-
-__all__ = ["STATEMENT", "run"]
+from robandit.verify.hard_problems import Inform, inform_alike, play_all
+from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, silent
 
 # The largest ratios are near what T allows: there the gap is as large as a moment of u permits.
 RATIOS = {1.0: (1.0, 3.0, 10.0, 30.0, 100.0, 180.0), 0.5: (1.0, 5.0, 25.0)}
@@ -21,7 +19,7 @@ HORIZON = 10_000
 
 
 def run(
-    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
+    effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
 ) -> Evidence:
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     ratios = effort.of(QUICK, RATIOS)
@@ -29,7 +27,7 @@ def run(
     bounds = [
         lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=ratio) for eps in ratios for ratio in ratios[eps]
     ]
-    runs = play_pairs(bounds, policies, replications, effort=effort, track=track, inform=inform, key=2)
+    runs = play_all(bounds, policies, replications, effort, track, inform, 2)
     light = [run for run in runs if run.setting.orders[0] == 1.0]
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "
@@ -76,11 +74,8 @@ def _fixed_horizon() -> Finding:
         f"at a fixed T the supremum is finite: the printed bound for u'/u = 1e16 and T = {HORIZON:,}, over the "
         "largest possible regret",
         times,
-        least=1.0,
-        misprints=("24",),
-        note=f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
-        headline="As printed, for one T and all u, it fails: T must grow with u'/u.",
-    )
+        f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
+    ).at_least(1.0, misprints=("24",), headline="As printed, for one T and all u, it fails: T must grow with u'/u.")
 
 
 STATEMENT = Statement(
