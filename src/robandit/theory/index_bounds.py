@@ -35,9 +35,8 @@ import math
 import numpy as np
 from scipy.stats import binom
 
-from robandit.errors import NotApplicable
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
-from robandit.theory.bound import Bound, BoundSet, Case, power, sub_gaussian, total
+from robandit.theory.bound import Bound, BoundSet, Case, Kind, power, sub_gaussian, total
 
 BUBECK = "Bubeck, Cesa-Bianchi, Lugosi 2013"
 ASHUTOSH = "Ashutosh, Nair, Kagrecha, Jagannathan 2021"
@@ -58,8 +57,8 @@ def _truncated(case: Case) -> BoundSet:
 
 def _catoni(case: Case) -> BoundSet:
     if case.requested_eps not in (None, 1.0):
-        raise NotApplicable(
-            f"{case.name}: eps = {case.requested_eps:g} must be 1, since Catoni's estimator is about the variance; leave it out"
+        raise case.error(
+            f"eps = {case.requested_eps:g} must be 1, since Catoni's estimator is about the variance; leave it out"
         )
     v = float(case.policy.v)
     level = 8.0 * case.log
@@ -73,9 +72,8 @@ def _median_of_means(case: Case) -> BoundSet:
     missed = few_rewards(case.problem.arms, case.horizon, eps)
     width = (12.0 * v) ** (1.0 / (1.0 + eps))
     note = f"{missed:.3g} pulls of it, growing faster than log T: a best arm with fewer than 2 + 32 log t rewards"
-    bounds = _optimistic(
-        case, eps, width, level, least=level, missed=missed, source=f"{BUBECK}, median of means", note=note
-    )
+    source = f"{BUBECK}, median of means"
+    bounds = _optimistic(case, eps, width, level, source=source, least=level, missed=missed, note=note)
     return BoundSet(bounds, eps, v, case.problem.v(eps))
 
 
@@ -102,10 +100,8 @@ def _optimistic(
     instance = total(gaps * (np.maximum(needed, least) + 1.0 + failing)) + extra
     main = 2.0 * width * ((arms - 1) * level) ** q * case.horizon**p
     worst = main + total(gaps * (least + 1.0 + failing)) + extra
-    return (
-        Bound("instance", float(instance), source, "derived", note),
-        Bound("worst-case", float(worst), source, "derived", note),
-    )
+    values: tuple[tuple[Kind, float], ...] = (("instance", instance), ("worst-case", worst))
+    return tuple(Bound(kind, float(value), source, "derived", note) for kind, value in values)
 
 
 def few_rewards(arms: int, horizon: int, eps: float) -> float:
@@ -113,10 +109,9 @@ def few_rewards(arms: int, horizon: int, eps: float) -> float:
 
     With n < l = 2 + 32 log t rewards there are k = max(1, floor(n/2)) blocks of N = 1, 2 or 3. By the inequality of von Bahr and
     Esseen a block's mean lies a width, (12 v)^p (l/n)^q, below the mean with a probability of at most C N^-eps (n/l)^eps / 12,
-    with C = 1 for N = 1, else 2; the median does so only if half of the blocks do. The sum of these probabilities over n and t
-    bounds the expected number of such pulls; each block of pull numbers a to 1.25 a is counted as if t were a. The term for n = 1
-    is of order (log t)^-eps, so the sum outgrows every power of log T: the logarithmic rate needs 2 + 32 log T rewards of each arm
-    at the start.
+    with C = 1 for N = 1, else 2; the median does so only if half of the blocks do. These probabilities are summed over n and t,
+    with pulls a to 1.25 a counted as if t were a. The term for n = 1 is of order (log t)^-eps, so the sum outgrows every power of
+    log T: the logarithmic rate needs 2 + 32 log T rewards of each arm at the start.
 
     >>> few_rewards(arms=2, horizon=10_000, eps=1.0)
     76.2
@@ -148,10 +143,10 @@ def ucb_v(case: Case) -> BoundSet:
     """Audibert et al.: 10 (variance/gap + 2 range) log T, for zeta = 1.2 and c = 1."""
     policy = case.policy
     if policy.range == "observed":
-        raise NotApplicable(f"{case.name}: nothing is proved for an observed range; pass range=...")
+        raise case.error("nothing is proved for an observed range; pass range=...")
     if (policy.zeta, policy.c) != (1.2, 1.0):
-        raise NotApplicable(
-            f"{case.name}: the bound's constant is known only for zeta = 1.2 and c = 1, not for {policy.zeta:g} and {policy.c:g}; "
+        raise case.error(
+            f"the bound's constant is known only for zeta = 1.2 and c = 1, not for {policy.zeta:g} and {policy.c:g}; "
             "for the rate see theory.rate(policy)"
         )
     gaps = case.problem.gaps
@@ -163,8 +158,7 @@ def ucb_v(case: Case) -> BoundSet:
 
 def r_ucb_tea(case: Case) -> BoundSet:
     """Theorem 3 of Ashutosh et al.: the sum of 32 f(T) log T / (1 - 2/(gap log f(T))) + 4 gap."""
-    eps = case.order()
-    u = case.u(eps)
+    eps, u = case.order_and_u()
     kind = growth_kind(case.policy.f)
     end = growth(kind, case.log)
     value = 0.0
@@ -175,15 +169,12 @@ def r_ucb_tea(case: Case) -> BoundSet:
         if pulls < case.horizon:
             start = growth(kind, math.log(pulls))
             _bias_is_small(case, start, end, u, eps, math.ceil(pulls))
-            _need(
-                case,
-                f"that its number of pulls, {pulls:.4g}, is not larger for smaller T, from T = {pulls:.4g} on",
-                math.log(start) > 2.0 / gap and _tea_pulls(gap, start, math.log(pulls)) <= pulls,
-            )
+            fewer_before = math.log(start) > 2.0 / gap and _tea_pulls(gap, start, math.log(pulls)) <= pulls
+            condition = f"that its number of pulls, {pulls:.4g}, is not larger for smaller T, from T = {pulls:.4g} on"
+            _need(case, condition, fewer_before)
         value += gap * (pulls + 4.0)
-    return BoundSet(
-        (Bound("instance", value, f"{ASHUTOSH}, Theorem 3", "proved", _vacuous(case, value)),), eps, u, met=True
-    )
+    bound = Bound("instance", value, f"{ASHUTOSH}, Theorem 3", "proved", _vacuous(case, value))
+    return BoundSet((bound,), eps, u, met=True)
 
 
 def _tea_pulls(gap: float, f: float, level: float) -> float:
@@ -203,8 +194,7 @@ def r_ucb_mom(case: Case) -> BoundSet:
 
     The number of pulls is at least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
     """
-    eps = case.order()
-    u = case.u(eps)
+    eps, u = case.order_and_u()
     kind, fixed = growth_kind(case.policy.f), decay_number(case.policy.g)
     end = growth(kind, case.log)
     value = 0.0
@@ -233,7 +223,7 @@ def r_ucb_lt(case: Case) -> BoundSet:
     proxies = [sub_gaussian(law) for law in case.problem.laws]
     if None in proxies:
         law = case.problem.laws[proxies.index(None)]
-        raise NotApplicable(f"{case.name}: its bound needs sub-Gaussian rewards, which {law!r} is not known to have")
+        raise case.error(f"its bound needs sub-Gaussian rewards, which {law!r} is not known to have")
     needed = 8.0 * max(proxy for proxy in proxies if proxy is not None)
     kind = growth_kind(case.policy.f)
     end = growth(kind, case.log)
@@ -254,6 +244,4 @@ def _vacuous(case: Case, value: float) -> str:
 
 def _need(case: Case, condition: str, holds: bool) -> None:
     if not holds:
-        raise NotApplicable(
-            f"{case.name}: at T = {case.horizon} its bound needs {condition}; take a larger T or larger gaps"
-        )
+        raise case.error(f"at T = {case.horizon} its bound needs {condition}; take a larger T or larger gaps")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -209,7 +209,8 @@ def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tal
     tally.single.append(flat and falls and above and below)
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True)
+class Request:
     """The first root that a run asks for, and the absolute index that Algorithm 2 computes from it."""
 
     tau: int
