@@ -7,8 +7,7 @@ import pytest
 from robandit.policies import Oracle
 from robandit.theory.lower_bounds import lower_bound_eps_adaptive, lower_bound_u_adaptive
 from robandit.verify import theorem_2, theorem_3
-from robandit.verify.hard_problems import fit_exponent, inform_each
-from robandit.verify.pairs import exponent_of_optimum
+from robandit.verify.hard_problems import exponent_of_optimum, fit_exponent, inform_each
 from robandit.verify.statement import Effort, Evidence, checked
 
 pytestmark = pytest.mark.xdist_group("pairs")  # one process plays them

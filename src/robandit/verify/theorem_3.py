@@ -6,33 +6,36 @@ from collections.abc import Sequence
 
 from robandit.policies.base import Policy
 from robandit.theory.lower_bounds import PairBound, lower_bound_eps_adaptive
-from robandit.verify.hard_problems import Inform, inform_alike, play_all
-from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth
+from robandit.verify import hard_problems as hard
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, silent
 
 
 def run(
-    effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
+    effort: Effort,
+    track: Track = silent,
+    *,
+    policies: Sequence[Policy] = hard.UNINFORMED,
+    inform: hard.Inform = hard.inform_alike,
 ) -> Evidence:
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     horizons = effort.of((100, 1000, 10_000), (100, 1000, 10_000, 100_000))
     replications = effort.of(120, 200)
     bounds = [lower_bound_eps_adaptive(horizon) for horizon in horizons]
-    runs = play_all(bounds, policies, replications, effort, track, inform, 3)
+    runs = hard.play_all(bounds, policies, replications, effort, track, inform, 3)
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs with eps = 1 and eps' = 1/3 at T = "
         f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals hold jointly at "
         "99 %, nominally. The best policy for a pair is computed, not played.",
         findings=(
-            *escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
+            *hard.escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
             _optimum(1.0, 1.0 / 3.0, "eps = 1, eps' = 1/3: 1/16"),
             _optimum(1.0, 0.6, "eps = 1, eps' = 0.6: 0.0469"),
-            growth(
+            hard.growth(
                 runs, _horizon, bounds[0].exponent, "The best policy at each T pays at least T^(1/16): its exponent"
             ),
             _constant(),
         ),
-        figure=figure(runs, _horizon, "T"),
+        figure=hard.figure(runs, _horizon, "T"),
         caption="The larger of R/T^(1/2) (first problem) and R/T^(3/4) (second) of each policy. Dashed: the best policy for that "
         "pair, and the theorem's bound.",
     )
@@ -44,7 +47,7 @@ def _horizon(bound: PairBound) -> float:
 
 def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
     horizons = [10**j for j in range(9, 16, 2)]
-    return exponent_of_optimum(
+    return hard.exponent_of_optimum(
         [lower_bound_eps_adaptive(t, eps=eps, eps_alternative=eps_alternative) for t in horizons],
         [float(t) for t in horizons],
         f"The price is exactly this: the optimum's exponent in T ({which})",
