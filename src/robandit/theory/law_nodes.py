@@ -63,7 +63,9 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
     for low, high in pairwise(breaks):
         edge = min(density.edge, 1.0) if low == density.lower else 1.0
         length = math.log(high - low)
-        t = np.linspace(-_end(NEGLIGIBLE / edge + max(length, 0.0)), _end(NEGLIGIBLE + max(length, 0.0)), NODES)
+        t = np.linspace(
+            -math.asinh(NEGLIGIBLE / edge + max(length, 0.0)), math.asinh(NEGLIGIBLE + max(length, 0.0)), NODES
+        )
         logit = np.sinh(t)
         below, above = length - np.logaddexp(0.0, -logit), length - np.logaddexp(0.0, logit)
         z = np.where(t < 0.0, low + np.exp(below), high - np.exp(above))
@@ -76,7 +78,7 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
         far += max(NEGLIGIBLE / min(density.edge, 1.0), density.reach)
     else:
         far += DEPTH / min(density.tail, 1.0)
-    t = np.linspace(-_end(NEGLIGIBLE / edge), _end(far), NODES)
+    t = np.linspace(-math.asinh(NEGLIGIBLE / edge), math.asinh(far), NODES)
     offset = np.sinh(t)
     log_z = np.logaddexp(math.log(low), offset) if low > 0.0 else offset
     z = low + np.exp(offset)
@@ -84,10 +86,6 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
         yield z, _terms(density.log_density(z, log_z) + offset, t)
     else:  # z itself may overflow
         yield z, _terms(density.log_kernel(np.exp(-log_z)) - (density.tail + 1.0) * log_z + offset, t)
-
-
-def _end(reach: float) -> float:
-    return math.asinh(reach)
 
 
 def _terms(log_terms: Floats, t: Floats) -> Floats:

@@ -170,8 +170,7 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
 
     References
     ----------
-    G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
-    Theorem 2.
+    G. Genalti et al. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024, Theorem 2.
     """
     horizon = integer(horizon, "horizon", 1)
     eps, u, u_alternative = order(eps), positive(u, "u"), positive(u_alternative, "u_alternative")
@@ -236,8 +235,7 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
 
     References
     ----------
-    G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
-    Theorem 3.
+    G. Genalti et al. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024, Theorem 3.
     """
     horizon = integer(horizon, "horizon", 1)
     eps, eps_alternative = order(eps), order(eps_alternative, "eps_alternative")

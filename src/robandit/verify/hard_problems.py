@@ -23,9 +23,6 @@ from robandit.verify.interval_arithmetic import divided, joint_confidence, large
 from robandit.verify.regret import play
 from robandit.verify.statement import Effort, Finding, Track, finding
 
-Inform = Callable[[Policy, Sequence[Problem], int, float], Policy]
-"""Sets what a policy knows before it plays one of the problems (by index), with moments of order 1 + eps."""
-
 Setting = TypeVar("Setting")
 
 
@@ -38,17 +35,13 @@ class Played(NamedTuple, Generic[Setting]):
     replications: Floats
 
 
-def inform_alike(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
-    """Give a policy the same knowledge on all problems: a lower bound is about an algorithm that does not know which it plays.
+def inform(policy: Policy, problems: Sequence[Problem], which: int, eps: float, *, cheat: bool = False) -> Policy:
+    """Return the policy with the same knowledge on all problems: a lower bound is about one that does not know which it plays.
 
-    The first problem has the moment bound of the family; another's own may be smaller and would reveal it.
+    The first problem has the moment bound of the family; another's own may be smaller and would reveal it. A policy that cheats
+    knows its own problem: a control.
     """
-    return policy.informed_by(problems[0], eps=eps)
-
-
-def inform_each(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
-    """Give a policy the knowledge of each problem, which lower bounds forbid: a control."""
-    return policy.informed_by(problems[which], eps=eps)
+    return policy.informed_by(problems[which if cheat else 0], eps=eps)
 
 
 def play_all(
@@ -57,8 +50,8 @@ def play_all(
     replications: int,
     effort: Effort,
     track: Track,
-    inform: Inform,
     key: int,
+    cheat: bool,
 ) -> list[Played[Any]]:
     """Play every problem of every setting with every policy; the intervals hold jointly at 99 %, nominally.
 
@@ -70,13 +63,11 @@ def play_all(
         problems, marks = setting.problems(), [setting.horizon]
         for policy in policies:
             # One at a time: managing a thousand short jobs costs more than running them.
-            informed = (inform(policy, problems, j, setting.orders[0]) for j in range(len(problems)))
-            regrets = np.stack(
-                [
-                    play(one, problem, marks, replications, effort, (key, i, j))[:, -1] / scale
-                    for j, (one, problem, scale) in enumerate(zip(informed, problems, setting.scales, strict=True))
-                ]
-            )
+            rows = []
+            for j, (problem, scale) in enumerate(zip(problems, setting.scales, strict=True)):
+                informed = inform(policy, problems, j, setting.orders[0], cheat=cheat)
+                rows.append(play(informed, problem, marks, replications, effort, (key, i, j))[:, -1] / scale)
+            regrets = np.stack(rows)
             interval = largest(mean_interval(row, confidence) for row in regrets)
             played.append(Played(setting, policy, interval, regrets[regrets.mean(axis=1).argmax()]))
     return played

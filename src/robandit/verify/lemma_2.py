@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -42,16 +41,14 @@ Width = Callable[[float, int, str, Any, Any], Any]
 Thresholds = Callable[[Floats, float], Floats]
 
 
-@dataclass(frozen=True)
-class Case:
-    """The trials for one law, size and delta."""
+class Case(NamedTuple):
+    """The trials for one law, size and delta; for each trial the least constant in place of 10 with which the bound holds."""
 
     law: str
     n: int
     delta: float
     failures: dict[str, int]
     needed: Floats
-    """For each trial the least constant in place of 10 with which the bound holds."""
 
     def over(self, bonus: str, confidence: float) -> Interval:
         """Return the failure rate in units of 2 delta."""

@@ -99,7 +99,7 @@ class Comparisons:
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:
-    """Return the case with the largest ratio, to name it; its size is `highest`, since other intervals may be tighter."""
+    """Return the case with the largest ratio, to name it; the intervals of others may reach further."""
     return max(measured, key=lambda m: m.ratio.measured)
 
 
@@ -108,16 +108,12 @@ def telling(measured: Iterable[Measured]) -> int:
     return sum(m.room > 1.0 for m in measured)
 
 
-def highest(measured: Sequence[Measured]) -> Interval:
-    """Return the largest ratio; its interval is infinite if no policy could break the bound in any comparison."""
-    ratio = largest(m.ratio for m in measured)
-    return ratio if telling(measured) else Interval(ratio.measured, -math.inf, math.inf)
-
-
 def over_bound(claim: str, measured: Sequence[Measured], note: str = "") -> Finding:
-    """Return the finding about the largest ratio; its note names the worst case."""
-    worst = worst_of(measured)
-    return finding(claim, highest(measured), f"worst: {worst.case.name}, T = {worst.horizon:,}{note}")
+    """Return the finding about the largest ratio; its interval is infinite if no policy could break the bound anywhere."""
+    worst, ratio = worst_of(measured), largest(m.ratio for m in measured)
+    if not telling(measured):
+        ratio = Interval(ratio.measured, -math.inf, math.inf)
+    return finding(claim, ratio, f"worst: {worst.case.name}, T = {worst.horizon:,}{note}")
 
 
 def growth(marks: Sequence[int], regret: Floats) -> Floats:

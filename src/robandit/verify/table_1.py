@@ -105,7 +105,7 @@ def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None 
         )
         for i, policy in enumerate(job.policies):
             for j, mark in enumerate(result.checkpoints.tolist()):
-                if mark == job.horizon or not _needs_horizon(policy):
+                if mark == job.horizon or "horizon" not in policy.facts.knows:
                     regret[policy, job.gap, job.scale, mark] = result.regret[i, :, j]
 
     confidence = joint_confidence(3 * len(rows))
@@ -144,10 +144,6 @@ def _tails(policy: Policy) -> Tails:
     return LIGHTER if getattr(policy, "estimator", "") == "catoni" else HEAVY
 
 
-def _needs_horizon(policy: Policy) -> bool:
-    return "horizon" in policy.facts.knows
-
-
 def _jobs(rows: Sequence[Policy], marks: Sequence[int]) -> list[Job]:
     jobs: list[Job] = []
     for tails in (HEAVY, LIGHTER):
@@ -156,7 +152,7 @@ def _jobs(rows: Sequence[Policy], marks: Sequence[int]) -> list[Job]:
         if policies:
             pairs = [*((gap, SCALES[0]) for gap in GAPS), *((GAPS[-1], scale) for scale in SCALES[1:])]
             jobs += [Job(tails, gap, scale, marks[-1], policies) for gap, scale in pairs]
-    fixed = tuple(policy for policy in rows if _needs_horizon(policy))
+    fixed = tuple(policy for policy in rows if "horizon" in policy.facts.knows)
     jobs += [Job(HEAVY, *BASE, mark, fixed) for mark in marks[:-1] if fixed]
     tiny = tuple(policy for policy in rows if isinstance(policy, (AdaTINF, OptTINF)))
     jobs += [Job(HEAVY, BASE[0] * TINY, BASE[1] * TINY, mark, tiny) for mark in marks if tiny]

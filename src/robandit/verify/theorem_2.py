@@ -18,11 +18,7 @@ HORIZON = 10_000
 
 
 def run(
-    effort: Effort,
-    track: Track = silent,
-    *,
-    policies: Sequence[Policy] = hard.UNINFORMED,
-    inform: hard.Inform = hard.inform_alike,
+    effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = hard.UNINFORMED, cheat: bool = False
 ) -> Evidence:
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     ratios = effort.of(QUICK, RATIOS)
@@ -30,7 +26,7 @@ def run(
     bounds = [
         lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=ratio) for eps in ratios for ratio in ratios[eps]
     ]
-    runs = hard.play_all(bounds, policies, replications, effort, track, inform, 2)
+    runs = hard.play_all(bounds, policies, replications, effort, track, 2, cheat)
     light = [run for run in runs if run.setting.orders[0] == 1.0]
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "

@@ -11,17 +11,13 @@ from robandit.verify.statement import Effort, Evidence, Finding, Statement, Trac
 
 
 def run(
-    effort: Effort,
-    track: Track = silent,
-    *,
-    policies: Sequence[Policy] = hard.UNINFORMED,
-    inform: hard.Inform = hard.inform_alike,
+    effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = hard.UNINFORMED, cheat: bool = False
 ) -> Evidence:
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     horizons = effort.of((100, 1000, 10_000), (100, 1000, 10_000, 100_000))
     replications = effort.of(120, 200)
     bounds = [lower_bound_eps_adaptive(horizon) for horizon in horizons]
-    runs = hard.play_all(bounds, policies, replications, effort, track, inform, 3)
+    runs = hard.play_all(bounds, policies, replications, effort, track, 3, cheat)
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs with eps = 1 and eps' = 1/3 at T = "
         f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals hold jointly at "
