@@ -45,51 +45,29 @@ RATIO = 1.25  # last over first pull number of a block of `few_rewards`
 
 def robust_ucb(case: Case) -> BoundSet:
     """Return the bound at the top of the module, for the policy's estimator."""
-    return _ESTIMATORS[case.policy.estimator](case)
-
-
-def _truncated(case: Case) -> BoundSet:
-    eps, u = float(case.policy.eps), float(case.policy.u)
-    width = 4.0 * u ** (1.0 / (1.0 + eps))
-    bounds = _optimistic(case, eps, width, 2.0 * case.log, source=f"{BUBECK}, truncated mean")
-    return BoundSet(bounds, eps, u, case.problem.u(eps))
-
-
-def _catoni(case: Case) -> BoundSet:
-    if case.requested_eps not in (None, 1.0):
-        raise case.error(
-            f"eps = {case.requested_eps:g} must be 1, since Catoni's estimator is about the variance; leave it out"
-        )
-    v = float(case.policy.v)
-    level = 8.0 * case.log
-    bounds = _optimistic(case, 1.0, math.sqrt(v), level, least=level, source=f"{BUBECK}, Catoni's estimator")
-    return BoundSet(bounds, 1.0, v, case.problem.v(1.0))
-
-
-def _median_of_means(case: Case) -> BoundSet:
-    eps, v = float(case.policy.eps), float(case.policy.v)
-    level = 2.0 + 32.0 * case.log
-    missed = few_rewards(case.problem.arms, case.horizon, eps)
-    width = (12.0 * v) ** (1.0 / (1.0 + eps))
+    policy, problem, log = case.policy, case.problem, case.log
+    if policy.estimator == "catoni":
+        if case.requested_eps not in (None, 1.0):
+            rule = "must be 1, since Catoni's estimator is about the variance; leave it out"
+            raise case.error(f"eps = {case.requested_eps:g} {rule}")
+        v = float(policy.v)
+        source = f"{BUBECK}, Catoni's estimator"
+        return BoundSet(_optimistic(case, 1.0, math.sqrt(v), 8.0 * log, 8.0 * log, source), 1.0, v, problem.v(1.0))
+    eps = float(policy.eps)
+    p = 1.0 / (1.0 + eps)
+    if policy.estimator == "truncated":
+        u = float(policy.u)
+        bounds = _optimistic(case, eps, 4.0 * u**p, 2.0 * log, 0.0, f"{BUBECK}, truncated mean")
+        return BoundSet(bounds, eps, u, problem.u(eps))
+    v, level = float(policy.v), 2.0 + 32.0 * log
+    missed = few_rewards(problem.arms, case.horizon, eps)
     note = f"{missed:.3g} pulls of it, growing faster than log T: a best arm with fewer than 2 + 32 log t rewards"
-    source = f"{BUBECK}, median of means"
-    bounds = _optimistic(case, eps, width, level, source=source, least=level, missed=missed, note=note)
-    return BoundSet(bounds, eps, v, case.problem.v(eps))
-
-
-_ESTIMATORS = {"truncated": _truncated, "catoni": _catoni, "median_of_means": _median_of_means}
+    bounds = _optimistic(case, eps, (12.0 * v) ** p, level, level, f"{BUBECK}, median of means", missed, note)
+    return BoundSet(bounds, eps, v, problem.v(eps))
 
 
 def _optimistic(
-    case: Case,
-    eps: float,
-    width: float,
-    level: float,
-    *,
-    source: str,
-    least: float = 0.0,
-    missed: float = 0.0,
-    note: str = "",
+    case: Case, eps: float, width: float, level: float, least: float, source: str, missed: float = 0.0, note: str = ""
 ) -> tuple[Bound, ...]:
     """Return both bounds for the width ``width (level / n)^q``; see the top of the module."""
     gaps, arms = case.gaps, case.problem.arms

@@ -77,7 +77,7 @@ def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
     return minimax_lower_bound(arms, arms, eps=eps, u=1.0) / arms
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PairBound:
     """Two problems that an algorithm cannot tell apart in time, and a lower bound on the cost.
 
@@ -193,16 +193,8 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
         raise invalid("horizon", horizon, rule, hint=hint)
     constant = (1.0 + eps) * (4.0 / (math.e * math.log(2.0))) ** share / 32.0
     exponent = eps / (1.0 + eps) ** 2
-    return PairBound(
-        horizon=horizon,
-        value=constant * ratio**exponent,
-        constant=constant,
-        exponent=exponent,
-        delta=relative * u ** (1.0 - share),
-        mass=mass,
-        orders=(eps, eps),
-        moments=(u, u_alternative),
-    )
+    value, delta = constant * ratio**exponent, relative * u ** (1.0 - share)
+    return PairBound(horizon, value, constant, exponent, delta, mass, (eps, eps), (u, u_alternative))
 
 
 def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> PairBound:
@@ -249,16 +241,8 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
         raise invalid("horizon", horizon, f"at least {shortest}", hint="below that the two problems do not exist")
     constant = (4.0 / math.log(2.0)) ** share / 32.0
     exponent = eps_alternative * (eps - eps_alternative) / ((1.0 + eps) * (1.0 + eps_alternative) ** 2)
-    return PairBound(
-        horizon=horizon,
-        value=constant * float(horizon) ** exponent,
-        constant=constant,
-        exponent=exponent,
-        delta=0.5 * mass**share,
-        mass=mass,
-        orders=(eps, eps_alternative),
-        moments=(1.0, 1.0),
-    )
+    value, delta = constant * float(horizon) ** exponent, 0.5 * mass**share
+    return PairBound(horizon, value, constant, exponent, delta, mass, (eps, eps_alternative), (1.0, 1.0))
 
 
 def _share(eps: float) -> float:

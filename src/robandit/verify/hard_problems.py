@@ -142,10 +142,8 @@ def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: 
         rate = -math.log1p(-bound.mass)
         errors.append(math.log(rate / bound.mass) - math.log1p(-explored) + rate)
     fitted, tolerance = fit_exponent(x, optima, errors)
-    exponent = bounds[0].exponent
-    note = (
-        f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {optima[-1] / bounds[-1].value:.3g} times the bound"
-    )
+    exponent, times = bounds[0].exponent, optima[-1] / bounds[-1].value
+    note = f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {times:.3g} times the bound"
     return finding(claim, fitted, note).between(exponent - tolerance, exponent + tolerance)
 
 

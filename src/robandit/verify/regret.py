@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,20 +81,9 @@ def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confide
     return measured
 
 
-@dataclass
-class Comparisons:
-    """Mean regret over the repaired bound and over the printed one, for all cases and horizons."""
-
-    bound: Bound
-    printed_bound: Bound
-    confidence: float
-    repaired: list[Measured] = field(default_factory=list)
-    printed: list[Measured] = field(default_factory=list)
-
-    def add(self, case: Case, marks: Sequence[int], regret: Floats) -> None:
-        """Compare the regret of a case with both bounds."""
-        self.repaired += over(self.bound, case, marks, regret, self.confidence)
-        self.printed += over(self.printed_bound, case, marks, regret, self.confidence)
+def compare(bound: Bound, played: Iterable[tuple[Case, Sequence[int], Floats]], confidence: float) -> list[Measured]:
+    """Return the mean regret over a bound for all cases and marks."""
+    return [measured for one in played for measured in over(bound, *one, confidence)]
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:

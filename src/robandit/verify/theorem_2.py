@@ -23,10 +23,9 @@ def run(
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     ratios = effort.of(QUICK, RATIOS)
     replications = effort.of(60, 200)
-    bounds = [
-        lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=ratio) for eps in ratios for ratio in ratios[eps]
-    ]
+    bounds = [lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=r) for eps in ratios for r in ratios[eps]]
     runs = hard.play_all(bounds, policies, replications, effort, track, 2, cheat)
+    pays = "The best policy at each u'/u pays at least that power: its exponent (eps = 1)"
     light = [run for run in runs if run.setting.orders[0] == 1.0]
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "
@@ -35,9 +34,7 @@ def run(
         findings=(
             *hard.escapes(runs, lambda bound: f"eps = {bound.orders[0]:g}, u'/u = {_ratio(bound):g}"),
             *(_optimum(eps) for eps in (1.0, 0.5)),
-            hard.growth(
-                light, _ratio, 0.25, "The best policy at each u'/u pays at least that power: its exponent (eps = 1)"
-            ),
+            hard.growth(light, _ratio, 0.25, pays),
             _fixed_horizon(),
         ),
         figure=hard.figure(light, _ratio, "u'/u"),

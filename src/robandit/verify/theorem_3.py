@@ -18,6 +18,7 @@ def run(
     replications = effort.of(120, 200)
     bounds = [lower_bound_eps_adaptive(horizon) for horizon in horizons]
     runs = hard.play_all(bounds, policies, replications, effort, track, 3, cheat)
+    pays = "The best policy at each T pays at least T^(1/16): its exponent"
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs with eps = 1 and eps' = 1/3 at T = "
         f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals hold jointly at "
@@ -26,9 +27,7 @@ def run(
             *hard.escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
             _optimum(1.0, 1.0 / 3.0, "eps = 1, eps' = 1/3: 1/16"),
             _optimum(1.0, 0.6, "eps = 1, eps' = 0.6: 0.0469"),
-            hard.growth(
-                runs, _horizon, bounds[0].exponent, "The best policy at each T pays at least T^(1/16): its exponent"
-            ),
+            hard.growth(runs, _horizon, bounds[0].exponent, pays),
             _constant(),
         ),
         figure=hard.figure(runs, _horizon, "T"),

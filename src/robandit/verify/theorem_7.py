@@ -14,7 +14,7 @@ from robandit.policies.base import Policy
 from robandit.theory.adar_bounds import printed_instance, repaired_instance
 from robandit.verify.figure import Cases, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope
-from robandit.verify.regret import Bound, Case, Comparisons, Measured, growth, over_bound, play, standard_cases, telling
+from robandit.verify.regret import Bound, Case, Measured, compare, growth, over_bound, play, standard_cases, telling
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, silent
 
 MARKS = 5  # per decade
@@ -47,18 +47,17 @@ def run(
     marks = [last // 1000, last // 100, *decade]
     confidence = joint_confidence(len(cases) * len(marks))
 
-    comparisons = Comparisons(bound, printed_instance, confidence)
-    grown: list[Growth] = []
+    played, grown = [], []
     for i, case in enumerate(track(cases)):
         regret = play(policy, case.problem, marks, replications, effort, (7, i))
-        comparisons.add(case, marks, regret)
+        played.append((case, marks, regret))
         if regret[:, 2].mean() <= 0.5 * decade[0] * case.problem.gaps.mean():  # uniform play is over
             limit = np.array([[bound(case.problem, mark, case.eps) for mark in decade]])
             coefficient = mean_interval(growth(decade, regret[:, 2:]), confidence)
             at = np.array(decade, dtype=np.float64)
             exponents = slope(at, regret[:, 2:], confidence), slope(at, limit).measured
             grown.append(Growth(case, divided(coefficient, float(growth(decade, limit)[0])), *exponents))
-    repaired, printed = comparisons.repaired, comparisons.printed
+    repaired, printed = (compare(each, played, confidence) for each in (bound, printed_instance))
     return Evidence(
         ran=f"{policy.name} on {len(cases)} problems that satisfy the assumption (eps from "
         f"{min(c.eps for c in cases):g} to {max(c.eps for c in cases):g}, 2 to 10 arms, scales over six decades), "

@@ -19,7 +19,7 @@ from robandit.theory.adar_bounds import printed_worst_case, repaired_worst_case
 from robandit.verify.drawn_samples import always
 from robandit.verify.figure import Curves, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope
-from robandit.verify.regret import Bound, Case, Comparisons, Measured, over_bound, play, telling
+from robandit.verify.regret import Bound, Case, Measured, compare, over_bound, play, telling
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, silent
 
 MULTIPLES = (2.0, 4.0, 8.0, 16.0)
@@ -113,31 +113,31 @@ def run(
     count = sum(len(f.cases(horizons[0], horizons[0])) for f in families) * len(horizons) + len(wide)
     confidence = joint_confidence(count)
 
-    comparisons = Comparisons(bound, printed_worst_case, confidence)
+    played: list[tuple[Case, list[int], Floats]] = []
     series: list[_Series] = []
     for i, item in enumerate(track([*families, *wide])):
         if isinstance(item, Case):
-            comparisons.add(item, [long], play(policy, item.problem, [long], FEW, effort, (8, i)))
+            played.append((item, [long], play(policy, item.problem, [long], FEW, effort, (8, i))))
             continue
         columns, limits = [], []
         for j, horizon in enumerate(horizons):
-            played = []
-            for k, case in enumerate(item.cases(horizon, horizons[0])):
+            cases = item.cases(horizon, horizons[0])
+            for k, case in enumerate(cases):
                 regret = play(policy, case.problem, [horizon], replications, effort, (8, i, j, k))
-                comparisons.add(case, [horizon], regret)
-                played.append((case, regret[:, 0]))
-            hardest, column = max(played, key=lambda one: one[1].mean())
-            columns.append(column)
+                played.append((case, [horizon], regret))
+            hardest, _, regret = max(played[-len(cases) :], key=lambda one: one[2].mean())
+            columns.append(regret[:, 0])
             limits.append(bound(hardest.problem, horizon, hardest.eps))
         series.append(_Series(item, np.column_stack(columns), np.array(limits)))
+    repaired, printed = (compare(each, played, confidence) for each in (bound, printed_worst_case))
     return Evidence(
         ran=f"{policy.name} on {len(families)} families (symmetric about 0 with tail 1.2 + eps; rare losses, Theorem 4's), gaps of "
         f"{MULTIPLES[0]:g} to {MULTIPLES[-1]:g} times (K log(T/2)/T)^(eps/(1+eps)) u^(1/(1+eps)), T = "
         f"{', '.join(f'{t:,}' for t in horizons)}, {replications} replications; and on {len(wide)} problems with gaps of "
         f"nearly u^(1/2), T = {long:,}, {FEW} replications. The repaired bound is below T times the largest gap in "
-        f"{telling(comparisons.repaired)} of {count} comparisons, each at nominal confidence {confidence:.5f}.",
+        f"{telling(repaired)} of {count} comparisons, each at nominal confidence {confidence:.5f}.",
         findings=(
-            *_regret_findings(comparisons.repaired, comparisons.printed),
+            *_regret_findings(repaired, printed),
             _exponent(series, horizons, confidence),
             _odd(policy, effort),
             *_arithmetic(),
