@@ -55,18 +55,14 @@ class Case:
         return math.log(self.horizon)
 
     def order_and_u(self) -> tuple[float, float]:
-        """Return eps, and the problem's own bound on the raw moments, which must be finite.
-
-        The eps is the policy's own, the requested one, or min(1, 0.9 (tail index - 1)).
-        """
+        """Return eps (the policy's own, the requested one, or min(1, 0.9 (tail index - 1))) and the problem's u, if finite."""
         own, tail_index = getattr(self.policy, "eps", None), self.problem.tail_index
         eps = self.requested_eps if own is None else float(own)
         if eps is None:
             eps = min(1.0, 0.9 * (tail_index - 1.0))
             if eps < LEAST_EPS:
-                raise NotApplicable(
-                    f"a tail index of {tail_index!r} leaves eps = {eps:.3g}: bounds need at least {LEAST_EPS:g}"
-                )
+                reason = f"a tail index of {tail_index!r} leaves eps = {eps:.3g}"
+                raise NotApplicable(f"{reason}: bounds need at least {LEAST_EPS:g}")
         u = self.problem.u(eps)
         if not math.isfinite(u):
             raise self.error(

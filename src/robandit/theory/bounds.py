@@ -153,9 +153,6 @@ def _why_not(policy: Policy) -> str:
     return f"{name}: no regret bound is proved"
 
 
-# --- formulas --------------------------------------------------------------------------------------------------------
-
-
 def _adar_ucb(case: Case) -> BoundSet:
     """Theorems 7 and 8, repaired and as printed, for the paper's constants."""
     constants: tuple[tuple[str, tuple[Any, ...]], ...] = (
@@ -190,10 +187,8 @@ def _klinf_ucb(case: Case) -> BoundSet:
         if gap > 0.0:
             distance = klinf(law, best, eps=eps, u=u)
             if not is_resolved(distance, law, best, eps=eps, u=u):
-                raise case.error(
-                    f"its bound divides by KLinf, which for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too "
-                    "small to be computed; take a larger gap"
-                )
+                reason = f"for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too small to be computed; take a larger gap"
+                raise case.error(f"its bound divides by KLinf, which {reason}")
             value += gap * case.log / distance
     bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
     return BoundSet((bound,), eps, u, problem.u(eps))

@@ -204,12 +204,10 @@ def _solved(points: _Points, m: float, eps: float) -> tuple[float, float | None]
 
 
 def _places(excess: float, eps: float) -> tuple[float, float]:
-    """Return the logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first.
-
-    Newton's method starts outside and never jumps over them, since the left side is convex.
-    """
+    """Return the logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first."""
     places = []
     most = (1.0 + eps) * (1.0 + excess)
+    # Newton's method starts outside and never jumps over a solution, since the left side is convex.
     for start in (math.log(most / eps), -math.log(most) / eps):
         theta = start
         for _ in range(200):

@@ -123,12 +123,9 @@ def ucb_v(case: Case) -> BoundSet:
     if policy.range == "observed":
         raise case.error("nothing is proved for an observed range; pass range=...")
     if (policy.zeta, policy.c) != (1.2, 1.0):
-        raise case.error(
-            f"the bound's constant is known only for zeta = 1.2 and c = 1, not for {policy.zeta:g} and {policy.c:g}; "
-            "for the rate see theory.rate(policy)"
-        )
-    gaps = case.problem.gaps
-    variances = np.array([law.variance for law in case.problem.laws])[gaps > 0.0]
+        others = f"{policy.zeta:g} and {policy.c:g}; for the rate see theory.rate(policy)"
+        raise case.error(f"the bound's constant is known only for zeta = 1.2 and c = 1, not for {others}")
+    variances = np.array([law.variance for law in case.problem.laws])[case.problem.gaps > 0.0]
     value = 10.0 * case.log * total(variances / case.gaps + 2.0 * float(policy.range))
     note = "the constant 10 is from memory"
     return BoundSet((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved", note),))
@@ -168,16 +165,14 @@ def _bias_is_small(case: Case, low: float, high: float, u: float, eps: float, si
 
 
 def r_ucb_mom(case: Case) -> BoundSet:
-    """Theorem 4 of Ashutosh et al.: the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap.
-
-    The number of pulls is at least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
-    """
+    """Theorem 4 of Ashutosh et al.: the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap."""
     eps, u = case.order_and_u()
     kind, fixed = growth_kind(case.policy.f), decay_number(case.policy.g)
     end = growth(kind, case.log)
     value = 0.0
     for gap in case.gaps.tolist():
         _wide_enough(case, kind, fixed, u, eps, float(case.horizon))
+        # At least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
         pulls = 32.0 * case.log * float(power(2.0 * end / gap, 1.0 / decay(fixed, case.log)))
         if pulls < case.horizon:
             _wide_enough(case, kind, fixed, u, eps, pulls)

@@ -54,14 +54,11 @@ def ada_tinf(case: Case) -> BoundSet:
 
 
 def ada2_tinf(case: Case) -> BoundSet:
-    """Theorem D.1 as printed, and the sum of Theorem C.1 over the starts, which have horizons 2^j - 1.
-
-    The last start may be cut short; for random rewards, regret until then is at most that of the full start.
-    """
+    """Theorem D.1 as printed, and the sum of Theorem C.1 over the starts, which have horizons 2^j - 1."""
     eps, u = case.order_and_u()
     arms = case.problem.arms
     pulls, start, value = 0, 2, 0.0
-    while pulls < case.horizon:
+    while pulls < case.horizon:  # if the last start is cut short, its regret is at most that of the full one
         value += _adaptive(arms, start - 1, eps, u)
         pulls += start - 1
         start *= 2

@@ -77,10 +77,8 @@ def roots(matrix: Floats, level: float, c: float = C) -> Floats:
 
 
 def usable(thresholds: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
-    """Return which rows have a finite threshold, and how many lack one that exists; each of these counts as a failure.
-
-    Rows for which none exists do not count: M depends on X' alone, so the claims also hold given that M exists.
-    """
+    """Return which rows have a finite threshold, and how many lack one that exists; each of these counts as a failure."""
+    # Rows for which none exists do not count: M depends on X' alone, so the claims also hold given that M exists.
     exists = np.count_nonzero(matrix, axis=1) > c * level
     finite = np.isfinite(thresholds)
     return finite, int((exists & ~finite).sum())

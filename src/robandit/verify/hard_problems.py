@@ -1,7 +1,4 @@
-"""Shared by the checks of the lower bounds: policies on sets of problems on which no policy can have low regret everywhere.
-
-Theorems 2 and 3 have pairs of problems and policies that know neither eps nor u.
-"""
+"""Shared by the checks of the lower bounds: policies on sets of problems on which no policy can have low regret everywhere."""
 
 from __future__ import annotations
 

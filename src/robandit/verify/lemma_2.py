@@ -123,10 +123,7 @@ def _findings(cases: Mapping[str, list[Case]], confidence: float) -> tuple[Findi
 
     constant = largest(case.constant(confidence) for case in cases["fit"])
     sides = np.arange(2, 10_001)
-    violated = sum(
-        law.truncated_nonpositivity().holds and not (law + shift).truncated_nonpositivity().holds
-        for law, shift in SHIFTED
-    )
+    nonpositive = [[x.truncated_nonpositivity().holds for x in (law, law + shift)] for law, shift in SHIFTED]
     return (
         finding(
             "under the assumption the bound fails with probability at most 2 delta: rate over 2 delta, worst case",
@@ -156,7 +153,7 @@ def _findings(cases: Mapping[str, list[Case]], confidence: float) -> tuple[Findi
         ).at_most(1.0, must=False),
         finding(
             "the assumption depends on where 0 is: share of laws that no longer satisfy it when shifted to mean 1",
-            violated / len(SHIFTED),
+            sum(before and not after for before, after in nonpositive) / len(SHIFTED),
             "At M = 0 it says E[X] <= 0.",
         ).between(1.0, 1.0, misprints=("20",)),
         arithmetic(
@@ -168,11 +165,9 @@ def _findings(cases: Mapping[str, list[Case]], confidence: float) -> tuple[Findi
 
 
 def _critical_tail(constant: float) -> float:
-    """Return the tail of a Pareto law below which a bonus of constant M L/N is too small as N grows.
+    """Return the tail of a Pareto law below which a bonus of constant M L/N is too small as N grows."""
 
-    With tail a, P(X > M) tends to (2 - a)/2 c L/N. Trimming loses a/(a-1) M P(X > M), and sqrt(2 V L/N) is sqrt(c a) M L/N.
-    """
-
+    # With tail a, P(X > M) tends to (2 - a)/2 c L/N. Trimming loses a/(a-1) M P(X > M), and sqrt(2 V L/N) is sqrt(c a) M L/N.
     def lost(a: float) -> float:
         return a / (a - 1.0) * 0.5 * (2.0 - a) * C - constant - math.sqrt(C * a)
 

@@ -188,8 +188,7 @@ def _is_rejected(x: Floats, m: int, rng: np.random.Generator, solve: Solver) -> 
 def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> None:
     """Check a sample in fractions, which show decreases too small for doubles."""
     sizes = sorted(Fraction(abs(v)) for v in x if v != 0.0)
-    m = len(sizes)
-    if m == 0:
+    if not (m := len(sizes)):
         return
     delta, c, a = _level(rng, m)
     root = Fraction(float(solve(x, delta, c=c)))

@@ -73,11 +73,12 @@ def play(
 
 def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confidence: float) -> list[Measured]:
     """Return the mean regret over a bound at each mark."""
-    measured = []
+    measured, largest_gap = [], float(case.problem.gaps.max())
     for mark, column in zip(marks, regret.T, strict=True):
         limit = bound(case.problem, mark, case.eps)
-        ratio = divided(mean_interval(column, confidence), limit)
-        measured.append(Measured(case, mark, ratio, mark * float(case.problem.gaps.max()) / limit))
+        measured.append(
+            Measured(case, mark, divided(mean_interval(column, confidence), limit), mark * largest_gap / limit)
+        )
     return measured
 
 

@@ -91,18 +91,14 @@ def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None 
     last = effort.of(200_000, 1_000_000)
     replications = effort.of(10, 20)
     marks = [round(last * 10.0 ** (-j / 2.0)) for j in (2, 1, 0)]
+    seed = int(effort.stream(1).generate_state(1)[0])
+    options: dict[str, Any] = {"threads": effort.threads, "progress": False}
     regret: Regret = {}
     for job in track(_jobs(rows, marks)):
-        result = simulate(
-            [_informed(policy, job) for policy in job.policies],
-            job.tails.problem(job.gap, job.scale),
-            horizon=job.horizon,
-            replications=replications,
-            seed=int(effort.stream(1).generate_state(1)[0]),
-            checkpoints=[mark for mark in marks if mark <= job.horizon],
-            threads=effort.threads,
-            progress=False,
-        )
+        policies = [_informed(policy, job) for policy in job.policies]
+        problem = job.tails.problem(job.gap, job.scale)
+        options["checkpoints"] = [mark for mark in marks if mark <= job.horizon]
+        result = simulate(policies, problem, job.horizon, replications, seed, **options)
         for i, policy in enumerate(job.policies):
             for j, mark in enumerate(result.checkpoints.tolist()):
                 if mark == job.horizon or "horizon" not in policy.facts.knows:
@@ -230,11 +226,10 @@ def _learning(measured: Measured, headline: str = "") -> list[Finding]:
     if not shares:
         return []
     worst = max(shares, key=lambda policy: shares[policy].measured)
-    claim = (
-        f"each of {len(shares)} rows learns here: growth in T is nearer to its rate (0) than to linear (1), worst row"
-    )
+    claim = "rows learns here: growth in T is nearer to its rate (0) than to linear (1), worst row"
     note = f"worst: {_title(worst)}, {measured[worst][0]}"
-    return [finding(claim, largest(shares.values()), note).at_most(0.5, headline=headline)]
+    share = largest(shares.values())
+    return [finding(f"each of {len(shares)} {claim}", share, note).at_most(0.5, headline=headline)]
 
 
 def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
@@ -257,10 +252,8 @@ def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
 
 
 def _missing(rows: Sequence[Policy], regret: Regret, marks: Sequence[int], confidence: float) -> list[Finding]:
-    """Return findings about a term that the table leaves out of two rows.
-
-    These two policies learn nothing from tiny rewards: their regret is linear, however small the printed power of u is.
-    """
+    """Return findings about a term that the table leaves out of two rows."""
+    # These two policies learn nothing from tiny rewards: their regret is linear, however small the printed power of u is.
     printed = {AdaTINF: ("22", 1.0 / (1.0 + HEAVY.eps)), OptTINF: ("21", 1.0 - HEAVY.eps / 2.0)}
     findings = []
     for policy in rows:

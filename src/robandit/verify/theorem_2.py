@@ -25,11 +25,12 @@ def run(
     replications = effort.of(60, 200)
     bounds = [lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=r) for eps in ratios for r in ratios[eps]]
     runs = hard.play_all(bounds, policies, replications, effort, track, 2, cheat)
+    light_ratios, heavy_ratios = (", ".join(f"{ratio:g}" for ratio in ratios[eps]) for eps in (1.0, 0.5))
     pays = "The best policy at each u'/u pays at least that power: its exponent (eps = 1)"
     light = [run for run in runs if run.setting.orders[0] == 1.0]
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "
-        f"{_list(ratios[1.0])} (eps = 1) and {_list(ratios[0.5])} (eps = 0.5), {replications} replications; the intervals "
+        f"{light_ratios} (eps = 1) and {heavy_ratios} (eps = 0.5), {replications} replications; the intervals "
         "hold jointly at 99 %, nominally. The best policy for a pair is computed, not played.",
         findings=(
             *hard.escapes(runs, lambda bound: f"eps = {bound.orders[0]:g}, u'/u = {_ratio(bound):g}"),
@@ -45,10 +46,6 @@ def run(
 
 def _ratio(bound: PairBound) -> float:
     return bound.moments[1] / bound.moments[0]
-
-
-def _list(ratios: Sequence[float]) -> str:
-    return ", ".join(f"{ratio:g}" for ratio in ratios)
 
 
 def _optimum(eps: float) -> Finding:

@@ -50,8 +50,7 @@ def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
 
 
 def _constant() -> Finding:
-    grid = [j / 50.0 for j in range(1, 51)]
-    pairs = [(first, second) for first in grid for second in grid if second < first]
+    pairs = [(first / 50.0, second / 50.0) for first in range(1, 51) for second in range(1, first)]
     return arithmetic(
         "one constant works for all orders: the smallest of the bound's constants over 0 < eps' < eps <= 1",
         min(lower_bound_eps_adaptive(10**9, eps=e, eps_alternative=other).constant for e, other in pairs),

@@ -29,10 +29,8 @@ FEW = 4  # replications where regret hardly varies
 
 
 def wide_cases() -> tuple[Case, ...]:
-    """Return problems with eps = 1, two arms and gaps of nearly u^(1/2), the largest possible.
-
-    Only there, from T = 1.4 million on, is the repaired bound below the regret of uniform play, so that not learning breaks it.
-    """
+    """Return problems with eps = 1, two arms and gaps of nearly u^(1/2), the largest possible."""
+    # Only there, from T = 1.4 million on, is the repaired bound below the regret of uniform play, so that not learning breaks it.
     calm = Gaussian(0.0, 0.01)
     return (
         Case("always -1, gap 1", Problem([calm, Constant(-1.0)]), 1.0),
@@ -60,19 +58,15 @@ class Family(NamedTuple):
         return float(u ** (1.0 / p))
 
     def cases(self, horizon: int, smallest: int) -> list[Case]:
-        """Return problems with gaps of a few times ``(K log(T/2)/T)^(eps/(1+eps)) u^(1/(1+eps))``.
-
-        Only the multiples that the moment allows at the smallest T are used.
-        """
+        """Return problems with gaps of a few times ``(K log(T/2)/T)^(eps/(1+eps)) u^(1/(1+eps))``."""
         eps, arms = self.eps, self.arms
-        q = eps / (1.0 + eps)
 
         def share(at: int) -> float:
-            return float((arms * math.log(at / 2.0) / at) ** q)
+            return float((arms * math.log(at / 2.0) / at) ** (eps / (1.0 + eps)))
 
         cases = []
         for multiple in MULTIPLES:
-            if multiple * share(smallest) > 1.0:
+            if multiple * share(smallest) > 1.0:  # the moment allows no more at the smallest T
                 break
             delta = multiple * share(horizon) * self.size
             if self.kind == "Student t":
