@@ -63,7 +63,7 @@ def test_remarks():
     assert finding(1.0, 1.0, note="Why.", must=False, misprints=("1", "2")).remarks == (
         "Why; for information; misprint 1, 2"
     )
-    computed = arithmetic("1 + 1", 2.0, most=2.0)
+    computed = arithmetic("1 + 1", 2.0).at_most(2.0)
     assert (computed.claim, computed.must, computed.verdict, computed.remarks) == (
         "arithmetic: 1 + 1",
         False,

@@ -163,7 +163,7 @@ def test_the_worst_row_and_the_largest_excess_count():
     assert finding.verdict == "fails"
     assert "HTINF" in finding.note
     assert _learning({good: exponents(0.1)})[0].verdict == "holds"
-    assert _learning({good: exponents(0.9, printed=4.0)}) == ()  # a rate beyond T says nothing
+    assert _learning({good: exponents(0.9, printed=4.0)}) == []  # a rate beyond T says nothing
     assert _row(good, exponents(0.05)).verdict == "holds"
     assert _row(good, exponents(0.3)).verdict == "inconclusive"
     assert _row(good, exponents(0.3)).measured == pytest.approx(0.2)

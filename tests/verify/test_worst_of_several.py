@@ -7,7 +7,7 @@ from robandit.intervals import Interval
 from robandit.laws import Constant, Gaussian
 from robandit.problems import Problem
 from robandit.theory.lower_bounds import lower_bound_eps_adaptive
-from robandit.verify import pairs, table_1, theorem_4, theorem_7, theorem_8
+from robandit.verify import hard_problems, table_1, theorem_4, theorem_7, theorem_8
 from robandit.verify.interval_arithmetic import largest, smallest
 from robandit.verify.regret import Case, Measured, worst_of
 from robandit.verify.statement import Finding
@@ -69,8 +69,11 @@ def test_the_control_of_the_table_can_fail():
 
 def test_the_lower_bounds():
     bound = lower_bound_eps_adaptive(1000)
-    runs = [pairs.OnPair(bound, rb.Uniform(), Interval(*(x * bound.value for x in seen)), np.zeros(2)) for seen in LOW]
-    assert pairs.escapes(runs, lambda _: "")[0].verdict == "fails"
+    runs = [
+        hard_problems.OnPair(bound, rb.Uniform(), Interval(*(x * bound.value for x in seen)), np.zeros(2))
+        for seen in LOW
+    ]
+    assert hard_problems.escapes(runs, lambda _: "")[0].verdict == "fails"
     case = theorem_4.Case(1.0, 2, 1000)
     families = [
         theorem_4.OnFamily(case, rb.Uniform(), Interval(*(x * case.bound for x in seen)), np.zeros(2)) for seen in LOW

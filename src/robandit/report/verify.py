@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from robandit.files import write_atomically
 from robandit.report.pieces import escaped, versions
@@ -14,8 +14,6 @@ from robandit.report.style import STYLE
 from robandit.report.verify_figures import svg
 from robandit.verify import Effort, Outcome
 from robandit.wording import counted
-
-__all__ = ["summary", "write_findings"]
 
 FORMAT_VERSION = 2
 """1 had figures as Vega-Lite specifications; 2 has their rows."""
@@ -39,24 +37,14 @@ svg { display: block; margin: 0 auto .5rem; }
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Return one line with the number of statements of each verdict."""
-    counts = {verdict: sum(o.verdict == verdict for o in outcomes) for verdict in ("holds", "inconclusive", "fails")}
-    verdicts = (
-        f"{_times(counts['holds'], 'hold')}, {counts['inconclusive']} inconclusive, {_times(counts['fails'], 'fail')}"
-    )
+    holds, undecided, fails = (sum(o.verdict == v for o in outcomes) for v in ("holds", "inconclusive", "fails"))
+    hold, fail = ("holds" if holds == 1 else "hold"), ("fails" if fails == 1 else "fail")
+    verdicts = f"{holds} {hold}, {undecided} inconclusive, {fails} {fail}"
     return f"{counted(len(outcomes), 'statement')}: {verdicts} ({sum(o.seconds for o in outcomes):.0f} s)"
 
 
-def _times(n: int, verb: str) -> str:
-    return f"{n} {verb}{'s' if n == 1 else ''}"
-
-
 def write_findings(
-    outcomes: Sequence[Outcome],
-    page: str | os.PathLike[str],
-    data: str | os.PathLike[str],
-    *,
-    command: str,
-    effort: Effort,
+    outcomes: Sequence[Outcome], page: str | Path, data: str | Path, *, command: str, effort: Effort
 ) -> None:
     """Write the page and the JSON file; ``command`` reproduces them."""
     packages = versions("numpy", "numba", "scipy")
@@ -68,10 +56,8 @@ def write_findings(
         "versions": packages,
         "statements": [outcome.to_dict() for outcome in outcomes],
     }
-    text = json.dumps(record, indent=1, allow_nan=False).encode()
-    write_atomically(data, lambda file: file.write(text))
-    document = _page(outcomes, command, packages).encode()
-    write_atomically(page, lambda file: file.write(document))
+    write_atomically(data, json.dumps(record, indent=1, allow_nan=False).encode())
+    write_atomically(page, _page(outcomes, command, packages).encode())
 
 
 def _page(outcomes: Sequence[Outcome], command: str, packages: dict[str, str]) -> str:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["svg"]
-
 WIDTH = 8.6  # inches
 LABELS = 8  # most labels of a logarithmic axis
 COLOURS = (
@@ -42,6 +40,7 @@ SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4.0,
     "svg.fonttype": "none",  # text stays text
+    "text.parse_math": False,  # a dollar sign starts no formula
     "svg.hashsalt": "robandit",  # ids are otherwise random
 }
 
@@ -73,24 +72,22 @@ def _draw_curves(figure: Curves) -> Canvas:
         rows = [row for row in figure.rows if row["series"] == name]
         colour = COLOURS[i % len(COLOURS)]
         marker = MARKERS[i % len(MARKERS)] if len(rows) <= 20 else ""
-        axes.plot(*_columns(rows, "x", "y"), color=colour, marker=marker, label=_plain(name))
-        spread = [_drawable(row, "y", figure.log_y) for row in rows if "low" in row]
-        if spread:
+        axes.plot(*_columns(rows, "x", "y"), color=colour, marker=marker, label=name)
+        if spread := [_drawable(row, "y", figure.log_y) for row in rows if "low" in row]:
             x, low, high = _columns(spread, "x", "low", "high")
             axes.vlines(x, low, high, color=colour, linewidth=1.0)
     own = [name for name in _series(figure.limits) if name not in series]
     for name in _series(figure.limits):
         rows = [row for row in figure.limits if row["series"] == name]
-        style: dict[str, Any]
-        if name in own:
-            style = {"color": "black", "linestyle": DASHES[own.index(name) % 2], "label": _plain(name)}
-        else:  # the limit of a measured series
-            style = {"color": COLOURS[series.index(name) % len(COLOURS)], "linestyle": DASHES[0]}
+        style: dict[str, Any] = {"color": "black", "label": name}
+        if name in series:  # the limit of a measured series
+            style = {"color": COLOURS[series.index(name) % len(COLOURS)]}
+        style["linestyle"] = DASHES[own.index(name) % 2 if name in own else 0]
         axes.plot(*_columns(rows, "x", "y"), linewidth=1.1, **style)
     _scale(axes, "x", figure.log_x)
     _scale(axes, "y", figure.log_y)
-    axes.set_xlabel(_plain(figure.x_title))
-    axes.set_ylabel(_plain(figure.y_title))
+    axes.set_xlabel(figure.x_title)
+    axes.set_ylabel(figure.y_title)
     canvas.legend(loc="outside right upper")
     return canvas
 
@@ -111,13 +108,13 @@ def _draw_cases(figure: Figure) -> Canvas:
         limits = {row["limit"] for row in rows if "limit" in row}
         axes.vlines(sorted(limits), i - 0.36, i + 0.36, color="black", linewidth=1.6, zorder=1.5)
     for i, name in enumerate(series):
-        axes.plot([], [], "o-", color=COLOURS[i % len(COLOURS)], label=_plain(name))
-    axes.set_yticks(range(len(cases)), [_plain(case) for case in cases])
+        axes.plot([], [], "o-", color=COLOURS[i % len(COLOURS)], label=name)
+    axes.set_yticks(range(len(cases)), cases)
     axes.set_ylim(len(cases) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     _scale(axes, "x", figure.log_x)
-    axes.set_xlabel(_plain(figure.x_title))
+    axes.set_xlabel(figure.x_title)
     if series:
         canvas.legend(loc="outside right upper")
     return canvas
@@ -151,11 +148,6 @@ def _scale(axes: Axes, which: str, log: bool) -> None:
         axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if 1.0 <= value < 1e7 else f"{value:g}")
 
 
-def _plain(text: str) -> str:
-    """Return the text without formulas: a dollar sign would start one."""
-    return text.replace("$", r"\$")
-
-
 def _inline(content: bytes, prefix: str) -> str:
     """Return Matplotlib's SVG for an HTML page: without metadata and style sheets, with attributes in place of styles."""
     root = ET.fromstring(content)
@@ -170,15 +162,13 @@ def _inline(content: bytes, prefix: str) -> str:
             name = key.rpartition("}")[2]
             if name == "style":
                 parent.attrib.update(_attributes(value, prefix))
-            elif name == "id":
-                if value in used:
-                    parent.set("id", f"{prefix}-{value}")
+            elif name == "id" and value in used:
+                parent.set(name, f"{prefix}-{value}")
             elif name == "href":
                 parent.set(name, value.replace("#", f"#{prefix}-"))
-            elif name not in ("version", "type"):
+            elif name not in ("id", "version", "type"):
                 parent.set(name, _references(value, prefix))
-    for name, value in (("stroke-linejoin", "round"), ("font-family", "sans-serif")):
-        root.set(name, value)
+    root.attrib |= {"stroke-linejoin": "round", "font-family": "sans-serif"}
     return ET.tostring(root, encoding="unicode")
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from robandit.theory.adar_bounds import (
-    printed_instance,
-    printed_worst_case,
-    repaired_instance,
-    repaired_worst_case,
-)
-from robandit.theory.bounds import Bound, RegretBound, regret_bound
+from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
+from robandit.theory.bound import Bound
+from robandit.theory.bounds import RegretBound, regret_bound
 from robandit.theory.divergence import klinf, klinf_upper
 from robandit.theory.lower_bounds import (
     PairBound,

@@ -37,24 +37,19 @@ from robandit.problems import Problem
 from robandit.theory.bound import check_problem, power, total
 from robandit.validation import integer, invalid, order
 
-__all__ = ["printed_instance", "printed_worst_case", "repaired_instance", "repaired_worst_case"]
-
 
 def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 7 as printed: the sum of ``(120 (u/gap)^(1/eps) + 24 gap / P(X != 0)) log(T/2) + 20 gap`` over the worse arms.
 
     Label it "as printed, proof gap at (robust3)": a step of its proof needs 20^((1+eps)/eps) where it has 20, and regret can
-    exceed it by half. For eps = 1 and small gaps the index of an arm costs up to ``6 (10/sqrt c + sqrt 2)^2 = 185`` in place of
-    120.
+    exceed it by half. For eps = 1 and small gaps an arm's index costs up to ``6 (10/sqrt c + sqrt 2)^2 = 185`` in place of 120.
 
     Parameters
     ----------
     problem
         Its gaps, E|X|^(1+eps) and P(X != 0) are used.
-    horizon
-        T, from 2 (one round) to 2^53.
-    eps
-        In (0, 1], below the tail index minus 1.
+    horizon, eps
+        T, from 2 (one round) to 2^53, and an order in (0, 1], below the tail index minus 1.
 
     Examples
     --------
@@ -64,9 +59,8 @@ def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
     2451.6
     """
     terms = _Terms(problem, horizon, eps)
-    log = math.log(horizon / 2.0)
-    explored = 120.0 * power(terms.u / terms.gaps, 1.0 / terms.eps) * log
-    return total(explored) + terms.printed_forced(log)
+    explored = 120.0 * power(terms.u / terms.gaps, 1.0 / terms.eps) * terms.log
+    return total(explored) + terms.printed_forced()
 
 
 def printed_worst_case(problem: Problem, horizon: int, eps: float) -> float:
@@ -79,9 +73,8 @@ def printed_worst_case(problem: Problem, horizon: int, eps: float) -> float:
     39726.8
     """
     terms = _Terms(problem, horizon, eps)
-    log = math.log(horizon / 2.0)
-    main = 46.0 * (problem.arms * log) ** terms.q * (terms.u * horizon) ** (1.0 / terms.p)
-    return float(main + terms.printed_forced(log))
+    main = 46.0 * (problem.arms * terms.log) ** terms.q * (terms.u * horizon) ** (1.0 / terms.p)
+    return float(main + terms.printed_forced())
 
 
 def repaired_instance(problem: Problem, horizon: int, eps: float) -> float:
@@ -133,7 +126,7 @@ class _Terms:
         worse = problem.gaps > 0.0
         self.gaps = problem.gaps[worse]
         self.nonzero = np.array([law.nonzero_probability for law in problem.laws])[worse]
-        self.rounds = horizon // 2
+        self.rounds, self.log = horizon // 2, math.log(horizon / 2.0)
         self.level = 3.0 * math.log(self.rounds)
         self.leftover = 2.0 * self.size if horizon % 2 else 0.0
 
@@ -142,9 +135,9 @@ class _Terms:
         with np.errstate(divide="ignore"):
             return np.minimum(self.rounds, (math.floor(C * self.level) + 1) / self.nonzero)
 
-    def printed_forced(self, log: float) -> float:
+    def printed_forced(self) -> float:
         """Return the terms that both printed bounds have."""
-        if log == 0.0:
+        if self.log == 0.0:
             return total(20.0 * self.gaps)
         with np.errstate(divide="ignore"):
-            return total(24.0 * self.gaps / self.nonzero * log + 20.0 * self.gaps)
+            return total(24.0 * self.gaps / self.nonzero * self.log + 20.0 * self.gaps)

@@ -12,11 +12,8 @@ from robandit.errors import NotApplicable
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.gaussian import normal_variance
-from robandit.policies import Policy
 from robandit.problems import Problem
 from robandit.validation import LEAST_EPS, invalid
-
-__all__ = ["Bound", "BoundSet", "Case", "Kind", "Status", "check_problem", "power", "sub_gaussian", "total"]
 
 Kind = Literal["instance", "worst-case"]
 Status = Literal["proved", "repaired", "derived", "asymptotic", "printed"]
@@ -53,37 +50,30 @@ class Case:
         return self.problem.gaps[self.problem.gaps > 0.0]
 
     @property
-    def name(self) -> str:
-        """The policy's name."""
-        policy: Policy = self.policy
-        return policy.name
-
-    @property
     def log(self) -> float:
         """log T."""
         return math.log(self.horizon)
 
-    def order(self) -> float:
-        """Return the eps to use: the policy's own, the requested one, or min(1, 0.9 (tail index - 1))."""
-        for eps in (getattr(self.policy, "eps", None), self.requested_eps):
-            if eps is not None:
-                return float(eps)
-        eps = min(1.0, 0.9 * (self.problem.tail_index - 1.0))
-        if eps < LEAST_EPS:
-            raise NotApplicable(
-                f"a tail index of {self.problem.tail_index!r} leaves eps = {eps:.3g}: bounds need at least {LEAST_EPS:g}"
-            )
-        return eps
-
-    def u(self, eps: float) -> float:
-        """Return the problem's own bound on the raw moments, which must be finite."""
+    def order_and_u(self) -> tuple[float, float]:
+        """Return eps (the policy's own, the requested one, or min(1, 0.9 (tail index - 1))) and the problem's u, if finite."""
+        own, tail_index = getattr(self.policy, "eps", None), self.problem.tail_index
+        eps = self.requested_eps if own is None else float(own)
+        if eps is None:
+            eps = min(1.0, 0.9 * (tail_index - 1.0))
+            if eps < LEAST_EPS:
+                reason = f"a tail index of {tail_index!r} leaves eps = {eps:.3g}"
+                raise NotApplicable(f"{reason}: bounds need at least {LEAST_EPS:g}")
         u = self.problem.u(eps)
         if not math.isfinite(u):
-            raise NotApplicable(
-                f"{self.name}: an arm has an infinite E|X|^{1.0 + eps:g}, so there is no bound at eps = {eps:g}; take eps below "
-                f"{self.problem.tail_index - 1.0:g}, the tail index minus 1"
+            raise self.error(
+                f"an arm has an infinite E|X|^{1.0 + eps:g}, so there is no bound at eps = {eps:g}; take eps below "
+                f"{tail_index - 1.0:g}, the tail index minus 1"
             )
-        return u
+        return float(eps), u
+
+    def error(self, reason: str) -> NotApplicable:
+        """Return the error that this policy has no bound here."""
+        return NotApplicable(f"{self.policy.name}: {reason}")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,6 @@ from robandit.theory.divergence import is_resolved, klinf
 from robandit.theory.index_bounds import r_ucb_lt, r_ucb_mom, r_ucb_tea, robust_ucb, ucb1, ucb_v
 from robandit.theory.tsallis_bounds import ada2_tinf, ada_tinf, htinf, opt_tinf
 from robandit.validation import integer, invalid, order
-
-__all__ = ["Bound", "RegretBound", "regret_bound"]
 
 _TRUST = {"proved": 0, "repaired": 0, "derived": 0, "asymptotic": 1, "printed": 2}
 
@@ -45,8 +44,7 @@ class RegretBound:
     assumption: str
     """What the bounds assume beyond the policy's parameters; empty: nothing."""
     met: bool | None
-    """Whether the problem satisfies the assumption and the policy's moment; None: unknown. If False, the guarantee does not
-    apply."""
+    """Whether the problem satisfies the assumption and the policy's moment; None: unknown. False: no guarantee."""
     bounds: tuple[Bound, ...]
 
     @property
@@ -60,12 +58,8 @@ class RegretBound:
         return self._best("worst-case")
 
     def _best(self, kind: Kind) -> float | None:
-        chosen = min(
-            (bound for bound in self.bounds if bound.kind == kind),
-            key=lambda bound: (_TRUST[bound.status], bound.value),
-            default=None,
-        )
-        return None if chosen is None else chosen.value
+        ranked = sorted((_TRUST[bound.status], bound.value) for bound in self.bounds if bound.kind == kind)
+        return ranked[0][1] if ranked else None
 
     def __str__(self) -> str:
         """A short table."""
@@ -80,10 +74,8 @@ class RegretBound:
             lines.append(f"  {bound.kind:<10}  {bound.value:>10.4g}  {bound.status:<10}  {bound.source}")
             if bound.note:
                 lines.append(f"{'':<24}  {bound.note}")
-        lines.append(
-            f"  no policy   {self.horizon * float(np.max(self.problem.gaps)):>10.4g}  can lose more: T times the largest gap"
-        )
-        return "\n".join(lines)
+        most = self.horizon * float(np.max(self.problem.gaps))
+        return "\n".join([*lines, f"  no policy   {most:>10.4g}  can lose more: T times the largest gap"])
 
 
 def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float | None = None) -> RegretBound:
@@ -98,14 +90,13 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     horizon
         Number of pulls, T, at least 2.
     eps
-        Order of the moments minus 1, in (0, 1], for bounds in terms of moments. None: the policy's own, if it has one, else min(1,
-        0.9 (tail index - 1)).
+        Order of the moments minus 1, in (0, 1]. None: the policy's own, if it has one, else min(1, 0.9 (tail index - 1)).
 
     Returns
     -------
     RegretBound
-        Every bound with its source and status; ``instance`` and ``worst_case`` are the ones to use. Values are in units of
-        reward and may exceed T times the largest gap, which regret never does.
+        Every bound with its source and status, in units of reward; ``instance`` and ``worst_case`` are the ones to use. They
+        may exceed T times the largest gap, which regret never does.
 
     Raises
     ------
@@ -142,23 +133,15 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
             f"{problem!r} replays recorded rewards in their order: they are not independent draws, as bounds require; for the "
             "bounds of its laws pass Problem(problem.laws)"
         )
-    formula = FORMULAS.get(policy.tag())
-    if formula is None:
+    if (formula := FORMULAS.get(policy.tag())) is None:
         raise NotApplicable(_why_not(policy))
     informed = policy.informed_by(problem, eps=eps).prepared(horizon)
     with np.errstate(over="ignore"):  # for the smallest gaps a bound is infinite
         result = formula(Case(informed, problem, horizon, eps))
     met = result.met if result.met is not None else assumption_met(informed, problem)
-    return RegretBound(
-        policy=informed,
-        problem=problem,
-        horizon=horizon,
-        eps=result.eps,
-        moment=result.moment,
-        assumption=informed.facts.assumption,
-        met=met if result.moment_is_enough else False,
-        bounds=result.bounds,
-    )
+    met = met if result.moment_is_enough else False
+    assumption = informed.facts.assumption
+    return RegretBound(informed, problem, horizon, result.eps, result.moment, assumption, met, result.bounds)
 
 
 def _why_not(policy: Policy) -> str:
@@ -170,48 +153,33 @@ def _why_not(policy: Policy) -> str:
     return f"{name}: no regret bound is proved"
 
 
-# --- formulas --------------------------------------------------------------------------------------------------------
-
-
 def _adar_ucb(case: Case) -> BoundSet:
     """Theorems 7 and 8, repaired and as printed, for the paper's constants."""
-    policy = case.policy
-    constants = {
-        "c": (C,),
-        "guard": (None, C),
-        "bonus": ("paper", "tight", 10.0),
-        "var_factor": (2.0,),
-        "delta_exp": (3.0,),
-        "solver": ("exact",),
-        "center": (None,),
-    }
-    for name, values in constants.items():
-        if getattr(policy, name) not in values:
-            raise NotApplicable(
-                f"{case.name}: the theorems need the paper's constants, and {name} is {getattr(policy, name)!r}; leave it out"
-            )
-    eps = case.order()
-    u = case.u(eps)
+    constants: tuple[tuple[str, tuple[Any, ...]], ...] = (
+        *(("c", (C,)), ("guard", (None, C)), ("bonus", ("paper", "tight", 10.0)), ("var_factor", (2.0,))),
+        *(("delta_exp", (3.0,)), ("solver", ("exact",)), ("center", (None,))),
+    )
+    for name, values in constants:
+        if (value := getattr(case.policy, name)) not in values:
+            raise case.error(f"the theorems need the paper's constants, and {name} is {value!r}; leave it out")
+    eps, u = case.order_and_u()
     source = "Genalti, Marsigli, Gatti, Metelli 2024, Theorem"
     gap = "as printed, proof gap at (robust3)"
     at = (case.problem, case.horizon, eps)
-    return BoundSet(
-        (
-            Bound("instance", repaired_instance(*at), f"{source} 7", "repaired"),
-            Bound("worst-case", repaired_worst_case(*at), f"{source} 8", "repaired"),
-            Bound("instance", printed_instance(*at), f"{source} 7", "printed", gap),
-            Bound("worst-case", printed_worst_case(*at), f"{source} 8", "printed", gap),
-        ),
-        eps,
-        u,
+    bounds = (
+        Bound("instance", repaired_instance(*at), f"{source} 7", "repaired"),
+        Bound("worst-case", repaired_worst_case(*at), f"{source} 8", "repaired"),
+        Bound("instance", printed_instance(*at), f"{source} 7", "printed", gap),
+        Bound("worst-case", printed_worst_case(*at), f"{source} 8", "printed", gap),
     )
+    return BoundSet(bounds, eps, u)
 
 
 def _klinf_ucb(case: Case) -> BoundSet:
     """(1 + batch) times the sum of gap log T / KLinf(arm, best mean)."""
     policy, problem = case.policy, case.problem
     if policy.threshold != "proved":
-        raise NotApplicable(f"{case.name}: its bound needs threshold='proved'; nothing is proved for 'log'")
+        raise case.error("its bound needs threshold='proved'; nothing is proved for 'log'")
     eps, u = float(policy.eps), float(policy.u)
     best = float(np.max(problem.means))
     value = 0.0
@@ -219,10 +187,8 @@ def _klinf_ucb(case: Case) -> BoundSet:
         if gap > 0.0:
             distance = klinf(law, best, eps=eps, u=u)
             if not is_resolved(distance, law, best, eps=eps, u=u):
-                raise NotApplicable(
-                    f"{case.name}: its bound divides by KLinf, which for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too "
-                    "small to be computed; take a larger gap"
-                )
+                reason = f"for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too small to be computed; take a larger gap"
+                raise case.error(f"its bound divides by KLinf, which {reason}")
             value += gap * case.log / distance
     bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
     return BoundSet((bound,), eps, u, problem.u(eps))
@@ -234,7 +200,7 @@ def _normal_ucb(case: Case) -> BoundSet:
     for law, gap in zip(case.problem.laws, case.problem.gaps.tolist(), strict=True):
         if gap > 0.0:
             if not 0.0 < law.variance < math.inf:
-                raise NotApplicable(f"{case.name}: its bound needs a finite variance above 0, which {law!r} lacks")
+                raise case.error(f"its bound needs a finite variance above 0, which {law!r} lacks")
             value += 2.0 * case.log * _gap_over_log(gap, law.variance)
     return BoundSet((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
 
@@ -264,12 +230,10 @@ def _oracle(case: Case) -> BoundSet:
     """Exactly T times the gap of its arm; for the best arm that is 0, also in the worst case."""
     arm = case.policy.arm
     if arm >= case.problem.arms:
-        raise invalid("arm", arm, f"below {case.problem.arms}, the number of arms", owner=case.name)
+        raise invalid("arm", arm, f"below {case.problem.arms}, the number of arms", owner=case.policy.name)
     value = case.horizon * float(case.problem.gaps[arm])
-    bounds = [Bound("instance", value, "by definition", "proved", "exact")]
-    if value == 0.0:
-        bounds.append(Bound("worst-case", 0.0, "by definition", "proved", "exact"))
-    return BoundSet(tuple(bounds))
+    kinds: tuple[Kind, ...] = ("instance", "worst-case") if value == 0.0 else ("instance",)
+    return BoundSet(tuple(Bound(kind, value, "by definition", "proved", "exact") for kind in kinds))
 
 
 FORMULAS: dict[str, Callable[[Case], BoundSet]] = {

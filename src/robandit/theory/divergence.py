@@ -12,15 +12,14 @@ argument is least at the place y where (1+eps) (l2/l1) y^eps = 1, and it is zero
 this has two solutions, one below and one above 1, which give the two ends of l2. So l1 is in [0, 1/(1-m)].
 
 **Search.** For each l1 the best l2, by Newton's method with bisection; then l1, by bisection in log(l1 / (1/(1-m) - l1)) on the
-sign of the derivative, which is exact: at an end of l2 it is taken along that end. A maximum is flat, so the value has twice the
-digits of its location.
+sign of the exact derivative: at an end of l2 it is taken along that end. A maximum is flat, so the value has twice its digits.
 
 **Laws.** Atoms are used as they are. The rest of a law is integrated (`robandit.theory.law_nodes`) on each side of two places: 0,
 where |X|^(1+eps) has a kink, and y, where the logarithm is singular or nearly so. A first solution estimates y.
 
-**Small values.** In the bulk of a law the logarithm's argument differs from 1 by no more than a few times the solution's l1 and l2.
-So all rounding is relative to them, and the error of the value is relative too: the error of the integrated mean, 1e-13 units,
-over the difference between the two means. `is_resolved` tells where that is small.
+**Small values.** In the bulk of a law the logarithm's argument differs from 1 by at most a few times the solution's l1 and l2. So
+the error of the value is relative: that of the integrated mean, 1e-13 units, over the difference between the two means.
+`is_resolved` tells where that is small.
 """
 
 from __future__ import annotations
@@ -35,19 +34,15 @@ from robandit.diagnostics.samples import sample
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Empirical, Law
-from robandit.laws.combinators import Leaf, leaves
+from robandit.laws.combinators import leaves
 from robandit.policies.klinf.upper_bound import FARTHEST, klinf_index
 from robandit.theory.law_nodes import has_density, nodes
 from robandit.validation import finite, order, positive, within
 
-__all__ = ["is_resolved", "klinf", "klinf_upper"]
-
 ROUNDS = 6  # of locating where the logarithm's argument is least
 SAME = 1e-6  # relative difference below which two places count as one
 LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))
-LEAST_BUDGET = (
-    1e-12  # the index has an error of 1e-16 / budget units (see robandit.policies.klinf.upper_bound): 1e-4 here
-)
+LEAST_BUDGET = 1e-12  # the index has an error of 1e-16 / budget units (see policies.klinf.upper_bound): 1e-4 here
 CUT = 1e-3  # larger values have two digits even if the law's tails are cut
 NARROW = 1e-9  # least difference of the means, in units
 FAINT = 1e-50  # tails are integrated to probabilities of 1e-60
@@ -129,8 +124,7 @@ def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
     S. Agrawal, S. Juneja, W. Koolen. Regret minimization in heavy-tailed bandits. COLT 2021.
     """
     law = x if isinstance(x, Law) else Empirical(sample(x))
-    mean, eps = finite(mean, "mean", owner="klinf"), order(eps, owner="klinf")
-    u = positive(u, "u", owner="klinf")
+    mean, eps, u = finite(mean, "mean", owner="klinf"), order(eps, owner="klinf"), positive(u, "u", owner="klinf")
     unit = u ** (1.0 / (1.0 + eps))
     m = mean / unit
     inside = False
@@ -163,49 +157,42 @@ def is_resolved(value: float, law: Law, mean: float, *, eps: float, u: float) ->
     return uncut and value >= FAINT and mean - law.mean >= NARROW * u ** (1.0 / (1.0 + eps))
 
 
-class Points(NamedTuple):
-    """A law on finitely many values, in units."""
+class _Points(NamedTuple):
+    """A law on finitely many values, in units, and |x|^(1+eps)."""
 
     x: Floats
     power: Floats
-    """|x|^(1+eps)."""
     weight: Floats
 
 
-def _points(law: Law, unit: float, eps: float, place: float) -> Points:
+def _points(law: Law, unit: float, eps: float, place: float) -> _Points:
     """Return the law in units; parts without atoms become nodes that are densest at 0 and ``place``."""
-    parts = [_atoms(leaf, unit) or nodes(leaf, unit, (0.0, place)) for leaf in leaves(law)]
-    x = np.clip(np.concatenate([values for values, _ in parts]), -FARTHEST, FARTHEST)
-    weight = np.concatenate([weights for _, weights in parts])
-    return Points(x, np.abs(x) ** (1.0 + eps), weight / weight.sum())
+    parts = []
+    for leaf in leaves(law):
+        if (atoms := leaf.atoms()) is None:
+            parts.append(nodes(leaf, unit, (0.0, place)))
+        else:
+            with np.errstate(over="ignore"):
+                parts.append((atoms[0] / unit, leaf.weight * atoms[1]))
+    values, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    x = np.clip(values, -FARTHEST, FARTHEST)
+    return _Points(x, np.abs(x) ** (1.0 + eps), weights / weights.sum())
 
 
-def _atoms(leaf: Leaf, unit: float) -> tuple[Floats, Floats] | None:
-    atoms = leaf.atoms()
-    with np.errstate(over="ignore"):
-        return None if atoms is None else (atoms[0] / unit, leaf.weight * atoms[1])
-
-
-class Solved(NamedTuple):
-    """The maximum over l1 and l2, and the place where the logarithm's argument is least, if it depends on X."""
-
-    value: float
-    least: float | None
-
-
-def _solved(points: Points, m: float, eps: float) -> Solved:
+def _solved(points: _Points, m: float, eps: float) -> tuple[float, float | None]:
+    """Return the maximum over l1 and l2, and the place where the logarithm's argument is least, if it depends on X."""
     m = max(m, -1.0)  # no law of the class has a smaller mean
-    first = Slice(points, 0.0, m, 0.0, 1.0)
+    first = _Slice(points, 0.0, m, 0.0, 1.0)
     l2, end = first.best()
     if first.slope(l2) + (m * first.rise(l2) if end == 1 else 0.0) <= 0.0:
-        return Solved(first.value(l2), None)
+        return first.value(l2), None
     low, high = LOWEST, HIGHEST
     for _ in range(60):
         position = 0.5 * (low + high)
         excess = (1.0 - m) * math.exp(-position)  # c - 1
         l1 = 1.0 / (1.0 - m + excess)
         places = _places(excess, eps)
-        part = Slice(points, l1, m, *(l1 * math.exp(-eps * theta) / (1.0 + eps) for theta in places))
+        part = _Slice(points, l1, m, *(l1 * math.exp(-eps * theta) / (1.0 + eps) for theta in places))
         l2, end = part.best()
         slope = part.slope(l2)
         if end is not None:
@@ -213,16 +200,14 @@ def _solved(points: Points, m: float, eps: float) -> Solved:
             along = math.expm1((1.0 + eps) * places[end])  # the end moves by (y - m) / this per unit of l1
             slope = slope + part.rise(l2) * (y - m) / along if along != 0.0 else -math.inf
         low, high = (position, high) if slope > 0.0 else (low, position)
-    return Solved(part.value(l2), (l1 / l2 / (1.0 + eps)) ** (1.0 / eps))
+    return part.value(l2), (l1 / l2 / (1.0 + eps)) ** (1.0 / eps)
 
 
 def _places(excess: float, eps: float) -> tuple[float, float]:
-    """Return the logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first.
-
-    Newton's method starts outside and never jumps over them, since the left side is convex.
-    """
+    """Return the logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first."""
     places = []
     most = (1.0 + eps) * (1.0 + excess)
+    # Newton's method starts outside and never jumps over a solution, since the left side is convex.
     for start in (math.log(most / eps), -math.log(most) / eps):
         theta = start
         for _ in range(200):
@@ -236,11 +221,10 @@ def _places(excess: float, eps: float) -> tuple[float, float]:
     return places[0], places[1]
 
 
-class Slice:
-    """The concave function for one l1, over l2 from ``low`` to ``high``."""
+class _Slice:
+    """The concave function for one l1, over l2 from ``low`` to ``high``: its value, its slope in l1 and its rise in l2."""
 
-    def __init__(self, points: Points, l1: float, m: float, low: float, high: float) -> None:
-        """Store what does not depend on l2."""
+    def __init__(self, points: _Points, l1: float, m: float, low: float, high: float) -> None:
         self.weight, self.gap, self.short = points.weight, points.power - 1.0, m - points.x
         self.base = l1 * self.short
         self.low, self.high = low, high
@@ -254,15 +238,12 @@ class Slice:
         return float(np.sum(self.weight * values))
 
     def value(self, l2: float) -> float:
-        """Return the function's value."""
         return self.mean(np.log1p(self.argument(l2)))
 
     def slope(self, l2: float) -> float:
-        """Return its derivative by l1."""
         return self.mean(self.short / (1.0 + self.argument(l2)))
 
     def rise(self, l2: float) -> float:
-        """Return its derivative by l2."""
         return self.mean(self.gap / (1.0 + self.argument(l2)))
 
     def best(self) -> tuple[float, int | None]:

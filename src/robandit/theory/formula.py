@@ -23,8 +23,6 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 
-__all__ = ["COPIES", "PER_ARM", "PHRASES", "Formula", "parsed"]
-
 PHRASES = ("P(X != 0)", "KLinf(arm, best mean)", "min gap", "f(T)", "g(T)")
 """Names of more than one word."""
 PER_ARM = ("gap", "P(X != 0)", "KLinf(arm, best mean)", "variance", "Var", "tau")
@@ -78,6 +76,10 @@ class _Parser:
     def next(self) -> str:
         return self.tokens[0] if self.tokens else ""
 
+    def take(self, token: str) -> bool:
+        """Return whether the next token is this one, and skip it if so."""
+        return self.next() == token and bool(self.tokens.pop(0))
+
     def terms(self) -> Part:
         parts = [(1.0, self.product())]
         while self.next() in ("+", "-"):
@@ -86,43 +88,35 @@ class _Parser:
         return lambda values: sum((sign * part(values) for sign, part in parts), np.zeros(()))
 
     def product(self) -> Part:
-        if self.next() == "sum":
-            self.tokens.pop(0)
+        if self.take("sum"):
             self.names.add("gap")  # the gaps give the number of arms
             return _over_arms(self.product())
-        parts = [(1, self.power())]
+        first, rest = self.power(), []
         while self.next() not in _ENDS:
-            divided = self.next() == "/"
-            if divided:
-                self.tokens.pop(0)
-            parts.append((-1 if divided else 1, self.power()))
-        first, *rest = (part for _, part in parts)
-        signs = [sign for sign, _ in parts[1:]]
+            rest.append((self.take("/"), self.power()))
 
         def value(values: Values) -> Floats:
             result = first(values)
-            for sign, part in zip(signs, rest, strict=True):
-                result = result * part(values) if sign > 0 else result / part(values)
+            for divided, part in rest:
+                result = result / part(values) if divided else result * part(values)
             return result
 
         return value
 
     def power(self) -> Part:
         base = self.primary()
-        if self.next() != "^":
+        if not self.take("^"):
             return base
-        self.tokens.pop(0)
         exponent = self.primary()
         return lambda values: np.asarray(base(values) ** exponent(values))
 
     def primary(self) -> Part:
-        token = self.tokens.pop(0) if self.tokens else ""
-        if token == "(":
+        if self.take("("):
             inner = self.terms()
-            if self.next() != ")":
+            if not self.take(")"):
                 raise self.error("a parenthesis is not closed")
-            self.tokens.pop(0)
             return inner
+        token = self.tokens.pop(0) if self.tokens else ""
         if token in _FUNCTIONS:
             argument, function = self.primary(), _FUNCTIONS[token]
             return lambda values: np.asarray(function(argument(values)))

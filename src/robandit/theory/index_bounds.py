@@ -35,11 +35,8 @@ import math
 import numpy as np
 from scipy.stats import binom
 
-from robandit.errors import NotApplicable
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
-from robandit.theory.bound import Bound, BoundSet, Case, power, sub_gaussian, total
-
-__all__ = ["few_rewards", "r_ucb_lt", "r_ucb_mom", "r_ucb_tea", "robust_ucb", "ucb1", "ucb_v"]
+from robandit.theory.bound import Bound, BoundSet, Case, Kind, power, sub_gaussian, total
 
 BUBECK = "Bubeck, Cesa-Bianchi, Lugosi 2013"
 ASHUTOSH = "Ashutosh, Nair, Kagrecha, Jagannathan 2021"
@@ -48,52 +45,29 @@ RATIO = 1.25  # last over first pull number of a block of `few_rewards`
 
 def robust_ucb(case: Case) -> BoundSet:
     """Return the bound at the top of the module, for the policy's estimator."""
-    return _ESTIMATORS[case.policy.estimator](case)
-
-
-def _truncated(case: Case) -> BoundSet:
-    eps, u = float(case.policy.eps), float(case.policy.u)
-    width = 4.0 * u ** (1.0 / (1.0 + eps))
-    bounds = _optimistic(case, eps, width, 2.0 * case.log, source=f"{BUBECK}, truncated mean")
-    return BoundSet(bounds, eps, u, case.problem.u(eps))
-
-
-def _catoni(case: Case) -> BoundSet:
-    if case.requested_eps not in (None, 1.0):
-        raise NotApplicable(
-            f"{case.name}: eps = {case.requested_eps:g} must be 1, since Catoni's estimator is about the variance; leave it out"
-        )
-    v = float(case.policy.v)
-    level = 8.0 * case.log
-    bounds = _optimistic(case, 1.0, math.sqrt(v), level, least=level, source=f"{BUBECK}, Catoni's estimator")
-    return BoundSet(bounds, 1.0, v, case.problem.v(1.0))
-
-
-def _median_of_means(case: Case) -> BoundSet:
-    eps, v = float(case.policy.eps), float(case.policy.v)
-    level = 2.0 + 32.0 * case.log
-    missed = few_rewards(case.problem.arms, case.horizon, eps)
-    width = (12.0 * v) ** (1.0 / (1.0 + eps))
+    policy, problem, log = case.policy, case.problem, case.log
+    if policy.estimator == "catoni":
+        if case.requested_eps not in (None, 1.0):
+            rule = "must be 1, since Catoni's estimator is about the variance; leave it out"
+            raise case.error(f"eps = {case.requested_eps:g} {rule}")
+        v = float(policy.v)
+        source = f"{BUBECK}, Catoni's estimator"
+        return BoundSet(_optimistic(case, 1.0, math.sqrt(v), 8.0 * log, 8.0 * log, source), 1.0, v, problem.v(1.0))
+    eps = float(policy.eps)
+    p = 1.0 / (1.0 + eps)
+    if policy.estimator == "truncated":
+        u = float(policy.u)
+        bounds = _optimistic(case, eps, 4.0 * u**p, 2.0 * log, 0.0, f"{BUBECK}, truncated mean")
+        return BoundSet(bounds, eps, u, problem.u(eps))
+    v, level = float(policy.v), 2.0 + 32.0 * log
+    missed = few_rewards(problem.arms, case.horizon, eps)
     note = f"{missed:.3g} pulls of it, growing faster than log T: a best arm with fewer than 2 + 32 log t rewards"
-    bounds = _optimistic(
-        case, eps, width, level, least=level, missed=missed, source=f"{BUBECK}, median of means", note=note
-    )
-    return BoundSet(bounds, eps, v, case.problem.v(eps))
-
-
-_ESTIMATORS = {"truncated": _truncated, "catoni": _catoni, "median_of_means": _median_of_means}
+    bounds = _optimistic(case, eps, (12.0 * v) ** p, level, level, f"{BUBECK}, median of means", missed, note)
+    return BoundSet(bounds, eps, v, problem.v(eps))
 
 
 def _optimistic(
-    case: Case,
-    eps: float,
-    width: float,
-    level: float,
-    *,
-    source: str,
-    least: float = 0.0,
-    missed: float = 0.0,
-    note: str = "",
+    case: Case, eps: float, width: float, level: float, least: float, source: str, missed: float = 0.0, note: str = ""
 ) -> tuple[Bound, ...]:
     """Return both bounds for the width ``width (level / n)^q``; see the top of the module."""
     gaps, arms = case.gaps, case.problem.arms
@@ -104,10 +78,8 @@ def _optimistic(
     instance = total(gaps * (np.maximum(needed, least) + 1.0 + failing)) + extra
     main = 2.0 * width * ((arms - 1) * level) ** q * case.horizon**p
     worst = main + total(gaps * (least + 1.0 + failing)) + extra
-    return (
-        Bound("instance", float(instance), source, "derived", note),
-        Bound("worst-case", float(worst), source, "derived", note),
-    )
+    values: tuple[tuple[Kind, float], ...] = (("instance", instance), ("worst-case", worst))
+    return tuple(Bound(kind, float(value), source, "derived", note) for kind, value in values)
 
 
 def few_rewards(arms: int, horizon: int, eps: float) -> float:
@@ -115,10 +87,9 @@ def few_rewards(arms: int, horizon: int, eps: float) -> float:
 
     With n < l = 2 + 32 log t rewards there are k = max(1, floor(n/2)) blocks of N = 1, 2 or 3. By the inequality of von Bahr and
     Esseen a block's mean lies a width, (12 v)^p (l/n)^q, below the mean with a probability of at most C N^-eps (n/l)^eps / 12,
-    with C = 1 for N = 1, else 2; the median does so only if half of the blocks do. The sum of these probabilities over n and t
-    bounds the expected number of such pulls; each block of pull numbers a to 1.25 a is counted as if t were a. The term for n = 1
-    is of order (log t)^-eps, so the sum outgrows every power of log T: the logarithmic rate needs 2 + 32 log T rewards of each arm
-    at the start.
+    with C = 1 for N = 1, else 2; the median does so only if half of the blocks do. These probabilities are summed over n and t,
+    with pulls a to 1.25 a counted as if t were a. The term for n = 1 is of order (log t)^-eps, so the sum outgrows every power of
+    log T: the logarithmic rate needs 2 + 32 log T rewards of each arm at the start.
 
     >>> few_rewards(arms=2, horizon=10_000, eps=1.0)
     76.2
@@ -150,14 +121,11 @@ def ucb_v(case: Case) -> BoundSet:
     """Audibert et al.: 10 (variance/gap + 2 range) log T, for zeta = 1.2 and c = 1."""
     policy = case.policy
     if policy.range == "observed":
-        raise NotApplicable(f"{case.name}: nothing is proved for an observed range; pass range=...")
+        raise case.error("nothing is proved for an observed range; pass range=...")
     if (policy.zeta, policy.c) != (1.2, 1.0):
-        raise NotApplicable(
-            f"{case.name}: the bound's constant is known only for zeta = 1.2 and c = 1, not for {policy.zeta:g} and {policy.c:g}; "
-            "for the rate see theory.rate(policy)"
-        )
-    gaps = case.problem.gaps
-    variances = np.array([law.variance for law in case.problem.laws])[gaps > 0.0]
+        others = f"{policy.zeta:g} and {policy.c:g}; for the rate see theory.rate(policy)"
+        raise case.error(f"the bound's constant is known only for zeta = 1.2 and c = 1, not for {others}")
+    variances = np.array([law.variance for law in case.problem.laws])[case.problem.gaps > 0.0]
     value = 10.0 * case.log * total(variances / case.gaps + 2.0 * float(policy.range))
     note = "the constant 10 is from memory"
     return BoundSet((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved", note),))
@@ -165,8 +133,7 @@ def ucb_v(case: Case) -> BoundSet:
 
 def r_ucb_tea(case: Case) -> BoundSet:
     """Theorem 3 of Ashutosh et al.: the sum of 32 f(T) log T / (1 - 2/(gap log f(T))) + 4 gap."""
-    eps = case.order()
-    u = case.u(eps)
+    eps, u = case.order_and_u()
     kind = growth_kind(case.policy.f)
     end = growth(kind, case.log)
     value = 0.0
@@ -177,15 +144,12 @@ def r_ucb_tea(case: Case) -> BoundSet:
         if pulls < case.horizon:
             start = growth(kind, math.log(pulls))
             _bias_is_small(case, start, end, u, eps, math.ceil(pulls))
-            _need(
-                case,
-                f"that its number of pulls, {pulls:.4g}, is not larger for smaller T, from T = {pulls:.4g} on",
-                math.log(start) > 2.0 / gap and _tea_pulls(gap, start, math.log(pulls)) <= pulls,
-            )
+            fewer_before = math.log(start) > 2.0 / gap and _tea_pulls(gap, start, math.log(pulls)) <= pulls
+            condition = f"that its number of pulls, {pulls:.4g}, is not larger for smaller T, from T = {pulls:.4g} on"
+            _need(case, condition, fewer_before)
         value += gap * (pulls + 4.0)
-    return BoundSet(
-        (Bound("instance", value, f"{ASHUTOSH}, Theorem 3", "proved", _vacuous(case, value)),), eps, u, met=True
-    )
+    bound = Bound("instance", value, f"{ASHUTOSH}, Theorem 3", "proved", _vacuous(case, value))
+    return BoundSet((bound,), eps, u, met=True)
 
 
 def _tea_pulls(gap: float, f: float, level: float) -> float:
@@ -201,17 +165,14 @@ def _bias_is_small(case: Case, low: float, high: float, u: float, eps: float, si
 
 
 def r_ucb_mom(case: Case) -> BoundSet:
-    """Theorem 4 of Ashutosh et al.: the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap.
-
-    The number of pulls is at least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
-    """
-    eps = case.order()
-    u = case.u(eps)
+    """Theorem 4 of Ashutosh et al.: the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap."""
+    eps, u = case.order_and_u()
     kind, fixed = growth_kind(case.policy.f), decay_number(case.policy.g)
     end = growth(kind, case.log)
     value = 0.0
     for gap in case.gaps.tolist():
         _wide_enough(case, kind, fixed, u, eps, float(case.horizon))
+        # At least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
         pulls = 32.0 * case.log * float(power(2.0 * end / gap, 1.0 / decay(fixed, case.log)))
         if pulls < case.horizon:
             _wide_enough(case, kind, fixed, u, eps, pulls)
@@ -235,7 +196,7 @@ def r_ucb_lt(case: Case) -> BoundSet:
     proxies = [sub_gaussian(law) for law in case.problem.laws]
     if None in proxies:
         law = case.problem.laws[proxies.index(None)]
-        raise NotApplicable(f"{case.name}: its bound needs sub-Gaussian rewards, which {law!r} is not known to have")
+        raise case.error(f"its bound needs sub-Gaussian rewards, which {law!r} is not known to have")
     needed = 8.0 * max(proxy for proxy in proxies if proxy is not None)
     kind = growth_kind(case.policy.f)
     end = growth(kind, case.log)
@@ -256,6 +217,4 @@ def _vacuous(case: Case, value: float) -> str:
 
 def _need(case: Case, condition: str, holds: bool) -> None:
     if not holds:
-        raise NotApplicable(
-            f"{case.name}: at T = {case.horizon} its bound needs {condition}; take a larger T or larger gaps"
-        )
+        raise case.error(f"at T = {case.horizon} its bound needs {condition}; take a larger T or larger gaps")

@@ -22,8 +22,6 @@ from robandit.laws.location_scale import LocationScale, SymmetricLaw
 from robandit.laws.quadrature import NEGLIGIBLE, Density
 from robandit.policies.klinf.upper_bound import FARTHEST
 
-__all__ = ["has_density", "nodes"]
-
 NODES = 800  # per piece of a law
 OUT = 10.0  # times the centre: in between, the tail begins, and may fall steeply
 DEPTH = 140.0  # of a heavy tail: the probability beyond is exp(-140) < 1e-60
@@ -65,7 +63,9 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
     for low, high in pairwise(breaks):
         edge = min(density.edge, 1.0) if low == density.lower else 1.0
         length = math.log(high - low)
-        t = np.linspace(-_end(NEGLIGIBLE / edge + max(length, 0.0)), _end(NEGLIGIBLE + max(length, 0.0)), NODES)
+        t = np.linspace(
+            -math.asinh(NEGLIGIBLE / edge + max(length, 0.0)), math.asinh(NEGLIGIBLE + max(length, 0.0)), NODES
+        )
         logit = np.sinh(t)
         below, above = length - np.logaddexp(0.0, -logit), length - np.logaddexp(0.0, logit)
         z = np.where(t < 0.0, low + np.exp(below), high - np.exp(above))
@@ -78,7 +78,7 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
         far += max(NEGLIGIBLE / min(density.edge, 1.0), density.reach)
     else:
         far += DEPTH / min(density.tail, 1.0)
-    t = np.linspace(-_end(NEGLIGIBLE / edge), _end(far), NODES)
+    t = np.linspace(-math.asinh(NEGLIGIBLE / edge), math.asinh(far), NODES)
     offset = np.sinh(t)
     log_z = np.logaddexp(math.log(low), offset) if low > 0.0 else offset
     z = low + np.exp(offset)
@@ -86,10 +86,6 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
         yield z, _terms(density.log_density(z, log_z) + offset, t)
     else:  # z itself may overflow
         yield z, _terms(density.log_kernel(np.exp(-log_z)) - (density.tail + 1.0) * log_z + offset, t)
-
-
-def _end(reach: float) -> float:
-    return math.asinh(reach)
 
 
 def _terms(log_terms: Floats, t: Floats) -> Floats:

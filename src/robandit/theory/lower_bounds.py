@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from robandit.problems import Problem, eps_adaptive_pair, hard_gap, u_adaptive_pair
 from robandit.validation import LARGEST_INTEGER, integer, invalid, order, positive
 
-__all__ = ["PairBound", "lower_bound_eps_adaptive", "lower_bound_u_adaptive", "minimax_constant", "minimax_lower_bound"]
-
 CURVATURE = 2.0 * math.log(2.0)
 """The proofs' c: log(1/(1-q)) <= c q for q <= 1/2, since the left side is convex and equal at q = 1/2."""
 
@@ -22,14 +20,10 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
 
     Parameters
     ----------
-    horizon
-        Number of pulls, T.
-    arms
-        Number of arms, K >= 2.
-    eps
-        Order of the moments minus 1, in (0, 1].
-    u
-        Bound of the moments.
+    horizon, arms
+        Numbers of pulls, T, and arms, K >= 2.
+    eps, u
+        Order of the moments minus 1, in (0, 1], and their bound.
 
     Returns
     -------
@@ -64,27 +58,17 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
     gap = hard_gap(arms, eps, u, horizon)
     # The same as gap^(1+eps) > u, which overflows for extreme u.
     if arms - 1 > 2.0 ** min(1.0 / _share(eps), 1000.0) * math.log(3.0) * horizon:
-        raise invalid(
-            "horizon", horizon, f"longer for {arms} arms", hint="their hard problems need a probability above 1"
-        )
+        hint = "their hard problems need a probability above 1"
+        raise invalid("horizon", horizon, f"longer for {arms} arms", hint=hint)
     return gap * horizon / 24.0 * math.exp(-(2.0 ** (-1.0 / _share(eps))))
 
 
 def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
     """Return the c in ``minimax_lower_bound = c K^(eps/(1+eps)) (uT)^(1/(1+eps))``.
 
-    It is ``((K-1)/(K log 3))^(eps/(1+eps)) exp(-2^(-(1+eps)/eps)) / 48``. It increases with K. At two arms it decreases with eps,
-    since 1/log(3) < 1 and the exponential decreases. The defaults give the smallest value.
+    It is ``((K-1)/(K log 3))^(eps/(1+eps)) exp(-2^(-(1+eps)/eps)) / 48`` for K = ``arms`` >= 2 and ``eps`` in (0, 1]. It increases
+    with K. At two arms it decreases with eps, since 1/log(3) < 1. The defaults give the smallest value.
 
-    Parameters
-    ----------
-    arms
-        Number of arms, K >= 2.
-    eps
-        Order of the moments minus 1, in (0, 1].
-
-    Examples
-    --------
     >>> minimax_constant()
     0.010946
     """
@@ -93,7 +77,7 @@ def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
     return minimax_lower_bound(arms, arms, eps=eps, u=1.0) / arms
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PairBound:
     """Two problems that an algorithm cannot tell apart in time, and a lower bound on the cost.
 
@@ -119,24 +103,22 @@ class PairBound:
     def problems(self) -> tuple[Problem, Problem]:
         """Return the pair at ``delta``: the better arm is 1 in the first and 0 in the second."""
         (eps, eps_alternative), (u, u_alternative) = self.orders, self.moments
-        if eps == eps_alternative:
-            return u_adaptive_pair(u, u_alternative, self.delta, eps)
-        return eps_adaptive_pair(self.delta, eps, eps_alternative)
+        if eps != eps_alternative:
+            return eps_adaptive_pair(self.delta, eps, eps_alternative)
+        return u_adaptive_pair(u, u_alternative, self.delta, eps)
 
     @property
     def scales(self) -> tuple[float, float]:
         """The rates that divide the regrets on the two problems."""
-        first, second = (
-            (u * self.horizon) ** (1.0 / (1.0 + eps)) for u, eps in zip(self.moments, self.orders, strict=True)
-        )
-        return first, second
+        (u, v), (p, q) = self.moments, (1.0 / (1.0 + eps) for eps in self.orders)
+        return (u * self.horizon) ** p, (v * self.horizon) ** q
 
     def optimum(self) -> float:
         """Return the least possible value of the larger of the two, exactly: that of the best algorithm for this pair.
 
-        Arm 1 is the same in both problems, so only a non-zero reward of arm 0 tells them apart. Until then an algorithm only
-        chooses how many pulls x of arm 0 to risk, and it is best to risk them first: this costs delta x on the first problem, and
-        delta (T-x) (1-mass)^x on the second. The second cost is convex in x, so the optimum mixes two neighbouring x.
+        Only a non-zero reward of arm 0 tells the problems apart. Until then an algorithm only chooses how many pulls x of arm 0 to
+        risk, best at the start: this costs delta x on the first problem, and delta (T-x) (1-mass)^x on the second. The second
+        cost is convex in x, so the optimum mixes two neighbouring x.
 
         >>> bound = lower_bound_u_adaptive(10_000, eps=1.0, u=1.0, u_alternative=100.0)
         >>> bound.optimum() / bound.value
@@ -162,10 +144,8 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
     ----------
     horizon
         Number of pulls, T.
-    eps
-        Order of the moments minus 1, in (0, 1].
-    u, u_alternative
-        Bounds of the moments in the two problems, u <= u'.
+    eps, u, u_alternative
+        Order of the moments minus 1, in (0, 1], and their bounds in the two problems, u <= u'.
 
     Returns
     -------
@@ -176,8 +156,8 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
     ---------
     For every algorithm. Let x = E[N_0] on the first problem. There R = Delta x. By the inequality of Bretagnolle and Huber the
     larger of the two normalised regrets is also at least (u'T)^(-1/(1+eps)) (Delta T/8) exp(-x KL), with KL = log(1/(1-q)) <=
-    2 log(2) q for q = (2 Delta)^(1+1/eps) u'^(-1/eps) <= 1/2. So it is at least half of the sum, whose minimum over x has a closed
-    form; the gap ``delta`` maximises that minimum.
+    2 log(2) q for q = (2 Delta)^(1+1/eps) u'^(-1/eps) <= 1/2. So it is at least half of the sum; ``delta`` maximises its minimum
+    over x.
 
     The first problem exists only if Delta^(1+eps) <= u, which needs T >= C (u'/u)^((1+2 eps)/(eps (1+eps))). The paper takes a
     large T and then lets u' grow at this fixed T, where regret cannot be infinite: it is at most 2 T u^(1/(1+eps)).
@@ -190,15 +170,13 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
 
     References
     ----------
-    G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
-    Theorem 2.
+    G. Genalti et al. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024, Theorem 2.
     """
     horizon = integer(horizon, "horizon", 1)
     eps, u, u_alternative = order(eps), positive(u, "u"), positive(u_alternative, "u_alternative")
     if u_alternative < u:
         raise invalid("u_alternative", u_alternative, f"at least u = {u}", hint="exchange the two")
-    share = _share(eps)
-    ratio = u_alternative / u
+    share, ratio = _share(eps), u_alternative / u
     if ratio == math.inf:
         raise invalid("u_alternative", u_alternative, f"closer to u = {u}", hint="their ratio overflows")
     # q T = 8 e^eps/c (u'/u)^(1/(1+eps)), where the derivative over the gap is 0.
@@ -215,16 +193,8 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
         raise invalid("horizon", horizon, rule, hint=hint)
     constant = (1.0 + eps) * (4.0 / (math.e * math.log(2.0))) ** share / 32.0
     exponent = eps / (1.0 + eps) ** 2
-    return PairBound(
-        horizon=horizon,
-        value=constant * ratio**exponent,
-        constant=constant,
-        exponent=exponent,
-        delta=relative * u ** (1.0 - share),
-        mass=mass,
-        orders=(eps, eps),
-        moments=(u, u_alternative),
-    )
+    value, delta = constant * ratio**exponent, relative * u ** (1.0 - share)
+    return PairBound(horizon, value, constant, exponent, delta, mass, (eps, eps), (u, u_alternative))
 
 
 def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> PairBound:
@@ -257,8 +227,7 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
 
     References
     ----------
-    G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024,
-    Theorem 3.
+    G. Genalti et al. (eps, u)-adaptive regret minimization in heavy-tailed bandits. COLT 2024, Theorem 3.
     """
     horizon = integer(horizon, "horizon", 1)
     eps, eps_alternative = order(eps), order(eps_alternative, "eps_alternative")
@@ -272,16 +241,8 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
         raise invalid("horizon", horizon, f"at least {shortest}", hint="below that the two problems do not exist")
     constant = (4.0 / math.log(2.0)) ** share / 32.0
     exponent = eps_alternative * (eps - eps_alternative) / ((1.0 + eps) * (1.0 + eps_alternative) ** 2)
-    return PairBound(
-        horizon=horizon,
-        value=constant * float(horizon) ** exponent,
-        constant=constant,
-        exponent=exponent,
-        delta=0.5 * mass**share,
-        mass=mass,
-        orders=(eps, eps_alternative),
-        moments=(1.0, 1.0),
-    )
+    value, delta = constant * float(horizon) ** exponent, 0.5 * mass**share
+    return PairBound(horizon, value, constant, exponent, delta, mass, (eps, eps_alternative), (1.0, 1.0))
 
 
 def _share(eps: float) -> float:

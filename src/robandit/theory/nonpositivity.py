@@ -10,8 +10,6 @@ from robandit.laws import Law, Verdict
 from robandit.laws.median import law_median
 from robandit.validation import invalid
 
-__all__ = ["truncated_nonpositivity"]
-
 
 def truncated_nonpositivity(
     law_or_sample: Any, about: float | Literal["median"] = 0.0, *, confidence: float | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +17,8 @@ from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_k
 from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
 from robandit.validation import LARGEST_INTEGER, choice, invalid, order, within
 
-__all__ = ["Rate", "rate"]
-
 Of = Literal["T", "K", "u", "gap"]
+UNSCALED: dict[str, float] = {"T": 1.0, "K": 1.0, "u": 1.0, "gap": 1.0}
 STEP = 1e-4  # of a logarithm, for derivatives: their error is about 1e-8
 KEYWORDS = {"P(X != 0)": "nonzero", "KLinf(arm, best mean)": "klinf", "Var": "variance"}
 """Python keywords for names that are not identifiers or are ambiguous."""
@@ -66,21 +66,17 @@ class Rate:
 
     Parameters of a call
     --------------------
-    T
-        Pulls, from 1 to 2^53.
-    K
-        Arms.
+    T, K
+        Pulls, from 1 to 2^53, and arms.
     u
-        The moment bound in the policy's formula: on E|X|^(1+eps), or on E|X - mean|^(1+eps) for formulas with v. None: the
-        policy's own.
+        The moment bound in the formula: on E|X|^(1+eps), or on E|X - mean|^(1+eps) if it has v. None: the policy's own.
     eps
         The moments' order minus 1. None: the policy's own; Catoni's estimator needs none.
     gaps
         The best mean minus each arm's mean; gaps of 0 are ignored. None: the worst case. If a worst-case formula has a sum over
         gaps, it uses K - 1 gaps of u^(1/(1+eps)), the largest that u allows.
     known
-        Other names in the formula: ``nonzero`` for P(X != 0) (default 1), ``klinf``, ``variance``, ``tau``: a number, or one
-        per gap.
+        Other names in the formula: ``nonzero`` for P(X != 0) (default 1), ``klinf``, ``variance``, ``tau``; one, or one per gap.
     """
 
     policy: Policy
@@ -114,27 +110,24 @@ class Rate:
         **known: ArrayLike,
     ) -> Any:
         """Return the derivative of log rate by log T, log K, log u or log gap (all gaps at once), with the rest held fixed."""
-        choice(of, "of", ("T", "K", "u", "gap"))
+        choice(of, "of", tuple(UNSCALED))
         if of == "gap" and gaps is None:
             raise invalid("gaps", None, "the gaps of the arms", hint="of = 'gap' needs gaps")
-        ends = []
-        for step in (STEP, -STEP):
-            by = {name: math.exp(step if name == of else 0.0) for name in ("T", "K", "u", "gap")}
-            ends.append(np.log(self._value(T, K, u, eps, gaps, known, by)))
-        slope = np.asarray((ends[0] - ends[1]) / (2.0 * STEP))
+        above, below = (
+            np.log(self._value(T, K, u, eps, gaps, known, {**UNSCALED, of: math.exp(step)})) for step in (STEP, -STEP)
+        )
+        slope = np.asarray((above - below) / (2.0 * STEP))
         return float(slope) if slope.ndim == 0 else slope
 
     def _value(
-        self, T: Any, K: Any, u: Any, eps: Any, gaps: Any, known: dict[str, Any], by: dict[str, float] | None = None
+        self, T: Any, K: Any, u: Any, eps: Any, gaps: Any, known: dict[str, Any], factor: Mapping[str, float] = UNSCALED
     ) -> Floats:
-        """Return the rate with T, K, u and the gaps multiplied by the factors in ``by``."""
-        formula = self._formula("worst-case" if gaps is None else "instance-dependent")
-        factor = by or {"T": 1.0, "K": 1.0, "u": 1.0, "gap": 1.0}
+        """Return the rate with T, K, u and the gaps multiplied by their factors."""
+        formula = self._formula(gaps is None)
         if unknown := sorted(known.keys() - set(OTHERS) - (formula.names - set(COMPUTED) - {"v"})):
-            name = unknown[0]
             rule = f"left out: besides T, K, u, eps and gaps a rate may need {', '.join(OTHERS)}"
-            raise invalid(name, known[name], rule, owner="rate")
-        values = {"T": _numbers("T", T, least=1.0, most=float(LARGEST_INTEGER)) * factor["T"]}
+            raise invalid(unknown[0], known[unknown[0]], rule, owner="rate")
+        values = {"T": _numbers("T", T, 1.0, float(LARGEST_INTEGER)) * factor["T"]}
         values["K"] = np.asarray(within(K, "K", 1.0, math.inf, owner="rate") * factor["K"])
         arguments = {"u": u, "eps": eps, "nonzero": 1.0} | known
         bound = "v" if "v" in formula.names else "u"
@@ -142,7 +135,11 @@ class Rate:
             values[name] = self._known(name, arguments)
         if bound in values:
             values[bound] = values[bound] * factor["u"]
-        self._functions(formula, values)
+        policy, level = cast(Any, self.policy), np.log(values["T"])
+        if "f(T)" in formula.names:
+            values["f(T)"] = np.vectorize(growth, otypes=[np.float64])(growth_kind(policy.f), level)
+        if "g(T)" in formula.names:
+            values["g(T)"] = np.vectorize(decay, otypes=[np.float64])(decay_number(policy.g), level)
         if {"gap", "min gap"} & formula.names:
             self._gaps(formula, values, gaps, factor["gap"])
         with np.errstate(all="ignore"):
@@ -150,14 +147,16 @@ class Rate:
         shape = np.broadcast_shapes(values["T"].shape, *(values[name].shape for name in (bound,) if name in values))
         return np.broadcast_to(np.where(value < 0.0, np.nan, value), shape)
 
-    def _formula(self, kind: Literal["instance-dependent", "worst-case"]) -> Formula:
+    def _formula(self, worst_case: bool) -> Formula:
         facts = self.policy.facts
-        text, other = (facts.worst, facts.instance) if kind == "worst-case" else (facts.instance, facts.worst)
+        text, other = (facts.worst, facts.instance) if worst_case else (facts.instance, facts.worst)
         if not text:
-            ways = {"instance-dependent": "leave the gaps out for its worst-case rate", "worst-case": "pass the gaps"}
-            raise NotApplicable(
-                f"{self.policy.name} has no {kind} bound" + (f": {ways[kind]}" if other else ": none is proved for it")
+            kind, way = (
+                ("worst-case", "pass the gaps")
+                if worst_case
+                else ("instance-dependent", "leave the gaps out for its worst-case rate")
             )
+            raise NotApplicable(f"{self.policy.name} has no {kind} bound: {way if other else 'none is proved for it'}")
         return parsed(text)
 
     def _known(self, name: str, arguments: dict[str, Any]) -> Floats:
@@ -167,22 +166,11 @@ class Rate:
         if value is None:
             value = getattr(self.policy, name, None)
         if value is None or (isinstance(value, str) and arguments.get(keyword) is None):
-            raise InvalidInput(
-                f"the rate of {self.policy.name} needs {name}; pass it as {keyword}=...",
-                parameter=keyword,
-                rule="a number",
-            )
+            reason = f"the rate of {self.policy.name} needs {name}; pass it as {keyword}=..."
+            raise InvalidInput(reason, parameter=keyword, rule="a number")
         if name == "eps":
             order(value, owner="rate")
-        return _numbers(keyword, value, above=0.0)
-
-    def _functions(self, formula: Formula, values: dict[str, Floats]) -> None:
-        policy: Any = self.policy
-        level = np.log(values["T"])
-        if "f(T)" in formula.names:
-            values["f(T)"] = np.vectorize(growth, otypes=[np.float64])(growth_kind(policy.f), level)
-        if "g(T)" in formula.names:
-            values["g(T)"] = np.vectorize(decay, otypes=[np.float64])(decay_number(policy.g), level)
+        return _numbers(keyword, value, 0.0, above=True)
 
     def _gaps(self, formula: Formula, values: dict[str, Floats], gaps: ArrayLike | None, factor: float) -> None:
         """Put the positive gaps, and the values of their arms, into the last axis."""
@@ -192,7 +180,7 @@ class Rate:
             values[COPIES] = values["K"] - 1.0
             array = np.ones(1)
         else:
-            array = _numbers("gaps", gaps, least=0.0)
+            array = _numbers("gaps", gaps, 0.0)
             if array.ndim != 1 or not (array > 0.0).any():
                 raise invalid("gaps", gaps, "a list of numbers >= 0, at least one of them > 0", owner="rate")
             values["gap"] = array[array > 0.0] * factor
@@ -203,19 +191,16 @@ class Rate:
             values[name] = np.broadcast_to(values[name], array.shape)[array > 0.0]
 
 
-def _numbers(
-    name: str, value: Any, *, above: float = -math.inf, least: float | None = None, most: float = math.inf
-) -> Floats:
-    """Return an array of finite numbers above, or at least, a limit."""
-    rule = f"a finite number, or an array of them, {f'> {above:g}' if least is None else f'>= {least:g}'}"
-    if most < math.inf:
-        rule += f" and <= {most:.0f}"
+def _numbers(name: str, value: Any, least: float, most: float = math.inf, *, above: bool = False) -> Floats:
+    """Return an array of finite numbers from ``least``, or only above it, to ``most``."""
+    rule = f"a finite number, or an array of them, {'>' if above else '>='} {least:g}"
+    rule += f" and <= {most:.0f}" if most < math.inf else ""
     try:
         array = np.asarray(value, dtype=np.float64)
         is_bool = np.asarray(value).dtype == np.bool_
     except (TypeError, ValueError, OverflowError):
         raise invalid(name, value, rule, owner="rate") from None
-    good = np.isfinite(array) & (array <= most) & (array > above if least is None else array >= least)
+    good = np.isfinite(array) & (array <= most) & (array > least if above else array >= least)
     if is_bool or not array.size or not good.all():
         raise invalid(name, value, rule, owner="rate")
     return array

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import math
 
-from robandit.errors import NotApplicable
 from robandit.theory.bound import Bound, BoundSet, Case, power, total
-
-__all__ = ["ada2_tinf", "ada_tinf", "htinf", "opt_tinf"]
 
 SOURCE = "Huang, Dai, Huang 2022"
 SUM = "the proof bounds sum 1/t by log(T+1), which is smaller"
@@ -34,8 +31,7 @@ def htinf(case: Case) -> BoundSet:
 
 def opt_tinf(case: Case) -> BoundSet:
     """Theorem B.1: 26 u K^(eps/2) (T+1)^(1-eps/2) + 4 sqrt(K (T+1)), and with a unique best arm the instance-dependent one."""
-    eps = case.order()
-    u = case.u(eps)
+    eps, u = case.order_and_u()
     arms, end = case.problem.arms, case.horizon + 1.0
     worst = 26.0 * u * arms ** (0.5 * eps) * end ** (1.0 - 0.5 * eps) + 4.0 * math.sqrt(arms * end)
     bounds = [Bound("worst-case", worst, f"{SOURCE}, Theorem B.1", "proved", "also against adversaries")]
@@ -51,38 +47,29 @@ def opt_tinf(case: Case) -> BoundSet:
 
 def ada_tinf(case: Case) -> BoundSet:
     """Theorem C.1, at the policy's own horizon: regret until an earlier pull is not larger."""
-    eps = case.order()
-    u = case.u(eps)
+    eps, u = case.order_and_u()
     value = _adaptive(case.problem.arms, int(case.policy.horizon), eps, u)
-    return BoundSet(
-        (Bound("worst-case", value, f"{SOURCE}, Theorem C.1", "proved", "also against adversaries"),), eps, u
-    )
+    bound = Bound("worst-case", value, f"{SOURCE}, Theorem C.1", "proved", "also against adversaries")
+    return BoundSet((bound,), eps, u)
 
 
 def ada2_tinf(case: Case) -> BoundSet:
-    """Theorem D.1 as printed, and the sum of Theorem C.1 over the starts, which have horizons 2^j - 1.
-
-    The last start may be cut short; for random rewards, regret until then is at most that of the full start.
-    """
-    eps = case.order()
-    u = case.u(eps)
+    """Theorem D.1 as printed, and the sum of Theorem C.1 over the starts, which have horizons 2^j - 1."""
+    eps, u = case.order_and_u()
     arms = case.problem.arms
     pulls, start, value = 0, 2, 0.0
-    while pulls < case.horizon:
+    while pulls < case.horizon:  # if the last start is cut short, its regret is at most that of the full one
         value += _adaptive(arms, start - 1, eps, u)
         pulls += start - 1
         start *= 2
     q, p = eps / (1.0 + eps), 1.0 / (1.0 + eps)
     printed = 600.0 * arms**q * (u * (case.horizon + 1.0)) ** p
     note = "the proof leaves out AdaTINF's sqrt(K T), and uses 2 for a larger geometric sum"
-    return BoundSet(
-        (
-            Bound("worst-case", value, f"{SOURCE}, Theorem C.1 summed over the starts", "derived"),
-            Bound("worst-case", printed, f"{SOURCE}, Theorem D.1", "printed", note),
-        ),
-        eps,
-        u,
+    bounds = (
+        Bound("worst-case", value, f"{SOURCE}, Theorem C.1 summed over the starts", "derived"),
+        Bound("worst-case", printed, f"{SOURCE}, Theorem D.1", "printed", note),
     )
+    return BoundSet(bounds, eps, u)
 
 
 def _adaptive(arms: int, horizon: int, eps: float, u: float) -> float:
@@ -95,7 +82,7 @@ def _adaptive(arms: int, horizon: int, eps: float, u: float) -> float:
 def _both(leading: float, case: Case, where: str, note: str, printed: float | None = None) -> list[Bound]:
     """Return an instance-dependent bound, corrected and as printed; ``leading`` is its factor of the logarithm."""
     if math.isnan(leading):
-        raise NotApplicable(f"{case.name}: the bound's terms overflow; take a larger eps")
+        raise case.error("the bound's terms overflow; take a larger eps")
     source = f"{SOURCE}, {where}"
     as_printed = (leading if printed is None else printed) * math.log(case.horizon + 1.0)
     return [

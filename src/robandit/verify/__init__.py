@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from robandit.verify.statement import Effort, Finding, Outcome, Statement, Track, checked, find_statements, untracked
+from robandit.verify.statement import Effort, Finding, Outcome, Statement, Track, checked, find_statements, silent
 
 __all__ = ["Effort", "Finding", "Outcome", "Statement", "checked", "statements", "verify"]
 
 FILES = (
-    "table_1",
-    "theorem_4",
-    "theorem_2",
-    "theorem_3",
-    "lemma_2",
-    "theorem_5",
-    "theorem_6",
-    "theorem_7",
-    "theorem_8",
-    "proposition_9",
-    "proposition_10",
+    *("table_1", "theorem_4", "theorem_2", "theorem_3", "lemma_2", "theorem_5", "theorem_6", "theorem_7", "theorem_8"),
+    *("proposition_9", "proposition_10"),
 )
 
 
@@ -35,7 +26,7 @@ def verify(
     quick: bool = False,
     seed: int = 0,
     threads: int | None = None,
-    track: Callable[[Statement], Track] = lambda _: untracked,
+    track: Callable[[Statement], Track] = lambda _: silent,
 ) -> tuple[Outcome, ...]:
     """Check statements of the AdaR-UCB paper by experiment.
 

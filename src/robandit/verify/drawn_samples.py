@@ -19,36 +19,22 @@ from robandit.verify.interval_arithmetic import divided
 from robandit.verify.statement import Effort, Finding, finding
 from robandit.wording import joined
 
-__all__ = [
-    *("DELTAS", "LOST", "NONPOSITIVE", "POSITIVE", "Orders", "always", "blocks", "clipped", "deltas_for"),
-    *("enough", "failure_rate", "joint_text", "listed", "orders", "quantile", "roots", "sizes_and_trials"),
-    *("usable", "worst_rows"),
-]
-
+TAILS = (1.2, 1.5, 2.5)
 # The last one is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with
 # probability Delta^(1+1/eps) u^(-1/eps).
 NONPOSITIVE: dict[str, Law] = {
-    "negated Pareto 1.2": -Pareto(tail=1.2),
-    "negated Pareto 1.5": -Pareto(tail=1.5),
-    "negated Pareto 2.5": -Pareto(tail=2.5),
+    **{f"negated Pareto {tail}": -Pareto(tail=tail) for tail in TAILS},
     "Student t 1.5": StudentT(dof=1.5),
     "half zero, negated Pareto 1.5": ZeroInflated(-Pareto(tail=1.5), 0.5),
     "rare loss": two_point(-(0.4**-2.0), 0.0, 1.0 - 0.4**3.0),
 }
 """Laws with E[X 1{|X| > M}] <= 0 for every M."""
-
-POSITIVE: dict[str, Law] = {
-    "Pareto 1.2": Pareto(tail=1.2),
-    "Pareto 1.5": Pareto(tail=1.5),
-    "Pareto 2.5": Pareto(tail=2.5),
-}
+POSITIVE = {f"Pareto {tail}": Pareto(tail=tail) for tail in TAILS}
 """Laws that violate this."""
-
+LAWS: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
 DELTAS = (0.1, 0.01)
-
 LOST = 1e300
 """The result of a trial whose threshold is missing: larger than every bound, but finite, for figures and JSON."""
-
 BLOCK = 2**20  # values in memory at once
 
 
@@ -91,10 +77,8 @@ def roots(matrix: Floats, level: float, c: float = C) -> Floats:
 
 
 def usable(thresholds: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
-    """Return which rows have a finite threshold, and how many lack one that exists; each of these counts as a failure.
-
-    Rows for which none exists do not count: M depends on X' alone, so the claims also hold given that M exists.
-    """
+    """Return which rows have a finite threshold, and how many lack one that exists; each of these counts as a failure."""
+    # Rows for which none exists do not count: M depends on X' alone, so the claims also hold given that M exists.
     exists = np.count_nonzero(matrix, axis=1) > c * level
     finite = np.isfinite(thresholds)
     return finite, int((exists & ~finite).sum())
@@ -126,9 +110,9 @@ def orders(law: Law) -> Orders:
     return Orders(eps, np.array([law.absolute_moment(1.0 + e) for e in eps]))
 
 
-def always(claim: str, successes: Sequence[bool], **details: object) -> Finding:
+def always(claim: str, successes: Sequence[bool], note: str = "", **details: object) -> Finding:
     """Return the finding that every sample satisfies a claim: the share that do is 1."""
-    return finding(claim, sum(successes) / len(successes), least=1.0, most=1.0, **details)
+    return finding(claim, sum(successes) / len(successes), note).between(1.0, 1.0, **details)
 
 
 def failure_rate(failures: int, trials: int, allowed: float, confidence: float) -> Interval:
@@ -146,14 +130,12 @@ def quantile(values: Sequence[float] | Floats, share: float, confidence: float =
     """
     from scipy.special import bdtrik
 
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    ordered = np.sort(np.asarray(values, dtype=np.float64)).tolist()
     n = len(ordered)
     tail = (1.0 - confidence) / 2.0
     low, high = (int(np.ceil(bdtrik(p, n, share))) for p in (tail, 1.0 - tail))
-    rank = min(int(n * share), n - 1)
-    below = ordered[low - 1] if low >= 1 else -math.inf
-    above = ordered[high] if high < n else math.inf
-    return Interval(float(ordered[rank]), float(below), float(above))
+    ends = ordered[low - 1] if low >= 1 else -math.inf, ordered[high] if high < n else math.inf
+    return Interval(ordered[min(int(n * share), n - 1)], *ends)
 
 
 def worst_rows(cases: Iterable[tuple[str, float, Interval]], limit: float) -> list[Row]:
@@ -161,9 +143,7 @@ def worst_rows(cases: Iterable[tuple[str, float, Interval]], limit: float) -> li
     worst: dict[tuple[str, float], Interval] = {}
     for law, delta, interval in cases:
         worst[law, delta] = max(worst.get((law, delta), interval), interval)
-    return [
-        row_of(interval, case=law, series=f"delta = {delta:g}", limit=limit) for (law, delta), interval in worst.items()
-    ]
+    return [row_of(worst[law, d], case=law, series=f"delta = {d:g}", limit=limit) for law, d in worst]
 
 
 def joint_text(cases: int, confidence: float) -> str:

@@ -9,8 +9,6 @@ from typing import Any
 
 from robandit.intervals import Interval
 
-__all__ = ["Cases", "Curves", "Figure", "Row", "row_of"]
-
 Row = dict[str, Any]
 
 
@@ -33,10 +31,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Figure):
-    """Lines over a number.
-
-    Rows have x, y, series and, where known, low and high. The ``limits``, drawn dashed, have x, y and series.
-    """
+    """Lines over a number: rows have x, y, series and, if known, low and high; ``limits``, drawn dashed, have x, y, series."""
 
     limits: Sequence[Row] = ()
     y_title: str
@@ -46,10 +41,7 @@ class Curves(Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class Cases(Figure):
-    """One line per case.
-
-    Rows have case; x, low and high where it was measured; limit where one is predicted; and series, which sets the colour.
-    """
+    """One line per case: rows have case; x, low and high if measured; limit if predicted; and series, which sets the colour."""
 
     log_x: bool = False
 

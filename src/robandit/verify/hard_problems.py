@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from robandit import policies as library
 from robandit.intervals import Interval, mean_interval
 from robandit.kernel.types import Floats
-from robandit.policies import Oracle
-from robandit.policies.base import Policy
+from robandit.policies import Policy
 from robandit.problems import Problem
-from robandit.verify.interval_arithmetic import divided, largest, slope_weights, smallest
+from robandit.theory.lower_bounds import PairBound
+from robandit.verify.figure import Curves, row_of
+from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, slope, slope_weights, smallest
 from robandit.verify.regret import play
-from robandit.verify.statement import Effort, Finding, finding
-
-__all__ = ["Inform", "Played", "fit_exponent", "inform_alike", "inform_each", "label", "play_all", "smallest_ratio"]
-
-Inform = Callable[[Policy, Sequence[Problem], int, float], Policy]
-"""Sets what a policy knows before it plays one of the problems (by index), with moments of order 1 + eps."""
+from robandit.verify.statement import Effort, Finding, Track, finding
 
 Setting = TypeVar("Setting")
 
@@ -33,72 +32,125 @@ class Played(NamedTuple, Generic[Setting]):
     replications: Floats
 
 
-def inform_alike(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
-    """Give a policy the same knowledge on all problems: a lower bound is about an algorithm that does not know which it plays.
+def inform(policy: Policy, problems: Sequence[Problem], which: int, eps: float, *, cheat: bool = False) -> Policy:
+    """Return the policy with the same knowledge on all problems: a lower bound is about one that does not know which it plays.
 
-    The first problem has the moment bound of the family; another's own may be smaller and would reveal it.
+    The first problem has the moment bound of the family; another's own may be smaller and would reveal it. A policy that cheats
+    knows its own problem: a control.
     """
-    return policy.informed_by(problems[0], eps=eps)
-
-
-def inform_each(policy: Policy, problems: Sequence[Problem], which: int, eps: float) -> Policy:
-    """Give a policy the knowledge of each problem, which lower bounds forbid: a control."""
-    return policy.informed_by(problems[which], eps=eps)
+    return policy.informed_by(problems[which if cheat else 0], eps=eps)
 
 
 def play_all(
-    setting: Setting,
+    settings: Sequence[Any],
     policies: Sequence[Policy],
-    problems: Sequence[Problem],
-    eps: float,
-    horizon: int,
     replications: int,
-    *,
-    scales: Sequence[float] | None = None,
-    confidence: float,
     effort: Effort,
-    inform: Inform,
-    key: tuple[int, ...],
-) -> list[Played[Setting]]:
-    """Play every problem with every policy; ``scales`` divide the regrets of each problem."""
+    track: Track,
+    key: int,
+    cheat: bool,
+) -> list[Played[Any]]:
+    """Play every problem of every setting with every policy; the intervals hold jointly at 99 %, nominally.
+
+    A setting has ``problems()``, a ``horizon``, ``orders`` (policies know the first) and ``scales`` that divide the regrets.
+    """
+    confidence = joint_confidence(len(policies) * sum(len(setting.scales) for setting in settings))
     played = []
-    for policy in policies:
-        # One at a time: managing a thousand short jobs costs more than running them.
-        regrets = np.stack(
-            [
-                play(inform(policy, problems, i, eps), problem, [horizon], replications, effort, (*key, i))[:, -1]
-                for i, problem in enumerate(problems)
-            ]
-        )
-        if scales is not None:
-            regrets = regrets / np.array(scales)[:, None]
-        worst = regrets.mean(axis=1).argmax()
-        interval = largest(mean_interval(row, confidence) for row in regrets)
-        played.append(Played(setting, policy, interval, regrets[worst]))
+    for i, setting in enumerate(track(settings)):
+        problems, marks = setting.problems(), [setting.horizon]
+        for policy in policies:
+            # One at a time: managing a thousand short jobs costs more than running them.
+            rows = []
+            for j, (problem, scale) in enumerate(zip(problems, setting.scales, strict=True)):
+                informed = inform(policy, problems, j, setting.orders[0], cheat=cheat)
+                rows.append(play(informed, problem, marks, replications, effort, (key, i, j))[:, -1] / scale)
+            regrets = np.stack(rows)
+            interval = largest(mean_interval(row, confidence) for row in regrets)
+            played.append(Played(setting, policy, interval, regrets[regrets.mean(axis=1).argmax()]))
     return played
 
 
 def label(policy: Policy) -> str:
     """Return a policy's name for readers."""
-    return f"always arm {policy.arm}" if isinstance(policy, Oracle) and policy.arm is not None else policy.name
+    return f"always arm {policy.arm}" if isinstance(policy, library.Oracle) and policy.arm is not None else policy.name
 
 
 def smallest_ratio(
-    claim: str,
-    played: Sequence[Played[Setting]],
-    floors: Sequence[float],
-    place: Callable[[Setting], str],
-    **details: Any,
+    claim: str, played: Sequence[Played[Setting]], floors: Sequence[float], place: Callable[[Setting], str]
 ) -> Finding:
     """Return the finding that no regret is below its floor; its note names the policy that comes nearest, and where."""
     ratios = [divided(run.regret, floor) for run, floor in zip(played, floors, strict=True)]
     nearest = played[min(range(len(ratios)), key=lambda i: ratios[i].measured)]
-    return finding(
-        claim, smallest(ratios), least=1.0, note=f"{label(nearest.policy)} at {place(nearest.setting)}", **details
-    )
+    return finding(claim, smallest(ratios), f"{label(nearest.policy)} at {place(nearest.setting)}").at_least(1.0)
 
 
 def fit_exponent(x: Sequence[float], y: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
     """Return the least-squares exponent b in y ~ x^b, and its largest error if each log(y) has at most the given error."""
     weights = slope_weights(np.array(x))
     return float(weights @ np.log(np.array(y))), float(np.abs(weights) @ np.array(errors)) + 1e-12
+
+
+UNINFORMED: tuple[Policy, ...] = (
+    *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.OptTINF()),
+    *(library.AdaTINF(), library.UniINF(), library.RUCBTEA(), library.RUCBMoM(), library.EpsilonGreedy()),
+    *(library.Uniform(), library.Oracle(arm=0), library.Oracle(arm=1)),
+)
+"""Policies that know neither eps nor u; the last two always pull one arm."""
+
+OnPair = Played[PairBound]
+"""A policy on a pair, with the larger of its normalised regrets."""
+
+
+def escapes(runs: Sequence[OnPair], place: Callable[[PairBound], str]) -> list[Finding]:
+    """Return whether a policy gets below the bound, or below the best policy for its pair; ``place`` describes a pair."""
+    claim = "No policy escapes on both problems: its larger normalised regret over the bound, smallest of all cases"
+    stronger = "No policy beats the best one for its pair, which is known exactly: the same regret over that optimum"
+    over_optimum = smallest_ratio(stronger, runs, [run.setting.optimum() for run in runs], place)
+    return [
+        smallest_ratio(claim, runs, [run.setting.value for run in runs], place),
+        replace(over_optimum, must=False),  # a policy may come so near that chance decides
+    ]
+
+
+def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float, claim: str) -> Finding:
+    """Return the finding about the exponent in x of the best policy at each x."""
+    best: dict[float, OnPair] = {}
+    for run in runs:
+        at = x(run.setting)
+        if at not in best or run.regret.measured < best[at].regret.measured:
+            best[at] = run
+    exponent = slope(np.array(list(best)), np.stack([run.replications for run in best.values()], axis=1))
+    note = ", ".join(f"{label(run.policy)} at {at:g}" for at, run in best.items())
+    return finding(claim, exponent, note).at_least(least, must=False, asymptotic=True)
+
+
+def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: str) -> Finding:
+    """Return the finding about how the exact optimum of the pairs grows with x, against the theorem's exponent.
+
+    The best policy risks y/mass pulls of arm 0, where y e^(k y) = B s, with B independent of x, k = -log(1-mass)/mass >= 1 and
+    s = 1 - pulls/T <= 1; both tend to 1. Then W(B) s/k <= y <= W(B), where W is Lambert's function. So the logarithm of the
+    optimum differs from its limit by at most log(k/s), and rounding pulls to integers adds at most -log(1-mass). The tolerance
+    follows from this.
+    """
+    optima = [bound.optimum() for bound in bounds]
+    errors = []
+    for bound, optimum in zip(bounds, optima, strict=True):
+        explored = optimum * bound.scales[0] / bound.delta / bound.horizon
+        rate = -math.log1p(-bound.mass)
+        errors.append(math.log(rate / bound.mass) - math.log1p(-explored) + rate)
+    fitted, tolerance = fit_exponent(x, optima, errors)
+    exponent, times = bounds[0].exponent, optima[-1] / bounds[-1].value
+    note = f"Computed at {x[0]:.0e} to {x[-1]:.0e}; at the end it is {times:.3g} times the bound"
+    return finding(claim, fitted, note).between(exponent - tolerance, exponent + tolerance)
+
+
+def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str) -> Curves:
+    """Return the figure of all policies over x, with the bound and the optimum as limits."""
+    bounds = {x(run.setting): run.setting for run in runs}
+    return Curves(
+        rows=[row_of(r.regret, "y", x=x(r.setting), series=label(r.policy)) for r in runs if r.regret.measured > 0.0],
+        limits=[{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
+        + [{"x": at, "y": bound.value, "series": "(lower bound)"} for at, bound in bounds.items()],
+        x_title=x_title,
+        y_title="larger normalised regret",
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -19,19 +18,7 @@ from robandit.laws import Discrete, Gaussian, Law, Pareto, StudentT, two_point
 from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Cases
 from robandit.verify.interval_arithmetic import joint_confidence, largest, smallest
-from robandit.verify.statement import (
-    Effort,
-    Evidence,
-    Finding,
-    Statement,
-    Track,
-    arithmetic,
-    finding,
-    number,
-    untracked,
-)
-
-__all__ = ["STATEMENT", "run"]
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, number, silent
 
 BONUSES = ("paper", "tight")
 TEN = 10.0
@@ -46,27 +33,22 @@ RARE_ZERO = two_point(-1.0, 0.0, 1.0 / 128.0)
 FITTING: dict[str, Law] = {**drawn.NONPOSITIVE, "rare zero": RARE_ZERO}
 
 # Laws that satisfy the assumption, and the shift that makes their mean 1.
-SHIFTED: dict[Law, float] = {
-    StudentT(dof=1.5): 1.0,
-    Gaussian(mean=0.0, sd=1.0): 1.0,
-    -Pareto(tail=1.5): 4.0,
-    -Pareto(tail=2.5): 8.0 / 3.0,
-}
-
+SHIFTED: tuple[tuple[Law, float], ...] = (
+    *((StudentT(dof=1.5), 1.0), (Gaussian(mean=0.0, sd=1.0), 1.0)),
+    *((-Pareto(tail=1.5), 4.0), (-Pareto(tail=2.5), 8.0 / 3.0)),
+)
 Width = Callable[[float, int, str, Any, Any], Any]
 Thresholds = Callable[[Floats, float], Floats]
 
 
-@dataclass(frozen=True)
-class Case:
-    """The trials for one law, size and delta."""
+class Case(NamedTuple):
+    """The trials for one law, size and delta; for each trial the least constant in place of 10 with which the bound holds."""
 
     law: str
     n: int
     delta: float
     failures: dict[str, int]
     needed: Floats
-    """For each trial the least constant in place of 10 with which the bound holds."""
 
     def over(self, bonus: str, confidence: float) -> Interval:
         """Return the failure rate in units of 2 delta."""
@@ -79,7 +61,7 @@ class Case:
 
 def run(
     effort: Effort,
-    track: Track = untracked,
+    track: Track = silent,
     *,
     width: Width = lemma_2,
     thresholds: Thresholds = drawn.roots,
@@ -87,15 +69,10 @@ def run(
 ) -> Evidence:
     """Count how often the bound fails where its assumption holds, and where it does not."""
     sizes, trials = drawn.sizes_and_trials(effort)
-    groups = {"fit": laws, "mild": MILD, "skewed": SKEWED}
-    jobs = [
-        (group, name, law, n)
-        for group, members in groups.items()
-        for name, law in members.items()
-        for n in (sizes if group == "fit" else sizes[1:])
-        if drawn.deltas_for(law, n)
-    ]
-    cases: dict[str, list[Case]] = {group: [] for group in groups}
+    groups = (("fit", laws, sizes), ("mild", MILD, sizes[1:]), ("skewed", SKEWED, sizes[1:]))
+    jobs = [(group, *item, n) for group, members, some in groups for item in members.items() for n in some]
+    jobs = [job for job in jobs if drawn.deltas_for(*job[2:])]
+    cases: dict[str, list[Case]] = {group: [] for group, _, _ in groups}
     for place, (group, name, law, n) in enumerate(track(jobs)):
         cases[group] += _count(name, law, n, trials, width, thresholds, effort, place)
 
@@ -146,70 +123,51 @@ def _findings(cases: Mapping[str, list[Case]], confidence: float) -> tuple[Findi
 
     constant = largest(case.constant(confidence) for case in cases["fit"])
     sides = np.arange(2, 10_001)
-    violated = sum(
-        law.truncated_nonpositivity().holds and not (law + shift).truncated_nonpositivity().holds
-        for law, shift in SHIFTED.items()
-    )
+    nonpositive = [[x.truncated_nonpositivity().holds for x in (law, law + shift)] for law, shift in SHIFTED]
     return (
         finding(
             "under the assumption the bound fails with probability at most 2 delta: rate over 2 delta, worst case",
             largest(rates("fit")),
-            most=1.0,
-            misprints=("7",),
-            note="The proof has log(2/delta) and probability 1 - delta: the same inequality at delta/2. In these cases the bound "
+            "The proof has log(2/delta) and probability 1 - delta: the same inequality at delta/2. In these cases the bound "
             f"would have held with {number(constant.measured)} in place of 10.",
-        ),
+        ).at_most(1.0, misprints=("7",)),
         finding(
             "the same with 14 M L/(3 (N-1)) in place of 10 M L/N: rate over 2 delta, worst case",
             largest(rates("fit", "tight")),
-            most=1.0,
-            misprints=("8",),
-        ),
+        ).at_most(1.0, misprints=("8",)),
         arithmetic(
             "14/(3(s-1)) is at most 10/s: the largest 14 s/(3(s-1)) for s >= 2",
             float((sides * 14.0 / (3.0 * (sides - 1))).max()),
-            most=TEN,
-            misprints=("8",),
-            note="The largest is 28/3, at s = 2: 10 is rounded up.",
-        ),
+            "The largest is 28/3, at s = 2: 10 is rounded up.",
+        ).at_most(TEN, misprints=("8",)),
         finding(
             "without the assumption the bound fails more often: rate over 2 delta, in the case where it is least",
             smallest(rates("skewed")),
-            least=1.0,
-            note="Pareto with tail 1.1, and a rare large gain. For Pareto laws and large N the bound fails below a tail of "
+            "Pareto with tail 1.1, and a rare large gain. For Pareto laws and large N the bound fails below a tail of "
             f"{number(_critical_tail(TEN))} ({number(_critical_tail(14.0 / 3.0))} with the tight constant).",
-        ),
+        ).at_least(1.0),
         finding(
             "a Pareto law with tail 1.5 also violates the assumption, but not enough: rate over 2 delta, worst case",
             largest(rates("mild")),
-            most=1.0,
-            must=False,
-            note="Trimming removes less than the bonus adds.",
-        ),
+            "Trimming removes less than the bonus adds.",
+        ).at_most(1.0, must=False),
         finding(
             "the assumption depends on where 0 is: share of laws that no longer satisfy it when shifted to mean 1",
-            violated / len(SHIFTED),
-            least=1.0,
-            most=1.0,
-            misprints=("20",),
-            note="At M = 0 it says E[X] <= 0.",
-        ),
+            sum(before and not after for before, after in nonpositive) / len(SHIFTED),
+            "At M = 0 it says E[X] <= 0.",
+        ).between(1.0, 1.0, misprints=("20",)),
         arithmetic(
             "N - 1 in the variance is never 0: the least N for which AdaR-UCB computes the bound",
             float(math.floor(C * math.log(8.0)) + 1),
-            least=2.0,
-            misprints=("5",),
-            note="More than c log 8 values must be non-zero.",
-        ),
+            "More than c log 8 values must be non-zero.",
+        ).at_least(2.0, misprints=("5",)),
     )
 
 
 def _critical_tail(constant: float) -> float:
-    """Return the tail of a Pareto law below which a bonus of constant M L/N is too small as N grows.
+    """Return the tail of a Pareto law below which a bonus of constant M L/N is too small as N grows."""
 
-    With tail a, P(X > M) tends to (2 - a)/2 c L/N. Trimming loses a/(a-1) M P(X > M), and sqrt(2 V L/N) is sqrt(c a) M L/N.
-    """
-
+    # With tail a, P(X > M) tends to (2 - a)/2 c L/N. Trimming loses a/(a-1) M P(X > M), and sqrt(2 V L/N) is sqrt(c a) M L/N.
     def lost(a: float) -> float:
         return a / (a - 1.0) * 0.5 * (2.0 - a) * C - constant - math.sqrt(C * a)
 

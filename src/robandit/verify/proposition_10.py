@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,12 @@ import numpy as np
 from robandit.estimators.threshold import C
 from robandit.intervals import Interval
 from robandit.kernel.types import Floats, Ints
-from robandit.laws import Law, Pareto, two_point
+from robandit.laws import Pareto, two_point
 from robandit.policies.adar.adar_ucb import doubled
 from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Curves, row_of
 from robandit.verify.interval_arithmetic import joint_confidence, largest
-from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, untracked
-
-__all__ = ["ETA", "STATEMENT", "doubling", "run"]
+from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, silent
 
 ETA = 1e-16  # the paper's start, "the tolerance of many languages"
 SIZE = 256
@@ -41,12 +40,11 @@ def doubling(matrix: Floats, a: float, start: Floats) -> tuple[Floats, Ints]:
         steps[left] += 1
 
 
-def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) -> Evidence:
+def run(effort: Effort, track: Track = silent, *, search: Search = doubling) -> Evidence:
     """Compare the result with the exact root, and the number of steps with the bound; then at other scales and starts."""
-    laws: dict[str, Law] = {**drawn.NONPOSITIVE, **drawn.POSITIVE}
     taus = effort.of((2, 4), (2, 4, 8))
     trials = effort.of(500, 5_000)
-    jobs = [(law, tau) for law in laws.values() for tau in taus if drawn.enough(law, SIZE, 3.0 * math.log(tau))]
+    jobs = [(law, tau) for law in drawn.LAWS.values() for tau in taus if drawn.enough(law, SIZE, 3.0 * math.log(tau))]
     confidence = joint_confidence(len(jobs))
     between: list[bool] = []
     rates: list[Interval] = []
@@ -71,36 +69,27 @@ def run(effort: Effort, track: Track = untracked, *, search: Search = doubling) 
         finding(
             "more steps than log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up, are rare: rate over 2/tau^3, worst case",
             largest(rates),
-            most=1.0,
-            note="For the best of ten orders eps at once.",
-        ),
+            "For the best of ten orders eps at once.",
+        ).at_most(1.0),
         finding(
             "not rounded up, the number of steps is exceeded more often than 2/tau^3: rate over 2/tau^3, tau = 10",
             unrounded,
-            least=1.0,
-            must=False,
-            note=f"A law made for it, whose M is often just above half of the bound; exactly {number(exactly)}.",
-            headline="As printed it fails narrowly: the number of steps must be rounded up.",
-        ),
+            f"A law made for it, whose M is often just above half of the bound; exactly {number(exactly)}.",
+        ).at_least(1.0, must=False, headline="As printed it fails narrowly: the number of steps must be rounded up."),
         finding(
             "from 1e-16 on data of scale 1e-20 the result is far above 2 M: least ratio to M",
             min(fixed[powers.index(-20)]),
-            least=2.0,
-            misprints=("27", "28"),
-            note="The result is the start, which is above the root.",
-        ),
+            "The result is the start, which is above the root.",
+        ).at_least(2.0, misprints=("27", "28")),
         drawn.always(
             "from the smallest non-zero |x'| it is between M and 2 M at every scale, 1e-300 to 1e300: share of samples",
             [bool(b) for ratios in relative for b in _between(np.array(ratios))],
             misprints=("27", "28"),
         ),
-        drawn.always(
-            'AdaRUCB(solver="doubling") returns the same, bit by bit: share of samples',
-            [b for each in same for b in each],
-        ),
+        drawn.always('AdaRUCB(solver="doubling") returns the same, bit by bit: share of samples', list(chain(*same))),
     )
     return Evidence(
-        ran=f"{trials:,} samples of {SIZE} values from {len(laws)} laws, tau = {drawn.listed(taus)}, eta = 1e-16: "
+        ran=f"{trials:,} samples of {SIZE} values from {len(drawn.LAWS)} laws, tau = {drawn.listed(taus)}, eta = 1e-16: "
         f"{drawn.joint_text(len(jobs), confidence)}. Then {SAMPLES} samples at each of {len(powers) + 2} scales.",
         findings=findings,
         figure=Curves(
@@ -142,8 +131,7 @@ def _unrounded(effort: Effort, search: Search) -> tuple[Interval, float]:
     for _, other in drawn.blocks(law, n, trials, effort, 10, 1000, pair=False):
         more += int((search(other, C * level, np.full(len(other), eta))[1] > math.log2(bound / eta)).sum())
     allowed = 2.0 * tau**-3.0
-    exactly = float(bdtrc(math.floor(C * level), n, p)) / allowed
-    return drawn.failure_rate(more, trials, allowed, 0.99), exactly
+    return drawn.failure_rate(more, trials, allowed, 0.99), float(bdtrc(math.floor(C * level), n, p)) / allowed
 
 
 def _at_scale(power: int, effort: Effort, search: Search) -> tuple[list[float], list[float], list[bool]]:

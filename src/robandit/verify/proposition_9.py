@@ -19,9 +19,7 @@ from robandit.laws import Pareto, ZeroInflated
 from robandit.verify.drawn_samples import always, clipped
 from robandit.verify.figure import Curves, Row
 from robandit.verify.proposition_10 import ETA, doubling
-from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, untracked
-
-__all__ = ["STATEMENT", "run"]
+from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, silent
 
 ULP = 2.0**-52
 CLOSE = 1e-9  # relative distance from the corners of F at which it is evaluated
@@ -42,10 +40,8 @@ class Tally:
     """Whether F > 0 everywhere: nothing solves F(M) = 0, the equation of round 1."""
 
 
-def run(
-    effort: Effort, track: Track = untracked, *, solve: Solver = trimming_threshold, guard: float = 4.0
-) -> Evidence:
-    """Evaluate F around all its corners, in doubles and in exact arithmetic, and run the guards of Algorithm 1 as printed."""
+def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_threshold, guard: float = 4.0) -> Evidence:
+    """Evaluate F around its corners, in doubles and in fractions, and run the guards of Algorithm 1 as printed."""
     rng = np.random.default_rng(effort.stream(9))
     count, exact, runs = effort.of((1_000, 150, 60), (10_000, 1_500, 600))
     tally = Tally()
@@ -57,16 +53,14 @@ def run(
 
     first = [_first_request(guard, run, effort) for run in range(runs)]
     printed = [_first_request(-guard, run, effort) for run in range(runs)]
-    tau = np.arange(2, 1_000_001)
-    level, before = 3.0 * np.log(tau), 3.0 * np.log(tau - 1)
-    missing = float((C * level - (guard * before + 1.0)).min())
+    level = 3.0 * np.log(np.arange(1, 1_000_001))
+    missing = float((C * level[1:] - (guard * level[:-1] + 1.0)).min())
     findings = (
         finding(
             "with 0 < c L < m the solver's root solves the equation: largest residual, in units of rounding",
             max(tally.residuals),
-            most=1.0,
-            note="Unit: (3 m + 8) 2^-52, which bounds the rounding of the solver and of F.",
-        ),
+            "Unit: (3 m + 8) 2^-52, which bounds the rounding of the solver and of F.",
+        ).at_most(1.0),
         always(
             "and it is unique, since F decreases beyond the smallest value and crosses c L once: share of samples",
             tally.single,
@@ -78,9 +72,9 @@ def run(
         always(
             "with the guard m <= 4 log tau^-3 as printed, the first root requested does not exist: share of runs",
             [not r.exists for r in printed],
-            misprints=("1",),
-            note=f"In round {max(r.tau for r in printed)}, of one value, where more than {number(C * math.log(8.0))} are needed: "
+            f"In round {max(r.tau for r in printed)}, of one value, where more than {number(C * math.log(8.0))} are needed: "
             "the right side is negative, so the guard never holds.",
+            misprints=("1",),
         ),
         always(
             "with the sign corrected, m <= 4 log tau^3, the first root requested still does not exist: share of runs",
@@ -93,10 +87,8 @@ def run(
         finding(
             "Algorithm 2 then returns its start, 1e-16, and the index is 0: largest absolute index",
             max(r.index for r in first),
-            most=10.0 * ETA,
-            misprints=("2c",),
-            note="This holds for all rewards.",
-        ),
+            "This holds for all rewards.",
+        ).at_most(10.0 * ETA, misprints=("2c",)),
         always(
             "in round 1 the equation is F(M) = 0, and F is positive everywhere: share of samples",
             tally.above_zero,
@@ -107,8 +99,7 @@ def run(
     return Evidence(
         ran=f"{len(tally.residuals):,} random samples of up to 200 values over 16 decades, with ties and zeros, F evaluated "
         f"next to and between all of its corners ({exact:,} of them in exact fractions), and {len(tally.rejected):,} with too few "
-        "non-zero values; "
-        f"{runs} runs of Algorithm 1's forced exploration with 1 to 5 arms for each version of its guard.",
+        f"non-zero values; {runs} runs of Algorithm 1's forced exploration with 1 to 5 arms for each version of its guard.",
         findings=findings,
         figure=Curves(
             rows=list(_curves(effort, solve)),
@@ -121,13 +112,8 @@ def run(
     )
 
 
-def _pareto(rng: np.random.Generator, n: int) -> Floats:
-    sizes: Floats = 1.0 + rng.pareto(rng.uniform(0.3, 3.0), n)
-    return sizes
-
-
 KINDS: tuple[Callable[[np.random.Generator, int], Floats], ...] = (
-    _pareto,
+    lambda rng, n: 1.0 + rng.pareto(rng.uniform(0.3, 3.0), n),
     lambda rng, n: rng.standard_cauchy(n),
     lambda rng, n: rng.integers(1, 5, n).astype(float),
     lambda rng, n: np.ones(n),
@@ -168,14 +154,13 @@ def _look(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> N
     """Check a sample in doubles."""
     sizes = np.abs(x[x != 0.0])
     m = len(sizes)
-    _look_without(x, m, rng, solve, tally)
+    tally.rejected.append(_is_rejected(x, m, rng, solve))
     if m == 0:
         return
     delta, c, a = _level(rng, m)
     root = float(solve(x, delta, c=c))
     unit = (3 * m + 8) * ULP
-    residual = abs(float(_values(sizes, np.array([root]))[0]) - a) / a
-    tally.residuals.append(residual / unit)
+    tally.residuals.append(abs(float(_values(sizes, np.array([root]))[0]) - a) / a / unit)
     points = _around(sizes, root)
     values = _values(sizes, points)
     clear = np.abs(values - a) > unit * a  # the other points cannot be told from the root in doubles
@@ -186,8 +171,8 @@ def _look(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> N
     tally.above_zero.append(bool((values > 0.0).all()))
 
 
-def _look_without(x: Floats, m: int, rng: np.random.Generator, solve: Solver, tally: Tally) -> None:
-    """Check the sample with c L at or above its number of non-zero values. With delta = 1/e, L is 1 and c L is c."""
+def _is_rejected(x: Floats, m: int, rng: np.random.Generator, solve: Solver) -> bool:
+    """Check a sample with c L at or above its number m of non-zero values. With delta = 1/e, L is 1 and c L is c."""
     equal = bool(m > 0 and rng.random() < 0.3)
     a = float(m) if equal else (m + 1e-3) * (1.0 + rng.exponential())
     try:
@@ -196,16 +181,14 @@ def _look_without(x: Floats, m: int, rng: np.random.Generator, solve: Solver, ta
         sizes = np.abs(x[x != 0.0])
         values = _values(sizes, _around(sizes, 1.0)) if m else np.zeros(1)
         flat = np.count_nonzero(values == a) > 1
-        tally.rejected.append(bool((values <= a).all() and flat) if equal else bool((values < a).all()))
-    else:
-        tally.rejected.append(False)
+        return bool((values <= a).all() and flat) if equal else bool((values < a).all())
+    return False
 
 
 def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> None:
     """Check a sample in fractions, which show decreases too small for doubles."""
     sizes = sorted(Fraction(abs(v)) for v in x if v != 0.0)
-    m = len(sizes)
-    if m == 0:
+    if not (m := len(sizes)):
         return
     delta, c, a = _level(rng, m)
     root = Fraction(float(solve(x, delta, c=c)))
@@ -213,8 +196,7 @@ def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tal
     def f(point: Fraction) -> Fraction:
         return sum((min((z / point) ** 2, Fraction(1)) for z in sizes), Fraction(0))
 
-    unit = Fraction((3 * m + 8) * ULP)
-    level = Fraction(a)
+    unit, level = Fraction((3 * m + 8) * ULP), Fraction(a)
     tally.residuals.append(float(abs(f(root) - level) / level / unit))
     corners = sorted({sizes[0] / 1000, *sizes, max(sizes[-1], root) * 1000})
     points = sorted({*corners, *((low + high) / 2 for low, high in pairwise(corners)), root})
@@ -228,12 +210,11 @@ def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tal
 
 @dataclass(frozen=True)
 class Request:
-    """The first root that a run asks for."""
+    """The first root that a run asks for, and the absolute index that Algorithm 2 computes from it."""
 
     tau: int
     exists: bool
     index: float
-    """The absolute index that Algorithm 2 computes from it."""
 
 
 def _first_request(guard: float, run: int, effort: Effort) -> Request:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +16,6 @@ from robandit.problems import Problem, lower_bound_family, negated_lomax, negate
 from robandit.simulate.simulation import simulate
 from robandit.verify.interval_arithmetic import divided, largest, slope_weights
 from robandit.verify.statement import Effort, Finding, finding
-
-__all__ = [
-    *("Bound", "Case", "Comparisons", "Measured", "growth", "highest", "over", "over_bound", "play"),
-    *("standard_cases", "telling", "worst_of"),
-]
 
 Bound = Callable[[Problem, int, float], float]
 """A regret bound as a function of a problem, a horizon and eps."""
@@ -52,6 +46,7 @@ def standard_cases() -> tuple[Case, ...]:
     pulled as often as their own index demands: there the printed bound is tightest.
     """
     calm = Gaussian(0.0, 0.01)
+    often_zero = Problem([ZeroInflated(law, 0.75) for law in negated_pareto([-1.0, -6.0, -8.0], 2.2).laws])
     return (
         Case("normal, wide against narrow, gap 0.3", Problem([calm, Gaussian(-0.3, 1.0)]), 1.0),
         Case("losses of 1, in 30 % of pulls", Problem([calm, Bernoulli(0.3) * -1.0]), 0.8),
@@ -61,11 +56,7 @@ def standard_cases() -> tuple[Case, ...]:
         Case("Student t 2.5, times 0.001", student_t([0.0, -3e-3, -3e-3, -3e-3], 2.5, 1e-3), 1.0),
         Case("Student t 1.8", student_t([0.0, -3.0, -6.0], 1.8), 0.6),
         Case("negated Lomax 2.5, ten arms", negated_lomax([-1.0] + [-2.0 - 0.5 * i for i in range(9)], 2.5), 1.0),
-        Case(
-            "negated Pareto 2.2, 75 % zeros",
-            Problem([ZeroInflated(law, 0.75) for law in negated_pareto([-1.0, -6.0, -8.0], 2.2).laws]),
-            1.0,
-        ),
+        Case("negated Pareto 2.2, 75 % zeros", often_zero, 1.0),
         Case("Theorem 4's family", lower_bound_family(arms=3, eps=0.5, u=1.0, delta=0.6, best=2), 0.5),
     )
 
@@ -74,48 +65,30 @@ def play(
     policy: Policy, problem: Problem, marks: Sequence[int], replications: int, effort: Effort, key: Sequence[int]
 ) -> Floats:
     """Return the regret at the marks, one row per replication; ``key`` gives each run its own seed."""
-    result = simulate(
-        policy,
-        problem,
-        max(marks),
-        replications,
-        int(effort.stream(*key).generate_state(1, np.uint64)[0]),
-        threads=effort.threads,
-        checkpoints=sorted(marks),
-        progress=False,
-    )
-    regret: Floats = result.regret[0]
+    seed = int(effort.stream(*key).generate_state(1, np.uint64)[0])
+    options: dict[str, Any] = {"threads": effort.threads, "checkpoints": sorted(marks), "progress": False}
+    regret: Floats = simulate(policy, problem, max(marks), replications, seed, **options).regret[0]
     return regret
 
 
 def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confidence: float) -> list[Measured]:
     """Return the mean regret over a bound at each mark."""
-    measured = []
+    measured, largest_gap = [], float(case.problem.gaps.max())
     for mark, column in zip(marks, regret.T, strict=True):
         limit = bound(case.problem, mark, case.eps)
-        ratio = divided(mean_interval(column, confidence), limit)
-        measured.append(Measured(case, mark, ratio, mark * float(case.problem.gaps.max()) / limit))
+        measured.append(
+            Measured(case, mark, divided(mean_interval(column, confidence), limit), mark * largest_gap / limit)
+        )
     return measured
 
 
-@dataclass
-class Comparisons:
-    """Mean regret over the repaired bound and over the printed one, for all cases and horizons."""
-
-    bound: Bound
-    printed_bound: Bound
-    confidence: float
-    repaired: list[Measured] = field(default_factory=list)
-    printed: list[Measured] = field(default_factory=list)
-
-    def add(self, case: Case, marks: Sequence[int], regret: Floats) -> None:
-        """Compare the regret of a case with both bounds."""
-        self.repaired += over(self.bound, case, marks, regret, self.confidence)
-        self.printed += over(self.printed_bound, case, marks, regret, self.confidence)
+def compare(bound: Bound, played: Iterable[tuple[Case, Sequence[int], Floats]], confidence: float) -> list[Measured]:
+    """Return the mean regret over a bound for all cases and marks."""
+    return [measured for one in played for measured in over(bound, *one, confidence)]
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:
-    """Return the case with the largest ratio, to name it; its size is `highest`, since other intervals may be tighter."""
+    """Return the case with the largest ratio, to name it; the intervals of others may reach further."""
     return max(measured, key=lambda m: m.ratio.measured)
 
 
@@ -124,16 +97,12 @@ def telling(measured: Iterable[Measured]) -> int:
     return sum(m.room > 1.0 for m in measured)
 
 
-def highest(measured: Sequence[Measured]) -> Interval:
-    """Return the largest ratio; its interval is infinite if no policy could break the bound in any comparison."""
-    ratio = largest(m.ratio for m in measured)
-    return ratio if telling(measured) else Interval(ratio.measured, -math.inf, math.inf)
-
-
-def over_bound(claim: str, measured: Sequence[Measured], note: str = "", **details: Any) -> Finding:
-    """Return the finding about the largest ratio; its note names the worst case."""
-    worst = worst_of(measured)
-    return finding(claim, highest(measured), note=f"worst: {worst.case.name}, T = {worst.horizon:,}{note}", **details)
+def over_bound(claim: str, measured: Sequence[Measured], note: str = "") -> Finding:
+    """Return the finding about the largest ratio; its interval is infinite if no policy could break the bound anywhere."""
+    worst, ratio = worst_of(measured), largest(m.ratio for m in measured)
+    if not telling(measured):
+        ratio = Interval(ratio.measured, -math.inf, math.inf)
+    return finding(claim, ratio, f"worst: {worst.case.name}, T = {worst.horizon:,}{note}")
 
 
 def growth(marks: Sequence[int], regret: Floats) -> Floats:

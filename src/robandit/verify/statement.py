@@ -6,22 +6,16 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from robandit.errors import InvalidInput
 from robandit.intervals import Interval
 from robandit.validation import integer, invalid
 from robandit.verify.figure import Figure
 from robandit.verify.interval_arithmetic import sure
-
-__all__ = [
-    *("Effort", "Evidence", "Finding", "Outcome", "Statement", "Track", "Verdict", "arithmetic", "checked"),
-    *("find_statements", "finding", "number", "untracked", "worst"),
-]
 
 Verdict = Literal["holds", "fails", "inconclusive"]
 Item = TypeVar("Item")
@@ -31,7 +25,7 @@ Track = Callable[[Sequence[Any]], Iterator[Any]]
 ARITHMETIC = "arithmetic: "
 
 
-def untracked(items: Sequence[Item]) -> Iterator[Item]:
+def silent(items: Sequence[Item]) -> Iterator[Item]:
     """Yield the items without showing progress."""
     return iter(items)
 
@@ -85,13 +79,24 @@ class Finding:
     """A sentence to print beside the statement's verdict if this claim holds."""
 
     def __post_init__(self) -> None:
-        """Reject NaN and contradictory numbers, for which a verdict means nothing."""
+        """Reject NaN and contradictory numbers."""
         if not self.low <= self.measured <= self.high:
-            raise invalid(
-                "measured", self.measured, f"inside its own interval, {self.low} to {self.high}", owner=self.claim
-            )
+            rule = f"inside its own interval, {self.low} to {self.high}"
+            raise invalid("measured", self.measured, rule, owner=self.claim)
         if not self.least <= self.most:
             raise invalid("least", self.least, f"at most most = {self.most}", owner=self.claim)
+
+    def at_most(self, most: float, **details: Any) -> Finding:
+        """Return the finding with a predicted range up to ``most``; ``details`` are other fields."""
+        return replace(self, most=most, **details)
+
+    def at_least(self, least: float, **details: Any) -> Finding:
+        """Return it with a predicted range from ``least`` on."""
+        return replace(self, least=least, **details)
+
+    def between(self, least: float, most: float, **details: Any) -> Finding:
+        """Return it with a predicted range that has two ends."""
+        return replace(self, least=least, most=most, **details)
 
     @property
     def verdict(self) -> Verdict:
@@ -138,15 +143,15 @@ class Finding:
         return {**values, "misprints": list(self.misprints), "note": self.note}
 
 
-def finding(claim: str, measured: Interval | float, **details: Any) -> Finding:
-    """Return a finding about an interval, or about a number that is known exactly; ``details`` are other fields."""
+def finding(claim: str, measured: Interval | float, note: str = "") -> Finding:
+    """Return a finding about an interval, or about a number that is known exactly; its methods add the predicted range."""
     measured, low, high = measured if isinstance(measured, tuple) else sure(measured)
-    return Finding(claim=claim, measured=measured, low=low, high=high, **details)
+    return Finding(claim=claim, measured=measured, low=low, high=high, note=note)
 
 
-def arithmetic(claim: str, value: float, **details: Any) -> Finding:
+def arithmetic(claim: str, value: float, note: str = "") -> Finding:
     """Return a finding that is computed, not measured; the statement does not depend on it."""
-    return finding(ARITHMETIC + claim, value, must=False, **details)
+    return replace(finding(ARITHMETIC + claim, value, note), must=False)
 
 
 def number(value: float) -> str:
@@ -210,11 +215,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data; an infinite end of a range is null."""
-        statement = self.statement
         return {
-            "key": statement.key,
-            "name": statement.name,
-            "says": statement.says,
+            **{name: getattr(self.statement, name) for name in ("key", "name", "says")},
             "verdict": self.verdict,
             "headline": self.headline,
             "ran": self.ran.ran,
@@ -227,13 +229,11 @@ class Outcome:
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the worst verdict: fails, then inconclusive, then holds."""
-    present = set(verdicts)
-    if "fails" in present:
-        return "fails"
-    return "inconclusive" if "inconclusive" in present else "holds"
+    ranking: tuple[Verdict, ...] = ("holds", "inconclusive", "fails")
+    return max(verdicts, key=ranking.index, default="holds")
 
 
-def checked(statement: Statement, effort: Effort, track: Track = untracked) -> Outcome:
+def checked(statement: Statement, effort: Effort, track: Track = silent) -> Outcome:
     """Run a check and measure its time."""
     start = time.perf_counter()
     evidence = statement.run(effort, track)
@@ -245,11 +245,14 @@ def find_statements(names: Sequence[str], statements: Sequence[Statement]) -> tu
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise invalid("names", names, "a list of names", hint="such as ['lemma-2']")
     keys = {_normalised(key): (key, s) for s in statements for key in (s.key, *s.aliases)}
-    names = tuple(names)
-    for name in names:
-        if _normalised(name) not in keys:
-            raise _unknown(name, [key for key, _ in keys.values()], keys)
-    chosen = {keys[_normalised(name)][1].key for name in names}
+    chosen = set()
+    for name in (names := tuple(names)):
+        normalised = _normalised(name)
+        if normalised not in keys:
+            close = get_close_matches(normalised, keys, n=1)
+            hint = f"did you mean {keys[close[0]][0]}?" if close else ""
+            raise invalid("statement", name, f"one of {', '.join(key for key, _ in keys.values())}", hint=hint)
+        chosen.add(keys[normalised][1].key)
     return tuple(s for s in statements if not names or s.key in chosen)
 
 
@@ -257,9 +260,3 @@ def _normalised(name: Any) -> str:
     if not isinstance(name, str):
         raise invalid("statement", name, "a string", hint="such as 'lemma-2'")
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _unknown(name: str, allowed: Sequence[str], keys: dict[str, tuple[str, Statement]]) -> InvalidInput:
-    close = get_close_matches(_normalised(name), keys, n=1)
-    hint = f"did you mean {keys[close[0]][0]}?" if close else ""
-    return invalid("statement", name, f"one of {', '.join(allowed)}", hint=hint)

@@ -23,7 +23,7 @@ from robandit.theory.formula import parsed
 from robandit.theory.rates import rate
 from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope, slope_weights
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, finding, number, untracked
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, finding, number, silent
 
 GAPS = (1.0, math.sqrt(2.0), 2.0)  # at the first scale
 SCALES = (0.5, math.sqrt(0.5), 1.0)  # at the last gap
@@ -85,54 +85,49 @@ class Job(NamedTuple):
     policies: tuple[Policy, ...]
 
 
-def run(effort: Effort, track: Track = untracked, *, rows: Sequence[Policy] | None = None) -> Evidence:
+def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None = None) -> Evidence:
     """Play problems that differ in the gap or the scale, and fit powers to regret and to the rates."""
     rows = table_rows() if rows is None else rows
     last = effort.of(200_000, 1_000_000)
     replications = effort.of(10, 20)
     marks = [round(last * 10.0 ** (-j / 2.0)) for j in (2, 1, 0)]
+    seed = int(effort.stream(1).generate_state(1)[0])
+    options: dict[str, Any] = {"threads": effort.threads, "progress": False}
     regret: Regret = {}
     for job in track(_jobs(rows, marks)):
-        result = simulate(
-            [_informed(policy, job) for policy in job.policies],
-            job.tails.problem(job.gap, job.scale),
-            horizon=job.horizon,
-            replications=replications,
-            seed=int(effort.stream(1).generate_state(1)[0]),
-            checkpoints=[mark for mark in marks if mark <= job.horizon],
-            threads=effort.threads,
-            progress=False,
-        )
+        policies = [_informed(policy, job) for policy in job.policies]
+        problem = job.tails.problem(job.gap, job.scale)
+        options["checkpoints"] = [mark for mark in marks if mark <= job.horizon]
+        result = simulate(policies, problem, job.horizon, replications, seed, **options)
         for i, policy in enumerate(job.policies):
             for j, mark in enumerate(result.checkpoints.tolist()):
-                if mark == job.horizon or not _needs_horizon(policy):
+                if mark == job.horizon or "horizon" not in policy.facts.knows:
                     regret[policy, job.gap, job.scale, mark] = result.regret[i, :, j]
 
     confidence = joint_confidence(3 * len(rows))
     measured = {p: tuple(_exponent(p, sweep, regret, confidence) for sweep in _sweeps(p, marks)) for p in rows}
     tails = sorted({_tails(policy) for policy in rows})
-    limits = tuple(_row(policy, exponents) for policy, exponents in measured.items())
+    limits = [_row(policy, exponents) for policy, exponents in measured.items()]
+    undecided = sum(limit.verdict == "inconclusive" for limit in limits)
+    headline = f"{undecided} of {len(limits)} rows are not shown to be within their rates at T = {last:,}; "
+    headline += "rates are limits, so no row can fail."
     return Evidence(
-        ran=(
-            f"{len(rows)} rows on {' and '.join(f'Student t {t.dof:g} (eps = {t.eps:g})' for t in tails)}, two arms, the best one "
-            f"centred at 0: gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (known u: that of the largest gap), "
-            f"scales to {SCALES[-1]:g} at gap {GAPS[-1]:g} (known u: the problem's own), {replications} replications of "
-            f"T = {last:,}. Exponents in T are over T = {marks[0]:,} to {last:,}; policies that must know the horizon are "
-            f"played to each. Intervals are at nominal confidence {confidence:.4f}."
-        ),
+        ran=f"{len(rows)} rows on {' and '.join(f'Student t {t.dof:g} (eps = {t.eps:g})' for t in tails)}, two arms, the best one "
+        f"centred at 0: gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (known u: that of the largest gap), "
+        f"scales to {SCALES[-1]:g} at gap {GAPS[-1]:g} (known u: the problem's own), {replications} replications of "
+        f"T = {last:,}. Exponents in T are over T = {marks[0]:,} to {last:,}; policies that must know the horizon are "
+        f"played to each. Intervals are at nominal confidence {confidence:.4f}.",
         findings=(
             _control(regret, marks, replications),
-            *_learning(measured, _open_rows(limits, last)),
+            *_learning(measured, headline if undecided else ""),
             *limits,
             *_missing(rows, regret, marks, confidence),
         ),
         figure=Cases(rows=_rows(measured), x_title="exponent of regret (tick: of the rate)"),
-        caption=(
-            "Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to the "
-            "rate of the table over the same values (tick). A row without a point was still close to uniform play; a row without a "
-            "tick has a rate that grows faster than T. Rates are upper bounds for large T: a point left of its tick agrees with "
-            "them, and one to the right may still get there."
-        ),
+        caption="Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to "
+        "the rate of the table over the same values (tick). A row without a point was still close to uniform play; a row without a "
+        "tick has a rate that grows faster than T. Rates are upper bounds for large T: a point left of its tick agrees with "
+        "them, and one to the right may still get there.",
     )
 
 
@@ -145,10 +140,6 @@ def _tails(policy: Policy) -> Tails:
     return LIGHTER if getattr(policy, "estimator", "") == "catoni" else HEAVY
 
 
-def _needs_horizon(policy: Policy) -> bool:
-    return "horizon" in policy.facts.knows
-
-
 def _jobs(rows: Sequence[Policy], marks: Sequence[int]) -> list[Job]:
     jobs: list[Job] = []
     for tails in (HEAVY, LIGHTER):
@@ -157,7 +148,7 @@ def _jobs(rows: Sequence[Policy], marks: Sequence[int]) -> list[Job]:
         if policies:
             pairs = [*((gap, SCALES[0]) for gap in GAPS), *((GAPS[-1], scale) for scale in SCALES[1:])]
             jobs += [Job(tails, gap, scale, marks[-1], policies) for gap, scale in pairs]
-    fixed = tuple(policy for policy in rows if _needs_horizon(policy))
+    fixed = tuple(policy for policy in rows if "horizon" in policy.facts.knows)
     jobs += [Job(HEAVY, *BASE, mark, fixed) for mark in marks[:-1] if fixed]
     tiny = tuple(policy for policy in rows if isinstance(policy, (AdaTINF, OptTINF)))
     jobs += [Job(HEAVY, BASE[0] * TINY, BASE[1] * TINY, mark, tiny) for mark in marks if tiny]
@@ -171,11 +162,9 @@ def _bound(policy: Policy, tails: Tails, gap: float, scale: float) -> float:
 
 
 def _informed(policy: Policy, job: Job) -> Policy:
-    """Return the policy with what it must know."""
     bound = _bound(policy, job.tails, job.gap, job.scale)
-    known = {"eps": job.tails.eps, "u": bound, "v": bound}
-    changes: dict[str, Any] = {name: known[name] for name in policy.facts.knows if name in known}
-    return dataclasses.replace(policy, **changes)
+    known: dict[str, Any] = {"eps": job.tails.eps, "u": bound, "v": bound}
+    return dataclasses.replace(policy, **{name: known[name] for name in policy.facts.knows if name in known})
 
 
 def _rate(policy: Policy, gap: float, scale: float, horizon: int) -> float:
@@ -203,13 +192,10 @@ def _exponent(policy: Policy, sweep: Sweep, regret: Regret, confidence: float) -
     """Fit an exponent. Growth in T is always measured, so that a policy that never learns is seen."""
     y = np.column_stack([regret[policy, *case] for case in sweep.cases])
     uniform = np.array([gap * mark / 2.0 for gap, _, mark in sweep.cases])
-    rates = np.array([_rate(policy, *case) for case in sweep.cases])
+    rates = np.array([[_rate(policy, *case) for case in sweep.cases]])
     learned = sweep.of == "T" or bool((y.mean(axis=0) < LEARNED * uniform).all())
-    return Exponent(
-        sweep.of,
-        slope(sweep.x, y, confidence) if learned else None,
-        round(slope(sweep.x, rates[np.newaxis]).measured, 9) + 0.0,
-    )
+    measured = slope(sweep.x, y, confidence) if learned else None
+    return Exponent(sweep.of, measured, round(slope(sweep.x, rates).measured, 9) + 0.0)
 
 
 def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding:
@@ -226,22 +212,11 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
     return finding(
         "the measurement itself: uniform play has the exponents 1, -1 and 0; largest deviation, in standard errors of its coins",
         largest(deviations),
-        most=8.0,
-        note="the interval reaches 2 to 5 errors to each side of a number that is rarely 3 off",
-    )
+        "the interval reaches 2 to 5 errors to each side of a number that is rarely 3 off",
+    ).at_most(8.0)
 
 
-def _open_rows(limits: Sequence[Finding], last: int) -> str:
-    count = sum(limit.verdict == "inconclusive" for limit in limits)
-    return (
-        f"{count} of {len(limits)} rows are not shown to be within their rates at T = {last:,}; rates are limits, "
-        "so no row can fail."
-        if count
-        else ""
-    )
-
-
-def _learning(measured: Measured, headline: str = "") -> tuple[Finding, ...]:
+def _learning(measured: Measured, headline: str = "") -> list[Finding]:
     """Return the finding about growth in T, on a scale from the rate (0) to linear (1)."""
     shares = {
         policy: divided(shifted(in_t.measured, in_t.printed), 1.0 - in_t.printed)
@@ -249,69 +224,50 @@ def _learning(measured: Measured, headline: str = "") -> tuple[Finding, ...]:
         if in_t.measured is not None and in_t.printed < VACUOUS
     }
     if not shares:
-        return ()
-    policy = max(shares, key=lambda p: shares[p].measured)
-    return (
-        finding(
-            f"each of {len(shares)} rows learns here: growth in T is nearer to its rate (0) than to linear (1), worst row",
-            largest(shares.values()),
-            most=0.5,
-            note=f"worst: {_title(policy)}, {measured[policy][0]}",
-            headline=headline,
-        ),
-    )
+        return []
+    worst = max(shares, key=lambda policy: shares[policy].measured)
+    claim = "rows learns here: growth in T is nearer to its rate (0) than to linear (1), worst row"
+    note = f"worst: {_title(worst)}, {measured[worst][0]}"
+    share = largest(shares.values())
+    return [finding(f"each of {len(shares)} {claim}", share, note).at_most(0.5, headline=headline)]
 
 
 def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
     """Return the finding about the largest excess of an exponent over that of the rate."""
+    facts = policy.facts
     vacuous = exponents[0].printed >= VACUOUS
     counted = exponents[:1] if vacuous else exponents
+    names = parsed(facts.instance or facts.worst).names
+    left_out = "the row leaves out the u that the algorithm must know: scaling rewards and u^(1/(1+eps)) by s scales regret by s"
+    remarks = {
+        "with two arms the rate grows faster than T, and says nothing": vacuous,
+        f"proved for {facts.assumption}": facts.assumption.name == "long horizon",
+        left_out: "u" in facts.knows and not {"u", "KLinf(arm, best mean)"} & names,
+    }
     return finding(
         f"{_title(policy)}: no exponent is above the rate's; largest excess",
         largest(shifted(e.measured, e.printed) for e in counted if e.measured is not None),
-        most=0.0,
-        asymptotic=True,
-        note="; ".join([*map(str, exponents), *_remarks(policy, vacuous)]),
-    )
+        "; ".join([*map(str, exponents), *(remark for remark, applies in remarks.items() if applies)]),
+    ).at_most(0.0, asymptotic=True)
 
 
-def _remarks(policy: Policy, vacuous: bool) -> list[str]:
-    facts = policy.facts
-    remarks = []
-    if vacuous:
-        remarks.append("with two arms the rate grows faster than T, and says nothing")
-    if facts.assumption.name == "long horizon":
-        remarks.append(f"proved for {facts.assumption}")
-    if "u" in facts.knows and not {"u", "KLinf(arm, best mean)"} & parsed(facts.instance or facts.worst).names:
-        remarks.append(
-            "the row leaves out the u that the algorithm must know: scaling rewards and u^(1/(1+eps)) by s scales regret by s"
-        )
-    return remarks
-
-
-def _missing(rows: Sequence[Policy], regret: Regret, marks: Sequence[int], confidence: float) -> tuple[Finding, ...]:
-    """Return findings about a term that the table leaves out of two rows.
-
-    These two policies learn nothing from tiny rewards: their regret is linear, however small the printed power of u is.
-    """
+def _missing(rows: Sequence[Policy], regret: Regret, marks: Sequence[int], confidence: float) -> list[Finding]:
+    """Return findings about a term that the table leaves out of two rows."""
+    # These two policies learn nothing from tiny rewards: their regret is linear, however small the printed power of u is.
     printed = {AdaTINF: ("22", 1.0 / (1.0 + HEAVY.eps)), OptTINF: ("21", 1.0 - HEAVY.eps / 2.0)}
     findings = []
     for policy in rows:
-        if type(policy) not in printed:
-            continue
-        item, power = printed[type(policy)]
-        y = np.column_stack([regret[policy, BASE[0] * TINY, BASE[1] * TINY, mark] for mark in marks])
-        findings.append(
-            finding(
+        if type(policy) in printed:
+            item, power = printed[type(policy)]
+            y = np.column_stack([regret[policy, BASE[0] * TINY, BASE[1] * TINY, mark] for mark in marks])
+            claim = (
                 f"{_title(policy)}: the worst case needs the sqrt(K T) that the table leaves out; with rewards times {TINY:g} "
-                "regret grows in T with an exponent above the printed rate's",
-                slope(np.array(marks, dtype=np.float64), y, confidence),
-                least=power,
-                misprints=(item,),
-                note=f"printed: T^{number(power)} times a power of u. Any constant in front is exceeded for some T and u",
+                "regret grows in T with an exponent above the printed rate's"
             )
-        )
-    return tuple(findings)
+            note = f"printed: T^{number(power)} times a power of u. Any constant in front is exceeded for some T and u"
+            exponent = slope(np.array(marks, dtype=np.float64), y, confidence)
+            findings.append(finding(claim, exponent, note).at_least(power, misprints=(item,)))
+    return findings
 
 
 def _title(policy: Policy) -> str:
@@ -323,8 +279,7 @@ def _rows(measured: Measured) -> list[Row]:
     for policy, exponents in measured.items():
         for e in exponents:
             row: Row = {"case": f"{_title(policy)}: {e.of}", "series": e.of}
-            if exponents[0].printed < VACUOUS:
-                row["limit"] = e.printed
+            row |= {"limit": e.printed} if exponents[0].printed < VACUOUS else {}
             rows.append(row if e.measured is None else row_of(e.measured, **row))
     return rows
 

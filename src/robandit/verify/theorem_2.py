@@ -7,11 +7,8 @@ from collections.abc import Sequence
 
 from robandit.policies.base import Policy
 from robandit.theory.lower_bounds import PairBound, lower_bound_u_adaptive
-from robandit.verify.hard_problems import Inform, inform_alike
-from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth, play_pairs
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, untracked
-
-__all__ = ["STATEMENT", "run"]
+from robandit.verify import hard_problems as hard
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, silent
 
 # The largest ratios are near what T allows: there the gap is as large as a moment of u permits.
 RATIOS = {1.0: (1.0, 3.0, 10.0, 30.0, 100.0, 180.0), 0.5: (1.0, 5.0, 25.0)}
@@ -21,29 +18,27 @@ HORIZON = 10_000
 
 
 def run(
-    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
+    effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = hard.UNINFORMED, cheat: bool = False
 ) -> Evidence:
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     ratios = effort.of(QUICK, RATIOS)
     replications = effort.of(60, 200)
-    bounds = [
-        lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=ratio) for eps in ratios for ratio in ratios[eps]
-    ]
-    runs = play_pairs(bounds, policies, replications, effort=effort, track=track, inform=inform, key=2)
+    bounds = [lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=r) for eps in ratios for r in ratios[eps]]
+    runs = hard.play_all(bounds, policies, replications, effort, track, 2, cheat)
+    light_ratios, heavy_ratios = (", ".join(f"{ratio:g}" for ratio in ratios[eps]) for eps in (1.0, 0.5))
+    pays = "The best policy at each u'/u pays at least that power: its exponent (eps = 1)"
     light = [run for run in runs if run.setting.orders[0] == 1.0]
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs at T = {HORIZON:,}, with u'/u = "
-        f"{_list(ratios[1.0])} (eps = 1) and {_list(ratios[0.5])} (eps = 0.5), {replications} replications; the intervals "
+        f"{light_ratios} (eps = 1) and {heavy_ratios} (eps = 0.5), {replications} replications; the intervals "
         "hold jointly at 99 %, nominally. The best policy for a pair is computed, not played.",
         findings=(
-            *escapes(runs, lambda bound: f"eps = {bound.orders[0]:g}, u'/u = {_ratio(bound):g}"),
+            *hard.escapes(runs, lambda bound: f"eps = {bound.orders[0]:g}, u'/u = {_ratio(bound):g}"),
             *(_optimum(eps) for eps in (1.0, 0.5)),
-            growth(
-                light, _ratio, 0.25, "The best policy at each u'/u pays at least that power: its exponent (eps = 1)"
-            ),
+            hard.growth(light, _ratio, 0.25, pays),
             _fixed_horizon(),
         ),
-        figure=figure(light, _ratio, "u'/u"),
+        figure=hard.figure(light, _ratio, "u'/u"),
         caption="The larger of R/(uT)^(1/2) and R/(u'T)^(1/2) of each policy on the pairs with eps = 1. Dashed: the best policy "
         "for that pair, and the theorem's bound.",
     )
@@ -53,14 +48,10 @@ def _ratio(bound: PairBound) -> float:
     return bound.moments[1] / bound.moments[0]
 
 
-def _list(ratios: Sequence[float]) -> str:
-    return ", ".join(f"{ratio:g}" for ratio in ratios)
-
-
 def _optimum(eps: float) -> Finding:
     most = {1.0: 8, 0.5: 5}[eps]  # decades of u'/u: about as many as the longest accepted T allows
     ratios = [10.0**j for j in range(most - 4, most + 1)]
-    return exponent_of_optimum(
+    return hard.exponent_of_optimum(
         [lower_bound_u_adaptive(2**53, eps=eps, u=1.0, u_alternative=ratio) for ratio in ratios],
         ratios,
         f"The price is exactly this: the optimum's exponent in u'/u is eps/(1+eps)^2 (eps = {eps:g})",
@@ -76,11 +67,8 @@ def _fixed_horizon() -> Finding:
         f"at a fixed T the supremum is finite: the printed bound for u'/u = 1e16 and T = {HORIZON:,}, over the "
         "largest possible regret",
         times,
-        least=1.0,
-        misprints=("24",),
-        note=f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
-        headline="As printed, for one T and all u, it fails: T must grow with u'/u.",
-    )
+        f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
+    ).at_least(1.0, misprints=("24",), headline="As printed, for one T and all u, it fails: T must grow with u'/u.")
 
 
 STATEMENT = Statement(

@@ -5,47 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robandit.policies.base import Policy
-from robandit.theory.lower_bounds import lower_bound_eps_adaptive
-from robandit.verify.hard_problems import Inform, inform_alike
-from robandit.verify.pairs import UNINFORMED, escapes, exponent_of_optimum, figure, growth, play_pairs
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, untracked
-
-__all__ = ["STATEMENT", "run"]
+from robandit.theory.lower_bounds import PairBound, lower_bound_eps_adaptive
+from robandit.verify import hard_problems as hard
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, silent
 
 
 def run(
-    effort: Effort, track: Track = untracked, *, policies: Sequence[Policy] = UNINFORMED, inform: Inform = inform_alike
+    effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = hard.UNINFORMED, cheat: bool = False
 ) -> Evidence:
     """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
     horizons = effort.of((100, 1000, 10_000), (100, 1000, 10_000, 100_000))
     replications = effort.of(120, 200)
     bounds = [lower_bound_eps_adaptive(horizon) for horizon in horizons]
-    runs = play_pairs(bounds, policies, replications, effort=effort, track=track, inform=inform, key=3)
+    runs = hard.play_all(bounds, policies, replications, effort, track, 3, cheat)
+    pays = "The best policy at each T pays at least T^(1/16): its exponent"
     return Evidence(
         ran=f"{len(policies)} policies that know neither eps nor u, on the proof's pairs with eps = 1 and eps' = 1/3 at T = "
         f"{', '.join(f'{horizon:,}' for horizon in horizons)}, {replications} replications; the intervals hold jointly at "
         "99 %, nominally. The best policy for a pair is computed, not played.",
         findings=(
-            *escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
+            *hard.escapes(runs, lambda bound: f"T = {bound.horizon:,}"),
             _optimum(1.0, 1.0 / 3.0, "eps = 1, eps' = 1/3: 1/16"),
             _optimum(1.0, 0.6, "eps = 1, eps' = 0.6: 0.0469"),
-            growth(
-                runs,
-                lambda bound: float(bound.horizon),
-                bounds[0].exponent,
-                "The best policy at each T pays at least T^(1/16): its exponent",
-            ),
+            hard.growth(runs, _horizon, bounds[0].exponent, pays),
             _constant(),
         ),
-        figure=figure(runs, lambda bound: float(bound.horizon), "T"),
+        figure=hard.figure(runs, _horizon, "T"),
         caption="The larger of R/T^(1/2) (first problem) and R/T^(3/4) (second) of each policy. Dashed: the best policy for that "
         "pair, and the theorem's bound.",
     )
 
 
+def _horizon(bound: PairBound) -> float:
+    return float(bound.horizon)
+
+
 def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
     horizons = [10**j for j in range(9, 16, 2)]
-    return exponent_of_optimum(
+    return hard.exponent_of_optimum(
         [lower_bound_eps_adaptive(t, eps=eps, eps_alternative=eps_alternative) for t in horizons],
         [float(t) for t in horizons],
         f"The price is exactly this: the optimum's exponent in T ({which})",
@@ -53,15 +50,12 @@ def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
 
 
 def _constant() -> Finding:
-    grid = [j / 50.0 for j in range(1, 51)]
-    pairs = [(first, second) for first in grid for second in grid if second < first]
+    pairs = [(first / 50.0, second / 50.0) for first in range(1, 51) for second in range(1, first)]
     return arithmetic(
         "one constant works for all orders: the smallest of the bound's constants over 0 < eps' < eps <= 1",
         min(lower_bound_eps_adaptive(10**9, eps=e, eps_alternative=other).constant for e, other in pairs),
-        least=1.0 / 32.0,
-        misprints=("25",),
-        note="It is (4/log 2)^(eps'/(1+eps'))/32. The statement must require K >= 2: with one arm all regret is 0",
-    )
+        "It is (4/log 2)^(eps'/(1+eps'))/32. The statement must require K >= 2: with one arm all regret is 0",
+    ).at_least(1.0 / 32.0, misprints=("25",))
 
 
 STATEMENT = Statement(

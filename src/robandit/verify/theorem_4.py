@@ -11,14 +11,12 @@ import numpy as np
 from robandit import policies as library
 from robandit.kernel.types import Floats
 from robandit.policies import Policy
-from robandit.problems import hard_gap, lower_bound_family
+from robandit.problems import Problem, hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import minimax_constant, minimax_lower_bound
 from robandit.verify.figure import Cases, row_of
-from robandit.verify.hard_problems import Inform, Played, fit_exponent, inform_alike, label, play_all, smallest_ratio
-from robandit.verify.interval_arithmetic import divided, joint_confidence, slope, smallest
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, untracked
-
-__all__ = ["POLICIES", "STATEMENT", "optimum", "run"]
+from robandit.verify.hard_problems import Played, fit_exponent, label, play_all, smallest_ratio
+from robandit.verify.interval_arithmetic import divided, slope, smallest
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, silent
 
 POLICIES: tuple[Policy, ...] = (
     *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.RobustMOSS()),
@@ -39,6 +37,20 @@ class Case(NamedTuple):
     horizon: int
 
     @property
+    def orders(self) -> tuple[float]:
+        """The order that policies know."""
+        return (self.eps,)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The units of regret on each problem."""
+        return (1.0,) * self.arms
+
+    def problems(self) -> list[Problem]:
+        """Return the problems of the family, by their best arm."""
+        return [lower_bound_family(self.arms, self.eps, 1.0, self.horizon, best=best) for best in range(self.arms)]
+
+    @property
     def bound(self) -> float:
         """The theorem's bound, with the constant of its proof."""
         return minimax_lower_bound(self.horizon, self.arms, eps=self.eps, u=1.0)
@@ -56,10 +68,10 @@ OnFamily = Played[Case]
 
 def run(
     effort: Effort,
-    track: Track = untracked,
+    track: Track = silent,
     *,
     policies: Sequence[Policy] = POLICIES,
-    inform: Inform = inform_alike,
+    cheat: bool = False,
     orders: Sequence[float] = ORDERS,
     constant: float = 1.0,
 ) -> Evidence:
@@ -67,22 +79,7 @@ def run(
     horizons = effort.of((300, 2400), (300, 2400, 19_200))
     replications = effort.of(30, 100)
     cases = [Case(eps, arms, horizon) for eps in orders for arms in ARMS for horizon in horizons]
-    confidence = joint_confidence(len(policies) * sum(case.arms for case in cases))
-    runs: list[OnFamily] = []
-    for i, case in enumerate(track(cases)):
-        problems = [lower_bound_family(case.arms, case.eps, 1.0, case.horizon, best=best) for best in range(case.arms)]
-        runs += play_all(
-            case,
-            policies,
-            problems,
-            case.eps,
-            case.horizon,
-            replications,
-            confidence=confidence,
-            effort=effort,
-            inform=inform,
-            key=(4, i),
-        )
+    runs: list[OnFamily] = play_all(cases, policies, replications, effort, track, 4, cheat)
     return Evidence(
         ran=f"{len(policies)} policies, which know eps and u where they need them, on the proof's families with every alternative: "
         f"eps = {', '.join(f'{eps:g}' for eps in orders)}, K = 2 and 5, u = 1, T from {horizons[0]:,} to {horizons[-1]:,}, "
@@ -114,9 +111,8 @@ def _over_rate(runs: Sequence[OnFamily], least: float) -> Finding:
     return finding(
         "One constant works for all: the smallest largest regret over K^(eps/(1+eps)) (uT)^(1/(1+eps))",
         smallest(divided(run.regret, run.setting.rate) for run in runs),
-        least=least,
-        note="Predicted: the proof's smallest constant, at K = 2 and eps = 1",
-    )
+        "Predicted: the proof's smallest constant, at K = 2 and eps = 1",
+    ).at_least(least)
 
 
 def optimum(horizon: int, eps: float, *, payments: int = 12) -> float:
@@ -172,15 +168,11 @@ def _optimal(orders: Sequence[float]) -> tuple[Finding, Finding]:
         finding(
             "The best of all policies, known exactly for two arms, is above the bound: their smallest ratio",
             min(ratios),
-            least=1.0,
-            note=f"The largest ratio is {max(ratios):.3g}: the proof's constant is too small by at most that factor",
-        ),
+            f"The largest ratio is {max(ratios):.3g}: the proof's constant is too small by at most that factor",
+        ).at_least(1.0),
         finding(
-            "and its regret grows as T^(1/(1+eps)): the largest difference between the two exponents",
-            max(misses),
-            least=0.0,
-            most=min(tolerances),
-        ),
+            "and its regret grows as T^(1/(1+eps)): the largest difference between the two exponents", max(misses)
+        ).between(0.0, min(tolerances)),
     )
 
 
@@ -196,12 +188,8 @@ def _best(runs: Sequence[OnFamily], eps: float) -> Finding:
     return finding(
         f"So does the best policy played: its exponent (eps = {eps:g}, K = 2)",
         exponent,
-        least=1.0 / (1.0 + eps) - room,
-        most=1.0 / (1.0 + eps) + room,
-        must=False,
-        asymptotic=True,
-        note=f"{label(best)}; the predicted range is what the optimum and uniform play allow",
-    )
+        f"{label(best)}; the predicted range is what the optimum and uniform play allow",
+    ).between(1.0 / (1.0 + eps) - room, 1.0 / (1.0 + eps) + room, must=False, asymptotic=True)
 
 
 def _bretagnolle_huber() -> Finding:
@@ -213,12 +201,9 @@ def _bretagnolle_huber() -> Finding:
     return arithmetic(
         "Bretagnolle-Huber needs its 1/2, also on this family: a test's errors over exp(-T KL) are below 1 (eps = 1, K = 2)",
         errors / math.exp(-horizon * divergence),
-        least=0.5,
-        most=1.0 - 1e-9,
-        misprints=("26",),
-        note="The proof leaves it out, so its constant would be twice as large. The alternative is that of the arm pulled "
+        "The proof leaves it out, so its constant would be twice as large. The alternative is that of the arm pulled "
         "least on the base, not on itself",
-    )
+    ).between(0.5, 1.0 - 1e-9, misprints=("26",))
 
 
 def _figure(runs: Sequence[OnFamily]) -> Cases:

@@ -12,28 +12,15 @@ from scipy.optimize import brentq
 from robandit.estimators.threshold import C
 from robandit.intervals import Interval
 from robandit.kernel.types import Floats
-from robandit.laws import Law
+from robandit.laws import Law, Pareto
 from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import joint_confidence, largest
-from robandit.verify.statement import (
-    Effort,
-    Evidence,
-    Finding,
-    Statement,
-    Track,
-    arithmetic,
-    finding,
-    number,
-    untracked,
-)
-
-__all__ = ["STATEMENT", "run"]
+from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, number, silent
 
 LOW, FOUR = 3.0, 4.0  # another c > 2, and the one that would match the printed guard
 CONSTANTS = (C, LOW, FOUR)
 ROOT_2 = math.sqrt(2.0)
-PARETO = {"Pareto 1.2": 1.2, "Pareto 1.5": 1.5, "Pareto 2.5": 2.5}
 Thresholds = Callable[[Floats, float, float], Floats]
 
 
@@ -69,24 +56,18 @@ class Case:
         beyond = 1.0 - law.cdf(m) + law.cdf(np.nextafter(-m, -math.inf))
         self.over += int((m > drawn.orders(law).threshold(self.n, level)).sum()) + lost
         self.above.append(np.append(beyond / (far / self.n), np.full(lost, drawn.LOST)))
-        if self.law in PARETO:
-            tail = PARETO[self.law]
-            low, high = pareto_root(tail, far / self.n), pareto_root(tail, near / self.n)
+        if isinstance(law, Pareto):
+            low, high = pareto_root(law.tail, far / self.n), pareto_root(law.tail, near / self.n)
             self.outside += int(np.sum((m < low) | (m > high))) + lost
 
 
-def run(effort: Effort, track: Track = untracked, *, thresholds: Thresholds = drawn.roots) -> Evidence:
+def run(effort: Effort, track: Track = silent, *, thresholds: Thresholds = drawn.roots) -> Evidence:
     """Count how often one of the two inequalities fails; P(|X| > M) is exact, from the law."""
-    laws: dict[str, Law] = {**drawn.NONPOSITIVE, **drawn.POSITIVE}
     sizes, trials = drawn.sizes_and_trials(effort)
     cases: list[Case] = []
-    for place, (name, law, n) in enumerate(track([(name, law, n) for name, law in laws.items() for n in sizes])):
-        own = [
-            Case(name, n, delta, c, [], [])
-            for delta in drawn.DELTAS
-            for c in CONSTANTS
-            if drawn.enough(law, n, math.log(1.0 / delta), c)
-        ]
+    for place, (name, law, n) in enumerate(track([(name, law, n) for name, law in drawn.LAWS.items() for n in sizes])):
+        levels = {delta: math.log(1.0 / delta) for delta in drawn.DELTAS}
+        own = [Case(name, n, d, c, [], []) for d in levels for c in CONSTANTS if drawn.enough(law, n, levels[d], c)]
         for _, other in drawn.blocks(law, n, trials if own else 0, effort, 5, place, pair=False):
             for case in own:
                 case.add(law, other, thresholds)
@@ -94,7 +75,7 @@ def run(effort: Effort, track: Track = untracked, *, thresholds: Thresholds = dr
 
     confidence = joint_confidence(len(cases))
     return Evidence(
-        ran=f"{trials:,} samples of {drawn.listed(sizes)} values from {len(laws)} laws, delta {drawn.listed(drawn.DELTAS)}, "
+        ran=f"{trials:,} samples of {drawn.listed(sizes)} values from {len(drawn.LAWS)} laws, delta {drawn.listed(drawn.DELTAS)}, "
         f"c = {drawn.listed(CONSTANTS)}: {drawn.joint_text(len(cases), confidence)}.",
         findings=_findings(cases, sizes, confidence),
         figure=Cases(rows=_rows(cases), x_title="over its bound"),
@@ -107,68 +88,50 @@ def _findings(cases: list[Case], sizes: tuple[int, ...], confidence: float) -> t
     def worst(failures: Callable[[Case], int], *constants: float) -> Interval:
         return largest(case.rate(failures(case), confidence) for case in cases if case.c in constants)
 
-    medians = {
-        (case.law, case.n, case.delta): (_median(case.threshold), _median(case.above)) for case in cases if case.c == C
-    }
-    sharp, rare = (max(pair[k] for pair in medians.values()) for k in (0, 1))
+    medians = [[np.median(np.concatenate(parts)) for parts in (c.threshold, c.above)] for c in cases if c.c == C]
+    sharp, rare = np.max(medians, axis=0).tolist()
     exponent = FOUR * math.log(FOUR) - FOUR + 1.0
     return (
         finding(
             "both inequalities hold together except with probability 2 delta, for c = 5.83 and c = 3: failure rate over 2 delta, "
             "worst case",
             worst(_either, C, LOW),
-            most=1.0,
-            note="For the best of ten orders eps at once, which the proof allows.",
-        ),
+            "For the best of ten orders eps at once, which the proof allows.",
+        ).at_most(1.0),
         finding(
             "c = (1 + sqrt 2)^2 itself is enough for M <= (u s/L)^(1/(1+eps)): failure rate over 2 delta, worst case",
             worst(lambda case: case.over, C),
-            most=1.0,
-            misprints=("9",),
-            note="There sqrt c - sqrt 2 = 1. The text asks for a larger c.",
-        ),
+            "There sqrt c - sqrt 2 = 1. The text asks for a larger c.",
+        ).at_most(1.0, misprints=("9",)),
         finding(
             "M lies between M- and M+, each with its own expectation: failure rate over 2 delta, worst case",
             worst(lambda case: case.outside, C, LOW),
-            most=1.0,
-            misprints=("18",),
-            note="Pareto laws, for which both are known. The printed line for M+ has the expectation at M-, which no c satisfies. "
+            "Pareto laws, for which both are known. The printed line for M+ has the expectation at M-, which no c satisfies. "
             "P(|X| > M) is conditional on M, which is random.",
-        ),
+        ).at_most(1.0, misprints=("18",)),
         arithmetic(
             "printed without its 1/s, E min((X/M)^2, 1) = c L asks for a probability above 1: c L at delta = 1/2",
             C * math.log(2.0),
-            least=1.0,
-            misprints=("10",),
-            note="With c L/s its root is at most (u s/(c L))^(1/(1+eps)): for the Pareto laws, at most "
+            "With c L/s its root is at most (u s/(c L))^(1/(1+eps)): for the Pareto laws, at most "
             f"{number(_population(sizes))} times that.",
-        ),
+        ).at_least(1.0, misprints=("10",)),
         finding(
             "c = 4 also gives M <= (u s/L)^(1/(1+eps)), which Theorem 5 does not: failure rate over 2 delta, worst case",
             worst(lambda case: case.over, FOUR),
-            most=1.0,
-            must=False,
-            misprints=("2b",),
-            note="Theorem 5 gives (u s/(0.343 L))^(1/(1+eps)), too weak for the regret proof. Chernoff's bound, for a sum of "
+            "Theorem 5 gives (u s/(0.343 L))^(1/(1+eps)), too weak for the regret proof. Chernoff's bound, for a sum of "
             "values in [0, 1] with mean at most L, gives it for every c >= e: the failure probability is at most "
             f"delta^(c log c - c + 1), here delta^{number(exponent)}.",
-        ),
+        ).at_most(1.0, must=False, misprints=("2b",)),
         finding(
             "sharpness: median of M over its bound, c = 5.83, largest case",
             sharp,
-            most=1.0,
-            must=False,
-            note=f"For P(|X| > M) over its bound: {number(rare)}.",
-        ),
+            f"For P(|X| > M) over its bound: {number(rare)}.",
+        ).at_most(1.0, must=False),
     )
 
 
 def _either(case: Case) -> int:
     return int(sum(((m > 1.0) | (p > 1.0)).sum() for m, p in zip(case.threshold, case.above, strict=True)))
-
-
-def _median(parts: list[Floats]) -> float:
-    return float(np.median(np.concatenate(parts)))
 
 
 def pareto_root(tail: float, value: float) -> float:
@@ -189,21 +152,20 @@ def pareto_root(tail: float, value: float) -> float:
 def _population(sizes: tuple[int, ...]) -> float:
     """Return the largest root of the equation with the expectation, over its bound."""
     return max(
-        pareto_root(tail, C * level / n) / drawn.orders(drawn.POSITIVE[name]).threshold(n, C * level)
-        for name, tail in PARETO.items()
+        pareto_root(law.tail, C * level / n) / drawn.orders(law).threshold(n, C * level)
+        for law in drawn.POSITIVE.values()
         for n in sizes
         for level in (math.log(1.0 / delta) for delta in drawn.DELTAS)
     )
 
 
 def _rows(cases: list[Case]) -> list[Row]:
-    n = max(case.n for case in cases)
+    last = (max(case.n for case in cases), drawn.DELTAS[0], C)
     rows = []
-    for case in cases:
-        if (case.n, case.delta, case.c) == (n, drawn.DELTAS[0], C):
-            for series, parts in (("M", case.threshold), ("P(|X| > M)", case.above)):
-                low, middle, high = np.quantile(np.concatenate(parts), [0.01, 0.5, 0.99]).tolist()
-                rows.append(row_of(Interval(middle, low, high), case=case.law, series=series, limit=1.0))
+    for case in (case for case in cases if (case.n, case.delta, case.c) == last):
+        for series, parts in (("M", case.threshold), ("P(|X| > M)", case.above)):
+            low, middle, high = np.quantile(np.concatenate(parts), [0.01, 0.5, 0.99]).tolist()
+            rows.append(row_of(Interval(middle, low, high), case=case.law, series=series, limit=1.0))
     return rows
 
 
