@@ -7,8 +7,6 @@ from typing import Literal
 
 from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Replications, Seed, Threads, command_line
 
-__all__ = ["compare"]
-
 
 def compare(
     *,

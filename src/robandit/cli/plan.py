@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import OptionalIntegers, RunFolder
 
-__all__ = ["plan"]
-
 WORTHWHILE = 10.0  # seconds that other units must save to be suggested
 
 

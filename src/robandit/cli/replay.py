@@ -9,8 +9,6 @@ from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Repl
 from robandit.cli.table_options import File, Reading
 from robandit.experiments.replay_plan import Mode
 
-__all__ = ["replay"]
-
 
 def replay(
     file: File = None,

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import Flag
 
-__all__ = ["export", "show"]
-
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
     """Show the results of a run: the best policy and whether its lead is significant, leaderboards, and the overall ranking.

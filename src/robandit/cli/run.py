@@ -11,8 +11,6 @@ from robandit.cli.options import Figures, OptionalInteger, RunFolder, Threads, c
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
 
-__all__ = ["run"]
-
 
 def run(
     spec: Path,

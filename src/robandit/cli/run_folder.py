@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
     from robandit.experiments.plan import Plan
 
-__all__ = ["another_with_out", "play_into", "run_folder"]
-
 
 def play_into(
     folder: Path,

@@ -14,8 +14,6 @@ from robandit.cli.options import Flag
 if TYPE_CHECKING:
     from robandit.recorded import Records
 
-__all__ = ["File", "Reading"]
-
 
 def _file_name(kind: Any, tokens: Sequence[Token]) -> str:
     """Return the name as typed. A leading hyphen means an option, except for the hyphen of standard input."""

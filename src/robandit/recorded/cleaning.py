@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from robandit.recorded.records import Records
 
-__all__ = ["Batch", "Pass", "Progress", "listed"]
-
 MOST_ARMS = 10_000
 EXAMPLES = 5  # bad rows that a message shows
 BLANKS = 1_000  # empty rows that are looked up, to tell blank lines from bad rows

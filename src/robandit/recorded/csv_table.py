@@ -17,8 +17,6 @@ from robandit.validation import invalid
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CsvReader"]
-
 HEADER = 1 << 20  # bytes in which the header must end
 CONTROLS = set(range(32)) - set(b"\t\n\r")
 DELIMITERS = (",", ";", "\t", "|")

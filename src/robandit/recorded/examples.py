@@ -8,8 +8,6 @@ from robandit.recorded.records import Records
 from robandit.recorded.source import open_records
 from robandit.validation import choice
 
-__all__ = ["EXAMPLES", "example"]
-
 EXAMPLES = {"flights": "minus the minutes late at arrival, by carrier; flights from New York, 2013"}
 
 

@@ -13,8 +13,6 @@ from robandit.recorded.reader import Reader, batches_of, reading_errors
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FrameReader", "read_frame", "read_parquet"]
-
 
 class FrameReader(Reader):
     """A lazy frame, which is run again for every pass."""

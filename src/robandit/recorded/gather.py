@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["Codes", "Lowest", "Sample", "Sums", "grown"]
-
 Codes: TypeAlias = NDArray[np.uint16]
 """The arm of each row, as its number in the order of first appearance. NumPy radix-sorts two-byte integers."""
 

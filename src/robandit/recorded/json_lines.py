@@ -17,8 +17,6 @@ from robandit.recorded.reader import TextReader, batches_of, not_utf8
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["JsonReader"]
-
 BLOCK = 1 << 20  # bytes that are searched at once
 FIRST_LINES = 1_000  # lines that are searched for names of fields
 

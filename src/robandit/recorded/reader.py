@@ -15,8 +15,6 @@ from robandit.errors import CorruptFile, FileError, RobanditError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Reader", "TextReader", "batches_of", "first_bytes", "not_utf8", "reading_errors"]
-
 BATCH = 131_072  # rows; larger batches are slower (they leave the processor's cache) and take more memory
 
 

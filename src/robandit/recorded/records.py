@@ -20,8 +20,6 @@ from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Incomplete", "Log", "Records", "Samples", "Table"]
-
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
 SAMPLES_TOTAL = 1 << 22  # and of all arms: 32 MB of rewards, and three times that while they are chosen
 MOST_ROWS = 60_000_000  # held at once to be sorted by time: 4 GB

@@ -21,8 +21,6 @@ from robandit.recorded.json_lines import JsonReader
 from robandit.recorded.reader import Reader, first_bytes
 from robandit.recorded.records import Records
 
-__all__ = ["open_records"]
-
 ENDINGS = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "CSV"),
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),

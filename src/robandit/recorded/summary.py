@@ -15,8 +15,6 @@ from robandit.kernel.types import Floats
 from robandit.validation import column, invalid
 from robandit.wording import counted
 
-__all__ = ["EXTREMES", "ArmRecord", "BadRows", "Recorded"]
-
 EXTREMES = 1_000
 """The number of smallest and of largest rewards that are kept per arm, whatever the sample."""
 

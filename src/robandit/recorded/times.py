@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["Clock", "UnclearTime"]
-
 YEARS = (1678, 2261)  # full years within 64 bits of nanoseconds
 ISO = (
     r"^(\d{4}-\d{2})(?:(-\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"

@@ -19,8 +19,6 @@ from robandit.policies import KLinfUCB
 from robandit.theory import Bound, regret_bound
 from robandit.wording import rounded
 
-__all__ = ["chart_data", "shares"]
-
 POINTS = 50  # per curve
 DOTS = 100  # replications that are drawn as dots
 BOUNDS = 8  # times at which a bound is computed; it is interpolated in logarithms

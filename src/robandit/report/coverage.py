@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-__all__ = ["draw_coverage", "grid", "legend", "write_coverage"]
-
 MARK = "†"
 COLOURS = ("#f0803c", "#fdd9b5", "#ffffff")  # of 0, 50 and 100 %: black text is readable on all
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from robandit.experiments.plan import Unit
 
-__all__ = ["last_line", "replications"]
-
 
 def replications(unit: Unit) -> str:
     """Name the replications of a unit."""

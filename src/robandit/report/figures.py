@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["write_figures"]
-
 LINES = 8  # more are hard to distinguish
 WIDTH = 3.4  # inches: a column of a paper
 TITLE = 52  # characters per line

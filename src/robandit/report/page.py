@@ -30,8 +30,6 @@ from robandit.report.pieces import (
 from robandit.report.problem_section import interval, policy_name, problem_section
 from robandit.wording import counted, number, percent, rounded
 
-__all__ = ["write_page"]
-
 TRACEBACKS = 20  # failed units that are shown
 
 

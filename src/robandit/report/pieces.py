@@ -14,11 +14,6 @@ from typing import Any
 from robandit import __version__
 from robandit.wording import rounded
 
-__all__ = [
-    *("Markup", "Words", "asset", "cell", "document", "escaped", "facts", "figure", "more", "named", "pairs", "swatch"),
-    *("table", "versions", "warning"),
-]
-
 
 class Words(str):
     """The head of a column of words."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "DASHES", "plain_text", "rendered", "settings"]
-
 # Okabe and Ito's colours, which remain distinct with colour blindness; grey replaces their yellow, too faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#777777")
 DASHES: tuple[Any, ...] = (

@@ -18,8 +18,6 @@ from robandit.report.chart_data import shares
 from robandit.report.pieces import Words, cell, escaped, figure, more, swatch, table, warning
 from robandit.wording import counted, number, percent
 
-__all__ = ["interval", "policy_name", "problem_section"]
-
 FEW_ARMS = 12  # a table of more arms is closed at first and not printed on paper
 DECADES = 5  # columns of the table of regret over time
 

@@ -27,8 +27,6 @@ from robandit.report.study_data import study_data
 from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
 from robandit.wording import compact, counted
 
-__all__ = ["write_study"]
-
 CHARTED = 24  # arms with curves and a section of their own, those with the most rewards
 OPEN = 3  # arms whose sections are open at first
 VARIANCE = {

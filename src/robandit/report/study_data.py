@@ -14,8 +14,6 @@ from robandit.kernel.types import Floats, Ints
 from robandit.report.study_text import arm_name
 from robandit.wording import rounded
 
-__all__ = ["study_data"]
-
 POINTS = 120  # per curve
 BINS = 90  # per distribution
 TAIL = 0.7  # the share of the values on a side that is drawn, the farthest ones

@@ -10,8 +10,6 @@ from robandit.errors import formatted
 from robandit.report.pieces import named
 from robandit.wording import compact, counted, percent
 
-__all__ = ["advice_lines", "arm_name", "largest_first", "limits", "sampling_lines", "share"]
-
 OTHERS = 5  # other candidates for the best arm that get a line of advice
 
 

@@ -15,8 +15,6 @@ from robandit.report.verify_figures import svg
 from robandit.verify import Effort, Outcome
 from robandit.wording import counted
 
-__all__ = ["summary", "write_findings"]
-
 FORMAT_VERSION = 2
 """1 had figures as Vega-Lite specifications; 2 has their rows."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["svg"]
-
 WIDTH = 8.6  # inches
 LABELS = 8  # most labels of a logarithmic axis
 COLOURS = (

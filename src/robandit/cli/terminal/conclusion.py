@@ -10,8 +10,6 @@ from robandit.experiments.statistics import Findings
 from robandit.report.figures import write_figures
 from robandit.report.page import write_page
 
-__all__ = ["conclude"]
-
 
 def conclude(results: Results, page: Path, *, command: str, figures: Path | None = None) -> int:
     """Write the page and the figures, print tables, remarks and the verdict, and return the exit code: 3 if a unit failed."""

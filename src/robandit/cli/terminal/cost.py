@@ -9,8 +9,6 @@ from robandit.experiments.cost import Cost
 from robandit.experiments.plan import Plan
 from robandit.wording import counted
 
-__all__ = ["cost_board", "cost_lines", "duration", "time_board"]
-
 
 def cost_board(cost: Cost) -> Board:
     """Return the processor time of each policy on the workers, the largest first."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-__all__ = ["tables"]
-
 # So that eight laws fit into 80 columns.
 ABBREVIATIONS = {"Pareto": "Par.", "negated": "neg.", "Student t": "t", "log-normal": "log- norm.", "Gaussian": "Gauss"}
 

@@ -10,8 +10,6 @@ from robandit.experiments.statistics import Findings, Standing
 from robandit.report.failures import last_line, replications
 from robandit.wording import counted, number, share
 
-__all__ = ["leaderboard", "leaderboards", "ranks", "remarks"]
-
 
 def leaderboards(findings: Findings) -> list[Board]:
     """Return a leaderboard for each problem and, if there are several and a policy is ranked, the overall ranking."""

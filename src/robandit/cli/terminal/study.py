@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-__all__ = ["study_table"]
-
 LISTED = 30  # arms in the tables
 
 

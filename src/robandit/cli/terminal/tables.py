@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
-__all__ = ["Board", "folded", "new_table"]
-
 NARROWEST, WIDEST = 14, 26  # of a column of words; longer words are folded
 
 

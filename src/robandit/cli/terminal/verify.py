@@ -10,8 +10,6 @@ from robandit.verify import Outcome
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["block", "recap"]
-
 COLOURS = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
 
 
