@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from robandit.experiments.results import Results
+from robandit.experiments.plan import Plan
+from robandit.experiments.results import Failure, Results
 from robandit.experiments.statistics import Findings, Standing
 from robandit.files import write_atomically
 from robandit.problems import InOrder
 from robandit.report.chart_data import chart_data
-from robandit.report.failures import last_line, replications
 from robandit.report.pieces import (
     Markup,
     Words,
@@ -22,10 +22,11 @@ from robandit.report.pieces import (
     escaped,
     facts,
     more,
-    pairs,
+    reproduction,
     table,
     versions,
     warning,
+    words_cell,
 )
 from robandit.report.problem_section import interval, policy_name, problem_section
 from robandit.wording import counted, number, percent, rounded
@@ -35,26 +36,22 @@ TRACEBACKS = 20  # failed units that are shown
 
 def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
     """Write the report; ``command`` reproduces it."""
-    page = _page(findings, command).encode()
-    write_atomically(path, lambda file: file.write(page))
-
-
-def _page(findings: Findings, command: str) -> str:
     results, standings = findings.results, findings.standings
     many = len(results.plan.problems) > 1
     ranked = [row["policy"] for row in findings.ranking]
     labels = dict.fromkeys(ranked + [label for standing in standings for label in standing.measured])
     styles = {label: i for i, label in enumerate(labels)}
-    parts = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
+    sections = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
     header = f"""<h1>{escaped(title)}</h1>
 <div class="verdict">{_verdict(findings.verdict)}</div>
 {_notes(results)}{_facts(results)}"""
     main = f"""{_overview(findings, styles) if many else ""}
-{"".join(parts)}
+{"".join(sections)}
 {_failures(results)}{_reproduce(results, command)}"""
     data = chart_data(standings, styles)
-    return document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
+    page = document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
+    write_atomically(path, page.encode())
 
 
 def _title(results: Results) -> str:
@@ -84,8 +81,7 @@ def _facts(results: Results) -> str:
         "seed": str(results.plan.seed),
     }
     if len(results.plan.problems) == 1 and results.problems:
-        played = results.problems[0]
-        figures["regret of choosing arms at random"] = number(played.uniform_regret)
+        figures["regret of choosing arms at random"] = number(results.problems[0].uniform_regret)
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
         f"On {escaped(', '.join(in_order))} it is realised regret: the rewards of the arm with the greatest mean at those times, "
@@ -106,7 +102,7 @@ def _overview(findings: Findings, styles: dict[str, int]) -> str:
     for row in findings.ranking:
         name = policy_name(row["policy"], styles, _failing(row["policy"], findings.standings))
         if row["verdict"] == "not ranked":
-            body.append([name, *[cell(None)] * 3, '<td class="words">not ranked</td>'])
+            body.append([name, *[cell(None)] * 3, words_cell("not ranked")])
             reasons.append(f"<li><strong>{escaped(row['policy'])}</strong>: {escaped(row['reason'])}</li>")
             continue
         body.append(
@@ -115,7 +111,7 @@ def _overview(findings: Findings, styles: dict[str, int]) -> str:
                 cell(row["mean_rank"], f"{row['mean_rank']:.2f}", interval(row["rank_low"], row["rank_high"], ".2f")),
                 cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
                 cell(row["wins"], f"{row['wins']} of {row['problems']}"),
-                f'<td class="words">{escaped(row["verdict"])}</td>',
+                words_cell(escaped(row["verdict"])),
             ]
         )
     head = ["policy", "mean rank", "regret, % of random", "lowest on", Words("mean rank against the first")]
@@ -157,15 +153,22 @@ def _failures(results: Results) -> str:
         return ""
     items = []
     for each in results.failures[:TRACEBACKS]:
-        unit = each.unit
-        words = f"{unit.cell.label} on {results.plan.called(unit.cell.played)}, {replications(unit)}"
-        items.append(
-            f"<p>{escaped(words)}, tried {counted(each.tries, 'time')}: <code>{escaped(last_line(each.traceback))}</code></p>"
-            + more("Traceback", f"<pre>{escaped(each.traceback)}</pre>")
-        )
+        unit, error = map(escaped, failure_text(results.plan, each))
+        traceback = more("Traceback", f"<pre>{escaped(each.traceback)}</pre>")
+        items.append(f"<p>{unit}: <code>{error}</code></p>{traceback}")
     if len(results.failures) > TRACEBACKS:
         items.append(f"<p>And {len(results.failures) - TRACEBACKS} more.</p>")
     return f"<h2>Failed units</h2>{warning(''.join(items))}"
+
+
+def failure_text(plan: Plan, failure: Failure) -> tuple[str, str]:
+    """Describe the unit that failed, and its error."""
+    unit = failure.unit
+    last = unit.first + unit.count - 1
+    numbers = f"replication {last}" if unit.count == 1 else f"replications {unit.first} to {last}"
+    where, tries = plan.called(unit.cell.played), counted(failure.tries, "time")
+    error = (failure.traceback.strip().splitlines() or ["no traceback"])[-1]
+    return f"{unit.cell.label} failed on {where}, {numbers}, tried {tries}", error
 
 
 def _reproduce(results: Results, command: str) -> str:
@@ -177,10 +180,9 @@ def _reproduce(results: Results, command: str) -> str:
     }
     text = results.about.get("spec")
     spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
-    return f"""<h2>How to reproduce this report</h2>
-<pre><code>{escaped(command)}</code></pre>{spec}
-<p>The same seed gives the same regret for any number of threads, with the same versions on a similar machine. Times differ.</p>
-{pairs(details, label="Versions and machine")}"""
+    remark = f"""{spec}
+<p>The same seed gives the same regret for any number of threads, with the same versions on a similar machine. Times differ.</p>"""
+    return reproduction("report", command, remark, details, label="Versions and machine")
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
-from robandit.wording import rounded
+from robandit.wording import number, rounded
 
 
 class Words(str):
@@ -45,6 +45,16 @@ def cell(value: float | None, text: str = "–", *notes: str) -> str:
     return f'<td data-v="{"" if key is None else key}">{escaped(text)}{small}</td>'
 
 
+def number_cell(value: float, *notes: str) -> str:
+    """Return a cell with a measured number, and notes below it."""
+    return cell(value, number(value), *notes)
+
+
+def words_cell(content: str, kind: str = "words") -> str:
+    """Return a cell with HTML."""
+    return f'<td class="{kind}">{content}</td>'
+
+
 def table(
     head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
 ) -> str:
@@ -62,13 +72,14 @@ def table(
     )
 
 
-def pairs(texts: Mapping[str, str], *, label: str) -> str:
-    """Return a table of names and texts, without a head."""
+def reproduction(noun: str, command: str, remark: str, details: Mapping[str, str], *, label: str) -> str:
+    """Return the section on how to make the page again: the command, a remark as HTML, and a table of details."""
     rows = "".join(
-        f'<tr><th scope="row">{escaped(name)}</th><td class="words">{escaped(text)}</td></tr>'
-        for name, text in texts.items()
+        f'<tr><th scope="row">{escaped(name)}</th>{words_cell(escaped(text))}</tr>' for name, text in details.items()
     )
-    return f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>'
+    return f"""<h2>How to reproduce this {noun}</h2>
+<pre><code>{escaped(command)}</code></pre>{remark}
+<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>"""
 
 
 def facts(texts: Mapping[str, str]) -> str:
@@ -105,16 +116,18 @@ def warning(content: str) -> str:
     return f'<div class="warning" role="note">{content}</div>\n'
 
 
-def asset(name: str) -> str:
-    """Return the text of a file in assets/."""
-    return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def document(title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str], data: Any) -> str:
+def document(
+    title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str] = (), data: Any = None
+) -> str:
     """Return a page that contains its styles and scripts (names of assets) and may not load anything else."""
-    style = "".join(map(asset, styles))
-    script = '(() => {\n"use strict";\n' + "".join(map(asset, scripts)) + "})();\n"
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+    style, script = ("".join(map(_asset, names)) for names in (styles, scripts))
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    if scripts:
+        script = f'(() => {{\n"use strict";\n{script}}})();\n'
+        policy += f"; script-src '{_hash(script)}'"
+        off = "The charts need JavaScript, which is off. The tables below have all numbers."
+        header += f'\n<noscript><p class="warning">{off}</p></noscript>'
+        script = f'\n<script type="application/json" id="data">{_json(data)}</script>\n<script>{script}</script>'
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -128,16 +141,17 @@ def document(title: str, header: str, main: str, *, styles: Sequence[str], scrip
 <body>
 <header>
 {header}
-<noscript><p class="warning">The charts need JavaScript, which is off. The tables below have all numbers.</p></noscript>
 </header>
 <main>
 {main}
-</main>
-<script type="application/json" id="data">{_json(data)}</script>
-<script>{script}</script>
+</main>{script}
 </body>
 </html>
 """
+
+
+def _asset(name: str) -> str:
+    return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _json(data: Any) -> str:

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from robandit.experiments.plan import Played
-from robandit.experiments.results import Results
 from robandit.experiments.statistics import Standing, curves, worst_replications
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import Problem
 from robandit.report.chart_data import shares
-from robandit.report.pieces import Words, cell, escaped, figure, more, swatch, table, warning
+from robandit.report.pieces import Words, cell, escaped, figure, more, number_cell, swatch, table, warning, words_cell
 from robandit.wording import counted, number, percent
 
 FEW_ARMS = 12  # a table of more arms is closed at first and not printed on paper
@@ -24,25 +22,15 @@ DECADES = 5  # columns of the table of regret over time
 
 def problem_section(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
     """Return the section as HTML, the ``place``-th on the page; with ``many`` problems, one that can be closed."""
-    played = section.played
-    best = next(row for row in section.rows if row["policy"] == section.best)
-    parts = [
-        _warnings(section),
-        "<h3>Leaderboard</h3>",
-        _leaderboard(section, styles),
-        _curves(section, place),
-        _distribution(section, place),
-        _pulls(section, place),
-        _speed(section, place),
-        _arms(section),
-        _parameters(section),
-        _worst(section),
-        _left_out(section.results, played),
-    ]
+    charts = (draw(section, place) for draw in (_curves, _distribution, _pulls, _speed))
+    tables = (make(section) for make in (_arms, _parameters, _worst, _left_out))
+    parts = [_warnings(section), "<h3>Leaderboard</h3>", _leaderboard(section, styles), *charts, *tables]
     content = "\n".join(part for part in parts if part)
     if not many:
         return f'<section id="p{place}">{content}</section>'
-    tail = "recorded rewards" if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}"
+    played = section.played
+    best = next(row for row in section.rows if row["policy"] == section.best)
+    tail = "recorded rewards" if _recorded(*played.problem.laws) else f"tail index {number(played.problem.tail_index)}"
     words = (
         f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}; "
         f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
@@ -81,15 +69,15 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
         body.append(
             [
                 policy_name(label, styles, fails),
-                cell(row["mean"], number(row["mean"]), interval(row["mean_low"], row["mean_high"])),
+                _estimate(row, "mean"),
                 _difference(against.get(label)),
-                cell(row["median"], number(row["median"]), interval(row["median_low"], row["median_high"])),
-                cell(row["q95"], number(row["q95"]), interval(row["q95_low"], row["q95_high"])),
-                cell(row["worst"], number(row["worst"]), f"no. {row['worst_replication']}"),
+                _estimate(row, "median"),
+                _estimate(row, "q95"),
+                number_cell(row["worst"], f"no. {row['worst_replication']}"),
                 cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
                 cell(best_share, percent(best_share)),
-                cell(row["ns_per_pull"], number(row["ns_per_pull"])),
-                f'<td class="words">{escaped(row["knows"])}</td>',
+                number_cell(row["ns_per_pull"]),
+                words_cell(escaped(row["knows"])),
             ]
         )
     head = [
@@ -108,9 +96,11 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
 def _difference(row: dict[str, Any] | None) -> str:
     if row is None:
         return cell(0.0, "–")
-    ends = interval(row["difference_low"], row["difference_high"])
-    note = "" if row["verdict"] == "worse" else row["verdict"]
-    return cell(row["difference"], number(row["difference"]), ends, note)
+    return _estimate(row, "difference", "" if row["verdict"] == "worse" else row["verdict"])
+
+
+def _estimate(row: dict[str, Any], name: str, note: str = "") -> str:
+    return number_cell(row[name], interval(row[f"{name}_low"], row[f"{name}_high"]), note)
 
 
 def _curves(section: Standing, place: int) -> str:
@@ -122,7 +112,7 @@ def _curves(section: Standing, place: int) -> str:
     for label, each in measured.items():
         over_time = curves(each)
         values = zip(*(over_time[name].to_numpy()[columns].tolist() for name in ("median", "q05", "q95")), strict=True)
-        body.append([policy_name(label), *(cell(m, number(m), interval(low, high)) for m, low, high in values)])
+        body.append([policy_name(label), *(number_cell(m, interval(low, high)) for m, low, high in values)])
     head = ["policy", *(counted(int(times[i]), "pull") for i in columns)]
     listed = table(head, body, label="Median regret over time")
     first, last = section.rows[0], section.rows[-1]
@@ -136,16 +126,15 @@ def _curves(section: Standing, place: int) -> str:
         "over replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds "
         "and it lies below the number of pulls times the largest gap."
     )
-    return (
-        f"<h3>Regret over time</h3>{figure('curves', place, alt, caption)}{more('Regret over time as a table', listed)}"
-    )
+    plot = figure("curves", place, alt, caption)
+    return f"<h3>Regret over time</h3>{plot}{more('Regret over time as a table', listed)}"
 
 
 def _distribution(section: Standing, place: int) -> str:
     body = []
     for label, m in section.measured.items():
         values = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
-        body.append([policy_name(label), *(cell(x, number(x)) for x in values)])
+        body.append([policy_name(label), *map(number_cell, values)])
     head = ["policy", "5 %", "25 %", "median", "75 %", "95 %", "worst"]
     first, last = section.rows[0], section.rows[-1]
     alt = (
@@ -166,8 +155,7 @@ def _pulls(section: Standing, place: int) -> str:
     order = np.argsort(problem.gaps, kind="stable").tolist()
     body = []
     for label, m in section.measured.items():
-        share = shares(m)
-        body.append([policy_name(label), *(cell(float(share[i]), percent(float(share[i]))) for i in order)])
+        body.append([policy_name(label), *(cell(share, percent(share)) for share in shares(m)[order].tolist())])
     listed = table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
     first = section.rows[0]["policy"]
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
@@ -182,10 +170,8 @@ def _speed(section: Standing, place: int) -> str:
     if not known:
         return ""
     fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
-    alt = (
-        f"Processor time per pull, from {number(fast['ns_per_pull'])} ns ({fast['policy']}) to {number(slow['ns_per_pull'])} ns "
-        f"({slow['policy']})."
-    )
+    first, last = (f"{number(row['ns_per_pull'])} ns ({row['policy']})" for row in (fast, slow))
+    alt = f"Processor time per pull, from {first} to {last}."
     caption = (
         "Processor time per pull, including its reward, without compilation; the fastest first. It varies between runs."
     )
@@ -204,12 +190,12 @@ def _arms(section: Standing) -> str:
         body.append(
             [
                 f'<th scope="row">{escaped(problem.names[i])}{" <small>(best)</small>" if gap == 0.0 else ""}</th>',
-                f'<td class="words"><code>{escaped(_shortened(repr(law)))}</code></td>',
+                words_cell(f"<code>{escaped(_shortened(repr(law)))}</code>"),
                 cell(law.mean, f"{law.mean:.6g}"),
                 cell(gap, f"{gap:.6g}"),
-                cell(law.tail_index, _tail_index(law)),
+                cell(law.tail_index, "recorded" if _recorded(law) else f"{law.tail_index:.6g}".replace("inf", "∞")),
                 cell(law.nonzero_probability, f"{law.nonzero_probability:.6g}"),
-                *(f'<td class="words">{each}</td>' for each in verdicts),
+                *map(words_cell, verdicts),
             ]
         )
     head = [
@@ -225,19 +211,13 @@ def _arms(section: Standing) -> str:
     return f"<h3>The problem and its tails</h3>{words}{listed}"
 
 
-def _recorded(problem: Problem) -> bool:
-    return any(isinstance(law, (Empirical, Weighted)) for law in problem.laws)
-
-
-def _tail_index(law: Law) -> str:
-    if isinstance(law, (Empirical, Weighted)):
-        return "recorded"
-    return "∞" if math.isinf(law.tail_index) else f"{law.tail_index:.6g}"
+def _recorded(*laws: Law) -> bool:
+    return any(isinstance(law, (Empirical, Weighted)) for law in laws)
 
 
 def _tails(problem: Problem) -> str:
     index = problem.tail_index
-    if _recorded(problem):
+    if _recorded(*problem.laws):
         return "Recorded rewards have all moments, whatever their source; <code>robandit diagnose</code> studies their tails."
     if math.isinf(index):
         return "Tail index ∞: all moments are finite."
@@ -247,22 +227,17 @@ def _tails(problem: Problem) -> str:
 
 def _parameters(section: Standing) -> str:
     verdicts = {True: "holds", False: '<span class="badge">⚠ fails here</span>', None: "unknown"}
-    body = [
-        [
-            policy_name(row["policy"]),
-            f'<td class="words"><code>{escaped(_shortened(row["told"]))}</code></td>',
-            f'<td class="words">{escaped(row["knows"])}</td>',
-            f'<td class="words">{escaped(row["assumption"] or "none")}</td>',
-            f'<td class="words">{verdicts[row["assumption_met"]] if row["assumption"] else "–"}</td>',
-            f'<td class="words">{escaped(row["bound_name"] or "none proved")}</td>',
-        ]
-        for row in section.rows
-    ]
-    head = [
-        *("policy", Words("parameters"), Words("must know")),
-        *(Words("other assumption"), Words("on this problem"), Words("regret bound")),
-    ]
-    listed = table(head, body, label=f"Parameters and assumptions on {section.played.name}")
+    body = []
+    for row in section.rows:
+        words = {
+            "parameters": f"<code>{escaped(_shortened(row['told']))}</code>",
+            "must know": escaped(row["knows"]),
+            "other assumption": escaped(row["assumption"] or "none"),
+            "on this problem": verdicts[row["assumption_met"]] if row["assumption"] else "–",
+            "regret bound": escaped(row["bound_name"] or "none proved"),
+        }
+        body.append([policy_name(row["policy"]), *map(words_cell, words.values())])
+    listed = table(["policy", *map(Words, words)], body, label=f"Parameters and assumptions on {section.played.name}")
     return f"<h3>Parameters and assumptions</h3>{listed}"
 
 
@@ -273,7 +248,7 @@ def _worst(section: Standing) -> str:
     most = max(len(rows) for rows in worst.values())
     body = []
     for label, rows in worst.items():
-        cells = [cell(row["regret"], number(row["regret"]), f"replication {row['replication']}") for row in rows]
+        cells = [number_cell(row["regret"], f"replication {row['replication']}") for row in rows]
         body.append([policy_name(label), *cells, *[cell(None)] * (most - len(cells))])
     head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
     listed = table(head, body, label=f"The worst replications on {section.played.name}")
@@ -284,11 +259,11 @@ def _worst(section: Standing) -> str:
     return more("The worst replications of each policy", words + listed)
 
 
-def _left_out(results: Results, played: Played) -> str:
-    left_out = [each for each in results.plan.left_out if each.played == played]
+def _left_out(section: Standing) -> str:
+    left_out = [each for each in section.results.plan.left_out if each.played == section.played]
     if not left_out:
         return ""
-    body = [[policy_name(each.label), f'<td class="words long">{escaped(each.reason)}</td>'] for each in left_out]
+    body = [[policy_name(each.label), words_cell(escaped(each.reason), "words long")] for each in left_out]
     return f"<h3>Left out</h3>{table(['policy', Words('reason')], body, label='Policies that were left out')}"
 
 

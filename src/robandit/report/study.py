@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 
-from robandit.diagnostics.study import ArmStudy, Study, Tail
+from robandit.diagnostics.study import ArmStudy, Concentration, Study, Tail
 from robandit.diagnostics.tails import TailIndex
 from robandit.files import write_atomically
 from robandit.report.pieces import (
@@ -17,14 +17,15 @@ from robandit.report.pieces import (
     facts,
     figure,
     named,
-    pairs,
+    reproduction,
     swatch,
     table,
     versions,
     warning,
+    words_cell,
 )
 from robandit.report.study_data import study_data
-from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
 
 CHARTED = 24  # arms with curves and a section of their own, those with the most rewards
@@ -35,21 +36,12 @@ VARIANCE = {
     "infinite": "infinite variance",
     "finite": "finite variance",
 }
-VERDICTS = {
-    "contradicted": '<span class="bad">yes</span>',
-    "not contradicted": "no",
-    "too few values": "too few",
-}
+VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
 def write_study(study: Study, path: str | os.PathLike[str], *, command: str, remarks: Sequence[str] = ()) -> None:
     """Write the page; ``command`` reproduces it, ``remarks`` are notes about the file, a line each."""
-    page = _page(study, command, remarks).encode()
-    write_atomically(path, lambda file: file.write(page))
-
-
-def _page(study: Study, command: str, remarks: Sequence[str]) -> str:
-    charted = largest_first(study.arms)[:CHARTED]
+    charted = sorted(study.arms, key=lambda arm: -arm.n)[:CHARTED]
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
     title = f"{named(recorded.source, 120)}: {counted(len(study.arms), 'arm')}"
@@ -70,20 +62,17 @@ def _page(study: Study, command: str, remarks: Sequence[str]) -> str:
 <p class="muted">{sign}Rewards are maximised. Limits and intervals have 95 % confidence.
 {escaped(" ".join(sampling_lines(study)))}</p>
 {"".join(warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
+    opened = [" open" if len(charted) <= OPEN or i == 0 else "" for i in range(len(charted))]
+    sections = "\n".join(map(_section, charted, range(len(charted)), opened))
     main = f"""{_arms(study, styles)}
 {_advice(study)}
 {_resolution(study, styles)}
 {_charts(study, charted)}
-{_sections(charted)}
+<h2>Arm by arm</h2>{sections}
 {_reproduce(study, command)}"""
-    return document(
-        title,
-        header,
-        main,
-        styles=("report.css", "study.css"),
-        scripts=("charts.js", "study.js"),
-        data=study_data(charted, styles),
-    )
+    assets = {"styles": ("report.css", "study.css"), "scripts": ("charts.js", "study.js")}
+    page = document(title, header, main, **assets, data=study_data(charted, styles))
+    write_atomically(path, page.encode())
 
 
 def _skipped(study: Study) -> str:
@@ -102,7 +91,6 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
     for arm in study.arms:
         mean, trimmed, _, median = arm.means
         top = arm.concentration
-        about = "" if top.exact else "about "
         sample = "" if arm.record.whole else f"sample of {len(arm.record.sample):,}"
         trimmed_note = "too few" if math.isnan(trimmed.value) else limits(trimmed)
         zero, centre = VERDICTS[arm.about_zero.verdict], VERDICTS[arm.about_median.verdict]
@@ -111,13 +99,13 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
                 _name(arm.arm, styles),
                 cell(arm.n, f"{arm.n:,}", sample),
                 cell(arm.zeros, share(arm.zeros)),
-                cell(mean.value, compact(mean.value), limits(mean)),
-                cell(trimmed.value, compact(trimmed.value), trimmed_note),
-                cell(median.value, compact(median.value), limits(median)),
+                _compact_cell(mean.value, limits(mean)),
+                _compact_cell(trimmed.value, trimmed_note),
+                _compact_cell(median.value, limits(median)),
                 _tail_cell(arm.left),
                 _tail_cell(arm.right),
-                cell(top.percent, about + share(top.percent), f"one: {share(top.first)}"),
-                f'<td class="words">about 0: {zero}<br>median: {centre}</td>',
+                cell(top.percent, _largest_share(top), f"one: {share(top.first)}"),
+                words_cell(f"about 0: {zero}<br>median: {centre}"),
             ]
         )
     head = [
@@ -154,18 +142,16 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
         body.append(
             [
                 _name(each.arm, styles),
-                cell(each.difference, compact(each.difference)),
-                cell(each.low, compact(each.low)),
+                _compact_cell(each.difference),
+                _compact_cell(each.low),
                 cell(each.allowance, compact(each.allowance) if each.allowance else "–"),
-                f'<td class="words"><span class="{kind}">{verdict}</span></td>',
-                f'<td class="words long">{escaped(each.why) or "–"}</td>',
+                words_cell(f'<span class="{kind}">{verdict}</span>'),
+                words_cell(escaped(each.why) or "–", "words long"),
             ]
         )
-    answer = (
-        "Yes: all other arms are excluded."
-        if resolution.resolved
-        else f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
-    )
+    answer = f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
+    if resolution.resolved:
+        answer = "Yes: all other arms are excluded."
     head = ["arm", "lower by", "at least by", "allowance in it", Words("verdict"), Words("remarks")]
     return f"""<h2 id="best">Is the best arm significantly better?</h2>
 <p>{answer}</p>
@@ -210,28 +196,15 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
 <h3>Distributions</h3>{distributions}"""
 
 
-def _sections(charted: Sequence[ArmStudy]) -> str:
-    parts = []
-    for number, arm in enumerate(charted):
-        opened = " open" if len(charted) <= OPEN or number == 0 else ""
-        words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
-        parts.append(
-            f"""<details class="problem" id="a{number}"{opened}>
-<summary>{swatch(number)}<h2><bdi>{escaped(arm_name(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
-{_section(arm, number)}
-</details>"""
-        )
-    return "<h2>Arm by arm</h2>" + "\n".join(parts)
-
-
-def _section(arm: ArmStudy, number: int) -> str:
+def _section(arm: ArmStudy, number: int, opened: str) -> str:
     name = arm_name(arm.arm)
+    words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
     means = [
         [
             f'<th scope="row">{escaped(each.name)}</th>',
-            cell(each.value, compact(each.value)),
+            _compact_cell(each.value),
             f"<td>{escaped(limits(each))}</td>",
-            f'<td class="words">{escaped("; ".join(filter(None, (each.assumed, each.note)))) or "–"}</td>',
+            words_cell(escaped("; ".join(filter(None, (each.assumed, each.note)))) or "–"),
         ]
         for each in arm.means
     ]
@@ -253,14 +226,17 @@ def _section(arm: ArmStudy, number: int) -> str:
         "The index for every k, with 95 % bands; large marks show the k that the rule chooses. Trust an estimate where its line "
         "is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
     )
-    return f"""<div class="two"><div><h4>Means</h4>
+    return f"""<details class="problem" id="a{number}"{opened}>
+<summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
+<div class="two"><div><h4>Means</h4>
 {table(["", "value", "95 % limits", Words("assumption; remarks")], means, label=f"Means of {name}")}{_concentration(arm)}
 <p>Truncated non-positivity {escaped(str(arm.about_zero))}.</p>
 <p>Truncated non-positivity {escaped(str(arm.about_median))}.</p></div>
 <div><h4>Tail indices</h4>
 {table(["", "index", "95 % interval", "k", "for k/2 to 2k"], indices, label=f"Tail indices of {name}")}
 <p>Left: {escaped(arm.left.words)}.</p><p>Right: {escaped(arm.right.words)}.</p></div></div>
-{plot}"""
+{plot}
+</details>"""
 
 
 def _concentration(arm: ArmStudy) -> str:
@@ -269,9 +245,12 @@ def _concentration(arm: ArmStudy) -> str:
         return ""
     return (
         f"<p>Share in the sum of |reward|: the largest {share(top.first)}, the ten largest {share(top.ten)}, the largest 1 % "
-        f"{'' if top.exact else 'about '}{share(top.percent)}. "
-        f"Rewards range from {compact(arm.record.least)} to {compact(arm.record.greatest)}.</p>"
+        f"{_largest_share(top)}. Rewards range from {compact(arm.record.least)} to {compact(arm.record.greatest)}.</p>"
     )
+
+
+def _largest_share(top: Concentration) -> str:
+    return ("" if top.exact else "about ") + share(top.percent)
 
 
 def _reproduce(study: Study, command: str) -> str:
@@ -281,10 +260,12 @@ def _reproduce(study: Study, command: str) -> str:
         "rows": f"{recorded.rows:,} used, {recorded.bad.count:,} skipped",
         "versions": ", ".join(f"{name} {each}" for name, each in versions("numpy", "scipy", "polars").items()),
     }
-    return f"""<h2>How to reproduce this page</h2>
-<pre><code>{escaped(command)}</code></pre>
-<p>Samples and resamples have fixed seeds, so the result is always the same.</p>
-{pairs(details, label="Source and versions")}"""
+    remark = "\n<p>Samples and resamples have fixed seeds, so the result is always the same.</p>"
+    return reproduction("page", command, remark, details, label="Source and versions")
+
+
+def _compact_cell(value: float, *notes: str) -> str:
+    return cell(value, compact(value), *notes)
 
 
 def _name(arm: str, styles: dict[str, int]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from robandit.cli.terminal.tables import Board
 from robandit.experiments.statistics import Findings, Standing
-from robandit.report.failures import last_line, replications
+from robandit.report.page import failure_text
 from robandit.wording import counted, number, share
 
 
@@ -57,12 +57,7 @@ def remarks(findings: Findings) -> list[str]:
         for row in (findings.unranked if findings.ranked else ())
         if row["policy"] not in left_out
     ]
-    for failure in findings.results.failures:
-        unit = failure.unit
-        where, tries = plan.called(unit.cell.played), counted(failure.tries, "time")
-        reason = last_line(failure.traceback)
-        lines.append(f"{unit.cell.label} failed on {where}, {replications(unit)}, {tries}: {reason}")
-    return lines
+    return lines + [": ".join(failure_text(plan, failure)) for failure in findings.results.failures]
 
 
 def leaderboard(standing: Standing) -> Board:

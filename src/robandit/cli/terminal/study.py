@@ -11,7 +11,7 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Study
 from robandit.diagnostics.tails import TailIndex
 from robandit.report.pieces import named
-from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     from rich.padding import Padding
     from rich.text import Text
 
-    largest = largest_first(study.arms)[:LISTED]
+    largest = sorted(study.arms, key=lambda arm: -arm.n)[:LISTED]
     arms = [arm for arm in study.arms if arm in largest]
     recorded = study.recorded
     size = f"{counted(recorded.rows, 'reward')} of {counted(len(study.arms), 'arm')}{', negated' * recorded.negated}"
