@@ -19,27 +19,13 @@ BATCH = 131_072  # rows; larger batches are slower (they leave the processor's c
 
 
 class Reader(ABC):
-    """A table that can be read from its beginning any number of times.
+    """A table that can be read from its beginning any number of times."""
 
-    Attributes
-    ----------
-    source
-        The name of the table in messages.
-    columns
-        The names of the columns.
-    repeated
-        The names that occur more than once.
-    rows
-        The number of rows, where it is known beforehand.
-    unit
-        What `locate` counts: "line" or "row".
-    """
-
-    source: str
+    source: str  # its name in messages
     columns: tuple[str, ...] = ()
-    repeated: tuple[str, ...] = ()
-    rows: int | None = None
-    unit: str = "row"
+    repeated: tuple[str, ...] = ()  # names of several columns
+    rows: int | None = None  # their number, where it is known beforehand
+    unit: str = "row"  # or "line": what `locate` counts
 
     @abstractmethod
     def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
@@ -69,14 +55,12 @@ class TextReader(Reader):
         """See `Reader`."""
         if self.unit == "row":
             return super().locate(rows)
-        missing = set(rows)
-        lines = {}
+        lines: dict[int, tuple[int, bool]] = {}
         for row, line in enumerate(self._lines()):
-            if row in missing:
-                lines[row] = line
-                missing.remove(row)
-            if not missing:
+            if len(lines) == len(rows):
                 break
+            if row == rows[len(lines)]:
+                lines[row] = line
         return lines
 
     @abstractmethod
@@ -110,24 +94,19 @@ def reading_errors(source: str) -> Iterator[None]:
         yield
     except RobanditError:
         raise
-    except (pl.exceptions.PolarsError, EOFError, zlib.error) as error:
-        raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
-    except OSError as error:
-        if error.errno is None:  # from Polars or gzip: the content, not the disk
-            raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
-        raise FileError(f"{source} cannot be read: {error.strerror}") from error
-    except pl.exceptions.PanicException as error:
-        raise CorruptFile(f"{source} cannot be read: it is damaged ({_first_line(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # without one: the content, not the disk
+            raise FileError(f"{source} cannot be read: {error.strerror}") from error
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, pl.exceptions.PanicException):
+            reason = f"it is damaged ({reason})"
+        raise CorruptFile(f"{source} cannot be read: {reason}") from error
 
 
 def not_utf8(content: bytes, error: UnicodeDecodeError) -> str:
     """Name the byte that is not UTF-8, and the way out."""
     byte = content[error.start]
     return f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _opened(path: Path, compression: str | None) -> IO[bytes]:

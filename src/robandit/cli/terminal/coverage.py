@@ -22,9 +22,8 @@ def tables(frame: pl.DataFrame, delta: float) -> list[Table]:
     result = []
     for n in frame["n"].unique(maintain_order=True):
         laws, lines = grid(frame, n, width=False)
-        table = Table(
-            title=f"coverage in %, n = {n:,}", caption=legend(delta), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
+        table = Table(caption=legend(delta), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.title = f"coverage in %, n = {n:,}"
         table.add_column("estimator", no_wrap=True)
         for law in laws:
             for long, short in ABBREVIATIONS.items():

@@ -36,9 +36,8 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
         parts.append(Text(str(recorded.bad), "yellow"))
     parts += [Text(line, "yellow") for line in remarks]
     if len(arms) < len(study.arms):
-        parts.append(
-            Text(f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all.")
-        )
+        few = f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all."
+        parts.append(Text(few))
     for make in (_means, _robust_means, _tails, _skewness):
         parts += ["", make(arms)]
     parts += ["", *(Text(line, "dim") for line in sampling_lines(study)), Text(study.headline, "bold"), ""]
@@ -50,16 +49,14 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     return Group(*parts, "", words)
 
 
-def _table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, words: Sequence[int] = ()
-) -> Table:
-    """Return a table whose first column has names; ``words`` are other columns of text."""
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, align: Any = "right") -> Table:
+    """Return a table whose first column has names; the others are aligned."""
     from rich.text import Text
 
     table = new_table(title, note, title_style="bold", note_style="dim", edge=False)
     table.add_column(head[0], overflow="fold", min_width=14, max_width=22)
-    for i, name in enumerate(head[1:], start=1):
-        table.add_column(name, justify="left" if i in words else "right", no_wrap=True)
+    for name in head[1:]:
+        table.add_column(name, justify=align, no_wrap=True)
     for row in rows:
         table.add_row(*(Text(each) for each in row))  # Text, because brackets in a name would be markup
     return table
@@ -72,9 +69,8 @@ def _means(arms: Sequence[ArmStudy]) -> Table:
         counts = (f"{arm.n:,}", share(arm.zeros))
         rows.append([_name(arm), *counts, compact(mean.value), limits(mean), compact(median.value)])
     head = ("arm", "rewards", "zeros", "mean", "95 % limits", "median")
-    return _table(
-        "Means", head, rows, "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
-    )
+    note = "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
+    return _table("Means", head, rows, note)
 
 
 def _robust_means(arms: Sequence[ArmStudy]) -> Table:
@@ -109,7 +105,7 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
 def _skewness(arms: Sequence[ArmStudy]) -> Table:
     rows = [[_name(arm), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
     note = "Assumed of the best arm about 0 by AdaR-UCB, about the median by AdaKL-UCB; right-skewed rewards contradict the latter."
-    return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, words=(1, 2))
+    return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, align="left")
 
 
 def _name(arm: ArmStudy) -> str:
