@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from robandit.errors import CorruptFile, InvalidInput, RobanditError
 from robandit.recorded.columns import text_expressions
-from robandit.recorded.reader import TextReader, batches_of, first_bytes, not_utf8, reading_errors
+from robandit.recorded.reader import TextReader, batches_of, not_utf8, reading_errors
 from robandit.validation import invalid
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class CsvReader(TextReader):
             unsplit: dict[str, Any] = {"has_header": False, "separator": "\x01", "quote_char": None}
             with reading_errors(self.source):
                 return str(pl.scan_csv(self._path, **unsplit, infer_schema=False, n_rows=1).collect().item())
-        head = first_bytes(self._path, self._compression, HEADER, self.source)
+        with self._open() as file:
+            head = file.read(HEADER)
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="\n")
         record = lines.readline()
         while record.count('"') % 2 and (more := lines.readline()):

@@ -6,7 +6,7 @@ import gzip
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -67,16 +67,15 @@ class TextReader(Reader):
     def _lines(self) -> Iterator[tuple[int, bool]]:
         """Yield the line number of each row, and whether the line is blank."""
 
-    @contextmanager
-    def _open(self) -> Iterator[IO[bytes]]:
-        with reading_errors(self.source), _opened(self._path, self._compression) as file:
-            yield file
+    def _open(self) -> AbstractContextManager[IO[bytes]]:
+        return opened(self._path, self._compression, self.source)
 
 
-def first_bytes(path: Path, compression: str | None, size: int, source: str) -> bytes:
-    """Return the first bytes of a file's content."""
-    with reading_errors(source), _opened(path, compression) as file:
-        return file.read(size)
+@contextmanager
+def opened(path: Path, compression: str | None, source: str) -> Iterator[IO[bytes]]:
+    """Open the content of a file, decompressed."""
+    with reading_errors(source), gzip.open(path) if compression == "gzip" else path.open("rb") as file:
+        yield file  # type: ignore[misc]
 
 
 def batches_of(frame: pl.LazyFrame, source: str) -> Iterator[pl.DataFrame]:
@@ -107,7 +106,3 @@ def not_utf8(content: bytes, error: UnicodeDecodeError) -> str:
     """Name the byte that is not UTF-8, and the way out."""
     byte = content[error.start]
     return f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"
-
-
-def _opened(path: Path, compression: str | None) -> IO[bytes]:
-    return gzip.open(path, "rb") if compression == "gzip" else path.open("rb")  # type: ignore[return-value]

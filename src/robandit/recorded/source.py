@@ -17,7 +17,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
-from robandit.recorded.reader import Reader, first_bytes, reading_errors
+from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
 from robandit.validation import choice
 from robandit.wording import joined, listed
@@ -102,15 +102,15 @@ def open_records(
     elif file.is_file() or file.is_dir() or not file.exists():
         return read_file(file, source)
     else:  # a pipe, which can be read only once
-        with reading_errors(source), file.open("rb") as pipe:
+        with opened(file, None, source) as pipe:
             copy = _spool(pipe, source, spooling)
     try:
-        opened = read_file(Path(copy), source)
+        table = read_file(Path(copy), source)
     except BaseException:
         _remove(copy)
         raise
-    weakref.finalize(opened, _remove, copy)
-    return opened
+    weakref.finalize(table, _remove, copy)
+    return table
 
 
 def example(name: str) -> Records:
@@ -139,12 +139,14 @@ def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence
     """Return a reader by the first bytes and the ending of a file; ``columns`` show the delimiter of a CSV file."""
     if path.is_dir():
         raise FileError(f"{source} is a folder: name a file in it")
-    start = first_bytes(path, None, 64, source)
+    with opened(path, None, source) as file:
+        start = file.read(64)
     if not start:
         raise InvalidInput(f"{source} is empty (0 bytes): it must hold a header and rows")
     compression = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}.get(start[:2])
     if compression == "gzip":
-        start = first_bytes(path, compression, 64, source)
+        with opened(path, compression, source) as file:
+            start = file.read(64)
         if not start:
             raise InvalidInput(f"{source} is empty once decompressed: it must hold a header and rows")
     for magic, description in UNREADABLE.items():

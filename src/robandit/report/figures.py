@@ -42,8 +42,10 @@ def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Pa
     with settings():
         for name, standing in zip(_names(findings.results.problems), findings.standings, strict=True):
             played, measured = standing.played, list(standing.measured.values())
+            few = f", the {LINES} lowest means of {len(measured)}" if len(measured) > LINES else ""
+            title = textwrap.fill(plain_text(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
             for kind, draw in (("curves", _curves), ("final", _final)):
-                figure = draw(measured[:LINES], _title(played, len(measured)))
+                figure = draw(measured[:LINES], title)
                 for ending in ("pdf", "svg"):
                     path = target / f"{name}-{kind}.{ending}"
                     write_atomically(path, rendered(figure, ending))
@@ -63,11 +65,6 @@ def _names(problems: tuple[Played, ...]) -> dict[str, Played]:
             name, number = f"{plain}-{number}", number + 1
         names[name] = played
     return names
-
-
-def _title(played: Played, policies: int) -> str:
-    few = f", the {LINES} lowest means of {policies}" if policies > LINES else ""
-    return textwrap.fill(plain_text(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
 
 
 def _curves(measured: list[Measured], title: str) -> Figure:

@@ -13,21 +13,9 @@ from robandit.experiments.results import Failure, Results
 from robandit.experiments.statistics import Findings, Standing
 from robandit.files import write_atomically
 from robandit.problems import InOrder
+from robandit.report import pieces
 from robandit.report.chart_data import chart_data
-from robandit.report.pieces import (
-    Markup,
-    Words,
-    cell,
-    document,
-    escaped,
-    facts,
-    more,
-    reproduction,
-    table,
-    versions,
-    warning,
-    words_cell,
-)
+from robandit.report.pieces import Markup, cell, escaped, more, table, words_cell
 from robandit.report.problem_section import interval, policy_name, problem_section
 from robandit.wording import counted, number, percent, rounded
 
@@ -43,14 +31,20 @@ def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str
     styles = {label: i for i, label in enumerate(labels)}
     sections = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
+    # The first sentence of the verdict stands out.
+    verdict = "".join(
+        f"<p>{escaped(each)}</p>" for each in re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)
+    )
+    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
+    notes = pieces.warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
     header = f"""<h1>{escaped(title)}</h1>
-<div class="verdict">{_verdict(findings.verdict)}</div>
-{_notes(results)}{_facts(results)}"""
+<div class="verdict">{verdict}</div>
+{notes}{_facts(results)}"""
     main = f"""{_overview(findings, styles) if many else ""}
 {"".join(sections)}
 {_failures(results)}{_reproduce(results, command)}"""
     data = chart_data(standings, styles)
-    page = document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
+    page = pieces.document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
     write_atomically(path, page.encode())
 
 
@@ -60,17 +54,6 @@ def _title(results: Results) -> str:
     where = problems[0].name if len(problems) == 1 else f"{len(problems)} problems"
     name = results.about.get("name")
     return f"{f'{name}: ' if name else ''}{policies} on {where}"
-
-
-def _verdict(text: str) -> str:
-    """Put the first sentence, which stands out, and the rest in paragraphs."""
-    first, *rest = re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)
-    return f"<p>{escaped(first)}</p>" + "".join(f"<p>{escaped(each)}</p>" for each in rest)
-
-
-def _notes(results: Results) -> str:
-    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
-    return warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
 
 
 def _facts(results: Results) -> str:
@@ -90,7 +73,7 @@ def _facts(results: Results) -> str:
         else ""
     )
     return (
-        f'{facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}'
+        f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}'
         "Intervals have 95 % confidence. Within a replication, an arm gives all policies the same rewards in the same order. Each "
         "policy was given exactly the parameters it must know.</p>"
     )
@@ -98,28 +81,29 @@ def _facts(results: Results) -> str:
 
 def _overview(findings: Findings, styles: dict[str, int]) -> str:
     """Return the ranking over problems, and the regret on each problem."""
-    body, reasons = [], []
+    rows, reasons = [], []
     for row in findings.ranking:
-        name = policy_name(row["policy"], styles, _failing(row["policy"], findings.standings))
+        cells = [cell(None)] * 3
         if row["verdict"] == "not ranked":
-            body.append([name, *[cell(None)] * 3, words_cell("not ranked")])
             reasons.append(f"<li><strong>{escaped(row['policy'])}</strong>: {escaped(row['reason'])}</li>")
-            continue
-        body.append(
-            [
-                name,
+        else:
+            cells = [
                 cell(row["mean_rank"], f"{row['mean_rank']:.2f}", interval(row["rank_low"], row["rank_high"], ".2f")),
                 cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
                 cell(row["wins"], f"{row['wins']} of {row['problems']}"),
-                words_cell(escaped(row["verdict"])),
             ]
+        rows.append(
+            {
+                "policy": policy_name(row["policy"], styles, _failing(row["policy"], findings.standings)),
+                **dict(zip(("mean rank", "regret, % of random", "lowest on"), cells, strict=True)),
+                "mean rank against the first": words_cell(escaped(row["verdict"])),
+            }
         )
-    head = ["policy", "mean rank", "regret, % of random", "lowest on", Words("mean rank against the first")]
     unranked = f'<p>Not ranked:</p><ul class="reasons">{"".join(reasons)}</ul>' if reasons else ""
     return f"""<h2 id="ranking">Ranking over problems</h2>
 <p>On each problem, rank 1 is the lowest mean regret. % of random: the regret in % of that of choosing arms at random, as a
 geometric mean.</p>
-{table(head, body, label="Ranking over problems", sort=1)}{unranked}
+{table(rows, label="Ranking over problems", sort=1)}{unranked}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
 {_heat_map(findings, styles)}
 <h2>Problem by problem</h2>"""
@@ -134,10 +118,15 @@ def _failing(label: str, standings: Sequence[Standing]) -> str:
 
 def _heat_map(findings: Findings, styles: dict[str, int]) -> str:
     called = findings.results.plan.called
-    links = (f'<a href="#p{i}">{escaped(called(each.played))}</a>' for i, each in enumerate(findings.standings))
-    shares = [{row["policy"]: row["share_of_uniform"] for row in each.rows} for each in findings.standings]
-    body = [[policy_name(label, styles), *(_heat_cell(each.get(label)) for each in shares)] for label in styles]
-    return table(["policy", *map(Markup, links)], body, label="Mean regret of each policy on each problem", kind="heat")
+    shares = {}
+    for i, each in enumerate(findings.standings):
+        link = Markup(f'<a href="#p{i}">{escaped(called(each.played))}</a>')
+        shares[link] = {row["policy"]: row["share_of_uniform"] for row in each.rows}
+    rows = [
+        {"policy": policy_name(label, styles)} | {link: _heat_cell(share.get(label)) for link, share in shares.items()}
+        for label in styles
+    ]
+    return table(rows, label="Mean regret of each policy on each problem", kind="heat")
 
 
 def _heat_cell(share: float | None) -> str:
@@ -158,7 +147,7 @@ def _failures(results: Results) -> str:
         items.append(f"<p>{unit}: <code>{error}</code></p>{traceback}")
     if len(results.failures) > TRACEBACKS:
         items.append(f"<p>And {len(results.failures) - TRACEBACKS} more.</p>")
-    return f"<h2>Failed units</h2>{warning(''.join(items))}"
+    return f"<h2>Failed units</h2>{pieces.warning(''.join(items))}"
 
 
 def failure_text(plan: Plan, failure: Failure) -> tuple[str, str]:
@@ -172,7 +161,7 @@ def failure_text(plan: Plan, failure: Failure) -> tuple[str, str]:
 
 
 def _reproduce(results: Results, command: str) -> str:
-    about = results.about or {"versions": versions("numpy", "numba", "scipy")}
+    about = results.about or {"versions": pieces.versions("numpy", "numba", "scipy")}
     details = {
         str(key): _text(value)
         for key, value in about.items()
@@ -182,7 +171,7 @@ def _reproduce(results: Results, command: str) -> str:
     spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
     remark = f"""{spec}
 <p>The same seed gives the same regret for any number of threads, with the same versions on a similar machine. Times differ.</p>"""
-    return reproduction("report", command, remark, details, label="Versions and machine")
+    return pieces.reproduction("report", command, remark, details, label="Versions and machine")
 
 
 def _text(value: Any) -> str:

@@ -6,17 +6,13 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
 from robandit.wording import number, rounded
-
-
-class Words(str):
-    """The head of a column of words."""
 
 
 class Markup(str):
@@ -55,20 +51,21 @@ def words_cell(content: str, kind: str = "words") -> str:
     return f'<td class="{kind}">{content}</td>'
 
 
-def table(
-    head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
-) -> str:
-    """Return a table in a box that scrolls. With ``sort``, the column by which it is sorted, readers can sort by others."""
+def table(rows: Sequence[Mapping[str, str]], *, label: str, sort: int | None = None, kind: str = "") -> str:
+    """Return a table in a box that scrolls; each row has its cells by the names of their columns.
+
+    With ``sort``, the column by which it is sorted, readers can sort by others.
+    """
     heads = []
-    for i, each in enumerate(head):
-        words = ' class="words"' if isinstance(each, Words) else ""
+    for i, (name, first) in enumerate(rows[0].items()):
+        words = ' class="words"' if first.startswith('<td class="words') else ""
         order = ' aria-sort="ascending"' if i == sort else ""
-        heads.append(f'<th scope="col"{words}{order}>{each if isinstance(each, Markup) else escaped(each)}</th>')
-    rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in body)
+        heads.append(f'<th scope="col"{words}{order}>{name if isinstance(name, Markup) else escaped(name)}</th>')
+    body = "\n".join(f"<tr>{''.join(row.values())}</tr>" for row in rows)
     classes = kind if sort is None else "sortable"
     return (
         f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="{classes}">'
-        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
     )
 
 

@@ -9,33 +9,15 @@ from collections.abc import Sequence
 from robandit.diagnostics.study import ArmStudy, Concentration, Study, Tail
 from robandit.diagnostics.tails import TailIndex
 from robandit.files import write_atomically
-from robandit.report.pieces import (
-    Words,
-    cell,
-    document,
-    escaped,
-    facts,
-    figure,
-    named,
-    reproduction,
-    swatch,
-    table,
-    versions,
-    warning,
-    words_cell,
-)
+from robandit.report import pieces
+from robandit.report.pieces import cell, escaped, figure, named, swatch, table, words_cell
 from robandit.report.study_data import study_data
 from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
 
 CHARTED = 24  # arms with curves and a section of their own, those with the most rewards
 OPEN = 3  # arms whose sections are open at first
-VARIANCE = {
-    "light": "no heavy tail",
-    "undecided": "variance unclear",
-    "infinite": "infinite variance",
-    "finite": "finite variance",
-}
+VARIANCE = {"light": "no heavy tail", "undecided": "variance unclear"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
@@ -45,11 +27,8 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
     title = f"{named(recorded.source, 120)}: {counted(len(study.arms), 'arm')}"
-    figures = {
-        "rewards": f"{recorded.rows:,}",
-        "arms": f"{len(study.arms):,}",
-        "rows skipped": f"{recorded.bad.count:,}",
-    }
+    counts = {"rewards": recorded.rows, "arms": len(study.arms), "rows skipped": recorded.bad.count}
+    figures = {name: f"{count:,}" for name, count in counts.items()}
     if len(study.arms) > 1:
         figures["best arm"] = "significant" if study.resolution.resolved else "not significant"
     sign = "Rewards are the negatives of the recorded values. " if recorded.negated else ""
@@ -58,10 +37,10 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
 <div class="verdict"><p>{escaped(study.headline)}</p>
 <p>Use <strong>{escaped(advice.policy.name)}</strong> ({escaped(advice.case)}).</p>
 <p>{escaped(str(study.resolution))}</p></div>
-{facts(figures)}
+{pieces.facts(figures)}
 <p class="muted">{sign}Rewards are maximised. Limits and intervals have 95 % confidence.
 {escaped(" ".join(sampling_lines(study)))}</p>
-{"".join(warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
+{"".join(pieces.warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
     opened = [" open" if len(charted) <= OPEN or i == 0 else "" for i in range(len(charted))]
     sections = "\n".join(map(_section, charted, range(len(charted)), opened))
     main = f"""{_arms(study, styles)}
@@ -71,7 +50,7 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
 <h2>Arm by arm</h2>{sections}
 {_reproduce(study, command)}"""
     assets = {"styles": ("report.css", "study.css"), "scripts": ("charts.js", "study.js")}
-    page = document(title, header, main, **assets, data=study_data(charted, styles))
+    page = pieces.document(title, header, main, **assets, data=study_data(charted, styles))
     write_atomically(path, page.encode())
 
 
@@ -81,39 +60,35 @@ def _skipped(study: Study) -> str:
         return ""
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(fault, 200))}</li>" for number, fault in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
-    return warning(
+    return pieces.warning(
         f"<p><strong>{counted(bad.count, 'row')} skipped</strong>, without a usable arm or reward:</p><ul>{items}{rest}</ul>"
     )
 
 
 def _arms(study: Study, styles: dict[str, int]) -> str:
-    body = []
+    rows = []
     for arm in study.arms:
         mean, trimmed, _, median = arm.means
         top = arm.concentration
         sample = "" if arm.record.whole else f"sample of {len(arm.record.sample):,}"
         trimmed_note = "too few" if math.isnan(trimmed.value) else limits(trimmed)
         zero, centre = VERDICTS[arm.about_zero.verdict], VERDICTS[arm.about_median.verdict]
-        body.append(
-            [
-                _name(arm.arm, styles),
-                cell(arm.n, f"{arm.n:,}", sample),
-                cell(arm.zeros, share(arm.zeros)),
-                _compact_cell(mean.value, limits(mean)),
-                _compact_cell(trimmed.value, trimmed_note),
-                _compact_cell(median.value, limits(median)),
-                _tail_cell(arm.left),
-                _tail_cell(arm.right),
-                cell(top.percent, _largest_share(top), f"one: {share(top.first)}"),
-                words_cell(f"about 0: {zero}<br>median: {centre}"),
-            ]
+        rows.append(
+            {
+                "arm": _name(arm.arm, styles),
+                "rewards": cell(arm.n, f"{arm.n:,}", sample),
+                "zeros": cell(arm.zeros, share(arm.zeros)),
+                "sample mean": _compact_cell(mean.value, limits(mean)),
+                "trimmed mean": _compact_cell(trimmed.value, trimmed_note),
+                "median": _compact_cell(median.value, limits(median)),
+                "left tail index": _tail_cell(arm.left),
+                "right tail index": _tail_cell(arm.right),
+                "share of the largest 1 %": cell(top.percent, _largest_share(top), f"one: {share(top.first)}"),
+                "assumption contradicted?": words_cell(f"about 0: {zero}<br>median: {centre}"),
+            }
         )
-    head = [
-        *("arm", "rewards", "zeros", "sample mean", "trimmed mean", "median", "left tail index", "right tail index"),
-        *("share of the largest 1 %", Words("assumption contradicted?")),
-    ]
     return f"""<h2 id="arms">The arms</h2>
-{table(head, body, label="The arms", sort=0)}
+{table(rows, label="The arms", sort=0)}
 <p class="muted"><small>Tail index: by the moment estimator, with its interval. Moments of lower order exist: the variance if the
 index is above 2, the mean if it is above 1. Share of the largest 1 %: in the sum of |reward|. Assumption: truncated non-positivity
 of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
@@ -121,7 +96,8 @@ of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small
 
 def _tail_cell(tail: Tail) -> str:
     moment = tail.moment
-    notes = [_interval(moment), VARIANCE.get(tail.variance, counted(moment.n, "value"))]
+    known = f"{tail.variance} variance" if tail.variance in ("finite", "infinite") else counted(moment.n, "value")
+    notes = [_interval(moment), VARIANCE.get(tail.variance, known)]
     return cell(_sort_key(moment), "light" if tail.variance == "light" else _index(moment), *notes)
 
 
@@ -136,26 +112,25 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     resolution = study.resolution
     if not resolution.others:
         return ""
-    body = []
+    rows = []
     for each in resolution.others:
         kind, verdict = ("good", "excluded") if each.excluded else ("bad", "not excluded")
-        body.append(
-            [
-                _name(each.arm, styles),
-                _compact_cell(each.difference),
-                _compact_cell(each.low),
-                cell(each.allowance, compact(each.allowance) if each.allowance else "–"),
-                words_cell(f'<span class="{kind}">{verdict}</span>'),
-                words_cell(escaped(each.why) or "–", "words long"),
-            ]
+        rows.append(
+            {
+                "arm": _name(each.arm, styles),
+                "lower by": _compact_cell(each.difference),
+                "at least by": _compact_cell(each.low),
+                "allowance in it": cell(each.allowance, compact(each.allowance) if each.allowance else "–"),
+                "verdict": words_cell(f'<span class="{kind}">{verdict}</span>'),
+                "remarks": words_cell(escaped(each.why) or "–", "words long"),
+            }
         )
     answer = f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
     if resolution.resolved:
         answer = "Yes: all other arms are excluded."
-    head = ["arm", "lower by", "at least by", "allowance in it", Words("verdict"), Words("remarks")]
     return f"""<h2 id="best">Is the best arm significantly better?</h2>
 <p>{answer}</p>
-{table(head, body, label="The other arms against the best one", sort=1)}
+{table(rows, label="The other arms against the best one", sort=1)}
 <p class="muted"><small>Lower by: the mean of the best arm minus the mean of this arm. At least by: the lower confidence limit of
 that, by {resolution.resamples:,} resamples, simultaneous for all arms; below 0, this arm may be the better one. Allowance: for
 values beyond those observed, where a tail may be too heavy for resampling.</small></p>"""
@@ -200,22 +175,22 @@ def _section(arm: ArmStudy, number: int, opened: str) -> str:
     name = arm_name(arm.arm)
     words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
     means = [
-        [
-            f'<th scope="row">{escaped(each.name)}</th>',
-            _compact_cell(each.value),
-            f"<td>{escaped(limits(each))}</td>",
-            words_cell(escaped("; ".join(filter(None, (each.assumed, each.note)))) or "–"),
-        ]
+        {
+            "": f'<th scope="row">{escaped(each.name)}</th>',
+            "value": _compact_cell(each.value),
+            "95 % limits": f"<td>{escaped(limits(each))}</td>",
+            "assumption; remarks": words_cell(escaped("; ".join(filter(None, (each.assumed, each.note)))) or "–"),
+        }
         for each in arm.means
     ]
     indices = [
-        [
-            f'<th scope="row">{tail.side}, {index.method.title() if index.method != "moment" else "moment"}</th>',
-            cell(_sort_key(index), _index(index)),
-            f"<td>{escaped(_interval(index) or '–')}</td>",
-            cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
-            f"<td>{escaped(_range(*path.spread))}</td>",
-        ]
+        {
+            "": f'<th scope="row">{tail.side}, {index.method.title() if index.method != "moment" else "moment"}</th>',
+            "index": cell(_sort_key(index), _index(index)),
+            "95 % interval": f"<td>{escaped(_interval(index) or '–')}</td>",
+            "k": cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
+            "for k/2 to 2k": f"<td>{escaped(_range(*path.spread))}</td>",
+        }
         for tail in (arm.left, arm.right)
         for index, path in zip((tail.hill, tail.moment, tail.pickands), tail.paths, strict=True)
     ]
@@ -229,11 +204,11 @@ def _section(arm: ArmStudy, number: int, opened: str) -> str:
     return f"""<details class="problem" id="a{number}"{opened}>
 <summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
 <div class="two"><div><h4>Means</h4>
-{table(["", "value", "95 % limits", Words("assumption; remarks")], means, label=f"Means of {name}")}{_concentration(arm)}
+{table(means, label=f"Means of {name}")}{_concentration(arm)}
 <p>Truncated non-positivity {escaped(str(arm.about_zero))}.</p>
 <p>Truncated non-positivity {escaped(str(arm.about_median))}.</p></div>
 <div><h4>Tail indices</h4>
-{table(["", "index", "95 % interval", "k", "for k/2 to 2k"], indices, label=f"Tail indices of {name}")}
+{table(indices, label=f"Tail indices of {name}")}
 <p>Left: {escaped(arm.left.words)}.</p><p>Right: {escaped(arm.right.words)}.</p></div></div>
 {plot}
 </details>"""
@@ -258,10 +233,10 @@ def _reproduce(study: Study, command: str) -> str:
     details = {
         "source": named(recorded.source, 300),
         "rows": f"{recorded.rows:,} used, {recorded.bad.count:,} skipped",
-        "versions": ", ".join(f"{name} {each}" for name, each in versions("numpy", "scipy", "polars").items()),
+        "versions": ", ".join(f"{name} {each}" for name, each in pieces.versions("numpy", "scipy", "polars").items()),
     }
     remark = "\n<p>Samples and resamples have fixed seeds, so the result is always the same.</p>"
-    return reproduction("page", command, remark, details, label="Source and versions")
+    return pieces.reproduction("page", command, remark, details, label="Source and versions")
 
 
 def _compact_cell(value: float, *notes: str) -> str:

@@ -67,7 +67,7 @@ def _means(arms: Sequence[ArmStudy]) -> Table:
     for arm in arms:
         mean, median = arm.means[0], arm.means[3]
         counts = (f"{arm.n:,}", share(arm.zeros))
-        rows.append([_name(arm), *counts, compact(mean.value), limits(mean), compact(median.value)])
+        rows.append([arm_name(arm.arm, 40), *counts, compact(mean.value), limits(mean), compact(median.value)])
     head = ("arm", "rewards", "zeros", "mean", "95 % limits", "median")
     note = "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
     return _table("Means", head, rows, note)
@@ -78,7 +78,7 @@ def _robust_means(arms: Sequence[ArmStudy]) -> Table:
     for arm in arms:
         trimmed, blocks, top = arm.means[1], arm.means[2], arm.concentration
         shares = (share(each) for each in (top.first, top.ten, top.percent))
-        rows.append([_name(arm), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
+        rows.append([arm_name(arm.arm, 40), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
     head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
     note = (
         "Trimmed: AdaR-UCB's mean; no limit on the side of the skewness. Largest: their share in the sum of |reward|."
@@ -93,7 +93,7 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
             indices = (_index(each) for each in (tail.hill, tail.moment, tail.pickands))
             variance = "unclear" if tail.variance == "undecided" else tail.variance
             mark = "*" if tail.agree is False and tail.variance != "light" else ""
-            rows.append([_name(arm) if tail is arm.left else "", tail.side, *indices, variance + mark])
+            rows.append([arm_name(arm.arm, 40) if tail is arm.left else "", tail.side, *indices, variance + mark])
     head = ("arm", "", "Hill", "moment", "Pickands", "variance")
     note = (
         "Index with its 95 % interval; Hill's assumes a heavy tail. Variance: finite above index 2; light: no heavy tail "
@@ -103,13 +103,9 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
 
 
 def _skewness(arms: Sequence[ArmStudy]) -> Table:
-    rows = [[_name(arm), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
+    rows = [[arm_name(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
     note = "Assumed of the best arm about 0 by AdaR-UCB, about the median by AdaKL-UCB; right-skewed rewards contradict the latter."
     return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, align="left")
-
-
-def _name(arm: ArmStudy) -> str:
-    return arm_name(arm.arm, 40)
 
 
 def _index(index: TailIndex) -> str:
