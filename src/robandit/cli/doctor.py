@@ -39,5 +39,5 @@ def doctor() -> None:
         print(f"{name:{width}}  {value}")
     if not kernels:
         print(
-            "Nothing is compiled: the first use of a policy takes ten seconds or more. `robandit precompile` compiles all."
+            "Nothing is compiled yet: the first use of a policy takes ten seconds or more. `robandit precompile` compiles all."
         )

@@ -12,7 +12,6 @@ from robandit.report.plotting import rendered, settings
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
 MARK = "†"
 COLOURS = ("#f0803c", "#fdd9b5", "#ffffff")  # of 0, 50 and 100 %: black text is readable on all
@@ -61,13 +60,9 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
     return [folder / name for name in contents]
 
 
+@settings()
 def draw_coverage(frame: pl.DataFrame) -> bytes:
     """Return the figure as SVG: one panel per sample size, one row per estimator, one column per law."""
-    with settings():
-        return rendered(_figure(frame), "svg")
-
-
-def _figure(frame: pl.DataFrame) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
@@ -91,7 +86,7 @@ def _figure(frame: pl.DataFrame) -> Figure:
         axes.tick_params(length=0)
         axes.set_title(f"n = {n:,}", fontsize=8, loc="left")
     figure.colorbar(mesh, ax=panels, label="coverage, %", shrink=0.3, anchor=(0.0, 1.0), aspect=12)
-    return figure
+    return rendered(figure, "svg")
 
 
 def _cell(row: dict[str, Any], *, width: bool) -> str:

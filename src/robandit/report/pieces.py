@@ -117,14 +117,18 @@ def document(
     title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str] = (), data: Any = None
 ) -> str:
     """Return a page that contains its styles and scripts (names of assets) and may not load anything else."""
-    style, script = ("".join(map(_asset, names)) for names in (styles, scripts))
+    assets = files("robandit.report") / "assets"
+    style, script = ("".join((assets / name).read_text("utf-8") for name in names) for names in (styles, scripts))
     policy = f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
     if scripts:
         script = f'(() => {{\n"use strict";\n{script}}})();\n'
         policy += f"; script-src '{_hash(script)}'"
         off = "The charts need JavaScript, which is off. The tables below have all numbers."
         header += f'\n<noscript><p class="warning">{off}</p></noscript>'
-        script = f'\n<script type="application/json" id="data">{_json(data)}</script>\n<script>{script}</script>'
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        for mark in "<>&":  # the data cannot close their element
+            text = text.replace(mark, f"\\u{ord(mark):04x}")
+        script = f'\n<script type="application/json" id="data">{text}</script>\n<script>{script}</script>'
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -145,16 +149,6 @@ def document(
 </body>
 </html>
 """
-
-
-def _asset(name: str) -> str:
-    return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _json(data: Any) -> str:
-    """Return JSON that cannot close the element that contains it."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _hash(content: str) -> str:

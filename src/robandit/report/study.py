@@ -32,10 +32,11 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
     if len(study.arms) > 1:
         figures["best arm"] = "significant" if study.resolution.resolved else "not significant"
     sign = "Rewards are the negatives of the recorded values. " if recorded.negated else ""
-    advice = study.advice
+    policy, case = f"Use <strong>{escaped(study.advice.policy.name)}</strong>", escaped(study.advice.case)
+    reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
     header = f"""<h1>{escaped(title)}</h1>
 <div class="verdict"><p>{escaped(study.headline)}</p>
-<p>Use <strong>{escaped(advice.policy.name)}</strong> ({escaped(advice.case)}).</p>
+<p>{policy} ({case}).</p>
 <p>{escaped(str(study.resolution))}</p></div>
 {pieces.facts(figures)}
 <p class="muted">{sign}Rewards are maximised. Limits and intervals have 95 % confidence.
@@ -44,7 +45,9 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
     opened = [" open" if len(charted) <= OPEN or i == 0 else "" for i in range(len(charted))]
     sections = "\n".join(map(_section, charted, range(len(charted)), opened))
     main = f"""{_arms(study, styles)}
-{_advice(study)}
+<h2 id="advice">Which policy to use</h2>
+<p>{policy}: {case}.</p>
+<ul class="reasons">{reasons}</ul>
 {_resolution(study, styles)}
 {_charts(study, charted)}
 <h2>Arm by arm</h2>{sections}
@@ -99,13 +102,6 @@ def _tail_cell(tail: Tail) -> str:
     known = f"{tail.variance} variance" if tail.variance in ("finite", "infinite") else counted(moment.n, "value")
     notes = [_interval(moment), VARIANCE.get(tail.variance, known)]
     return cell(_sort_key(moment), "light" if tail.variance == "light" else _index(moment), *notes)
-
-
-def _advice(study: Study) -> str:
-    reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
-    return f"""<h2 id="advice">Which policy to use</h2>
-<p>Use <strong>{escaped(study.advice.policy.name)}</strong>: {escaped(study.advice.case)}.</p>
-<ul class="reasons">{reasons}</ul>"""
 
 
 def _resolution(study: Study, styles: dict[str, int]) -> str:
