@@ -30,7 +30,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
-    return joined(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
+    return joined(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most:,} more"
 
 
 def number(value: float) -> str:

@@ -61,7 +61,7 @@ def test_nothing_once_decompressed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["arm,reward", "arm,reward\n", "arm,reward\n\n\n"])
 def test_only_a_header(tmp_path: Path, content: str) -> None:
-    assert "'arm', 'reward' but no rows" in rejection(written(tmp_path, content))
+    assert "'arm' and 'reward' but no rows" in rejection(written(tmp_path, content))
 
 
 def test_an_empty_frame() -> None:
@@ -72,7 +72,7 @@ def test_missing_columns(tmp_path: Path) -> None:
     path = written(tmp_path, "Server,latency_ms\na,1\n")
     message = rejection(path, arm="Server")
     assert "no column 'reward'" in message
-    assert "'Server', 'latency_ms'" in message
+    assert "'Server' and 'latency_ms'" in message
     assert "--reward" in message
     assert "did you mean 'latency_ms'?" in rejection(path, arm="Server", reward="latency")
     assert "did you mean 'Server'?" in rejection(path, arm="server", reward="latency_ms")
@@ -98,7 +98,7 @@ def test_another_delimiter_is_found_out(tmp_path: Path, mark: str) -> None:
     assert open_records(path).columns == ("arm", "x,y", "reward")
     assert open_records(path).summary().arms[0].mean == 2.0
     # Also where the expected columns are missing, so that the message names those that exist.
-    assert "'arm', 'value'" in rejection(written(tmp_path, f"arm{mark}value\na{mark}2\n"))
+    assert "'arm' and 'value'" in rejection(written(tmp_path, f"arm{mark}value\na{mark}2\n"))
 
 
 def test_a_delimiter_that_is_not_found_out(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_nested_arms_in_json_lines(tmp_path: Path, before: int, arm: str, expect
 def test_too_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pl.DataFrame({"arm": range(10_001), "reward": 1.0})
     message = rejection(frame)
-    assert "more than 10,000 different arms ('0', '1', '2', and 9,998 more)" in message
+    assert "more than 10,000 different arms ('0', '1', '2' and 9,998 more)" in message
     assert "--arm" in message
     assert len(open_records(frame.head(10_000)).summary().arms) == 10_000
 

@@ -111,20 +111,16 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
         if error.argument.field_info.is_positional:
             name = name.lstrip("-").upper()
         types = {error.argument.hint, *get_args(error.argument.hint)}
-        kind, example = (
-            ("an integer", "100") if int in types else ("a path", "results") if Path in types else ("a value", "")
-        )
-        message = f"{name} needs {kind}" + (
-            f", for example {name} {example}" if example and name.startswith("--") else ""
-        )
+        examples = {int: ("an integer", "100"), Path: ("a path", "results")}
+        kind, example = next((examples[each] for each in examples if each in types), ("a value", ""))
+        message = f"{name} needs {kind}"
+        if example and name.startswith("--"):
+            message += f", for example {name} {example}"
     return f"{message}\nFor help: {' '.join(('robandit', *(error.command_chain or ())))} --help"
 
 
 def _exit_unread() -> NoReturn:
-    """Exit silently when the reader of a pipe (such as head) is done, with the code of programs that SIGPIPE kills.
-
-    The code is not 0, because a failure may not have been printed yet.
-    """
+    """Exit silently when the reader of a pipe (such as head) is done. A failure may be unprinted, so the code is not 0."""
     _discard_output()
     sys.exit(128 + 13)  # 13 is SIGPIPE, which Windows does not define
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Replications, Seed, Threads, command_line
-
-__all__ = ["compare"]
 
 
 def compare(
@@ -45,7 +43,7 @@ def compare(
     import sys
     import tempfile
 
-    from robandit.cli.terminal.conclusion import conclude
+    from robandit.cli.run_folder import conclude
     from robandit.cli.terminal.run_bar import runbar
     from robandit.experiments.compare_plan import compared
     from robandit.experiments.runner import run
@@ -53,11 +51,9 @@ def compare(
 
     check_writable(out)
     check_folder(figures)
-    size = {"horizon": horizon, "replications": replications, "seed": seed, "quick": quick}
+    size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed, "quick": quick}
     command = command_line("compare", problem=problem, suite=suite, policy=policy, **size)
-    plan = compared(
-        problem or [], suite, policy or [], horizon=horizon, replications=replications, seed=seed, quick=quick
-    )
+    plan = compared(problem or [], suite, policy or [], **size)
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
         with runbar() as progress:
             outcome = run(plan, Path(folder), threads=threads, command=command, progress=progress)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["completion"]
-
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """Print a script that lets a shell complete commands and options.

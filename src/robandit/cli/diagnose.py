@@ -8,8 +8,6 @@ from pathlib import Path
 from robandit.cli.options import command_line
 from robandit.cli.table_options import File, Reading
 
-__all__ = ["diagnose"]
-
 
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
     """Describe recorded rewards: their tails, their means, and the policy that suits them. Prints tables and writes a page.

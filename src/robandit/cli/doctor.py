@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["doctor"]
-
 PACKAGES = ("numpy", "numba", "scipy", "polars", "rich", "cyclopts", "msgspec", "matplotlib")
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import Integer, Integers, Seed, command_line
 
-__all__ = ["coverage"]
-
 
 def coverage(
     *,

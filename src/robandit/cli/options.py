@@ -9,21 +9,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
-__all__ = [
-    *(
-        "Figures",
-        "Flag",
-        "Integer",
-        "Integers",
-        "OptionalInteger",
-        "OptionalIntegers",
-        "Policies",
-        "Quick",
-        "Replications",
-    ),
-    *("RunFolder", "Seed", "Threads", "command_line"),
-]
-
 
 def _integer(kind: Any, tokens: Sequence[Token]) -> int:
     return _integers(kind, tokens)[0]

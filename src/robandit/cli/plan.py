@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import OptionalIntegers, RunFolder
 
-__all__ = ["plan"]
-
 WORTHWHILE = 10.0  # seconds that other units must save to be suggested
 
 
@@ -47,16 +45,13 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     estimate = cost(todo, ns_per_pull=speeds, folder=folder if exists else None)
 
     print(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}")
-    for line in cost_lines(estimate, todo):
-        print(line)
+    print(*cost_lines(estimate, todo), sep="\n")
     if not estimate.units:
         return
     if known:
         print(f"speed from the run folder for {len(known)} of {len(todo.cells)} cells, measured here for the others")
     print()
-    console = Console()
-    console.print(cost_board(estimate))
-    console.print(time_board(estimate, counts, cores()))
+    Console().print(cost_board(estimate), time_board(estimate, counts, cores()))
     better = None if exists else better_cut(todo, speeds, counts[-1])  # an existing folder keeps its units
     if better is not None and estimate.time_on(counts[-1]) - better[1] >= WORTHWHILE:
         print(f"With units of {better[0]:,} pulls, {counts[-1]:,} workers would take {duration(better[1])}:")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from robandit.cli.options import Flag
 
-__all__ = ["policies"]
-
 
 def policies(*, markdown: Flag = False) -> None:
     """List every policy: its name for `--policy`, its regret bounds, its assumption, and the parameters it must know.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["precompile"]
-
 
 def precompile() -> None:
     """Compile all policies now, so that later runs start at once. Takes a few minutes, once."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Replications, Seed, Threads, command_line
 from robandit.cli.table_options import File, Reading
 from robandit.experiments.replay_plan import Mode
-
-__all__ = ["replay"]
 
 
 def replay(
@@ -60,21 +59,11 @@ def replay(
     from robandit.files import check_folder
 
     check_folder(figures)
-    size = {"horizon": horizon, "replications": replications, "seed": seed}
     choices = {"propensity": propensity, "mode": mode, "policy": policy}
+    size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed}
     command = command_line("replay", file, **asdict(reading), **choices, **size, out=out, quick=quick)
     records = reading.records(file, propensity)
     name = reading.name(file)
     with rows("reading") as progress:
-        plan = replayed(
-            records,
-            policy or (),
-            name=name,
-            modes=mode or (),
-            horizon=horizon,
-            replications=replications,
-            seed=seed,
-            quick=quick,
-            progress=progress,
-        )
+        plan = replayed(records, policy or (), name=name, modes=mode or (), **size, quick=quick, progress=progress)
     play_into(out or Path(f"{name}-replay"), plan, threads=threads, command=command, figures=figures)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import Flag
 
-__all__ = ["export", "show"]
-
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
     """Show the results of a run: the best policy and whether its lead is significant, leaderboards, and the overall ranking.
@@ -40,10 +38,8 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
         console.print(Text(findings.verdict))
         console.print()
         boards = leaderboards(findings)
-    for board in boards:
-        console.print(board)
-    for line in remarks(findings):
-        console.print(Text(line))
+    for part in (*boards, *map(Text, remarks(findings))):
+        console.print(part)
 
 
 def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
@@ -64,6 +60,6 @@ def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
 
     check_writable(out)
     results = Store.open(folder).results()
-    text = (statistics.raw(results) if raw else statistics.summary(results)).write_csv().encode()
-    write_atomically(out, lambda file: file.write(text))
+    frame = statistics.raw(results) if raw else statistics.summary(results)
+    write_atomically(out, frame.write_csv().encode())
     print(f"written: {out}")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from robandit.cli.options import Figures, OptionalInteger, RunFolder, Threads, command_line
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
-
-__all__ = ["run"]
 
 
 def run(
@@ -52,23 +50,20 @@ def run(
 
     check_folder(figures)
     cluster = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
-    context = _engine(engine, threads, scheduler, scheduler_file, workers)
+    context = _engine(engine, threads, cluster)
     plan = read_spec(spec).plan()
     text = spec.read_bytes().decode()  # unchanged, line ends included
     command = command_line("run", spec, engine=engine if engine != "threads" else None, out=out, **cluster)
-    play_into(
-        run_folder(spec, out), plan, threads=threads, engine=context, command=command, figures=figures, spec_text=text
-    )
+    folder = run_folder(spec, out)
+    play_into(folder, plan, threads=threads, engine=context, command=command, figures=figures, spec_text=text)
 
 
-def _engine(
-    name: str, threads: int | None, scheduler: str | None, scheduler_file: Path | None, workers: int | None
-) -> AbstractContextManager[Engine | None]:
+def _engine(name: str, threads: int | None, cluster: dict[str, Any]) -> AbstractContextManager[Engine | None]:
     from robandit.errors import InvalidInput
     from robandit.experiments.dask_cluster import dask_engine
     from robandit.validation import integer
 
-    options = {"--scheduler": scheduler, "--scheduler-file": scheduler_file, "--workers": workers}
+    options = {f"--{option.replace('_', '-')}": value for option, value in cluster.items()}
     given = " and ".join(option for option, value in options.items() if value is not None)
     if name == "threads":
         if given:
@@ -80,6 +75,6 @@ def _engine(
         )
     if sum(value is not None for value in options.values()) != 1:
         raise InvalidInput(f"--engine dask needs exactly one of {', '.join(options)}; given: {given or 'none'}")
-    if workers is not None:
-        integer(workers, "--workers", 1, None)
-    return dask_engine(scheduler=scheduler, scheduler_file=scheduler_file, workers=workers)
+    if cluster["workers"] is not None:
+        integer(cluster["workers"], "--workers", 1, None)
+    return dask_engine(**cluster)

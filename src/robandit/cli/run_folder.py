@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
     from robandit.experiments.plan import Plan
-
-__all__ = ["another_with_out", "play_into", "run_folder"]
+    from robandit.experiments.results import Results
 
 
 def play_into(
@@ -27,25 +26,17 @@ def play_into(
     """Run the units that are not done yet, write the results and the report, print them, and exit."""
     import sys
 
-    from robandit.cli.terminal.conclusion import conclude
     from robandit.cli.terminal.run_bar import runbar
     from robandit.experiments.runner import run
 
+    origin: dict[str, Any] = {"command": command, "spec_text": spec_text}
     try:
         with engine or nullcontext() as cluster:
             if cluster is not None:
                 address = cluster.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
                 print(f"dashboard: {address}", file=sys.stderr, flush=True)
             with another_with_out(folder), runbar() as progress:
-                outcome = run(
-                    plan,
-                    folder,
-                    threads=threads,
-                    engine=cluster,
-                    command=command,
-                    spec_text=spec_text,
-                    progress=progress,
-                )
+                outcome = run(plan, folder, threads=threads, engine=cluster, progress=progress, **origin)
     except KeyboardInterrupt:
         print(f"robandit: interrupted; finished units are kept in {folder}. To continue: {command}", file=sys.stderr)
         sys.exit(130)
@@ -56,6 +47,26 @@ def play_into(
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
     print(f"results: {folder / 'results'}")
     sys.exit(code)
+
+
+def conclude(results: Results, page: Path, *, command: str, figures: Path | None) -> int:
+    """Write the page and the figures, print tables, remarks and the verdict, and return the exit code: 3 if a unit failed."""
+    from rich.console import Console
+
+    from robandit.cli.terminal.leaderboard import leaderboards, remarks
+    from robandit.experiments.statistics import Findings
+    from robandit.report.figures import write_figures
+    from robandit.report.page import write_page
+
+    findings = Findings(results)
+    write_page(findings, page, command=command)
+    drawn = [] if figures is None else write_figures(findings, figures)
+    Console().print(*leaderboards(findings))
+    print(*remarks(findings), findings.verdict, sep="\n")
+    if figures is not None:
+        print(f"figures: {len(drawn)} files in {figures}")
+    print(f"report: {page}")
+    return 3 if results.failures else 0
 
 
 def run_folder(spec: Path, out: Path | None) -> Path:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import Flag
 
-__all__ = ["check", "init", "show"]
-
 
 def init(file: Path = Path("experiment.toml"), /) -> None:
     """Write a commented example of a spec, to be edited. It runs in about ten seconds.

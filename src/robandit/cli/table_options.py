@@ -14,8 +14,6 @@ from robandit.cli.options import Flag
 if TYPE_CHECKING:
     from robandit.recorded import Records
 
-__all__ = ["File", "Reading"]
-
 
 def _file_name(kind: Any, tokens: Sequence[Token]) -> str:
     """Return the name as typed. A leading hyphen means an option, except for the hyphen of standard input."""
@@ -36,22 +34,16 @@ class Reading:
 
     arm: str | None = None
     """The column of the arms; by default "arm"."""
-
     reward: str | None = None
     """The column of the rewards; by default "reward"."""
-
     time: str | None = None
     """The column of the times, by which rows are sorted; by default "time", if it exists."""
-
     negate: Flag = False
     """Negate the rewards: for costs and latencies, since rewards are maximised."""
-
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
-
     delimiter: str | None = None
     """The character between the columns of a CSV file, such as ";" or tab; by default it is recognised from the first line."""
-
     example: Literal["flights"] | None = None
     """Read a data set that comes with Robandit, instead of a file."""
 
@@ -62,21 +54,16 @@ class Reading:
 
         options = {**asdict(self), "propensity": propensity}
         name = options.pop("example")
-        if (file is None) == (name is None):
-            raise InvalidInput(
-                "name a file (- for standard input), or add --example flights"
-                if file is None
-                else f"the file {file} and --example {name} cannot be used together: omit one"
-            )
+        if file is None and name is None:
+            raise InvalidInput("name a file (- for standard input), or add --example flights")
         if name is None:
             return open_records(file, **options)
+        if file is not None:
+            raise InvalidInput(f"the file {file} and --example {name} cannot be used together: omit one")
         for option, value in options.items():
             if value is not None and value is not False:
-                raise InvalidInput(
-                    f"--{option.replace('_', '-')} cannot be used with --example {name}, whose columns are known: omit it",
-                    parameter=option,
-                    value=value,
-                )
+                text = f"--{option.replace('_', '-')} cannot be used with --example {name}, whose columns are known: omit it"
+                raise InvalidInput(text, parameter=option, value=value)
         return example(name)
 
     def name(self, file: Path | str | None) -> str:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from robandit.cli.options import Flag, Seed, Threads, command_line
 
-__all__ = ["verify"]
-
 
 def verify(
     *statement: str,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from robandit.recorded.examples import EXAMPLES, example
 from robandit.recorded.records import Incomplete, Log, Records, Samples, Table
-from robandit.recorded.source import open_records
+from robandit.recorded.source import EXAMPLES, example, open_records
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
 __all__ = [

@@ -17,13 +17,12 @@ from robandit.recorded.columns import numbers_of, times_of
 from robandit.recorded.gather import Codes, grown
 from robandit.recorded.summary import BadRows
 from robandit.recorded.times import Clock, UnclearTime
+from robandit.wording import listed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from robandit.recorded.records import Records
-
-__all__ = ["Batch", "Pass", "Progress", "listed"]
 
 MOST_ARMS = 10_000
 EXAMPLES = 5  # bad rows that a message shows
@@ -46,16 +45,7 @@ class Batch(NamedTuple):
 class Pass:
     """Iterates over a table once, in batches. At the end it raises for bad rows, or counts them in `bad`.
 
-    Attributes
-    ----------
-    arms
-        The arms so far, in the order in which they were first seen.
-    n
-        The number of good rows of each.
-    bad
-        The bad rows, known at the end.
-    clock
-        What reads the times.
+    `arms` are the arms so far, in the order in which they were first seen; `n` are their good rows; `clock` reads the times.
     """
 
     def __init__(self, records: Records, roles: Sequence[str], progress: Progress | None) -> None:
@@ -67,6 +57,7 @@ class Pass:
         self._records = records
         self._reader = records._reader
         self._source = records.source
+        self._columns = listed([repr(name) for name in records.columns], 20)
         self._roles = {role: name for role, name in records._roles.items() if role in ("arm", "reward", *roles)}
         self._progress = progress
         self._examples: list[tuple[int, tuple[str, str]]] = []
@@ -99,17 +90,15 @@ class Pass:
         if propensities is not None:
             good &= (propensities > 0.0) & (propensities <= 1.0)
         rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # no negative zeros
-        batch = Batch(codes.fill_null(0).to_numpy().astype(np.uint16), rewards, priorities, times, propensities)
+        actions = codes.fill_null(0).to_numpy().astype(np.uint16)
         if not good.all():
             self._note(frame, np.flatnonzero(~good), before, numbers, propensities)
-            batch = Batch(
-                batch.codes[good],
-                rewards[good],
-                priorities[good],
-                None if times is None else times.filter(good),
-                None if propensities is None else propensities[good],
-            )
-        return batch if batch.times is None else batch._replace(times=self._read_times(batch.times, before, good))
+            actions, rewards, priorities = actions[good], rewards[good], priorities[good]
+            times = None if times is None else times.filter(good)
+            propensities = None if propensities is None else propensities[good]
+        if times is not None:
+            times = self._read_times(times, before, good)
+        return Batch(actions, rewards, priorities, times, propensities)
 
     def _read_times(self, times: pl.Series, before: int, good: NDArray[np.bool_]) -> pl.Series:
         """Return the times of good rows as values that sort."""
@@ -135,8 +124,8 @@ class Pass:
             if len(self.arms) > MOST_ARMS:
                 raise InvalidInput(
                     f"the column {self._roles['arm']!r} of {self._source} has more than {MOST_ARMS:,} different arms "
-                    f"({listed(self.arms, 3)}), so it is probably not the arm; the columns are "
-                    f"{listed(self._reader.columns)}: name the right one with arm= (--arm)"
+                    f"({listed([*map(repr, self.arms)])}), so it is probably not the arm; the columns are {self._columns}: "
+                    "name the right one with arm= (--arm)"
                 )
             codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
         return codes
@@ -154,9 +143,8 @@ class Pass:
             self._examples.append((row + before, _fault(frame.row(row, named=True), float(rewards[row]), chance)))
 
     def _finish(self, rows: int) -> None:
-        numbers: dict[int, tuple[int, bool]] = {}
-        if self._empty or self._examples:
-            numbers = self._reader.locate(sorted({*self._empty, *(row for row, _ in self._examples)}))
+        suspects = sorted({*self._empty, *(row for row, _ in self._examples)})
+        numbers = self._reader.locate(suspects) if suspects else {}
         blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
         empty = [(row, ("the arm and the reward are missing", "")) for row in self._empty if row not in blank]
         rows -= len(blank)
@@ -167,27 +155,20 @@ class Pass:
             number = numbers.get(row, (row + 1, False))[0]
             examples.append((number, fault if hint in hints else fault + hint))
             hints.add(hint)
-        lost = tuple(sorted(name for name, n in zip(self.arms, self.n.tolist(), strict=True) if not n))
-        self.bad = BadRows(count, tuple(examples), self._reader.unit, lost)
-        columns = listed(self._reader.columns)
+        lost = sorted(name for name, n in zip(self.arms, self.n.tolist(), strict=True) if not n)
+        self.bad = BadRows(count, tuple(examples), self._reader.unit, tuple(lost))
         if not rows:
-            raise InvalidInput(f"{self._source} has the columns {columns} but no rows: it must have at least one")
+            raise InvalidInput(f"{self._source} has the columns {self._columns} but no rows: it must have at least one")
         if not self.n.any():
             raise InvalidInput(
                 f"{self._source} has no good row: {self.bad}. Each row needs an arm and a finite number as its reward. The columns "
-                f"are {columns}; name others with arm= and reward= (--arm, --reward)"
+                f"are {self._columns}; name others with arm= and reward= (--arm, --reward)"
             )
         if count and not self._records.skip_bad:
             raise InvalidInput(
                 f"{self._source} has {self.bad} (of {rows:,}). Each row needs an arm and a finite number as its reward: correct "
                 "them, or skip them with skip_bad=True (--skip-bad)"
             )
-
-
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Return names for a message: in quotes, and only the first ``most``."""
-    text = ", ".join(repr(name) for name in names[:most])
-    return text + (f", and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:

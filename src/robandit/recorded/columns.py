@@ -10,8 +10,6 @@ from robandit.kernel.types import Floats
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["NUMERIC", "number_expressions", "numbers_of", "text_expressions", "times_of"]
-
 NUMERIC = ("reward", "propensity")
 """The roles whose columns hold numbers."""
 

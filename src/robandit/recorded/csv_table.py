@@ -5,19 +5,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from robandit.errors import CorruptFile, InvalidInput, RobanditError
 from robandit.recorded.columns import text_expressions
-from robandit.recorded.reader import TextReader, batches_of, first_bytes, not_utf8, reading_errors
+from robandit.recorded.reader import TextReader, batches_of, not_utf8, reading_errors
 from robandit.validation import invalid
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["CsvReader"]
 
 HEADER = 1 << 20  # bytes in which the header must end
 CONTROLS = set(range(32)) - set(b"\t\n\r")
@@ -58,10 +56,14 @@ class CsvReader(TextReader):
 
     def _first_record(self, delimiter: str | None) -> str:
         if self._compression == "zstd":
-            return self._first_line()
-        head = first_bytes(self._path, self._compression, HEADER, self.source)
-        text = head.decode("utf-8-sig", errors="replace")
-        lines = io.StringIO(text, newline="\n")
+            import polars as pl
+
+            unsplit: dict[str, Any] = {"has_header": False, "separator": "\x01", "quote_char": None}
+            with reading_errors(self.source):
+                return str(pl.scan_csv(self._path, **unsplit, infer_schema=False, n_rows=1).collect().item())
+        with self._open() as file:
+            head = file.read(HEADER)
+        lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="\n")
         record = lines.readline()
         while record.count('"') % 2 and (more := lines.readline()):
             record += more
@@ -82,15 +84,6 @@ class CsvReader(TextReader):
             )
         return record.rstrip("\r\n")
 
-    def _first_line(self) -> str:
-        import polars as pl
-
-        with reading_errors(self.source):
-            line = pl.scan_csv(
-                self._path, has_header=False, separator="\x01", quote_char=None, infer_schema=False, n_rows=1
-            )
-            return str(line.collect().item())
-
     def _split(self, delimiter: str) -> list[str]:
         try:
             return next(csv.reader([self._header], delimiter=delimiter), [])
@@ -109,11 +102,8 @@ class CsvReader(TextReader):
             for other in DELIMITERS:
                 if set(columns) <= set(self._split(other)):
                     return other
-        if len(self._split(usual)) == 1:
-            others = [each for each in DELIMITERS if each != usual and each in self._header]
-            if len(others) == 1:
-                return others[0]
-        return usual
+        others = [each for each in DELIMITERS if each != usual and each in self._header]
+        return others[0] if len(self._split(usual)) == 1 and len(others) == 1 else usual
 
     @contextmanager
     def _explained_errors(self) -> Iterator[None]:
@@ -127,14 +117,11 @@ class CsvReader(TextReader):
     def _explained(self, error: CorruptFile) -> CorruptFile:
         if self._compression == "zstd":
             return error
-        try:
-            with self._open() as file:
-                for line, record in _records(file):
-                    reason = self._fault(record)
-                    if reason is not None:
-                        return CorruptFile(f"{self.source}, line {line:,}: {reason}")
-        except RobanditError:
-            pass
+        with suppress(RobanditError), self._open() as file:
+            for line, record in _records(file):
+                reason = self._fault(record)
+                if reason is not None:
+                    return CorruptFile(f"{self.source}, line {line:,}: {reason}")
         return error
 
     def _fault(self, record: bytes) -> str | None:
@@ -147,7 +134,7 @@ class CsvReader(TextReader):
         try:
             fields = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter, strict=True), [])
         except csv.Error as error:
-            return f"{error}"
+            return str(error)
         if len(fields) > len(self.columns) > 0:
             return (
                 f"{len(fields)} fields, but the header has {len(self.columns)} columns; write decimals with a point, put names "

@@ -13,17 +13,13 @@ from robandit.recorded.reader import Reader, batches_of, reading_errors
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FrameReader", "read_frame", "read_parquet"]
-
 
 class FrameReader(Reader):
     """A lazy frame, which is run again for every pass."""
 
     def __init__(self, frame: pl.LazyFrame, source: str, rows: int | None) -> None:
         """Look at the names and types of the columns."""
-        self._frame = frame
-        self.source = source
-        self.rows = rows
+        self._frame, self.source, self.rows = frame, source, rows
         with reading_errors(self.source):
             self._schema = frame.collect_schema()
         self.columns = tuple(self._schema.names())
@@ -75,12 +71,9 @@ def read_frame(frame: Any) -> FrameReader:
     if isinstance(frame, pl.LazyFrame):
         return FrameReader(frame, "the lazy frame", None)
     if hasattr(frame, "columns") and hasattr(frame, "iloc"):
-        columns: dict[str, pl.Series] = {}
         names = [str(name) for name in frame.columns]
-        for i, name in enumerate(names):
-            if name not in columns:
-                columns[name] = _pandas_column(name, frame.iloc[:, i])
-        reader = FrameReader(pl.LazyFrame(list(columns.values())), "the data frame", len(frame))
+        columns = [_pandas_column(name, frame.iloc[:, names.index(name)]) for name in dict.fromkeys(names)]
+        reader = FrameReader(pl.LazyFrame(columns), "the data frame", len(frame))
         reader.repeated = tuple({name for name in names if names.count(name) > 1})
         return reader
     rule = "the name of a file, '-', or a polars or pandas DataFrame"
@@ -93,8 +86,7 @@ def _pandas_column(name: str, column: Any) -> pl.Series:
 
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_convert(None)
-    kind = getattr(column.dtype, "kind", "O")
-    if kind in "biufMm" and hasattr(column.dtype, "str"):  # NumPy's own types
+    if getattr(column.dtype, "kind", "O") in "biufMm" and hasattr(column.dtype, "str"):  # NumPy's own types
         return pl.Series(name, column.to_numpy())
     missing = column.isna().to_numpy()
     texts = [None if absent else str(value) for value, absent in zip(column.tolist(), missing, strict=True)]

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["Codes", "Lowest", "Sample", "Sums", "grown"]
-
 Codes: TypeAlias = NDArray[np.uint16]
 """The arm of each row, as its number in the order of first appearance. NumPy radix-sorts two-byte integers."""
 
@@ -19,18 +17,10 @@ ROOM = 1 << 16  # entries that are always allowed; beyond that, 1.5 times the en
 
 
 class Lowest:
-    """Keeps, for each arm, the entries with the lowest keys, in their order of arrival.
-
-    With the rewards as keys, these are the smallest rewards.
-
-    Parameters
-    ----------
-    most
-        Entries kept per arm.
-    """
+    """Keeps, for each arm, the entries with the lowest keys, in their order of arrival; rewards may be keys."""
 
     def __init__(self, most: int) -> None:
-        """Start empty."""
+        """Start empty; ``most`` entries are kept per arm."""
         self.most = most
         self._parts: list[tuple[Codes, NDArray[Any], Floats]] = []
         self._held = 0
@@ -93,17 +83,10 @@ class Sample(Lowest):
 
     The `most` lowest of n keys lie below the share (most + 8 sqrt(most)) / n of all integers, except with the probability of 8
     standard deviations. Greater keys are dropped at once, which saves most of the sorting.
-
-    Parameters
-    ----------
-    most
-        Entries kept per arm.
-    total
-        Entries kept of all arms together; with many arms each gets fewer.
     """
 
     def __init__(self, most: int, total: int) -> None:
-        """Start empty."""
+        """Start empty; ``most`` entries are kept per arm, and ``total`` of all arms."""
         super().__init__(most)
         self.total = total
         self._n: Ints = np.zeros(0, dtype=np.int64)
@@ -127,11 +110,9 @@ class Sample(Lowest):
 
     def _make_room(self, arms: int) -> None:
         """Drop the entries beyond the current bounds, which only fall."""
-        kept = [keys <= self._bounds[codes] for codes, keys, _ in self._parts]
-        self._parts = [
-            (codes[stay], keys[stay], values[stay])
-            for (codes, keys, values), stay in zip(self._parts, kept, strict=True)
-        ]
+        for i, (codes, keys, values) in enumerate(self._parts):
+            stay = keys <= self._bounds[codes]
+            self._parts[i] = (codes[stay], keys[stay], values[stay])
         self._held = sum(codes.size for codes, _, _ in self._parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,6 @@ from robandit.recorded.reader import TextReader, batches_of, not_utf8
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["JsonReader"]
 
 BLOCK = 1 << 20  # bytes that are searched at once
 FIRST_LINES = 1_000  # lines that are searched for names of fields
@@ -45,7 +44,7 @@ class JsonReader(TextReader):
         selected = text_expressions(roles)
         schema = {name: pl.String() for name in roles.values()}
         done = 0
-        try:
+        with suppress(CorruptFile):  # such as NaN, which Python writes, or a number too large for a float
             for batch in batches_of(pl.scan_ndjson(self._path, schema=schema), self.source):
                 # An object, a list, or a name that looks like one: Python's parser can tell.
                 if batch[roles["arm"]].str.contains(r"^[{\[]").any():
@@ -54,14 +53,10 @@ class JsonReader(TextReader):
                 done += batch.height
             else:
                 return
-        except CorruptFile:  # such as NaN, which Python writes, or a number too large for a float
-            pass
         for batch in self._parsed_by_python(list(schema), roles["arm"]):
-            if done >= batch.height:
-                done -= batch.height
-                continue
-            yield batch.slice(done).select(selected)
-            done = 0
+            if done < batch.height:
+                yield batch.slice(done).select(selected)
+            done = max(0, done - batch.height)
 
     def _lines(self) -> Iterator[tuple[int, bool]]:
         with self._open() as file:
@@ -100,7 +95,7 @@ class JsonReader(TextReader):
         """Yield batches of text from Python's parser, which accepts more than JSON and knows the line of an error."""
         import polars as pl
 
-        columns: dict[str, list[str | None]] = {name: [] for name in names}
+        rows: list[list[str | None]] = []
         schema = dict.fromkeys(names, pl.String())
         with self._open() as file:
             for line, text in enumerate(file, start=1):
@@ -109,15 +104,13 @@ class JsonReader(TextReader):
                 row = self._object(line, text)
                 if isinstance(row.get(arm), (dict, list)):
                     kind = "an object" if isinstance(row[arm], dict) else "a list"
-                    raise InvalidInput(
-                        f"{self.source}, line {line:,}: the field {arm!r} holds {kind}: it must hold one name"
-                    )
-                for name in names:
-                    columns[name].append(_text(row.get(name)))
-                if len(columns[names[0]]) >= reader.BATCH:
-                    yield pl.DataFrame(columns, schema=schema)
-                    columns = {name: [] for name in names}
-        yield pl.DataFrame(columns, schema=schema)
+                    position = f"{self.source}, line {line:,}"
+                    raise InvalidInput(f"{position}: the field {arm!r} holds {kind}: it must hold one name")
+                rows.append([_text(row.get(name)) for name in names])
+                if len(rows) >= reader.BATCH:
+                    yield pl.DataFrame(rows, schema=schema, orient="row")
+                    rows = []
+        yield pl.DataFrame(rows, schema=schema, orient="row")
 
     def _object(self, line: int, text: bytes) -> _Object:
         position = f"{self.source}, line {line:,}"
@@ -128,9 +121,8 @@ class JsonReader(TextReader):
         except (ValueError, RecursionError) as error:
             raise CorruptFile(f"{position} is not JSON ({error}): each line must be one object") from None
         if not isinstance(row, _Object):
-            raise CorruptFile(
-                f'{position} is not an object: each line must be one, such as {{"arm": "a", "reward": 1.5}}'
-            )
+            example = '{"arm": "a", "reward": 1.5}'
+            raise CorruptFile(f"{position} is not an object: each line must be one, such as {example}")
         return row
 
 

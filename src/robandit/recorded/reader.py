@@ -6,7 +6,7 @@ import gzip
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -15,33 +15,17 @@ from robandit.errors import CorruptFile, FileError, RobanditError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Reader", "TextReader", "batches_of", "first_bytes", "not_utf8", "reading_errors"]
-
 BATCH = 131_072  # rows; larger batches are slower (they leave the processor's cache) and take more memory
 
 
 class Reader(ABC):
-    """A table that can be read from its beginning any number of times.
+    """A table that can be read from its beginning any number of times."""
 
-    Attributes
-    ----------
-    source
-        The name of the table in messages.
-    columns
-        The names of the columns.
-    repeated
-        The names that occur more than once.
-    rows
-        The number of rows, where it is known beforehand.
-    unit
-        What `locate` counts: "line" or "row".
-    """
-
-    source: str
+    source: str  # its name in messages
     columns: tuple[str, ...] = ()
-    repeated: tuple[str, ...] = ()
-    rows: int | None = None
-    unit: str = "row"
+    repeated: tuple[str, ...] = ()  # names of several columns
+    rows: int | None = None  # their number, where it is known beforehand
+    unit: str = "row"  # or "line": what `locate` counts
 
     @abstractmethod
     def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
@@ -71,30 +55,27 @@ class TextReader(Reader):
         """See `Reader`."""
         if self.unit == "row":
             return super().locate(rows)
-        missing = set(rows)
-        lines = {}
+        lines: dict[int, tuple[int, bool]] = {}
         for row, line in enumerate(self._lines()):
-            if row in missing:
-                lines[row] = line
-                missing.remove(row)
-            if not missing:
+            if len(lines) == len(rows):
                 break
+            if row == rows[len(lines)]:
+                lines[row] = line
         return lines
 
     @abstractmethod
     def _lines(self) -> Iterator[tuple[int, bool]]:
         """Yield the line number of each row, and whether the line is blank."""
 
-    @contextmanager
-    def _open(self) -> Iterator[IO[bytes]]:
-        with reading_errors(self.source), _opened(self._path, self._compression) as file:
-            yield file
+    def _open(self) -> AbstractContextManager[IO[bytes]]:
+        return opened(self._path, self._compression, self.source)
 
 
-def first_bytes(path: Path, compression: str | None, size: int, source: str) -> bytes:
-    """Return the first bytes of a file's content."""
-    with reading_errors(source), _opened(path, compression) as file:
-        return file.read(size)
+@contextmanager
+def opened(path: Path, compression: str | None, source: str) -> Iterator[IO[bytes]]:
+    """Open the content of a file, decompressed."""
+    with reading_errors(source), gzip.open(path) if compression == "gzip" else path.open("rb") as file:
+        yield file  # type: ignore[misc]
 
 
 def batches_of(frame: pl.LazyFrame, source: str) -> Iterator[pl.DataFrame]:
@@ -112,25 +93,16 @@ def reading_errors(source: str) -> Iterator[None]:
         yield
     except RobanditError:
         raise
-    except (pl.exceptions.PolarsError, EOFError, zlib.error) as error:
-        raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
-    except OSError as error:
-        if error.errno is None:  # from Polars or gzip: the content, not the disk
-            raise CorruptFile(f"{source} cannot be read: {_first_line(error)}") from error
-        raise FileError(f"{source} cannot be read: {error.strerror}") from error
-    except pl.exceptions.PanicException as error:
-        raise CorruptFile(f"{source} cannot be read: it is damaged ({_first_line(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # without one: the content, not the disk
+            raise FileError(f"{source} cannot be read: {error.strerror}") from error
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, pl.exceptions.PanicException):
+            reason = f"it is damaged ({reason})"
+        raise CorruptFile(f"{source} cannot be read: {reason}") from error
 
 
 def not_utf8(content: bytes, error: UnicodeDecodeError) -> str:
     """Name the byte that is not UTF-8, and the way out."""
     byte = content[error.start]
     return f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _opened(path: Path, compression: str | None) -> IO[bytes]:
-    return gzip.open(path, "rb") if compression == "gzip" else path.open("rb")  # type: ignore[return-value]

@@ -20,8 +20,6 @@ from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Incomplete", "Log", "Records", "Samples", "Table"]
-
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
 SAMPLES_TOTAL = 1 << 22  # and of all arms: 32 MB of rewards, and three times that while they are chosen
 MOST_ROWS = 60_000_000  # held at once to be sorted by time: 4 GB
@@ -31,14 +29,7 @@ BYTES = 65  # per such row at the peak; benchmarks/recorded.py measures 50 to 62
 class Samples(dict[str, Floats]):
     """Arm -> its rewards in the order of the file: all of them, or a uniform random sample without replacement.
 
-    Attributes
-    ----------
-    counts
-        The number of rewards of each arm in the file.
-    whole
-        Whether all of them are here.
-    bad
-        The rows that were skipped.
+    `counts` has the number of rewards of each arm in the file; `whole` says whether all are here; `bad` are the skipped rows.
     """
 
     def __init__(self, rewards: Mapping[str, Floats], counts: Mapping[str, int], bad: BadRows) -> None:
@@ -131,43 +122,27 @@ class Records:
             chosen.add(batch.codes, batch.priorities, batch.rewards, arms)
             low.add(batch.codes, batch.rewards, batch.rewards, arms)
             high.add(batch.codes, -batch.rewards, batch.rewards, arms)
-        arms = len(rows.arms)
-        counts = (sums.n.tolist(), sums.zeros.tolist(), sums.means())
+        means, zeros = sums.means(), sums.zeros.tolist()
+        samples, smallest, largest = (kept.take(len(rows.arms)) for kept in (chosen, low, high))
         records = []
-        for name, n, zeros, mean, sample, smallest, largest in zip(
-            rows.arms, *counts, chosen.take(arms), low.take(arms), high.take(arms), strict=True
-        ):
+        for i, n in enumerate(rows.n.tolist()):
             if not n:  # all its rows were bad
                 continue
-            smallest.sort()
-            largest[::-1].sort()
-            records.append(
-                ArmRecord(
-                    arm=name,
-                    n=n,
-                    zeros=zeros,
-                    mean=math.fsum(sample.tolist()) / n if sample.size == n else mean,
-                    least=float(smallest[0]),
-                    greatest=float(largest[0]),
-                    sample=sample,
-                    whole=sample.size == n,
-                    smallest=smallest,
-                    largest=largest,
-                )
-            )
+            mean = math.fsum(samples[i].tolist()) / n if samples[i].size == n else means[i]
+            smallest[i].sort()
+            largest[i][::-1].sort()
+            records.append(ArmRecord.of(rows.arms[i], n, zeros[i], mean, samples[i], smallest[i], largest[i]))
         records.sort(key=lambda record: record.arm)
-        return Recorded(tuple(records), int(sums.n.sum()), rows.bad, self.source, self.negated)
+        return Recorded(tuple(records), int(rows.n.sum()), rows.bad, self.source, self.negated)
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
         rows = Pass(self, (), progress)
         chosen = Sample(most, 1 << 24)
-        sums = Sums()
         for batch in rows:
-            sums.add(batch.codes, batch.rewards, len(rows.arms))
             chosen.add(batch.codes, batch.priorities, batch.rewards, len(rows.arms))
         rewards = dict(zip(rows.arms, chosen.take(len(rows.arms)), strict=True))
-        counts = {arm: n for arm, n in sorted(zip(rows.arms, sums.n.tolist(), strict=True)) if n}
+        counts = {arm: n for arm, n in sorted(zip(rows.arms, rows.n.tolist(), strict=True)) if n}
         return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad)
 
     def log(self, progress: Progress | None = None) -> Log:
@@ -176,13 +151,8 @@ class Records:
         times, rows = rows.times, rows._replace(times=None)
         order = slice(None) if times is None else _order(times)
         del times
-        return Log(
-            rows.arms,
-            rows.actions[order].astype(np.int64),
-            rows.rewards[order],
-            None if rows.propensities is None else rows.propensities[order],
-            rows.bad,
-        )
+        propensities = None if rows.propensities is None else rows.propensities[order]
+        return Log(rows.arms, rows.actions[order].astype(np.int64), rows.rewards[order], propensities, rows.bad)
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
         """Return the reward of every arm at every time, or the reason: an arm has no reward at some time, or several."""
@@ -217,7 +187,6 @@ class Records:
         rewards: list[Floats] = []
         times: list[pl.Series] = []
         propensities: list[Floats] = []
-        count = 0
         for batch in rows:
             codes.append(batch.codes)
             rewards.append(batch.rewards)
@@ -225,22 +194,16 @@ class Records:
                 times.append(batch.times)
             if batch.propensities is not None:
                 propensities.append(batch.propensities)
-            count += batch.codes.size
-            self._check_size(count)
+            self._check_size(int(rows.n.sum()))
         names = rows.arms
         order = [arm for arm in sorted(range(len(names)), key=names.__getitem__) if rows.n[arm]]
         rank = np.zeros(len(names), dtype=np.uint16)
         rank[order] = np.arange(len(order))
         joined_times = rows.clock.joined(times) if times else None
         times.clear()
-        return _Rows(
-            tuple(names[arm] for arm in order),
-            rank[_joined(codes)],
-            _joined(rewards),
-            joined_times,
-            _joined(propensities) if propensities else None,
-            rows.bad,
-        )
+        arms, actions = tuple(names[arm] for arm in order), rank[_joined(codes)]
+        chances = _joined(propensities) if propensities else None
+        return _Rows(arms, actions, _joined(rewards), joined_times, chances, rows.bad)
 
     def _check_size(self, rows: int) -> None:
         if rows > MOST_ROWS:
@@ -291,17 +254,11 @@ def _gap(filled: Ints, arms: Sequence[str], times: pl.Series) -> str:
     first = int(wrong.argmax()) if wrong.any() else size
     repeated = first < filled.size and filled[first] < first
     cell = int(filled[first]) if repeated else first
-    arm, time = arms[cell % len(arms)], _time_text(times, cell // len(arms))
+    arm, time = arms[cell % len(arms)], times.slice(cell // len(arms), 1).to_numpy()[0]
+    if isinstance(time, np.datetime64):
+        time = np.datetime_as_string(time, unit="auto") + ("Z" if getattr(times.dtype, "time_zone", None) else "")
     if repeated:
         several = np.searchsorted(filled, cell, side="right") - np.searchsorted(filled, cell)
         return f"arm {arm!r} has {several:,} rewards at time {time}, so it is a log, not a table"
     missing = cells - 1 - np.count_nonzero(filled[1:] != filled[:-1])
     return f"arm {arm!r} has no reward at time {time} ({missing:,} of {cells:,} rewards are missing)"
-
-
-def _time_text(times: pl.Series, position: int) -> str:
-    time = times.slice(position, 1).to_numpy()[0]
-    if isinstance(time, np.datetime64):
-        zone = getattr(times.dtype, "time_zone", None)
-        return str(np.datetime_as_string(time, unit="auto")) + ("Z" if zone else "")
-    return str(time)

@@ -14,20 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from robandit.errors import CorruptFile, FileError, InvalidInput
-from robandit.recorded.cleaning import listed
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
-from robandit.recorded.reader import Reader, first_bytes
+from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
-
-__all__ = ["open_records"]
+from robandit.validation import choice
+from robandit.wording import joined, listed
 
 ENDINGS = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "CSV"),
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON lines"),
 }
+EXAMPLES = {"flights": "minus the minutes late at arrival, by carrier; flights from New York, 2013"}
+"""The recorded rewards that come with Robandit."""
+
 UTF_16 = "text in UTF-16: convert it, for example with iconv -f UTF-16 -t UTF-8"
 UNREADABLE = {
     b"PK\x03\x04": "a ZIP archive or a spreadsheet: unzip it, or save the sheet as CSV",
@@ -84,48 +86,67 @@ def open_records(
     [('a', 2, -2.5), ('b', 1, -2.0)]
     """
     names = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
-    columns = (arm or "arm", reward or "reward")
 
     def records(reader: Reader) -> Records:
         return Records(reader, _roles(reader, names), negate, skip_bad)
 
+    def read_file(file: Path, source: str) -> Records:
+        return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))
+
     if not isinstance(path, (str, os.PathLike)):
         return records(read_frame(path))
     source, file = str(path), Path(path)
-    if source != "-" and (file.is_file() or file.is_dir() or not file.exists()):
-        return records(_read_file(file, source, delimiter, columns))
     if source == "-":
         source = "the standard input"
         copy = _spool(sys.stdin.buffer, source, spooling)
+    elif file.is_file() or file.is_dir() or not file.exists():
+        return read_file(file, source)
     else:  # a pipe, which can be read only once
-        try:
-            with file.open("rb") as pipe:
-                copy = _spool(pipe, source, spooling)
-        except OSError as error:
-            raise FileError(f"{source} cannot be read: {error.strerror}") from error
+        with opened(file, None, source) as pipe:
+            copy = _spool(pipe, source, spooling)
     try:
-        opened = records(_read_file(Path(copy), source, delimiter, columns))
+        table = read_file(Path(copy), source)
     except BaseException:
         _remove(copy)
         raise
-    weakref.finalize(opened, _remove, copy)
-    return opened
+    weakref.finalize(table, _remove, copy)
+    return table
+
+
+def example(name: str) -> Records:
+    """Return the records of an example set.
+
+    Parameters
+    ----------
+    name
+        "flights": the lateness of 327,317 flights from New York in 2013, in minutes, as costs; the arms are the carriers and
+        the times are days. flights.md, beside the data, names the source.
+
+    Examples
+    --------
+    >>> records = example("flights")
+    >>> records.source, records.negated, records.time
+    ('the example flights', True, 'day')
+    """
+    choice(name, "name", EXAMPLES)
+    file = Path(__file__).with_name(f"{name}.parquet")
+    records = open_records(file, arm="carrier", reward="lateness", time="day", negate=True)
+    records.source = f"the example {name}"
+    return records
 
 
 def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence[str]) -> Reader:
     """Return a reader by the first bytes and the ending of a file; ``columns`` show the delimiter of a CSV file."""
     if path.is_dir():
         raise FileError(f"{source} is a folder: name a file in it")
-    try:
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise FileError(f"{source} cannot be read: {error.strerror}") from error
+    with opened(path, None, source) as file:
+        start = file.read(64)
     if not start:
         raise InvalidInput(f"{source} is empty (0 bytes): it must hold a header and rows")
     compression = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}.get(start[:2])
     if compression == "gzip":
-        start = first_bytes(path, compression, 64, source)
+        with opened(path, compression, source) as file:
+            start = file.read(64)
         if not start:
             raise InvalidInput(f"{source} is empty once decompressed: it must hold a header and rows")
     for magic, description in UNREADABLE.items():
@@ -162,10 +183,11 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
                 raise InvalidInput(f"{reader.source} has several columns named {column!r}: rename all but one of them")
             roles[role] = column
         elif name is not None or role in ("arm", "reward"):
+            columns = listed([repr(name) for name in reader.columns], 20)
             near = difflib.get_close_matches(column.lower(), [c.lower() for c in reader.columns], n=1, cutoff=0.6)
             hint = next((f"; did you mean {c!r}?" for c in reader.columns if near and c.lower() == near[0]), ".")
             raise InvalidInput(
-                f"{reader.source} has no column {column!r}: its columns are {listed(reader.columns)}{hint} Name the column of "
+                f"{reader.source} has no column {column!r}: its columns are {columns}{hint} Name the column of "
                 f"the {role} with {role}= (--{role}){_header_hint(reader.columns)}",
                 parameter=role,
                 value=name,
@@ -174,7 +196,7 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
     doubled = [role for role in roles if list(roles.values()).count(roles[role]) > 1]
     if doubled:
         raise InvalidInput(
-            f"{' and '.join(doubled)} are both the column {roles[doubled[0]]!r} of {reader.source}: name different columns"
+            f"{joined(doubled)} are both the column {roles[doubled[0]]!r} of {reader.source}: name different columns"
         )
     return roles
 

@@ -13,9 +13,7 @@ from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.validation import column, invalid
-from robandit.wording import counted
-
-__all__ = ["EXTREMES", "ArmRecord", "BadRows", "Recorded"]
+from robandit.wording import counted, listed
 
 EXTREMES = 1_000
 """The number of smallest and of largest rewards that are kept per arm, whatever the sample."""
@@ -46,13 +44,12 @@ class BadRows:
         """Describe the rows on one line."""
         if not self.count:
             return "no bad rows"
-        text = "; ".join(f"{self.unit} {number:,}: {fault}" for number, fault in self.first)
-        more = self.count - len(self.first)
-        if more:
-            text += f"; and {more:,} more"
+        parts = [f"{self.unit} {number:,}: {fault}" for number, fault in self.first]
+        if self.count > len(self.first):
+            parts.append(f"and {self.count - len(self.first):,} more")
         if self.arms:
-            text += f"; no good row of {', '.join(map(repr, self.arms[:5]))}" + ", ..." * (len(self.arms) > 5)
-        return f"{counted(self.count, 'bad row')}: {text}"
+            parts.append(f"no good row of {listed([repr(arm) for arm in self.arms], 5)}")
+        return f"{counted(self.count, 'bad row')}: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +82,14 @@ class ArmRecord:
     whole: bool
     smallest: Floats
     largest: Floats
+
+    @classmethod
+    def of(
+        cls, arm: str, n: int, zeros: int, mean: float, sample: Floats, smallest: Floats, largest: Floats
+    ) -> ArmRecord:
+        """Return the record with the fields that follow from these."""
+        ends = float(smallest[0]), float(largest[0])
+        return cls(arm, n, zeros, mean, *ends, sample, sample.size == n, smallest, largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,23 +138,10 @@ def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:
     try:
         values = column(rewards, f"rewards[{arm!r}]", LARGEST_REWARD) + 0.0  # no negative zeros
     except InvalidInput as error:
-        hint = "leave it out or scale all rewards down, because rewards are squared"
-        raise InvalidReward(
-            f"{error}; {hint}" if "within" in str(error.rule) else str(error),
-            parameter=error.parameter,
-            value=error.value,
-            rule=error.rule,
-        ) from None
+        hint = "; leave it out or scale all rewards down, because rewards are squared"
+        message = str(error) + (hint if "within" in str(error.rule) else "")
+        raise InvalidReward(message, parameter=error.parameter, value=error.value, rule=error.rule) from None
     ordered = np.sort(values)
-    return ArmRecord(
-        arm=arm,
-        n=values.size,
-        zeros=int(np.count_nonzero(values == 0.0)),
-        mean=math.fsum(values.tolist()) / values.size,
-        least=float(ordered[0]),
-        greatest=float(ordered[-1]),
-        sample=values,
-        whole=True,
-        smallest=ordered[:EXTREMES].copy(),
-        largest=ordered[-EXTREMES:][::-1].copy(),
-    )
+    smallest, largest = ordered[:EXTREMES].copy(), ordered[-EXTREMES:][::-1].copy()
+    zeros, mean = int(np.count_nonzero(values == 0.0)), math.fsum(values.tolist()) / values.size
+    return ArmRecord.of(arm, values.size, zeros, mean, values, smallest, largest)

@@ -11,19 +11,13 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["Clock", "UnclearTime"]
-
 YEARS = (1678, 2261)  # full years within 64 bits of nanoseconds
 ISO = (
     r"^(\d{4}-\d{2})(?:(-\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
     r"(?: ?([Zz]|UTC|([+-])(\d{2})(?::?(\d{2}))?))?)?)?$"
 )
 OTHER, NUMBER, LOCAL, OFFSET = range(4)
-KINDS = {
-    NUMBER: "a number",
-    LOCAL: "a date or time without an offset from UTC",
-    OFFSET: "a time with an offset from UTC",
-}
+KINDS = ("", "a number", "a date or time without an offset from UTC", "a time with an offset from UTC")
 
 
 class UnclearTime(InvalidInput):
@@ -69,28 +63,22 @@ class Clock:
         if wrong.any():
             position = int(wrong.arg_max() or 0)
             raise UnclearTime(position, self._fault(str(text[position]), int(kinds[position])))
-        if self._kind == OFFSET:
-            return values.dt.replace_time_zone("UTC")
-        return values
+        return values.dt.replace_time_zone("UTC") if self._kind == OFFSET else values
 
     def joined(self, parts: Sequence[pl.Series]) -> pl.Series:
         """Join the times of all batches. A batch that holds only integers or only dates may have another type."""
         import polars as pl
 
-        kinds = {part.dtype for part in parts}
-        if len(kinds) > 1 and self._kind == NUMBER:
-            parts = [part.cast(pl.Float64) for part in parts]
-        elif len(kinds) > 1 and self._kind == LOCAL:
-            parts = [part.cast(pl.Datetime("ns")) for part in parts]
+        common = {NUMBER: pl.Float64(), LOCAL: pl.Datetime("ns")}.get(self._kind or OTHER)
+        if common is not None and len({part.dtype for part in parts}) > 1:
+            parts = [part.cast(common) for part in parts]
         return pl.concat(parts)
 
     def _fault(self, text: str, kind: int) -> str:
         subject = f"the time {text[:40]!r} is"
         if kind == OTHER:
-            return (
-                f"{subject} neither a number nor a date or time in ISO 8601, such as 2013-01-02 or 2013-01-02T09:00+01:00 (years "
-                f"{YEARS[0]} to {YEARS[1]})"
-            )
+            examples = f"such as 2013-01-02 or 2013-01-02T09:00+01:00 (years {YEARS[0]} to {YEARS[1]})"
+            return f"{subject} neither a number nor a date or time in ISO 8601, {examples}"
         return f"{subject} {KINDS[kind]}, but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
 
 

@@ -19,8 +19,6 @@ from robandit.policies import KLinfUCB
 from robandit.theory import Bound, regret_bound
 from robandit.wording import rounded
 
-__all__ = ["chart_data", "shares"]
-
 POINTS = 50  # per curve
 DOTS = 100  # replications that are drawn as dots
 BOUNDS = 8  # times at which a bound is computed; it is interpolated in logarithms
@@ -30,17 +28,15 @@ def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict
     """Return the data; ``styles`` has a number for each policy."""
     problems = []
     for number, standing in enumerate(standings):
-        played, measured = standing.played, list(standing.measured.values())
-        kept = _kept(len(measured[0].checkpoints))
+        problem, measured = standing.played.problem, list(standing.measured.values())
+        kept = _spaced(len(measured[0].checkpoints), POINTS)
+        arms = zip(problem.names, problem.gaps.tolist(), strict=True)
         problems.append(
             {
                 "id": f"p{number}",
                 "t": measured[0].checkpoints[kept].tolist(),
-                "random": rounded(float(played.problem.gaps.mean())),
-                "arms": [
-                    {"name": name, "gap": rounded(gap)}
-                    for name, gap in zip(played.problem.names, played.problem.gaps.tolist(), strict=True)
-                ],
+                "random": rounded(float(problem.gaps.mean())),
+                "arms": [{"name": name, "gap": rounded(gap)} for name, gap in arms],
                 "rows": [_row(m, kept, styles[m.cell.label]) for m in measured],
             }
         )
@@ -56,17 +52,17 @@ def shares(measured: Measured) -> Floats:
 def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
     over_time = curves(measured)
     final = np.sort(measured.final)
-    dots = final if len(final) <= DOTS else final[np.round(np.linspace(0, len(final) - 1, DOTS)).astype(np.int64)]
-    row: dict[str, Any] = {"label": measured.cell.label, "style": style}
-    for name in ("mean", "median", "q05", "q95"):
-        row[name] = _all(over_time[name].to_numpy()[kept])
-    row["box"] = _all(np.quantile(final, [0.05, 0.25, 0.5, 0.75, 0.95]))
-    row["worst"] = rounded(float(final[-1]))
-    row["dots"] = _all(dots)
-    row["pulls"] = _all(100.0 * shares(measured))
-    row["ns"] = rounded(measured.ns_per_pull)
-    row["bound"] = _bound(measured, measured.checkpoints[kept])
-    return row
+    return {
+        "label": measured.cell.label,
+        "style": style,
+        **{name: all_rounded(over_time[name].to_numpy()[kept]) for name in ("mean", "median", "q05", "q95")},
+        "box": all_rounded(np.quantile(final, [0.05, 0.25, 0.5, 0.75, 0.95])),
+        "worst": rounded(float(final[-1])),
+        "dots": all_rounded(final[_spaced(len(final), DOTS)]),
+        "pulls": all_rounded(100.0 * shares(measured)),
+        "ns": rounded(measured.ns_per_pull),
+        "bound": _bound(measured, measured.checkpoints[kept]),
+    }
 
 
 def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
@@ -74,9 +70,8 @@ def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
     played = measured.cell.played
     horizon, most = played.horizon, float(played.problem.gaps.max())
     policy = measured.cell.policy.prepared(horizon)
-    if isinstance(policy, KLinfUCB) and any(
-        isinstance(leaf.law, Stable) for law in played.problem.laws for leaf in leaves(law)
-    ):
+    stable = any(isinstance(leaf.law, Stable) for law in played.problem.laws for leaf in leaves(law))
+    if isinstance(policy, KLinfUCB) and stable:
         return None  # its bound needs KLinf of a stable law, which takes seconds
     if not policy.facts.anytime:
         return None  # its bound is for its own horizon, not for earlier times
@@ -89,7 +84,7 @@ def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
     x, y = np.array(known).T
     values = np.exp(np.interp(np.log(times), x, y, left=math.nan))
     values[values >= times * most] = math.nan
-    return {"values": _all(values), "status": last.status, "source": last.source}
+    return {"values": all_rounded(values), "status": last.status, "source": last.source}
 
 
 def _instance(policy: Any, played: Played, horizon: int) -> Bound | None:
@@ -100,16 +95,15 @@ def _instance(policy: Any, played: Played, horizon: int) -> Bound | None:
         known = regret_bound(policy, played.problem, horizon)
     except NotApplicable:
         return None
-    if not known.met:
-        return None
-    return next((b for b in known.bounds if b.kind == "instance" and b.value == known.instance), None)
+    bounds = known.bounds if known.met else ()
+    return next((b for b in bounds if b.kind == "instance" and b.value == known.instance), None)
 
 
-def _kept(count: int) -> Ints:
-    """Return the checkpoints that are drawn."""
-    kept: Ints = np.unique(np.round(np.linspace(0, count - 1, min(count, POINTS))).astype(np.int64))
-    return kept
+def _spaced(count: int, most: int) -> Ints:
+    """Return at most ``most`` evenly spaced positions of ``count``, with both ends."""
+    return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(np.int64))
 
 
-def _all(values: Iterable[float]) -> list[float | int | None]:
+def all_rounded(values: Iterable[float]) -> list[float | int | None]:
+    """Round each value."""
     return [rounded(float(value)) for value in values]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,6 @@ from robandit.report.plotting import rendered, settings
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
-
-__all__ = ["draw_coverage", "grid", "legend", "write_coverage"]
 
 MARK = "†"
 COLOURS = ("#f0803c", "#fdd9b5", "#ffffff")  # of 0, 50 and 100 %: black text is readable on all
@@ -60,17 +56,13 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
         "coverage.csv": frame.write_csv().encode(),
     }
     for name, content in contents.items():
-        write_atomically(folder / name, methodcaller("write", content))
+        write_atomically(folder / name, content)
     return [folder / name for name in contents]
 
 
+@settings()
 def draw_coverage(frame: pl.DataFrame) -> bytes:
     """Return the figure as SVG: one panel per sample size, one row per estimator, one column per law."""
-    with settings():
-        return rendered(_figure(frame), "svg")
-
-
-def _figure(frame: pl.DataFrame) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
@@ -94,7 +86,7 @@ def _figure(frame: pl.DataFrame) -> Figure:
         axes.tick_params(length=0)
         axes.set_title(f"n = {n:,}", fontsize=8, loc="left")
     figure.colorbar(mesh, ax=panels, label="coverage, %", shrink=0.3, anchor=(0.0, 1.0), aspect=12)
-    return figure
+    return rendered(figure, "svg")
 
 
 def _cell(row: dict[str, Any], *, width: bool) -> str:

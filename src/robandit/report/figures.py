@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,10 @@ from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured
 from robandit.experiments.statistics import Findings, curves
 from robandit.files import write_atomically
-from robandit.report.plotting import COLOURS, DASHES, plain_text, rendered, settings
+from robandit.report.plotting import COLOURS, DASHES, new_figure, plain_text, rendered, settings
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["write_figures"]
 
 LINES = 8  # more are hard to distinguish
 WIDTH = 3.4  # inches: a column of a paper
@@ -46,11 +42,13 @@ def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Pa
     with settings():
         for name, standing in zip(_names(findings.results.problems), findings.standings, strict=True):
             played, measured = standing.played, list(standing.measured.values())
+            few = f", the {LINES} lowest means of {len(measured)}" if len(measured) > LINES else ""
+            title = textwrap.fill(plain_text(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
             for kind, draw in (("curves", _curves), ("final", _final)):
-                figure = draw(measured[:LINES], _title(played, len(measured)))
+                figure = draw(measured[:LINES], title)
                 for ending in ("pdf", "svg"):
                     path = target / f"{name}-{kind}.{ending}"
-                    write_atomically(path, methodcaller("write", rendered(figure, ending)))
+                    write_atomically(path, rendered(figure, ending))
                     written.append(path)
     return written
 
@@ -69,23 +67,11 @@ def _names(problems: tuple[Played, ...]) -> dict[str, Played]:
     return names
 
 
-def _title(played: Played, policies: int) -> str:
-    few = f", the {LINES} lowest means of {policies}" if policies > LINES else ""
-    return textwrap.fill(plain_text(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
-
-
-def _figure(height: float) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.add_subplot()
-
-
 def _curves(measured: list[Measured], title: str) -> Figure:
     labels = [plain_text(m.cell.label) for m in measured]
     columns = 2 if max(map(len, labels)) <= 24 else 1
     rows = -(-len(labels) // columns)
-    figure, axes = _figure(2.3 + 0.14 * rows)
+    figure, axes = new_figure(WIDTH, 2.3 + 0.14 * rows)
     positive: list[float] = []
     negative = any(bool((m.regret < 0.0).any()) for m in measured)  # as realised regret can be: no logarithmic axis
     for i, (m, label) in enumerate(zip(measured, labels, strict=True)):
@@ -111,7 +97,7 @@ def _curves(measured: list[Measured], title: str) -> Figure:
 
 
 def _final(measured: list[Measured], title: str) -> Figure:
-    figure, axes = _figure(1.2 + 0.27 * len(measured))
+    figure, axes = new_figure(WIDTH, 1.2 + 0.27 * len(measured))
     for i, m in enumerate(measured):
         low, left, middle, right, high = np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95])
         ink: dict[str, Any] = {"color": COLOURS[i]}
@@ -119,30 +105,22 @@ def _final(measured: list[Measured], title: str) -> Figure:
         axes.plot(m.final, below, "|", markersize=3, markeredgewidth=0.5, alpha=0.6, label="a replication", **ink)
         axes.plot([low, high], [i, i], linewidth=0.9, label="5 to 95 %", **ink)
         axes.plot([left, right], [i, i], linewidth=4.0, solid_capstyle="butt", label="25 to 75 %", **ink)
-        circle: dict[str, Any] = {
-            "color": "white",
-            "markeredgecolor": COLOURS[i],
-            "markersize": 3.8,
-            "markeredgewidth": 0.9,
-        }
-        axes.plot([middle], [i], "o", label="median", **circle)
+        circle: dict[str, Any] = {"color": "white", "markeredgecolor": COLOURS[i], "markersize": 3.8}
+        axes.plot([middle], [i], "o", markeredgewidth=0.9, label="median", **circle)
         axes.plot([m.final.mean()], [i - 0.26], "v", color="black", markersize=2.6, label="mean")
-    played = measured[0].cell.played
-    uniform = played.uniform_regret
+    uniform = measured[0].cell.played.uniform_regret
     axes.axvline(uniform, color="#555555", linewidth=0.8, linestyle=":", label="arms at random")
     values = np.concatenate([m.final for m in measured])
     if values.min() > 0.0 and max(values.max(), uniform) > 10.0 * values.min():
         axes.set_xscale("log")
-    axes.set_yticks(range(len(measured)), [_folded(plain_text(m.cell.label)) for m in measured])
+    names = [plain_text(m.cell.label) for m in measured]
+    folded = [name.replace("(", "\n(", 1) if len(name) > FOLDED else name for name in names]
+    axes.set_yticks(range(len(measured)), folded)
     axes.invert_yaxis()
     axes.set_xlabel("regret")
     axes.set_title(title, fontsize=7, loc="left")
     handles, labels = axes.get_legend_handles_labels()
     first = dict(zip(reversed(labels), reversed(handles), strict=True))  # the handles of the first policy
-    names = ("a replication", "5 to 95 %", "25 to 75 %", "median", "mean", "arms at random")
-    figure.legend([first[name] for name in names], names, loc="outside lower left", ncols=3, fontsize=6.5)
+    order = ("a replication", "5 to 95 %", "25 to 75 %", "median", "mean", "arms at random")
+    figure.legend([first[name] for name in order], order, loc="outside lower left", ncols=3, fontsize=6.5)
     return figure
-
-
-def _folded(label: str) -> str:
-    return label.replace("(", "\n(", 1) if len(label) > FOLDED else label

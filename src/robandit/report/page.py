@@ -8,55 +8,44 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from robandit.experiments.results import Results
+from robandit.experiments.plan import Plan
+from robandit.experiments.results import Failure, Results
 from robandit.experiments.statistics import Findings, Standing
 from robandit.files import write_atomically
 from robandit.problems import InOrder
+from robandit.report import pieces
 from robandit.report.chart_data import chart_data
-from robandit.report.failures import last_line, replications
-from robandit.report.pieces import (
-    Markup,
-    Words,
-    cell,
-    document,
-    escaped,
-    facts,
-    more,
-    pairs,
-    table,
-    versions,
-    warning,
-)
+from robandit.report.pieces import Markup, cell, escaped, more, table, words_cell
 from robandit.report.problem_section import interval, policy_name, problem_section
 from robandit.wording import counted, number, percent, rounded
-
-__all__ = ["write_page"]
 
 TRACEBACKS = 20  # failed units that are shown
 
 
 def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
     """Write the report; ``command`` reproduces it."""
-    page = _page(findings, command).encode()
-    write_atomically(path, lambda file: file.write(page))
-
-
-def _page(findings: Findings, command: str) -> str:
     results, standings = findings.results, findings.standings
     many = len(results.plan.problems) > 1
     ranked = [row["policy"] for row in findings.ranking]
     labels = dict.fromkeys(ranked + [label for standing in standings for label in standing.measured])
     styles = {label: i for i, label in enumerate(labels)}
-    parts = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
+    sections = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
+    # The first sentence of the verdict stands out.
+    verdict = "".join(
+        f"<p>{escaped(each)}</p>" for each in re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)
+    )
+    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
+    notes = pieces.warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
     header = f"""<h1>{escaped(title)}</h1>
-<div class="verdict">{_verdict(findings.verdict)}</div>
-{_notes(results)}{_facts(results)}"""
+<div class="verdict">{verdict}</div>
+{notes}{_facts(results)}"""
     main = f"""{_overview(findings, styles) if many else ""}
-{"".join(parts)}
+{"".join(sections)}
 {_failures(results)}{_reproduce(results, command)}"""
     data = chart_data(standings, styles)
-    return document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
+    page = pieces.document(title, header, main, styles=("report.css",), scripts=("charts.js", "report.js"), data=data)
+    write_atomically(path, page.encode())
 
 
 def _title(results: Results) -> str:
@@ -67,17 +56,6 @@ def _title(results: Results) -> str:
     return f"{f'{name}: ' if name else ''}{policies} on {where}"
 
 
-def _verdict(text: str) -> str:
-    """Put the first sentence, which stands out, and the rest in paragraphs."""
-    first, *rest = re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)
-    return f"<p>{escaped(first)}</p>" + "".join(f"<p>{escaped(each)}</p>" for each in rest)
-
-
-def _notes(results: Results) -> str:
-    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
-    return warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
-
-
 def _facts(results: Results) -> str:
     horizons = sorted({played.horizon for played in results.plan.problems})
     figures = {
@@ -86,8 +64,7 @@ def _facts(results: Results) -> str:
         "seed": str(results.plan.seed),
     }
     if len(results.plan.problems) == 1 and results.problems:
-        played = results.problems[0]
-        figures["regret of choosing arms at random"] = number(played.uniform_regret)
+        figures["regret of choosing arms at random"] = number(results.problems[0].uniform_regret)
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
         f"On {escaped(', '.join(in_order))} it is realised regret: the rewards of the arm with the greatest mean at those times, "
@@ -96,7 +73,7 @@ def _facts(results: Results) -> str:
         else ""
     )
     return (
-        f'{facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}'
+        f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}'
         "Intervals have 95 % confidence. Within a replication, an arm gives all policies the same rewards in the same order. Each "
         "policy was given exactly the parameters it must know.</p>"
     )
@@ -104,28 +81,29 @@ def _facts(results: Results) -> str:
 
 def _overview(findings: Findings, styles: dict[str, int]) -> str:
     """Return the ranking over problems, and the regret on each problem."""
-    body, reasons = [], []
+    rows, reasons = [], []
     for row in findings.ranking:
-        name = policy_name(row["policy"], styles, _failing(row["policy"], findings.standings))
+        cells = [cell(None)] * 3
         if row["verdict"] == "not ranked":
-            body.append([name, *[cell(None)] * 3, '<td class="words">not ranked</td>'])
             reasons.append(f"<li><strong>{escaped(row['policy'])}</strong>: {escaped(row['reason'])}</li>")
-            continue
-        body.append(
-            [
-                name,
+        else:
+            cells = [
                 cell(row["mean_rank"], f"{row['mean_rank']:.2f}", interval(row["rank_low"], row["rank_high"], ".2f")),
                 cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
                 cell(row["wins"], f"{row['wins']} of {row['problems']}"),
-                f'<td class="words">{escaped(row["verdict"])}</td>',
             ]
+        rows.append(
+            {
+                "policy": policy_name(row["policy"], styles, _failing(row["policy"], findings.standings)),
+                **dict(zip(("mean rank", "regret, % of random", "lowest on"), cells, strict=True)),
+                "mean rank against the first": words_cell(escaped(row["verdict"])),
+            }
         )
-    head = ["policy", "mean rank", "regret, % of random", "lowest on", Words("mean rank against the first")]
     unranked = f'<p>Not ranked:</p><ul class="reasons">{"".join(reasons)}</ul>' if reasons else ""
     return f"""<h2 id="ranking">Ranking over problems</h2>
 <p>On each problem, rank 1 is the lowest mean regret. % of random: the regret in % of that of choosing arms at random, as a
 geometric mean.</p>
-{table(head, body, label="Ranking over problems", sort=1)}{unranked}
+{table(rows, label="Ranking over problems", sort=1)}{unranked}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
 {_heat_map(findings, styles)}
 <h2>Problem by problem</h2>"""
@@ -140,10 +118,15 @@ def _failing(label: str, standings: Sequence[Standing]) -> str:
 
 def _heat_map(findings: Findings, styles: dict[str, int]) -> str:
     called = findings.results.plan.called
-    links = (f'<a href="#p{i}">{escaped(called(each.played))}</a>' for i, each in enumerate(findings.standings))
-    shares = [{row["policy"]: row["share_of_uniform"] for row in each.rows} for each in findings.standings]
-    body = [[policy_name(label, styles), *(_heat_cell(each.get(label)) for each in shares)] for label in styles]
-    return table(["policy", *map(Markup, links)], body, label="Mean regret of each policy on each problem", kind="heat")
+    shares = {}
+    for i, each in enumerate(findings.standings):
+        link = Markup(f'<a href="#p{i}">{escaped(called(each.played))}</a>')
+        shares[link] = {row["policy"]: row["share_of_uniform"] for row in each.rows}
+    rows = [
+        {"policy": policy_name(label, styles)} | {link: _heat_cell(share.get(label)) for link, share in shares.items()}
+        for label in styles
+    ]
+    return table(rows, label="Mean regret of each policy on each problem", kind="heat")
 
 
 def _heat_cell(share: float | None) -> str:
@@ -159,19 +142,26 @@ def _failures(results: Results) -> str:
         return ""
     items = []
     for each in results.failures[:TRACEBACKS]:
-        unit = each.unit
-        words = f"{unit.cell.label} on {results.plan.called(unit.cell.played)}, {replications(unit)}"
-        items.append(
-            f"<p>{escaped(words)}, tried {counted(each.tries, 'time')}: <code>{escaped(last_line(each.traceback))}</code></p>"
-            + more("Traceback", f"<pre>{escaped(each.traceback)}</pre>")
-        )
+        unit, error = map(escaped, failure_text(results.plan, each))
+        traceback = more("Traceback", f"<pre>{escaped(each.traceback)}</pre>")
+        items.append(f"<p>{unit}: <code>{error}</code></p>{traceback}")
     if len(results.failures) > TRACEBACKS:
         items.append(f"<p>And {len(results.failures) - TRACEBACKS} more.</p>")
-    return f"<h2>Failed units</h2>{warning(''.join(items))}"
+    return f"<h2>Failed units</h2>{pieces.warning(''.join(items))}"
+
+
+def failure_text(plan: Plan, failure: Failure) -> tuple[str, str]:
+    """Describe the unit that failed, and its error."""
+    unit = failure.unit
+    last = unit.first + unit.count - 1
+    numbers = f"replication {last}" if unit.count == 1 else f"replications {unit.first} to {last}"
+    where, tries = plan.called(unit.cell.played), counted(failure.tries, "time")
+    error = (failure.traceback.strip().splitlines() or ["no traceback"])[-1]
+    return f"{unit.cell.label} failed on {where}, {numbers}, tried {tries}", error
 
 
 def _reproduce(results: Results, command: str) -> str:
-    about = results.about or {"versions": versions("numpy", "numba", "scipy")}
+    about = results.about or {"versions": pieces.versions("numpy", "numba", "scipy")}
     details = {
         str(key): _text(value)
         for key, value in about.items()
@@ -179,10 +169,9 @@ def _reproduce(results: Results, command: str) -> str:
     }
     text = results.about.get("spec")
     spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
-    return f"""<h2>How to reproduce this report</h2>
-<pre><code>{escaped(command)}</code></pre>{spec}
-<p>The same seed gives the same regret for any number of threads, with the same versions on a similar machine. Times differ.</p>
-{pairs(details, label="Versions and machine")}"""
+    remark = f"""{spec}
+<p>The same seed gives the same regret for any number of threads, with the same versions on a similar machine. Times differ.</p>"""
+    return pieces.reproduction("report", command, remark, details, label="Versions and machine")
 
 
 def _text(value: Any) -> str:

@@ -6,22 +6,13 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
-from robandit.wording import rounded
-
-__all__ = [
-    *("Markup", "Words", "asset", "cell", "document", "escaped", "facts", "figure", "more", "named", "pairs", "swatch"),
-    *("table", "versions", "warning"),
-]
-
-
-class Words(str):
-    """The head of a column of words."""
+from robandit.wording import number, rounded
 
 
 class Markup(str):
@@ -50,30 +41,42 @@ def cell(value: float | None, text: str = "–", *notes: str) -> str:
     return f'<td data-v="{"" if key is None else key}">{escaped(text)}{small}</td>'
 
 
-def table(
-    head: Sequence[str], body: Iterable[Sequence[str]], *, label: str, sort: int | None = None, kind: str = ""
-) -> str:
-    """Return a table in a box that scrolls. With ``sort``, the column by which it is sorted, readers can sort by others."""
+def number_cell(value: float, *notes: str) -> str:
+    """Return a cell with a measured number, and notes below it."""
+    return cell(value, number(value), *notes)
+
+
+def words_cell(content: str, kind: str = "words") -> str:
+    """Return a cell with HTML."""
+    return f'<td class="{kind}">{content}</td>'
+
+
+def table(rows: Sequence[Mapping[str, str]], *, label: str, sort: int | None = None, kind: str = "") -> str:
+    """Return a table in a box that scrolls; each row has its cells by the names of their columns.
+
+    With ``sort``, the column by which it is sorted, readers can sort by others.
+    """
     heads = []
-    for i, each in enumerate(head):
-        words = ' class="words"' if isinstance(each, Words) else ""
+    for i, (name, first) in enumerate(rows[0].items()):
+        words = ' class="words"' if first.startswith('<td class="words') else ""
         order = ' aria-sort="ascending"' if i == sort else ""
-        heads.append(f'<th scope="col"{words}{order}>{each if isinstance(each, Markup) else escaped(each)}</th>')
-    rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in body)
+        heads.append(f'<th scope="col"{words}{order}>{name if isinstance(name, Markup) else escaped(name)}</th>')
+    body = "\n".join(f"<tr>{''.join(row.values())}</tr>" for row in rows)
     classes = kind if sort is None else "sortable"
     return (
         f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="{classes}">'
-        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
     )
 
 
-def pairs(texts: Mapping[str, str], *, label: str) -> str:
-    """Return a table of names and texts, without a head."""
+def reproduction(noun: str, command: str, remark: str, details: Mapping[str, str], *, label: str) -> str:
+    """Return the section on how to make the page again: the command, a remark as HTML, and a table of details."""
     rows = "".join(
-        f'<tr><th scope="row">{escaped(name)}</th><td class="words">{escaped(text)}</td></tr>'
-        for name, text in texts.items()
+        f'<tr><th scope="row">{escaped(name)}</th>{words_cell(escaped(text))}</tr>' for name, text in details.items()
     )
-    return f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>'
+    return f"""<h2>How to reproduce this {noun}</h2>
+<pre><code>{escaped(command)}</code></pre>{remark}
+<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>"""
 
 
 def facts(texts: Mapping[str, str]) -> str:
@@ -110,16 +113,22 @@ def warning(content: str) -> str:
     return f'<div class="warning" role="note">{content}</div>\n'
 
 
-def asset(name: str) -> str:
-    """Return the text of a file in assets/."""
-    return (files("robandit.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def document(title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str], data: Any) -> str:
+def document(
+    title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str] = (), data: Any = None
+) -> str:
     """Return a page that contains its styles and scripts (names of assets) and may not load anything else."""
-    style = "".join(map(asset, styles))
-    script = '(() => {\n"use strict";\n' + "".join(map(asset, scripts)) + "})();\n"
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+    assets = files("robandit.report") / "assets"
+    style, script = ("".join((assets / name).read_text("utf-8") for name in names) for names in (styles, scripts))
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    if scripts:
+        script = f'(() => {{\n"use strict";\n{script}}})();\n'
+        policy += f"; script-src '{_hash(script)}'"
+        off = "The charts need JavaScript, which is off. The tables below have all numbers."
+        header += f'\n<noscript><p class="warning">{off}</p></noscript>'
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        for mark in "<>&":  # the data cannot close their element
+            text = text.replace(mark, f"\\u{ord(mark):04x}")
+        script = f'\n<script type="application/json" id="data">{text}</script>\n<script>{script}</script>'
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -133,22 +142,13 @@ def document(title: str, header: str, main: str, *, styles: Sequence[str], scrip
 <body>
 <header>
 {header}
-<noscript><p class="warning">The charts need JavaScript, which is off. The tables below have all numbers.</p></noscript>
 </header>
 <main>
 {main}
-</main>
-<script type="application/json" id="data">{_json(data)}</script>
-<script>{script}</script>
+</main>{script}
 </body>
 </html>
 """
-
-
-def _json(data: Any) -> str:
-    """Return JSON that cannot close the element that contains it."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _hash(content: str) -> str:

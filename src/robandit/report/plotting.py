@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["COLOURS", "DASHES", "plain_text", "rendered", "settings"]
 
 # Okabe and Ito's colours, which remain distinct with colour blindness; grey replaces their yellow, too faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#777777")
@@ -33,20 +32,28 @@ SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def settings() -> Iterator[None]:
-    """Use Matplotlib's defaults and our settings, and restore the user's settings afterwards."""
+def settings(others: dict[Any, Any] | None = None) -> Iterator[None]:
+    """Use Matplotlib's defaults and our settings, changed by others; restore the user's settings afterwards."""
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(SETTINGS)
+        matplotlib.rcParams.update(SETTINGS | (others or {}))
         yield
 
 
-def rendered(figure: Figure, kind: Literal["pdf", "svg"]) -> bytes:
-    """Return a figure as the content of a file, without its date."""
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return an empty figure with one panel; sizes are in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def rendered(figure: Figure, kind: Literal["pdf", "svg"], **options: Any) -> bytes:
+    """Return a figure as the content of a file, without its date; ``options`` are those of savefig."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata={"CreationDate" if kind == "pdf" else "Date": None})
+    figure.savefig(buffer, format=kind, metadata={"CreationDate" if kind == "pdf" else "Date": None}, **options)
     return buffer.getvalue()
 
 

@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from robandit.experiments.plan import Played
-from robandit.experiments.results import Results
 from robandit.experiments.statistics import Standing, curves, worst_replications
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import Problem
 from robandit.report.chart_data import shares
-from robandit.report.pieces import Words, cell, escaped, figure, more, swatch, table, warning
+from robandit.report.pieces import cell, escaped, figure, more, number_cell, swatch, table, warning, words_cell
 from robandit.wording import counted, number, percent
-
-__all__ = ["interval", "policy_name", "problem_section"]
 
 FEW_ARMS = 12  # a table of more arms is closed at first and not printed on paper
 DECADES = 5  # columns of the table of regret over time
@@ -26,25 +22,15 @@ DECADES = 5  # columns of the table of regret over time
 
 def problem_section(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
     """Return the section as HTML, the ``place``-th on the page; with ``many`` problems, one that can be closed."""
-    played = section.played
-    best = next(row for row in section.rows if row["policy"] == section.best)
-    parts = [
-        _warnings(section),
-        "<h3>Leaderboard</h3>",
-        _leaderboard(section, styles),
-        _curves(section, place),
-        _distribution(section, place),
-        _pulls(section, place),
-        _speed(section, place),
-        _arms(section),
-        _parameters(section),
-        _worst(section),
-        _left_out(section.results, played),
-    ]
+    charts = (draw(section, place) for draw in (_curves, _distribution, _pulls, _speed))
+    tables = (make(section) for make in (_arms, _parameters, _worst, _left_out))
+    parts = [_warnings(section), "<h3>Leaderboard</h3>", _leaderboard(section, styles), *charts, *tables]
     content = "\n".join(part for part in parts if part)
     if not many:
         return f'<section id="p{place}">{content}</section>'
-    tail = "recorded rewards" if _recorded(played.problem) else f"tail index {number(played.problem.tail_index)}"
+    played = section.played
+    best = next(row for row in section.rows if row["policy"] == section.best)
+    tail = "recorded rewards" if _recorded(*played.problem.laws) else f"tail index {number(played.problem.tail_index)}"
     words = (
         f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}; "
         f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
@@ -75,30 +61,28 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
     best = section.best
     against = {row["policy"]: row for row in section.pairs}
     best_arms = list(section.played.problem.best_arms)
-    body = []
+    rows = []
     for row in section.rows:
         label = row["policy"]
         fails = ' <span class="badge">⚠ assumption fails</span>' if row["assumption_met"] is False else ""
+        pair = against.get(label)
+        doubt = "" if pair is None or pair["verdict"] == "worse" else pair["verdict"]
         best_share = float(shares(section.measured[label])[best_arms].sum())
-        body.append(
-            [
-                policy_name(label, styles, fails),
-                cell(row["mean"], number(row["mean"]), interval(row["mean_low"], row["mean_high"])),
-                _difference(against.get(label)),
-                cell(row["median"], number(row["median"]), interval(row["median_low"], row["median_high"])),
-                cell(row["q95"], number(row["q95"]), interval(row["q95_low"], row["q95_high"])),
-                cell(row["worst"], number(row["worst"]), f"no. {row['worst_replication']}"),
-                cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
-                cell(best_share, percent(best_share)),
-                cell(row["ns_per_pull"], number(row["ns_per_pull"])),
-                f'<td class="words">{escaped(row["knows"])}</td>',
-            ]
+        rows.append(
+            {
+                "policy": policy_name(label, styles, fails),
+                "mean regret": _estimate(row, "mean"),
+                "above the best": _estimate(pair, "difference", doubt) if pair else cell(0.0, "–"),
+                "median": _estimate(row, "median"),
+                "95 % quantile": _estimate(row, "q95"),
+                "worst": number_cell(row["worst"], f"no. {row['worst_replication']}"),
+                "% of random": cell(row["share_of_uniform"], percent(row["share_of_uniform"])),
+                "best arm pulled": cell(best_share, percent(best_share)),
+                "ns per pull": number_cell(row["ns_per_pull"]),
+                "must know": words_cell(escaped(row["knows"])),
+            }
         )
-    head = [
-        *("policy", "mean regret", "above the best", "median", "95 % quantile", "worst"),
-        *("% of random", "best arm pulled", "ns per pull", Words("must know")),
-    ]
-    listed = table(head, body, label=f"Leaderboard on {section.played.name}", sort=1)
+    listed = table(rows, label=f"Leaderboard on {section.played.name}", sort=1)
     return (
         f"{listed}<p class='muted'><small>Below each number: its 95 % interval (≥: too few replications for both ends). "
         "Below the worst regret: the number of its replication. "
@@ -107,12 +91,8 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
     )
 
 
-def _difference(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return cell(0.0, "–")
-    ends = interval(row["difference_low"], row["difference_high"])
-    note = "" if row["verdict"] == "worse" else row["verdict"]
-    return cell(row["difference"], number(row["difference"]), ends, note)
+def _estimate(row: dict[str, Any], name: str, note: str = "") -> str:
+    return number_cell(row[name], interval(row[f"{name}_low"], row[f"{name}_high"]), note)
 
 
 def _curves(section: Standing, place: int) -> str:
@@ -120,16 +100,16 @@ def _curves(section: Standing, place: int) -> str:
     times = next(iter(measured.values())).checkpoints
     powers = [10.0**j for j in range(1, 16) if 10.0**j < times[-1]][-(DECADES - 1) :]
     columns = sorted({int(np.abs(times - t).argmin()) for t in powers} | {len(times) - 1})
-    body = []
+    rows = []
     for label, each in measured.items():
-        over_time = curves(each)
-        values = zip(*(over_time[name].to_numpy()[columns].tolist() for name in ("median", "q05", "q95")), strict=True)
-        body.append([policy_name(label), *(cell(m, number(m), interval(low, high)) for m, low, high in values)])
-    head = ["policy", *(counted(int(times[i]), "pull") for i in columns)]
-    listed = table(head, body, label="Median regret over time")
+        row = {"policy": policy_name(label)}
+        for t, median, low, high in curves(each)[columns].select("t", "median", "q05", "q95").iter_rows():
+            row[counted(t, "pull")] = number_cell(median, interval(low, high))
+        rows.append(row)
+    listed = table(rows, label="Median regret over time")
     first, last = section.rows[0], section.rows[-1]
     alt = (
-        f"Line chart of regret over {counted(section.played.horizon, 'pull')} for {len(body)} policies. At the end "
+        f"Line chart of regret over {counted(section.played.horizon, 'pull')} for {len(rows)} policies. At the end "
         f"{first['policy']} has a mean of {number(first['mean'])}, {last['policy']} {number(last['mean'])}. "
         "Left and right arrow keys read out values."
     )
@@ -138,27 +118,26 @@ def _curves(section: Standing, place: int) -> str:
         "over replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds "
         "and it lies below the number of pulls times the largest gap."
     )
-    return (
-        f"<h3>Regret over time</h3>{figure('curves', place, alt, caption)}{more('Regret over time as a table', listed)}"
-    )
+    plot = figure("curves", place, alt, caption)
+    return f"<h3>Regret over time</h3>{plot}{more('Regret over time as a table', listed)}"
 
 
 def _distribution(section: Standing, place: int) -> str:
-    body = []
+    quantiles = {"5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "worst": 1.0}
+    rows = []
     for label, m in section.measured.items():
-        values = [*np.quantile(m.final, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), float(m.final.max())]
-        body.append([policy_name(label), *(cell(x, number(x)) for x in values)])
-    head = ["policy", "5 %", "25 %", "median", "75 %", "95 %", "worst"]
+        cells = map(number_cell, np.quantile(m.final, list(quantiles.values())).tolist())
+        rows.append({"policy": policy_name(label), **dict(zip(quantiles, cells, strict=True))})
     first, last = section.rows[0], section.rows[-1]
     alt = (
-        f"Distribution of the final regret of {len(body)} policies, lowest mean first, from {first['policy']} (median "
+        f"Distribution of the final regret of {len(rows)} policies, lowest mean first, from {first['policy']} (median "
         f"{number(first['median'])}) to {last['policy']} (median {number(last['median'])})."
     )
     caption = (
         "Final regret: dots are replications (at most 100), boxes the middle half, lines go from the 5 % to the 95 % quantile, the "
         "vertical stroke is the median and the diamond the worst. On the log scale, regret of 0 or less is at the left edge."
     )
-    listed = table(head, body, label="Quantiles of the final regret")
+    listed = table(rows, label="Quantiles of the final regret")
     plot = figure("distribution", place, alt, caption)
     return f"<h3>Distribution of regret</h3>{plot}{more('Quantiles as a table', listed)}"
 
@@ -166,11 +145,11 @@ def _distribution(section: Standing, place: int) -> str:
 def _pulls(section: Standing, place: int) -> str:
     problem = section.played.problem
     order = np.argsort(problem.gaps, kind="stable").tolist()
-    body = []
+    rows = []
     for label, m in section.measured.items():
-        share = shares(m)
-        body.append([policy_name(label), *(cell(float(share[i]), percent(float(share[i]))) for i in order)])
-    listed = table(["policy", *(f"arm {problem.names[i]}" for i in order)], body, label="Share of pulls of each arm")
+        parts = {f"arm {problem.names[i]}": float(shares(m)[i]) for i in order}
+        rows.append({"policy": policy_name(label)} | {arm: cell(x, percent(x)) for arm, x in parts.items()})
+    listed = table(rows, label="Share of pulls of each arm")
     first = section.rows[0]["policy"]
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
     alt = f"Share of pulls of each arm. {first} pulled a best arm in {percent(best)} of all pulls."
@@ -184,10 +163,8 @@ def _speed(section: Standing, place: int) -> str:
     if not known:
         return ""
     fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
-    alt = (
-        f"Processor time per pull, from {number(fast['ns_per_pull'])} ns ({fast['policy']}) to {number(slow['ns_per_pull'])} ns "
-        f"({slow['policy']})."
-    )
+    first, last = (f"{number(row['ns_per_pull'])} ns ({row['policy']})" for row in (fast, slow))
+    alt = f"Processor time per pull, from {first} to {last}."
     caption = (
         "Processor time per pull, including its reward, without compilation; the fastest first. It varies between runs."
     )
@@ -196,29 +173,28 @@ def _speed(section: Standing, place: int) -> str:
 
 def _arms(section: Standing) -> str:
     problem = section.played.problem
-    body = []
+    rows = []
     for i, law in enumerate(problem.laws):
         gap = float(problem.gaps[i])
         verdicts = ["", ""]
         if gap == 0.0:  # policies assume it only of the best arm
             about = (law.truncated_nonpositivity(), law.truncated_nonpositivity(law_median(law)))
             verdicts = ["holds" if each.holds else "fails" for each in about]
-        body.append(
-            [
-                f'<th scope="row">{escaped(problem.names[i])}{" <small>(best)</small>" if gap == 0.0 else ""}</th>',
-                f'<td class="words"><code>{escaped(_shortened(repr(law)))}</code></td>',
-                cell(law.mean, f"{law.mean:.6g}"),
-                cell(gap, f"{gap:.6g}"),
-                cell(law.tail_index, _tail_index(law)),
-                cell(law.nonzero_probability, f"{law.nonzero_probability:.6g}"),
-                *(f'<td class="words">{each}</td>' for each in verdicts),
-            ]
+        index = "recorded" if _recorded(law) else f"{law.tail_index:.6g}".replace("inf", "∞")
+        best = " <small>(best)</small>" if gap == 0.0 else ""
+        rows.append(
+            {
+                "arm": f'<th scope="row">{escaped(problem.names[i])}{best}</th>',
+                "law": words_cell(f"<code>{escaped(_shortened(repr(law)))}</code>"),
+                "mean": cell(law.mean, f"{law.mean:.6g}"),
+                "gap": cell(gap, f"{gap:.6g}"),
+                "tail index": cell(law.tail_index, index),
+                "P(X ≠ 0)": cell(law.nonzero_probability, f"{law.nonzero_probability:.6g}"),
+                "assumption about 0": words_cell(verdicts[0]),
+                "about its median": words_cell(verdicts[1]),
+            }
         )
-    head = [
-        *("arm", Words("law"), "mean", "gap", "tail index", "P(X ≠ 0)"),
-        *(Words("assumption about 0"), Words("about its median")),
-    ]
-    listed = table(head, body, label=f"The arms of {section.played.name}")
+    listed = table(rows, label=f"The arms of {section.played.name}")
     assumption = problem.assumption()
     words = f"""<p>{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
 {"holds" if assumption.holds else "<strong>fails</strong>"}: {escaped(_shortened(assumption.reason))}.</p>"""
@@ -227,19 +203,13 @@ def _arms(section: Standing) -> str:
     return f"<h3>The problem and its tails</h3>{words}{listed}"
 
 
-def _recorded(problem: Problem) -> bool:
-    return any(isinstance(law, (Empirical, Weighted)) for law in problem.laws)
-
-
-def _tail_index(law: Law) -> str:
-    if isinstance(law, (Empirical, Weighted)):
-        return "recorded"
-    return "∞" if math.isinf(law.tail_index) else f"{law.tail_index:.6g}"
+def _recorded(*laws: Law) -> bool:
+    return any(isinstance(law, (Empirical, Weighted)) for law in laws)
 
 
 def _tails(problem: Problem) -> str:
     index = problem.tail_index
-    if _recorded(problem):
+    if _recorded(*problem.laws):
         return "Recorded rewards have all moments, whatever their source; <code>robandit diagnose</code> studies their tails."
     if math.isinf(index):
         return "Tail index ∞: all moments are finite."
@@ -249,22 +219,17 @@ def _tails(problem: Problem) -> str:
 
 def _parameters(section: Standing) -> str:
     verdicts = {True: "holds", False: '<span class="badge">⚠ fails here</span>', None: "unknown"}
-    body = [
-        [
-            policy_name(row["policy"]),
-            f'<td class="words"><code>{escaped(_shortened(row["told"]))}</code></td>',
-            f'<td class="words">{escaped(row["knows"])}</td>',
-            f'<td class="words">{escaped(row["assumption"] or "none")}</td>',
-            f'<td class="words">{verdicts[row["assumption_met"]] if row["assumption"] else "–"}</td>',
-            f'<td class="words">{escaped(row["bound_name"] or "none proved")}</td>',
-        ]
-        for row in section.rows
-    ]
-    head = [
-        *("policy", Words("parameters"), Words("must know")),
-        *(Words("other assumption"), Words("on this problem"), Words("regret bound")),
-    ]
-    listed = table(head, body, label=f"Parameters and assumptions on {section.played.name}")
+    rows = []
+    for row in section.rows:
+        words = {
+            "parameters": f"<code>{escaped(_shortened(row['told']))}</code>",
+            "must know": escaped(row["knows"]),
+            "other assumption": escaped(row["assumption"] or "none"),
+            "on this problem": verdicts[row["assumption_met"]] if row["assumption"] else "–",
+            "regret bound": escaped(row["bound_name"] or "none proved"),
+        }
+        rows.append({"policy": policy_name(row["policy"])} | {name: words_cell(text) for name, text in words.items()})
+    listed = table(rows, label=f"Parameters and assumptions on {section.played.name}")
     return f"<h3>Parameters and assumptions</h3>{listed}"
 
 
@@ -272,13 +237,14 @@ def _worst(section: Standing) -> str:
     worst: dict[str, list[dict[str, Any]]] = {}
     for row in worst_replications(section.results, section.played).to_dicts():
         worst.setdefault(row["policy"], []).append(row)
-    most = max(len(rows) for rows in worst.values())
-    body = []
-    for label, rows in worst.items():
-        cells = [cell(row["regret"], number(row["regret"]), f"replication {row['replication']}") for row in rows]
-        body.append([policy_name(label), *cells, *[cell(None)] * (most - len(cells))])
+    most = max(map(len, worst.values()))
     head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
-    listed = table(head, body, label=f"The worst replications on {section.played.name}")
+    rows = []
+    for label, runs in worst.items():
+        cells = [number_cell(run["regret"], f"replication {run['replication']}") for run in runs]
+        cells += [cell(None)] * (most - len(cells))
+        rows.append(dict(zip(head, [policy_name(label), *cells], strict=True)))
+    listed = table(rows, label=f"The worst replications on {section.played.name}")
     words = (
         f"<p>To repeat one of them: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={section.results.plan.seed}, "
         "first=replication)</code>.</p>"
@@ -286,12 +252,15 @@ def _worst(section: Standing) -> str:
     return more("The worst replications of each policy", words + listed)
 
 
-def _left_out(results: Results, played: Played) -> str:
-    left_out = [each for each in results.plan.left_out if each.played == played]
+def _left_out(section: Standing) -> str:
+    left_out = [each for each in section.results.plan.left_out if each.played == section.played]
     if not left_out:
         return ""
-    body = [[policy_name(each.label), f'<td class="words long">{escaped(each.reason)}</td>'] for each in left_out]
-    return f"<h3>Left out</h3>{table(['policy', Words('reason')], body, label='Policies that were left out')}"
+    rows = [
+        {"policy": policy_name(each.label), "reason": words_cell(escaped(each.reason), "words long")}
+        for each in left_out
+    ]
+    return f"<h3>Left out</h3>{table(rows, label='Policies that were left out')}"
 
 
 def policy_name(label: str, styles: dict[str, int] | None = None, badge: str = "") -> str:

@@ -6,86 +6,55 @@ import math
 import os
 from collections.abc import Sequence
 
-from robandit.diagnostics.study import ArmStudy, Study, Tail
+from robandit.diagnostics.study import ArmStudy, Concentration, Study, Tail
 from robandit.diagnostics.tails import TailIndex
 from robandit.files import write_atomically
-from robandit.report.pieces import (
-    Words,
-    cell,
-    document,
-    escaped,
-    facts,
-    figure,
-    named,
-    pairs,
-    swatch,
-    table,
-    versions,
-    warning,
-)
+from robandit.report import pieces
+from robandit.report.pieces import cell, escaped, figure, named, swatch, table, words_cell
 from robandit.report.study_data import study_data
-from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
-
-__all__ = ["write_study"]
 
 CHARTED = 24  # arms with curves and a section of their own, those with the most rewards
 OPEN = 3  # arms whose sections are open at first
-VARIANCE = {
-    "light": "no heavy tail",
-    "undecided": "variance unclear",
-    "infinite": "infinite variance",
-    "finite": "finite variance",
-}
-VERDICTS = {
-    "contradicted": '<span class="bad">yes</span>',
-    "not contradicted": "no",
-    "too few values": "too few",
-}
+VARIANCE = {"light": "no heavy tail", "undecided": "variance unclear"}
+VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
 def write_study(study: Study, path: str | os.PathLike[str], *, command: str, remarks: Sequence[str] = ()) -> None:
     """Write the page; ``command`` reproduces it, ``remarks`` are notes about the file, a line each."""
-    page = _page(study, command, remarks).encode()
-    write_atomically(path, lambda file: file.write(page))
-
-
-def _page(study: Study, command: str, remarks: Sequence[str]) -> str:
-    charted = largest_first(study.arms)[:CHARTED]
+    charted = sorted(study.arms, key=lambda arm: -arm.n)[:CHARTED]
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
     title = f"{named(recorded.source, 120)}: {counted(len(study.arms), 'arm')}"
-    figures = {
-        "rewards": f"{recorded.rows:,}",
-        "arms": f"{len(study.arms):,}",
-        "rows skipped": f"{recorded.bad.count:,}",
-    }
+    counts = {"rewards": recorded.rows, "arms": len(study.arms), "rows skipped": recorded.bad.count}
+    figures = {name: f"{count:,}" for name, count in counts.items()}
     if len(study.arms) > 1:
         figures["best arm"] = "significant" if study.resolution.resolved else "not significant"
     sign = "Rewards are the negatives of the recorded values. " if recorded.negated else ""
-    advice = study.advice
+    policy, case = f"Use <strong>{escaped(study.advice.policy.name)}</strong>", escaped(study.advice.case)
+    reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
     header = f"""<h1>{escaped(title)}</h1>
 <div class="verdict"><p>{escaped(study.headline)}</p>
-<p>Use <strong>{escaped(advice.policy.name)}</strong> ({escaped(advice.case)}).</p>
+<p>{policy} ({case}).</p>
 <p>{escaped(str(study.resolution))}</p></div>
-{facts(figures)}
+{pieces.facts(figures)}
 <p class="muted">{sign}Rewards are maximised. Limits and intervals have 95 % confidence.
 {escaped(" ".join(sampling_lines(study)))}</p>
-{"".join(warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
+{"".join(pieces.warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
+    opened = [" open" if len(charted) <= OPEN or i == 0 else "" for i in range(len(charted))]
+    sections = "\n".join(map(_section, charted, range(len(charted)), opened))
     main = f"""{_arms(study, styles)}
-{_advice(study)}
+<h2 id="advice">Which policy to use</h2>
+<p>{policy}: {case}.</p>
+<ul class="reasons">{reasons}</ul>
 {_resolution(study, styles)}
 {_charts(study, charted)}
-{_sections(charted)}
+<h2>Arm by arm</h2>{sections}
 {_reproduce(study, command)}"""
-    return document(
-        title,
-        header,
-        main,
-        styles=("report.css", "study.css"),
-        scripts=("charts.js", "study.js"),
-        data=study_data(charted, styles),
-    )
+    assets = {"styles": ("report.css", "study.css"), "scripts": ("charts.js", "study.js")}
+    page = pieces.document(title, header, main, **assets, data=study_data(charted, styles))
+    write_atomically(path, page.encode())
 
 
 def _skipped(study: Study) -> str:
@@ -94,40 +63,35 @@ def _skipped(study: Study) -> str:
         return ""
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(fault, 200))}</li>" for number, fault in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
-    return warning(
+    return pieces.warning(
         f"<p><strong>{counted(bad.count, 'row')} skipped</strong>, without a usable arm or reward:</p><ul>{items}{rest}</ul>"
     )
 
 
 def _arms(study: Study, styles: dict[str, int]) -> str:
-    body = []
+    rows = []
     for arm in study.arms:
         mean, trimmed, _, median = arm.means
         top = arm.concentration
-        about = "" if top.exact else "about "
         sample = "" if arm.record.whole else f"sample of {len(arm.record.sample):,}"
         trimmed_note = "too few" if math.isnan(trimmed.value) else limits(trimmed)
         zero, centre = VERDICTS[arm.about_zero.verdict], VERDICTS[arm.about_median.verdict]
-        body.append(
-            [
-                _name(arm.arm, styles),
-                cell(arm.n, f"{arm.n:,}", sample),
-                cell(arm.zeros, share(arm.zeros)),
-                cell(mean.value, compact(mean.value), limits(mean)),
-                cell(trimmed.value, compact(trimmed.value), trimmed_note),
-                cell(median.value, compact(median.value), limits(median)),
-                _tail_cell(arm.left),
-                _tail_cell(arm.right),
-                cell(top.percent, about + share(top.percent), f"one: {share(top.first)}"),
-                f'<td class="words">about 0: {zero}<br>median: {centre}</td>',
-            ]
+        rows.append(
+            {
+                "arm": _name(arm.arm, styles),
+                "rewards": cell(arm.n, f"{arm.n:,}", sample),
+                "zeros": cell(arm.zeros, share(arm.zeros)),
+                "sample mean": _compact_cell(mean.value, limits(mean)),
+                "trimmed mean": _compact_cell(trimmed.value, trimmed_note),
+                "median": _compact_cell(median.value, limits(median)),
+                "left tail index": _tail_cell(arm.left),
+                "right tail index": _tail_cell(arm.right),
+                "share of the largest 1 %": cell(top.percent, _largest_share(top), f"one: {share(top.first)}"),
+                "assumption contradicted?": words_cell(f"about 0: {zero}<br>median: {centre}"),
+            }
         )
-    head = [
-        *("arm", "rewards", "zeros", "sample mean", "trimmed mean", "median", "left tail index", "right tail index"),
-        *("share of the largest 1 %", Words("assumption contradicted?")),
-    ]
     return f"""<h2 id="arms">The arms</h2>
-{table(head, body, label="The arms", sort=0)}
+{table(rows, label="The arms", sort=0)}
 <p class="muted"><small>Tail index: by the moment estimator, with its interval. Moments of lower order exist: the variance if the
 index is above 2, the mean if it is above 1. Share of the largest 1 %: in the sum of |reward|. Assumption: truncated non-positivity
 of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
@@ -135,43 +99,34 @@ of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small
 
 def _tail_cell(tail: Tail) -> str:
     moment = tail.moment
-    notes = [_interval(moment), VARIANCE.get(tail.variance, counted(moment.n, "value"))]
+    known = f"{tail.variance} variance" if tail.variance in ("finite", "infinite") else counted(moment.n, "value")
+    notes = [_interval(moment), VARIANCE.get(tail.variance, known)]
     return cell(_sort_key(moment), "light" if tail.variance == "light" else _index(moment), *notes)
-
-
-def _advice(study: Study) -> str:
-    reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
-    return f"""<h2 id="advice">Which policy to use</h2>
-<p>Use <strong>{escaped(study.advice.policy.name)}</strong>: {escaped(study.advice.case)}.</p>
-<ul class="reasons">{reasons}</ul>"""
 
 
 def _resolution(study: Study, styles: dict[str, int]) -> str:
     resolution = study.resolution
     if not resolution.others:
         return ""
-    body = []
+    rows = []
     for each in resolution.others:
         kind, verdict = ("good", "excluded") if each.excluded else ("bad", "not excluded")
-        body.append(
-            [
-                _name(each.arm, styles),
-                cell(each.difference, compact(each.difference)),
-                cell(each.low, compact(each.low)),
-                cell(each.allowance, compact(each.allowance) if each.allowance else "–"),
-                f'<td class="words"><span class="{kind}">{verdict}</span></td>',
-                f'<td class="words long">{escaped(each.why) or "–"}</td>',
-            ]
+        rows.append(
+            {
+                "arm": _name(each.arm, styles),
+                "lower by": _compact_cell(each.difference),
+                "at least by": _compact_cell(each.low),
+                "allowance in it": cell(each.allowance, compact(each.allowance) if each.allowance else "–"),
+                "verdict": words_cell(f'<span class="{kind}">{verdict}</span>'),
+                "remarks": words_cell(escaped(each.why) or "–", "words long"),
+            }
         )
-    answer = (
-        "Yes: all other arms are excluded."
-        if resolution.resolved
-        else f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
-    )
-    head = ["arm", "lower by", "at least by", "allowance in it", Words("verdict"), Words("remarks")]
+    answer = f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
+    if resolution.resolved:
+        answer = "Yes: all other arms are excluded."
     return f"""<h2 id="best">Is the best arm significantly better?</h2>
 <p>{answer}</p>
-{table(head, body, label="The other arms against the best one", sort=1)}
+{table(rows, label="The other arms against the best one", sort=1)}
 <p class="muted"><small>Lower by: the mean of the best arm minus the mean of this arm. At least by: the lower confidence limit of
 that, by {resolution.resamples:,} resamples, simultaneous for all arms; below 0, this arm may be the better one. Allowance: for
 values beyond those observed, where a tail may be too heavy for resampling.</small></p>"""
@@ -212,39 +167,26 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
 <h3>Distributions</h3>{distributions}"""
 
 
-def _sections(charted: Sequence[ArmStudy]) -> str:
-    parts = []
-    for number, arm in enumerate(charted):
-        opened = " open" if len(charted) <= OPEN or number == 0 else ""
-        words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
-        parts.append(
-            f"""<details class="problem" id="a{number}"{opened}>
-<summary>{swatch(number)}<h2><bdi>{escaped(arm_name(arm.arm))}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
-{_section(arm, number)}
-</details>"""
-        )
-    return "<h2>Arm by arm</h2>" + "\n".join(parts)
-
-
-def _section(arm: ArmStudy, number: int) -> str:
+def _section(arm: ArmStudy, number: int, opened: str) -> str:
     name = arm_name(arm.arm)
+    words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
     means = [
-        [
-            f'<th scope="row">{escaped(each.name)}</th>',
-            cell(each.value, compact(each.value)),
-            f"<td>{escaped(limits(each))}</td>",
-            f'<td class="words">{escaped("; ".join(filter(None, (each.assumed, each.note)))) or "–"}</td>',
-        ]
+        {
+            "": f'<th scope="row">{escaped(each.name)}</th>',
+            "value": _compact_cell(each.value),
+            "95 % limits": f"<td>{escaped(limits(each))}</td>",
+            "assumption; remarks": words_cell(escaped("; ".join(filter(None, (each.assumed, each.note)))) or "–"),
+        }
         for each in arm.means
     ]
     indices = [
-        [
-            f'<th scope="row">{tail.side}, {index.method.title() if index.method != "moment" else "moment"}</th>',
-            cell(_sort_key(index), _index(index)),
-            f"<td>{escaped(_interval(index) or '–')}</td>",
-            cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
-            f"<td>{escaped(_range(*path.spread))}</td>",
-        ]
+        {
+            "": f'<th scope="row">{tail.side}, {index.method.title() if index.method != "moment" else "moment"}</th>',
+            "index": cell(_sort_key(index), _index(index)),
+            "95 % interval": f"<td>{escaped(_interval(index) or '–')}</td>",
+            "k": cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
+            "for k/2 to 2k": f"<td>{escaped(_range(*path.spread))}</td>",
+        }
         for tail in (arm.left, arm.right)
         for index, path in zip((tail.hill, tail.moment, tail.pickands), tail.paths, strict=True)
     ]
@@ -255,14 +197,17 @@ def _section(arm: ArmStudy, number: int) -> str:
         "The index for every k, with 95 % bands; large marks show the k that the rule chooses. Trust an estimate where its line "
         "is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
     )
-    return f"""<div class="two"><div><h4>Means</h4>
-{table(["", "value", "95 % limits", Words("assumption; remarks")], means, label=f"Means of {name}")}{_concentration(arm)}
+    return f"""<details class="problem" id="a{number}"{opened}>
+<summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
+<div class="two"><div><h4>Means</h4>
+{table(means, label=f"Means of {name}")}{_concentration(arm)}
 <p>Truncated non-positivity {escaped(str(arm.about_zero))}.</p>
 <p>Truncated non-positivity {escaped(str(arm.about_median))}.</p></div>
 <div><h4>Tail indices</h4>
-{table(["", "index", "95 % interval", "k", "for k/2 to 2k"], indices, label=f"Tail indices of {name}")}
+{table(indices, label=f"Tail indices of {name}")}
 <p>Left: {escaped(arm.left.words)}.</p><p>Right: {escaped(arm.right.words)}.</p></div></div>
-{plot}"""
+{plot}
+</details>"""
 
 
 def _concentration(arm: ArmStudy) -> str:
@@ -271,9 +216,12 @@ def _concentration(arm: ArmStudy) -> str:
         return ""
     return (
         f"<p>Share in the sum of |reward|: the largest {share(top.first)}, the ten largest {share(top.ten)}, the largest 1 % "
-        f"{'' if top.exact else 'about '}{share(top.percent)}. "
-        f"Rewards range from {compact(arm.record.least)} to {compact(arm.record.greatest)}.</p>"
+        f"{_largest_share(top)}. Rewards range from {compact(arm.record.least)} to {compact(arm.record.greatest)}.</p>"
     )
+
+
+def _largest_share(top: Concentration) -> str:
+    return ("" if top.exact else "about ") + share(top.percent)
 
 
 def _reproduce(study: Study, command: str) -> str:
@@ -281,12 +229,14 @@ def _reproduce(study: Study, command: str) -> str:
     details = {
         "source": named(recorded.source, 300),
         "rows": f"{recorded.rows:,} used, {recorded.bad.count:,} skipped",
-        "versions": ", ".join(f"{name} {each}" for name, each in versions("numpy", "scipy", "polars").items()),
+        "versions": ", ".join(f"{name} {each}" for name, each in pieces.versions("numpy", "scipy", "polars").items()),
     }
-    return f"""<h2>How to reproduce this page</h2>
-<pre><code>{escaped(command)}</code></pre>
-<p>Samples and resamples have fixed seeds, so the result is always the same.</p>
-{pairs(details, label="Source and versions")}"""
+    remark = "\n<p>Samples and resamples have fixed seeds, so the result is always the same.</p>"
+    return pieces.reproduction("page", command, remark, details, label="Source and versions")
+
+
+def _compact_cell(value: float, *notes: str) -> str:
+    return cell(value, compact(value), *notes)
 
 
 def _name(arm: str, styles: dict[str, int]) -> str:

@@ -11,10 +11,9 @@ import numpy as np
 from robandit.diagnostics.study import ArmStudy, Tail
 from robandit.diagnostics.tails import METHODS
 from robandit.kernel.types import Floats, Ints
+from robandit.report.chart_data import all_rounded
 from robandit.report.study_text import arm_name
 from robandit.wording import rounded
-
-__all__ = ["study_data"]
 
 POINTS = 120  # per curve
 BINS = 90  # per distribution
@@ -30,9 +29,8 @@ def study_data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, An
     edges[0], edges[-1] = axis["low"], axis["high"]
     rows = []
     for arm in arms:
-        values = arm.record.sample
-        heights = np.histogram(values, np.maximum.accumulate(edges))[0]
-        box = np.quantile(values, [0.01, 0.25, 0.5, 0.75, 0.99])
+        heights = np.histogram(arm.record.sample, np.maximum.accumulate(edges))[0]
+        box = np.quantile(arm.record.sample, [0.01, 0.25, 0.5, 0.75, 0.99])
         rows.append(
             {
                 "label": arm_name(arm.arm),
@@ -48,12 +46,10 @@ def study_data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, An
 
 def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     sign = -1.0 if tail.side == "left" else 1.0
-    distances = _distances(sign * arm.record.sample, sign * arm.median)
-    n = len(arm.record.sample)
+    far = distances = _distances(sign * arm.record.sample, sign * arm.median)
     drawn = math.ceil(TAIL * len(distances))  # nearer values would take most of a logarithmic axis
     ranks = _ranks(1, drawn)
-    x, p = distances[ranks - 1], ranks / n
-    far = distances
+    x, p = distances[ranks - 1], ranks / len(arm.record.sample)
     if not arm.record.whole:  # the extremes are exact
         far = _distances(sign * (arm.record.smallest if sign < 0.0 else arm.record.largest), sign * arm.median)
         exact = _ranks(1, len(far))
@@ -65,14 +61,14 @@ def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     paths = {
         method: {
             "k": path.k.tolist(),
-            **{name: [rounded(v) for v in getattr(path, name).tolist()] for name in ("shape", "low", "high")},
+            **{name: all_rounded(getattr(path, name)) for name in ("shape", "low", "high")},
             "chosen": path.chosen,
         }
         for method, path in zip(METHODS, tail.paths, strict=True)
     }
     return {
         "survival": _curve(x, p),
-        "fit": _fit(far, n if arm.record.whole else arm.record.n, tail),
+        "fit": _fit(far, arm.record.n, tail),
         "excess": _curve(thresholds, excess),
         "paths": paths,
         "words": tail.words.removeprefix("unknown: "),
@@ -81,8 +77,7 @@ def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
 
 def _distances(values: Floats, median: float) -> Floats:
     """Return the distances of the values above the median, in descending order."""
-    above = values[values > median]
-    return -np.sort(-(above - median))
+    return -np.sort(-(values[values > median] - median))
 
 
 def _ranks(first: int, last: int) -> Ints:
@@ -105,10 +100,7 @@ def _fit(distances: Floats, n: int, tail: Tail) -> dict[str, Any] | None:
     if tail.variance in ("light", "unknown") or not math.isfinite(index) or k >= len(distances):
         return None
     ends = np.array([distances[k], distances[0]])
-    return {
-        "x": [rounded(float(v)) for v in ends],
-        "y": [rounded(float(v)) for v in k / n * (ends / ends[0]) ** -index],
-    }
+    return {"x": all_rounded(ends), "y": all_rounded(k / n * (ends / ends[0]) ** -index)}
 
 
 def _axis(arms: Sequence[ArmStudy]) -> dict[str, Any]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from robandit.diagnostics.study import ArmStudy, Mean, Study
+from robandit.diagnostics.study import Mean, Study
 from robandit.errors import formatted
 from robandit.report.pieces import named
 from robandit.wording import compact, counted, percent
-
-__all__ = ["advice_lines", "arm_name", "largest_first", "limits", "sampling_lines", "share"]
 
 OTHERS = 5  # other candidates for the best arm that get a line of advice
 
@@ -22,11 +19,6 @@ def arm_name(arm: str, most: int = 60) -> str:
     ('a', "' a'", "'a\\\\t'", '(empty)')
     """
     return named(arm if arm == arm.strip() and arm.isprintable() else repr(arm), most)
-
-
-def largest_first(arms: Sequence[ArmStudy]) -> list[ArmStudy]:
-    """Sort arms by their number of rewards, the largest first."""
-    return sorted(arms, key=lambda arm: -arm.n)
 
 
 def limits(mean: Mean) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from robandit.files import write_atomically
-from robandit.report.pieces import escaped, versions
-from robandit.report.style import STYLE
+from robandit.report.pieces import document, escaped, versions
 from robandit.report.verify_figures import svg
 from robandit.verify import Effort, Outcome
 from robandit.wording import counted
@@ -18,28 +15,12 @@ from robandit.wording import counted
 FORMAT_VERSION = 2
 """1 had figures as Vega-Lite specifications; 2 has their rows."""
 
-OWN_STYLE = """
-.verdict { font-weight: 600; white-space: nowrap; border: 1px solid currentColor; border-radius: 4px; padding: 0 .4rem; }
-.holds { color: light-dark(#14692f, #6fd08c); } .fails { color: light-dark(#b3261e, #ff8a80); }
-.inconclusive { color: light-dark(#7a5200, #f0c060); }
-.note { font-size: .9rem; opacity: .85; }
-td, th { text-align: left; vertical-align: top; white-space: normal; }
-td.number { white-space: nowrap; text-align: right; }
-.head-measured, .head-predicted, .head-seconds { text-align: right; }
-td.words { min-width: 7rem; overflow-wrap: anywhere; }
-svg { display: block; margin: 0 auto .5rem; }
-@media (max-width: 40rem) {
-  th, td { padding: .3rem .35rem; } td.number { white-space: normal; }
-  .verdict { padding: 0 .2rem; font-size: .85rem; } .seconds, .head-seconds { display: none; }
-}
-"""
-
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Return one line with the number of statements of each verdict."""
-    holds, undecided, fails = (sum(o.verdict == v for o in outcomes) for v in ("holds", "inconclusive", "fails"))
-    hold, fail = ("holds" if holds == 1 else "hold"), ("fails" if fails == 1 else "fail")
-    verdicts = f"{holds} {hold}, {undecided} inconclusive, {fails} {fail}"
+    counts = {verdict: sum(o.verdict == verdict for o in outcomes) for verdict in ("holds", "inconclusive", "fails")}
+    hold, fail = counted(counts["holds"], "holds", "hold"), counted(counts["fails"], "fails", "fail")
+    verdicts = f"{hold}, {counts['inconclusive']} inconclusive, {fail}"
     return f"{counted(len(outcomes), 'statement')}: {verdicts} ({sum(o.seconds for o in outcomes):.0f} s)"
 
 
@@ -68,28 +49,18 @@ def _page(outcomes: Sequence[Outcome], command: str, packages: dict[str, str]) -
         for o in outcomes
     )
     used = ", ".join(f"{name} {number}" for name, number in packages.items())
-    style = STYLE + OWN_STYLE
-    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Robandit: the paper's statements, checked</title>
-<style>{style}</style>
-<h1>{escaped(summary(outcomes))}</h1>
+    header = f"""<h1>{escaped(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
 each split into claims with a number. A claim holds if the confidence interval of the measured number lies in the
 predicted range, fails if it lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are exact.
 Intervals of means and exponents are nominal (Student's), and cover a little less than stated where replications are few and skewed.
-A finite run may support a claim about a limit, but not refute it.</p>
-<table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
+A finite run may support a claim about a limit, but not refute it.</p>"""
+    main = f"""<table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}
 <h2>Reproduce this page</h2>
-<p><code>{escaped(command)}</code>, with {escaped(used)}.</p>
-</html>
-"""  # noqa: E501
+<p><code>{escaped(command)}</code>, with {escaped(used)}.</p>"""
+    return document("The paper's statements, checked", header, main, styles=("verify.css",))
 
 
 def _section(outcome: Outcome) -> str:

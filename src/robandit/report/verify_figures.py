@@ -6,13 +6,13 @@ ids are unique within the page.
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from robandit.report.plotting import new_figure, plain_text, rendered, settings
 from robandit.verify.figure import Curves, Figure, Row
 
 if TYPE_CHECKING:
@@ -27,67 +27,50 @@ COLOURS = (
 )
 MARKERS = "os^D"
 DASHES = ((0, (6, 3)), (0, (2, 2)))  # of limits that have a series of their own
-SETTINGS: dict[Any, Any] = {
+SETTINGS = {
     "font.size": 9,
+    "axes.labelsize": "medium",
     "axes.axisbelow": True,
     "axes.grid": True,
-    "axes.linewidth": 0.6,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
-    "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.0,
-    "svg.fonttype": "none",  # text stays text
-    "text.parse_math": False,  # a dollar sign starts no formula
-    "svg.hashsalt": "robandit",  # ids are otherwise random
 }
 
 
 def svg(figure: Figure, prefix: str) -> str:
     """Return a figure as SVG for an HTML page; ``prefix`` makes its ids unique there."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(SETTINGS)
+    with settings(SETTINGS):
         canvas = _draw_curves(figure) if isinstance(figure, Curves) else _draw_cases(figure)
-        file = io.BytesIO()
-        canvas.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=0.05)
-    return _inline(file.getvalue(), prefix)
-
-
-def _canvas(height: float) -> tuple[Canvas, Axes]:
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
-    return canvas, canvas.add_subplot()
+        return _inline(rendered(canvas, "svg", bbox_inches="tight", pad_inches=0.05), prefix)
 
 
 def _draw_curves(figure: Curves) -> Canvas:
-    canvas, axes = _canvas(4.2)
+    canvas, axes = new_figure(WIDTH, 4.2)
     series = _series(figure.rows)
     for i, name in enumerate(series):
         rows = [row for row in figure.rows if row["series"] == name]
         colour = COLOURS[i % len(COLOURS)]
         marker = MARKERS[i % len(MARKERS)] if len(rows) <= 20 else ""
-        axes.plot(*_columns(rows, "x", "y"), color=colour, marker=marker, label=name)
-        if spread := [_drawable(row, "y", figure.log_y) for row in rows if "low" in row]:
+        axes.plot(*_columns(rows, "x", "y"), color=colour, marker=marker, label=plain_text(name))
+        spread = [_drawable(row, "y", figure.log_y) for row in rows if "low" in row]
+        if spread:
             x, low, high = _columns(spread, "x", "low", "high")
             axes.vlines(x, low, high, color=colour, linewidth=1.0)
     own = [name for name in _series(figure.limits) if name not in series]
     for name in _series(figure.limits):
         rows = [row for row in figure.limits if row["series"] == name]
-        style: dict[str, Any] = {"color": "black", "label": name}
-        if name in series:  # the limit of a measured series
-            style = {"color": COLOURS[series.index(name) % len(COLOURS)]}
-        style["linestyle"] = DASHES[own.index(name) % 2 if name in own else 0]
+        style: dict[str, Any] = {"color": "black", "linestyle": DASHES[0]}
+        if name in own:
+            style |= {"linestyle": DASHES[own.index(name) % 2], "label": plain_text(name)}
+        else:  # the limit of a measured series
+            style["color"] = COLOURS[series.index(name) % len(COLOURS)]
         axes.plot(*_columns(rows, "x", "y"), linewidth=1.1, **style)
     _scale(axes, "x", figure.log_x)
     _scale(axes, "y", figure.log_y)
-    axes.set_xlabel(figure.x_title)
-    axes.set_ylabel(figure.y_title)
+    axes.set_xlabel(plain_text(figure.x_title))
+    axes.set_ylabel(plain_text(figure.y_title))
     canvas.legend(loc="outside right upper")
     return canvas
 
@@ -95,7 +78,7 @@ def _draw_curves(figure: Curves) -> Canvas:
 def _draw_cases(figure: Figure) -> Canvas:
     cases = list(dict.fromkeys(row["case"] for row in figure.rows))
     series = _series(figure.rows)
-    canvas, axes = _canvas(0.9 + 0.24 * len(cases))
+    canvas, axes = new_figure(WIDTH, 0.9 + 0.24 * len(cases))
     for i, case in enumerate(cases):
         rows = [row for row in figure.rows if row["case"] == case]
         for j, row in enumerate(rows):
@@ -108,13 +91,13 @@ def _draw_cases(figure: Figure) -> Canvas:
         limits = {row["limit"] for row in rows if "limit" in row}
         axes.vlines(sorted(limits), i - 0.36, i + 0.36, color="black", linewidth=1.6, zorder=1.5)
     for i, name in enumerate(series):
-        axes.plot([], [], "o-", color=COLOURS[i % len(COLOURS)], label=name)
-    axes.set_yticks(range(len(cases)), cases)
+        axes.plot([], [], "o-", color=COLOURS[i % len(COLOURS)], label=plain_text(name))
+    axes.set_yticks(range(len(cases)), [plain_text(case) for case in cases])
     axes.set_ylim(len(cases) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     _scale(axes, "x", figure.log_x)
-    axes.set_xlabel(figure.x_title)
+    axes.set_xlabel(plain_text(figure.x_title))
     if series:
         canvas.legend(loc="outside right upper")
     return canvas

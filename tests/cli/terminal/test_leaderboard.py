@@ -146,7 +146,7 @@ def test_remarks() -> None:
         "out is left out of p, q: no variance",
         "a is not ranked: 2 of 6 replications on p failed; and on 1 more",
         "u is not ranked: does not learn from rewards: a baseline",
-        "a failed on p, replications 4 to 5, 3 times: ValueError: boom",
+        "a failed on p, replications 4 to 5, tried 3 times: ValueError: boom",
     ]
     assert remarks(Findings(made_up.results({P: {"a": [1.0]}}))) == []
     two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
@@ -162,7 +162,7 @@ def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     failure = Failure(Unit(made.measured[1].cell, 1, 0, 1), 1, "boom")
     assert remarks(Findings(Results(made.plan, made.measured, (failure,)))) == [
         "out is left out of p (T = 2,000): no variance",
-        "a failed on p (T = 2,000), replication 0, 1 time: boom",
+        "a failed on p (T = 2,000), replication 0, tried 1 time: boom",
     ]
 
 

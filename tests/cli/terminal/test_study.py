@@ -37,7 +37,7 @@ def test_the_terminal_says_what_was_read_and_what_follows():
     assert re.search(r"heavy +4,000 +0 +-4\.\d+ +-\d+.* to -\d", text)
     assert "Heavy tails: the variance of 1 of 3 arms is infinite." in text
     assert "\nUse AdaKL-UCB (" in text
-    assert "NOT resolved: 'few' has the highest mean" in text
+    assert "NOT significant: 'few' has the highest mean" in text
     rows = [line for line in text.splitlines() if line.startswith("few ")]
     assert "unknown" in rows[2]
     assert "too few values" in rows[3]

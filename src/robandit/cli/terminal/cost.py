@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from robandit.cli.terminal.tables import Board
@@ -9,19 +10,15 @@ from robandit.experiments.cost import Cost
 from robandit.experiments.plan import Plan
 from robandit.wording import counted
 
-__all__ = ["cost_board", "cost_lines", "duration", "time_board"]
-
 
 def cost_board(cost: Cost) -> Board:
     """Return the processor time of each policy on the workers, the largest first."""
-    seconds: dict[str, float] = {}
-    pulls: dict[str, int] = {}
-    loops: dict[str, float] = {}
+    seconds, pulls, loops = (defaultdict[str, float](float) for _ in range(3))
     for each in cost.cells:
         label = each.cell.label
-        seconds[label] = seconds.get(label, 0.0) + each.seconds + each.units * cost.overhead
-        pulls[label] = pulls.get(label, 0) + each.pulls
-        loops[label] = loops.get(label, 0.0) + each.pulls * each.ns_per_pull
+        seconds[label] += each.seconds + each.units * cost.overhead
+        pulls[label] += each.pulls
+        loops[label] += each.pulls * each.ns_per_pull
     total = max(sum(seconds.values()), 1e-300)
     labels = sorted((label for label in seconds if pulls[label]), key=lambda label: -seconds[label])
     return Board(

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-__all__ = ["tables"]
-
 # So that eight laws fit into 80 columns.
 ABBREVIATIONS = {"Pareto": "Par.", "negated": "neg.", "Student t": "t", "log-normal": "log- norm.", "Gaussian": "Gauss"}
 
@@ -24,9 +22,8 @@ def tables(frame: pl.DataFrame, delta: float) -> list[Table]:
     result = []
     for n in frame["n"].unique(maintain_order=True):
         laws, lines = grid(frame, n, width=False)
-        table = Table(
-            title=f"coverage in %, n = {n:,}", caption=legend(delta), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
+        table = Table(caption=legend(delta), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.title = f"coverage in %, n = {n:,}"
         table.add_column("estimator", no_wrap=True)
         for law in laws:
             for long, short in ABBREVIATIONS.items():

@@ -7,10 +7,8 @@ from typing import Any
 
 from robandit.cli.terminal.tables import Board
 from robandit.experiments.statistics import Findings, Standing
-from robandit.report.failures import last_line, replications
+from robandit.report.page import failure_text
 from robandit.wording import counted, number, share
-
-__all__ = ["leaderboard", "leaderboards", "ranks", "remarks"]
 
 
 def leaderboards(findings: Findings) -> list[Board]:
@@ -21,13 +19,13 @@ def leaderboards(findings: Findings) -> list[Board]:
 
 def ranks(findings: Findings) -> Board:
     """Return the policies by their mean rank over all problems."""
-    results, ranked = findings.results, findings.ranked
-    others = [row["policy"] for row in findings.unranked]
-    note = f"Rank 1: lowest mean regret. First: on how many of {len(results.plan.problems)} problems. Of random: geometric mean."
-    if others:
-        note += f" Not ranked: {', '.join(others)}."
+    plan, ranked = findings.results.plan, findings.ranked
+    problems = f"{len(plan.problems)} problems"
+    note = f"Rank 1: lowest mean regret. First: on how many of {problems}. Of random: geometric mean."
+    if findings.unranked:
+        note += f" Not ranked: {', '.join(row['policy'] for row in findings.unranked)}."
     return Board(
-        title=f"mean rank over {len(results.plan.problems)} problems, {counted(results.plan.replications, 'replication')} each",
+        title=f"mean rank over {problems}, {counted(plan.replications, 'replication')} each",
         note=note,
         columns={
             "policy": [row["policy"] for row in ranked],
@@ -54,17 +52,9 @@ def remarks(findings: Findings) -> list[str]:
         joint = ":" if len(set(reasons.values())) == 1 else f"; of {first} because"
         lines.append(f"{label} is left out of {', '.join(reasons)}{joint} {reason}")
     left_out = {each.label for each in plan.left_out}  # which have a line already
-    lines += [
-        f"{row['policy']} is not ranked: {row['reason']}"
-        for row in (findings.unranked if findings.ranked else ())
-        if row["policy"] not in left_out
-    ]
-    for failure in findings.results.failures:
-        unit = failure.unit
-        where, tries = plan.called(unit.cell.played), counted(failure.tries, "time")
-        reason = last_line(failure.traceback)
-        lines.append(f"{unit.cell.label} failed on {where}, {replications(unit)}, {tries}: {reason}")
-    return lines
+    unranked = [row for row in findings.unranked if findings.ranked and row["policy"] not in left_out]
+    lines += [f"{row['policy']} is not ranked: {row['reason']}" for row in unranked]
+    return lines + [": ".join(failure_text(plan, failure)) for failure in findings.results.failures]
 
 
 def leaderboard(standing: Standing) -> Board:
@@ -72,9 +62,8 @@ def leaderboard(standing: Standing) -> Board:
     plan, played, rows = standing.results.plan, standing.played, standing.rows
     planned = plan.replications
     title = f"{played.name}: regret after {counted(played.horizon, 'pull')}, {counted(planned, 'replication')}"
-    notes = [
-        f"Of random: in % of the regret of choosing arms at random, {number(rows[0]['uniform']) if rows else '–'}."
-    ]
+    uniform = number(rows[0]["uniform"]) if rows else "–"
+    notes = [f"Of random: in % of the regret of choosing arms at random, {uniform}."]
     if any(row["assumption_met"] is False for row in rows):
         notes.append("* Its assumption fails here.")
     if any("horizon" in row["knows"] for row in rows):

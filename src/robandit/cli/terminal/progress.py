@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-__all__ = ["Update", "display", "rows", "steps", "tracked"]
-
 PAUSE = 10.0  # seconds between two lines
 
 

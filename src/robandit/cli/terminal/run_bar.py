@@ -9,8 +9,6 @@ from robandit.cli.terminal.progress import display
 from robandit.experiments.runner import Compiling, Playing, Progress
 from robandit.wording import counted
 
-__all__ = ["runbar"]
-
 
 @contextmanager
 def runbar() -> Iterator[Progress]:

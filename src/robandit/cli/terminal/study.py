@@ -11,14 +11,12 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Study
 from robandit.diagnostics.tails import TailIndex
 from robandit.report.pieces import named
-from robandit.report.study_text import advice_lines, arm_name, largest_first, limits, sampling_lines, share
+from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
-
-__all__ = ["study_table"]
 
 LISTED = 30  # arms in the tables
 
@@ -29,7 +27,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     from rich.padding import Padding
     from rich.text import Text
 
-    largest = largest_first(study.arms)[:LISTED]
+    largest = sorted(study.arms, key=lambda arm: -arm.n)[:LISTED]
     arms = [arm for arm in study.arms if arm in largest]
     recorded = study.recorded
     size = f"{counted(recorded.rows, 'reward')} of {counted(len(study.arms), 'arm')}{', negated' * recorded.negated}"
@@ -38,9 +36,8 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
         parts.append(Text(str(recorded.bad), "yellow"))
     parts += [Text(line, "yellow") for line in remarks]
     if len(arms) < len(study.arms):
-        parts.append(
-            Text(f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all.")
-        )
+        few = f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all."
+        parts.append(Text(few))
     for make in (_means, _robust_means, _tails, _skewness):
         parts += ["", make(arms)]
     parts += ["", *(Text(line, "dim") for line in sampling_lines(study)), Text(study.headline, "bold"), ""]
@@ -52,16 +49,14 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     return Group(*parts, "", words)
 
 
-def _table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, words: Sequence[int] = ()
-) -> Table:
-    """Return a table whose first column has names; ``words`` are other columns of text."""
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, align: Any = "right") -> Table:
+    """Return a table whose first column has names; the others are aligned."""
     from rich.text import Text
 
     table = new_table(title, note, title_style="bold", note_style="dim", edge=False)
     table.add_column(head[0], overflow="fold", min_width=14, max_width=22)
-    for i, name in enumerate(head[1:], start=1):
-        table.add_column(name, justify="left" if i in words else "right", no_wrap=True)
+    for name in head[1:]:
+        table.add_column(name, justify=align, no_wrap=True)
     for row in rows:
         table.add_row(*(Text(each) for each in row))  # Text, because brackets in a name would be markup
     return table
@@ -72,11 +67,10 @@ def _means(arms: Sequence[ArmStudy]) -> Table:
     for arm in arms:
         mean, median = arm.means[0], arm.means[3]
         counts = (f"{arm.n:,}", share(arm.zeros))
-        rows.append([_name(arm), *counts, compact(mean.value), limits(mean), compact(median.value)])
+        rows.append([arm_name(arm.arm, 40), *counts, compact(mean.value), limits(mean), compact(median.value)])
     head = ("arm", "rewards", "zeros", "mean", "95 % limits", "median")
-    return _table(
-        "Means", head, rows, "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
-    )
+    note = "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
+    return _table("Means", head, rows, note)
 
 
 def _robust_means(arms: Sequence[ArmStudy]) -> Table:
@@ -84,7 +78,7 @@ def _robust_means(arms: Sequence[ArmStudy]) -> Table:
     for arm in arms:
         trimmed, blocks, top = arm.means[1], arm.means[2], arm.concentration
         shares = (share(each) for each in (top.first, top.ten, top.percent))
-        rows.append([_name(arm), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
+        rows.append([arm_name(arm.arm, 40), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
     head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
     note = (
         "Trimmed: AdaR-UCB's mean; no limit on the side of the skewness. Largest: their share in the sum of |reward|."
@@ -99,7 +93,7 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
             indices = (_index(each) for each in (tail.hill, tail.moment, tail.pickands))
             variance = "unclear" if tail.variance == "undecided" else tail.variance
             mark = "*" if tail.agree is False and tail.variance != "light" else ""
-            rows.append([_name(arm) if tail is arm.left else "", tail.side, *indices, variance + mark])
+            rows.append([arm_name(arm.arm, 40) if tail is arm.left else "", tail.side, *indices, variance + mark])
     head = ("arm", "", "Hill", "moment", "Pickands", "variance")
     note = (
         "Index with its 95 % interval; Hill's assumes a heavy tail. Variance: finite above index 2; light: no heavy tail "
@@ -109,13 +103,9 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
 
 
 def _skewness(arms: Sequence[ArmStudy]) -> Table:
-    rows = [[_name(arm), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
+    rows = [[arm_name(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
     note = "Assumed of the best arm about 0 by AdaR-UCB, about the median by AdaKL-UCB; right-skewed rewards contradict the latter."
-    return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, words=(1, 2))
-
-
-def _name(arm: ArmStudy) -> str:
-    return arm_name(arm.arm, 40)
+    return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, align="left")
 
 
 def _index(index: TailIndex) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
-
-__all__ = ["Board", "folded", "new_table"]
 
 NARROWEST, WIDEST = 14, 26  # of a column of words; longer words are folded
 
@@ -21,16 +19,10 @@ def new_table(title: str, note: str, *, title_style: str = "", note_style: str =
     from rich.table import Table
     from rich.text import Text
 
-    return Table(
-        title=Text(title, title_style),
-        title_justify="left",
-        caption=Text(note, note_style),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=edge,
-    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edge)
+    table.title, table.caption = Text(title, title_style), Text(note, note_style)
+    table.title_justify = table.caption_justify = "left"
+    return table
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,7 @@ class Board:
     columns: dict[str, list[str]]
     words: tuple[str, ...] = ("policy",)
     """Columns of words, which may be folded."""
-    spare: tuple[str, ...] = field(default=())
+    spare: tuple[str, ...] = ()
     """Columns that may be hidden, in this order."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -68,9 +60,8 @@ class Board:
     def _table(self, hidden: list[str], widest: int) -> Table:
         from rich.text import Text
 
-        table = new_table(
-            self.title, self.note + (f" Hidden to fit the screen: {', '.join(hidden)}." if hidden else "")
-        )
+        more = f" Hidden to fit the screen: {', '.join(hidden)}." if hidden else ""
+        table = new_table(self.title, self.note + more)
         columns = {name: cells for name, cells in self.columns.items() if name not in hidden}
         for name, cells in columns.items():
             head = name.replace(" ", "\n").replace("95\n%", "95 %")

@@ -10,8 +10,6 @@ from robandit.verify import Outcome
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["block", "recap"]
-
 COLOURS = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
 
 
@@ -23,8 +21,8 @@ def block(outcome: Outcome) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    verdict = outcome.verdict
-    table.add_row(Text(verdict, COLOURS[verdict]), Text(f"{outcome.statement.name} ({outcome.seconds:.1f} s)", "bold"))
+    name = Text(f"{outcome.statement.name} ({outcome.seconds:.1f} s)", "bold")
+    table.add_row(Text(outcome.verdict, COLOURS[outcome.verdict]), name)
     if outcome.headline:
         table.add_row("", Text(outcome.headline, "italic"))
     table.add_row("  says", Text(outcome.statement.says))

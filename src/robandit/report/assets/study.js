@@ -90,27 +90,21 @@ const ends = (values, grow) => {
 const common = (arms, curve, axis) => ends(SIDES.flatMap((side) => arms.flatMap((arm) => arm[side][curve][axis])), 1.3);
 const nothing = (host, words) => host.replaceChildren(...[...host.children].filter((node) => node.tagName === "H4"), tag("p", { class: "muted" }, words));
 
-CHARTS.tails = (figure) => overlaid(figure, (host, side, arms, alt) => {
-  if (!arms.some((arm) => arm[side].survival.x.length)) return nothing(host, "These arms have no rewards on this side.");
+// One curve per arm and side; `fits` also draws the fitted power law.
+const curveChart = (name, { labels, unit, none, fits }) => (figure) => overlaid(figure, (host, side, arms, alt) => {
+  if (!arms.some((arm) => arm[side][name].x.length)) return nothing(host, `These arms have ${none} rewards on this side.`);
+  const fit = (row) => fits && row[side].fit ? [{ row, kind: "fit", ...row[side].fit }] : [];
   panel(host, {
-    alt: `${TITLES[side]}. ${alt}`, labels: ["distance from the median", "share of rewards beyond"],
-    range: { x: common(arms, "survival", "x"), y: common(arms, "survival", "y") },
-    lines: arms.flatMap((row) => [{ row, ...row[side].survival }, ...row[side].fit ? [{ row, kind: "fit", ...row[side].fit }] : []]),
-    read: (v) => arms.map((arm) => [arm.label, reading(arm[side].survival.x, arm[side].survival.y, v)]).filter(([, p]) => p !== null)
-      .map(([label, p]) => [label, `${text(100 * p)} %`]),
+    alt: `${TITLES[side]}. ${alt}`, labels,
+    range: { x: common(arms, name, "x"), y: common(arms, name, "y") },
+    lines: arms.flatMap((row) => [{ row, ...row[side][name] }, ...fit(row)]),
+    read: (v) => arms.map((arm) => [arm.label, reading(arm[side][name].x, arm[side][name].y, v)]).filter(([, y]) => y !== null)
+      .map(([label, y]) => [label, unit(y)]),
   });
 });
-
-CHARTS.excess = (figure) => overlaid(figure, (host, side, arms, alt) => {
-  if (!arms.some((arm) => arm[side].excess.x.length)) return nothing(host, "These arms have too few rewards on this side.");
-  panel(host, {
-    alt: `${TITLES[side]}. ${alt}`, labels: ["threshold: distance from the median", "mean excess"],
-    range: { x: common(arms, "excess", "x"), y: common(arms, "excess", "y") },
-    lines: arms.map((row) => ({ row, ...row[side].excess })),
-    read: (v) => arms.map((arm) => [arm.label, reading(arm[side].excess.x, arm[side].excess.y, v)]).filter(([, e]) => e !== null)
-      .map(([label, e]) => [label, text(e)]),
-  });
-});
+CHARTS.tails = curveChart("survival", { labels: ["distance from the median", "share of rewards beyond"],
+  unit: (share) => `${text(100 * share)} %`, none: "no", fits: true });
+CHARTS.excess = curveChart("excess", { labels: ["threshold: distance from the median", "mean excess"], unit: text, none: "too few" });
 
 // The index over k. The axis is linear in 1 / index, so that it includes light tails, whose index is infinite.
 const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1], ["pickands", "Pickands", 2]];
