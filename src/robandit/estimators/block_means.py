@@ -7,15 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import (
-    Estimate,
-    given_pair,
-    interval,
-    log_over,
-    moment_order,
-    reject_non_finite,
-    rows,
-)
+from robandit.estimators.estimate import Estimate, given_pair, interval, log_over, moment_order, reject_non_finite, rows
 from robandit.estimators.row_moments import row_means, row_medians
 from robandit.validation import integer, positive, probability
 

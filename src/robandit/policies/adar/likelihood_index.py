@@ -16,16 +16,7 @@ from robandit.estimators.formulas.likelihood import proved_exponent
 from robandit.estimators.formulas.threshold import threshold_root
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-from robandit.policies.adar.curve import (
-    AT,
-    GAP,
-    RADIUS,
-    READY,
-    STEP,
-    follow,
-    remake,
-    value_at,
-)
+from robandit.policies.adar.curve import AT, GAP, RADIUS, READY, STEP, follow, remake, value_at
 from robandit.policies.adar.layout import (
     BIG,
     BIG_ABOVE,

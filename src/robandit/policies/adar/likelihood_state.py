@@ -23,21 +23,8 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.adar.centre import (
-    FIRST,
-    due,
-    median_in_place,
-)
-from robandit.policies.adar.curve import (
-    AT,
-    CURVE,
-    READY,
-    TERMS,
-    add_near,
-    add_value,
-    add_zero,
-    minimiser,
-)
+from robandit.policies.adar.centre import FIRST, due, median_in_place
+from robandit.policies.adar.curve import AT, CURVE, READY, TERMS, add_near, add_value, add_zero, minimiser
 from robandit.policies.adar.layout import (
     BIG,
     BIG_ABOVE,
