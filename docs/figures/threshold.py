@@ -7,7 +7,7 @@ import numpy as np
 from drawing import BLUE, GREY, ORANGE, PURPLE, save
 
 from robandit import estimators, laws
-from robandit.policies.adar.adar_ucb import C
+from robandit.estimators.formulas.threshold import C
 
 REWARDS, ROUNDS = 3_000, (20, 10_000)
 LAW = -laws.Pareto(tail=1.5) * (1.0 / 3.0)  # mean -1, infinite variance

@@ -39,5 +39,5 @@ def test_centred_bounds_of_smaller_samples_are_rejected(monkeypatch):
 
 def test_a_spread_that_overflows_is_rejected_by_name():
     x = np.where(np.arange(200) % 3 == 0, -1.7e308, 1.7e308)
-    with pytest.raises(InvalidInput, match="a value minus the median is beyond the largest double"):
+    with pytest.raises(InvalidInput, match="a value minus the median exceeds the largest double"):
         estimators.adaptive_trimmed_mean(x, delta=0.1, center="median")

@@ -210,5 +210,5 @@ def test_a_scale_that_overflows_is_named():
 def test_switches_and_axes_are_not_numbers():
     with pytest.raises(InvalidInput, match="common_threshold = 'no' must be one of True, False"):
         est.truncated_mean(X, eps=1, u=1, delta=0.1, common_threshold="no")
-    with pytest.raises(InvalidInput, match="axis = False does not exist"):
+    with pytest.raises(InvalidInput, match="axis = False must be an integer from -1 to 0"):
         est.sample_mean(X, axis=False)

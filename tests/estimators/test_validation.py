@@ -68,11 +68,11 @@ def test_several_infinities_do_not_hide_each_other(name):
         (3.0, "the single number 3.0: pass a list or array"),
         ([], "has 0 values: at least"),
         (np.zeros((3, 0)), "has 0 values"),
-        (["a", "b"], "not an array of numbers"),
-        ([1.0, object()], "not an array of numbers"),
-        ([1.0, None] * 20, r"holds nan \(position 1\)"),
-        ([[1.0, 2.0], [3.0]], "not an array of numbers"),
-        ([1 + 2j], "not an array of numbers .*complex"),
+        (["a", "b"], r"x = .* must be an array of numbers \(its type is <U1\)"),
+        ([1.0, object()], r"x = .* must be an array of numbers \(it contains <object"),
+        ([1.0, None] * 20, r"x = .* must be an array of numbers \(it contains None\)"),
+        ([[1.0, 2.0], [3.0]], r"x = .* must be an array of numbers \(its rows differ"),
+        ([1 + 2j], "x = .* must be an array of numbers .*complex"),
         (np.ma.masked_greater(X, 1.0), "masked values: leave them out"),
     ],
 )
@@ -84,7 +84,7 @@ def test_samples(name, x, message):
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("axis", [1, -2, 0.5, None])
 def test_axis(name, axis):
-    with pytest.raises(InvalidInput, match=r"axis = .* does not exist in an array with 1 axes"):
+    with pytest.raises(InvalidInput, match=r"axis = .* must be an integer from -1 to 0"):
         EVERY[name](X, axis=axis)
 
 
@@ -179,11 +179,9 @@ def test_thresholds(threshold):
     for method in (est.trimmed_mean, est.trimmed_variance):
         with pytest.raises(InvalidInput, match="must be a number >= 0, or infinity"):
             method(x, threshold)
-        with pytest.raises(
-            InvalidInput, match=r"does not fit a batch of shape \(2,\): pass one number, or one per sample"
-        ):
+        with pytest.raises(InvalidInput, match=r"one number, or one for each sample of a batch of shape \(2,\)"):
             method(x, [1.0, 2.0, 3.0])
-        with pytest.raises(InvalidInput, match="does not fit"):
+        with pytest.raises(InvalidInput, match=r"threshold = 'wide' must be an array of numbers .* pass one number"):
             method(x, "wide")
 
 
@@ -197,7 +195,9 @@ def test_pairs():
     with pytest.raises(InvalidInput, match=r"u = 1 and delta = None: give both"):
         est.p_robust_mean(X, p=2, c=1, u=1)
     for extra in ({"center": "median"}, {"bonus": "tight"}):
-        with pytest.raises(InvalidInput, match="belongs to the one-sided bound"):
+        with pytest.raises(
+            InvalidInput, match=r"must be .* with eps and u; leave out one: .* belong to the two-sided bound"
+        ):
             est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=1, **extra)
 
 
@@ -237,12 +237,12 @@ def test_too_few_values():
     with pytest.raises(InvalidInput, match="has 2 values: at least 3 are needed"):
         est.adaptive_trimmed_mean([1.0, 2.0], delta=0.1)
     with pytest.raises(
-        InvalidInput, match=r"has 14 values, and this bound needs 15 at delta = 0.05: .*bonus='tight' \(8\)"
+        InvalidInput, match=r"there are 14 values, and this bound needs 15 at delta = 0.05: .*bonus='tight' \(8\)"
     ):
         est.catoni_mean(X[:14], v=1, delta=0.05)
     assert est.catoni_mean(X[:15], v=1, delta=0.05).n == 15
     assert est.catoni_mean(X[:8], v=1, delta=0.05, bonus="tight").n == 8
-    with pytest.raises(InvalidInput, match="has 7 values, and this bound needs 8"):
+    with pytest.raises(InvalidInput, match="there are 7 values, and this bound needs 8"):
         est.catoni_mean(X[:7], v=1, delta=0.05, bonus="tight")
     with pytest.raises(InvalidInput, match=r"has 14 values, and the bound of order 2 needs 15: pass more"):
         est.infinite_variance_catoni(X[:14], eps=1, v=1, delta=0.05)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from robandit.estimators.adaptive import lemma_2
-from robandit.estimators.threshold import C
+from robandit.estimators.formulas.threshold import C
 from robandit.laws import Law, Pareto, StudentT
 from robandit.verify.drawn_samples import roots
 from robandit.verify.lemma_2 import FITTING, RARE_GAIN, STATEMENT, Case, _critical_tail, run

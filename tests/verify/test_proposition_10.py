@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from robandit.estimators.threshold import C
+from robandit.estimators.formulas.threshold import C
 from robandit.verify.drawn_samples import clipped, roots
 from robandit.verify.proposition_10 import STATEMENT, doubling, run
 from robandit.verify.statement import Effort, checked, find_statements

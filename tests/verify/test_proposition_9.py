@@ -9,7 +9,7 @@ import pytest
 
 from robandit.errors import NoThresholdError
 from robandit.estimators import trimming_threshold
-from robandit.estimators.threshold import C
+from robandit.estimators.formulas.threshold import C
 from robandit.verify.proposition_9 import KINDS, STATEMENT, _around, _first_request, _sample, _values, run
 from robandit.verify.statement import Effort, checked, find_statements
 

@@ -15,8 +15,6 @@ from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law
 from robandit.validation import integer
 
-__all__ = ["check_estimator"]
-
 FAILURE = 1e-6  # the probability with which the statistical check may reject a correct estimator
 CLOSE = 1e-9  # relative: two ways to the same number
 SHIFT = 1000.0  # in units of the spread
@@ -38,8 +36,7 @@ class _Subject(NamedTuple):
 
     def sample(self, *shape: int) -> Floats:
         """Return a batch of samples of the law."""
-        values = self.law.sample(math.prod(shape) * self.size, self.seed)
-        return values.reshape(*shape, self.size)
+        return self.law.sample(math.prod(shape) * self.size, self.seed).reshape(*shape, self.size)
 
     def fields(self, x: Any, **changes: Any) -> dict[str, Any]:
         """Return the numbers of the estimate of a sample or batch, by name."""
@@ -70,10 +67,10 @@ def check_estimator(
     """Run every check that a robust mean must pass; an AssertionError says which one failed, and how.
 
     All: bounds are ordered, the same input gives the same answer, and NaN, infinities and empty samples raise a ValueError that
-    names them. The interval contains the law's mean as often as its delta says; a correct estimator fails this with a probability
-    of at most 1e-6 over the choice of the seed, by the binomial law. Functions: shapes and types for samples, batches and every
-    axis, and the input stays as it is. Accumulators: values taken one by one or at once give the same state, `estimate` has no
-    side effects, a state survives JSON, merging adds, and rejected values change nothing.
+    names them. The interval contains the law's mean as often as its delta says; by the binomial law a correct estimator fails this
+    for at most 1e-6 of all seeds. Functions: shapes and types for samples, batches and every axis, and the input stays as it is.
+    Accumulators: values taken one by one or at once give the same state, `estimate` has no side effects, a state survives JSON,
+    merging adds, and rejected values change nothing.
 
     Parameters
     ----------
@@ -82,15 +79,12 @@ def check_estimator(
         methods of `robandit.estimators.TrimmedMean`.
     parameters
         Arguments of the function, or of the accumulator's ``estimate``.
-    law
-        The law of the samples, for which the estimator's assumption must hold; None: the standard Gaussian law.
+    law, size, replications, seed
+        Of the samples. The estimator's assumption must hold for the law; None: the standard Gaussian one.
     shift
         Whether a constant added to the sample is added to the value.
     scales
-        Not None: a sample times s has the value times s, if each parameter named here is multiplied by s to this power, such
-        as ``{"v": 2}``.
-    size, replications, seed
-        Of the samples.
+        Not None: a sample times s has the value times s, if each parameter named here is multiplied by s to this power (v: 2).
 
     Examples
     --------
@@ -104,45 +98,30 @@ def check_estimator(
     Traceback (most recent call last):
     AssertionError: hopeful: 260 of 400 intervals missed the mean 0.0; at delta = 0.05 at most 44 may...
     """
-    streaming = hasattr(estimator.func if isinstance(estimator, partial) else estimator, "update_many")
-    subject = _Subject(
-        name=_name(estimator),
-        estimator=estimator,
-        parameters=dict(parameters or {}),
-        law=Gaussian() if law is None else law,
-        shift=shift,
-        scales=scales,
-        size=integer(size, "size", 2),
-        replications=integer(replications, "replications", 1),
-        seed=integer(seed, "seed"),
-    )
-    for check in _ACCUMULATOR_CHECKS if streaming else _FUNCTION_CHECKS:
+    inner = estimator.func if isinstance(estimator, partial) else estimator
+    name = str(getattr(inner, "__name__", repr(estimator)))
+    numbers = integer(size, "size", 2), integer(replications, "replications", 1), integer(seed, "seed")
+    subject = _Subject(name, estimator, dict(parameters or {}), law or Gaussian(), shift, scales, *numbers)
+    for check in _ACCUMULATOR_CHECKS if hasattr(inner, "update_many") else _FUNCTION_CHECKS:
         check(subject)
-
-
-def _name(estimator: Any) -> str:
-    return str(getattr(estimator.func if isinstance(estimator, partial) else estimator, "__name__", repr(estimator)))
 
 
 def _fields(name: str, answer: Any) -> dict[str, Any]:
     """Return an answer as numbers by name; a plain number is a value without bounds."""
     if not isinstance(answer, Estimate):
         return {"value": answer}
-    lower, value, upper = answer.lower, answer.value, answer.upper
+    lower, value, upper, delta = answer.lower, answer.value, answer.upper, answer.delta
     ordered = np.all(lower <= value) and np.all(value <= upper)
     assert ordered, f"{name}: not {lower} <= {value} <= {upper}"
     unbounded = bool(np.all(np.isinf(lower) & np.isinf(upper)))
-    if answer.delta is None:
+    if delta is None:
         assert unbounded, f"{name}: bounds {lower} and {upper} without a delta"
     else:
-        assert 0.0 < answer.delta < 1.0, f"{name}: delta = {answer.delta} is not a probability"
-        assert not unbounded, f"{name}: delta = {answer.delta} although both bounds are infinite"
+        assert 0.0 < delta < 1.0, f"{name}: delta = {delta} is not a probability"
+        assert not unbounded, f"{name}: delta = {delta} although both bounds are infinite"
     assert answer.assumed, f"{name}: `assumed` is empty: it says what must hold for the bounds"
     numbers = {field: getattr(answer, field) for field in ("value", "lower", "upper", "share_trimmed", "threshold")}
-    return {field: number for field, number in numbers.items() if number is not None} | {
-        "n": answer.n,
-        "delta": answer.delta,
-    }
+    return {field: number for field, number in numbers.items() if number is not None} | {"n": answer.n, "delta": delta}
 
 
 def _agree(first: dict[str, Any], second: dict[str, Any], spread: float) -> bool:
@@ -179,9 +158,8 @@ def check_batches(s: _Subject) -> None:
     batch = s.sample(2, 3)
     answers = s.fields(batch)
     for field in answers.keys() - {"n", "delta"}:
-        assert np.shape(answers[field]) == (2, 3), (
-            f"{s.name}: {field} of a (2, 3) batch has shape {np.shape(answers[field])}"
-        )
+        shape = np.shape(answers[field])
+        assert shape == (2, 3), f"{s.name}: {field} of a (2, 3) batch has shape {shape}"
     spread = _spread(batch)
     for place in np.ndindex(2, 3):
         row = {field: value[place] if np.ndim(value) else value for field, value in answers.items()}
@@ -236,9 +214,8 @@ def _check_misses(s: _Subject, answers: list[dict[str, Any]]) -> None:
     most = next(k for k in range(s.replications + 1) if bdtrc(k, s.replications, delta) <= FAILURE)
     mean = s.law.mean
     misses = sum(int(np.sum((mean < answer["lower"]) | (mean > answer["upper"]))) for answer in answers)
-    assert misses <= most, (
-        f"{s.name}: {misses} of {s.replications} intervals missed the mean {mean}; at delta = {delta:g} at most {most} may"
-    )
+    missed = f"{misses} of {s.replications} intervals missed the mean {mean}"
+    assert misses <= most, f"{s.name}: {missed}; at delta = {delta:g} at most {most} may"
 
 
 def check_coverage(s: _Subject) -> None:
@@ -254,9 +231,8 @@ def check_one_by_one(s: _Subject) -> None:
         single.update(float(value))
     for part in np.split(x, [1, s.size // 3]):
         parts.update_many(part)
-    assert together.n == single.n == parts.n == s.size, (
-        f"{s.name}: n is {together.n}, {single.n}, {parts.n} for {s.size} values"
-    )
+    sizes = (together.n, single.n, parts.n)
+    assert sizes == (s.size,) * 3, f"{s.name}: n is {together.n}, {single.n}, {parts.n} for {s.size} values"
     state = together.to_dict()
     assert single.to_dict() == state, f"{s.name}: values taken one by one give another state"
     assert parts.to_dict() == state, f"{s.name}: values taken in parts give another state"

@@ -1,6 +1,7 @@
 """Robust means with finite-sample confidence bounds: plain functions on arrays that return an `Estimate`.
 
-Each states its theorem, the assumptions and what you must know. All take batches: arrays of shape (..., n) along ``axis``.
+All take ``x``, a sample or a batch of samples whose values lie along ``axis`` (a batch gives arrays of its shape), and most take
+``delta``: their bounds hold with probability at least 1 - delta. Each states its theorem, the assumptions and what you must know.
 `TrimmedMean`, `MedianOfMeans` and `Catoni` do the same for streams.
 """
 
@@ -11,18 +12,26 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
-    from robandit.estimators.adaptive import adaptive_trimmed_mean
-    from robandit.estimators.block_means import median_of_means, median_of_means_blocks, median_of_means_width
-    from robandit.estimators.catoni import catoni_mean, catoni_root
-    from robandit.estimators.estimate import Estimate
-    from robandit.estimators.infinite_variance import infinite_variance_catoni
-    from robandit.estimators.lepskii import lepskii_catoni
-    from robandit.estimators.p_robust import b_p, p_robust_mean
-    from robandit.estimators.sample import sample_mean
-    from robandit.estimators.streaming import Catoni, MedianOfMeans, TrimmedMean
-    from robandit.estimators.threshold import trimmed_mean, trimmed_variance, trimming_threshold
-    from robandit.estimators.truncated import truncated_mean
-    from robandit.estimators.winsorized import winsorized_mean
+    from robandit.estimators.adaptive import adaptive_trimmed_mean as adaptive_trimmed_mean
+    from robandit.estimators.block_means import median_of_means as median_of_means
+    from robandit.estimators.block_means import median_of_means_blocks as median_of_means_blocks
+    from robandit.estimators.block_means import median_of_means_width as median_of_means_width
+    from robandit.estimators.catoni import catoni_mean as catoni_mean
+    from robandit.estimators.catoni import catoni_root as catoni_root
+    from robandit.estimators.estimate import Estimate as Estimate
+    from robandit.estimators.infinite_variance import infinite_variance_catoni as infinite_variance_catoni
+    from robandit.estimators.lepskii import lepskii_catoni as lepskii_catoni
+    from robandit.estimators.p_robust import b_p as b_p
+    from robandit.estimators.p_robust import p_robust_mean as p_robust_mean
+    from robandit.estimators.sample import sample_mean as sample_mean
+    from robandit.estimators.streaming import Catoni as Catoni
+    from robandit.estimators.streaming import MedianOfMeans as MedianOfMeans
+    from robandit.estimators.streaming import TrimmedMean as TrimmedMean
+    from robandit.estimators.threshold import trimmed_mean as trimmed_mean
+    from robandit.estimators.threshold import trimmed_variance as trimmed_variance
+    from robandit.estimators.threshold import trimming_threshold as trimming_threshold
+    from robandit.estimators.truncated import truncated_mean as truncated_mean
+    from robandit.estimators.winsorized import winsorized_mean as winsorized_mean
 
 _MODULES = {
     "adaptive": ("adaptive_trimmed_mean",),
@@ -38,28 +47,9 @@ _MODULES = {
     "truncated": ("truncated_mean",),
     "winsorized": ("winsorized_mean",),
 }
-__all__ = [
-    "Catoni",
-    "Estimate",
-    "MedianOfMeans",
-    "TrimmedMean",
-    "adaptive_trimmed_mean",
-    "b_p",
-    "catoni_mean",
-    "catoni_root",
-    "infinite_variance_catoni",
-    "lepskii_catoni",
-    "median_of_means",
-    "median_of_means_blocks",
-    "median_of_means_width",
-    "p_robust_mean",
-    "sample_mean",
-    "trimmed_mean",
-    "trimmed_variance",
-    "trimming_threshold",
-    "truncated_mean",
-    "winsorized_mean",
-]
+_NAMES = sorted(name for names in _MODULES.values() for name in names)
+if not TYPE_CHECKING:  # a type checker reads the imports above
+    __all__ = _NAMES
 
 
 def __getattr__(name: str) -> _Any:
@@ -73,4 +63,4 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     """Return the public names, imported or not."""
-    return __all__
+    return _NAMES

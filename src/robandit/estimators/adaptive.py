@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, NoThresholdError
-from robandit.estimators.estimate import Estimate, Number, given_pair, log_over, moment_order, rows, shaped
+from robandit.estimators.estimate import Estimate, Number, bounded, given_pair, log_over, moment_order, rows
 from robandit.estimators.formulas.likelihood import proved_exponent
 from robandit.estimators.formulas.threshold import C
 from robandit.estimators.likelihood import row_bounds
 from robandit.estimators.row_moments import row_means, row_medians, row_sds, trimmed
 from robandit.estimators.threshold import row_thresholds
 from robandit.kernel.types import Floats
-from robandit.validation import choice, positive, probability
+from robandit.validation import choice, invalid, positive, probability
 from robandit.validation import seed as valid_seed
-
-__all__ = ["adaptive_trimmed_mean", "lemma_2", "theorem_6", "two_sided"]
 
 CENTRED = 3.0  # values of X' per c L below which a centred bound is rejected: see the docstring
 
@@ -40,18 +38,14 @@ def adaptive_trimmed_mean(
     Half of the sample (X') gives the threshold, the other half (X) the trimmed mean. Use it for an upper bound on values whose
     large ones are mostly negative or evenly spread: negated latencies, costs, losses, symmetric noise. Not for revenue and other
     right-skewed values: the bound then fails, and silently (give ``eps`` and ``u``, or use another estimator). For a mean far
-    from zero, or positive, use ``center="median"``.
+    from zero, or positive, use ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred). If X' has
+    too few non-zero values for this delta, or too few values with ``center``: `NoThresholdError`.
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
-    delta
-        The bounds hold with probability at least 1 - delta.
     seed
         How X and X' are split. None: alternate values, X first; then the order of the input must not depend on its values (sorted
-        data break the bound). An integer: after a shuffle with this seed, the same for every sample of a batch. With
-        an odd number X gets one more; no value is dropped.
+        data break the bound). An integer: after a shuffle with this seed, one for all samples of a batch. X gets the odd value.
     eps, u
         If a bound E|x|^(1+eps) <= u is known, the answer is two-sided. Give both or neither; not with ``center`` or ``bonus``.
     bonus
@@ -59,17 +53,6 @@ def adaptive_trimmed_mean(
         before rounding. ``"likelihood"``: the largest mean whose Kullback-Leibler distance from X is allowed, the narrowest.
     center
         ``"median"``: subtract the median of X', and add it again at the end.
-    axis
-        The axis of the values of one sample.
-
-    Returns
-    -------
-    An `Estimate`; ``threshold`` is M (about the median, if centred) and ``share_trimmed`` the share of X above it.
-
-    Raises
-    ------
-    NoThresholdError
-        X' has too few non-zero values for this delta; with ``center``, too few values.
 
     Guarantee
     ---------
@@ -81,9 +64,8 @@ def adaptive_trimmed_mean(
     - ``center="median"``: as these two, with the assumption about the sample median m of X': E[(x-m) 1{|x-m| > M}] <= 0. Proved
       if it holds for that m. For a symmetric law with one peak it holds if m is not below the centre, which is half of all
       samples; otherwise the bound is too low by an amount that grows with the share of values above M, and with few values per
-      c L coverage falls to one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). From there on
-      it is measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2 and negated Pareto 1.2, delta = 0.2 to
-      0.01).
+      c L coverage falls to one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). From there on it
+      is measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2, negated Pareto 1.2, delta = 0.2 to 0.01).
     - with eps and u, Theorem 6 with delta' = delta/4: |value - mean| <= 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps)), N the smaller half.
       Must know eps and u; nothing is assumed about the skew.
 
@@ -139,32 +121,20 @@ def adaptive_trimmed_mean(
         upper = middle + row_bounds(kept, thresholds, proved_exponent(level, kept.shape[1]))
     else:
         upper = middle + (means + lemma_2(level, kept.shape[1], bonus, row_sds(kept, means), thresholds))
-    return Estimate(
-        value=shaped(middle + means, shape),
-        lower=shaped(lower, shape),
-        upper=shaped(upper, shape),
-        delta=delta,
-        assumed=assumed,
-        n=n,
-        share_trimmed=shaped((np.abs(body) > thresholds[:, None]).mean(axis=1), shape),
-        threshold=shaped(thresholds, shape),
-    )
+    share = (np.abs(body) > thresholds[:, None]).mean(axis=1)
+    more = {"assumed": assumed, "n": n, "share_trimmed": share, "threshold": thresholds}
+    return bounded(middle + means, lower, upper, shape, delta=delta, **more)
 
 
 def two_sided(eps: Any, u: Any, **one_sided: tuple[Any, Any]) -> tuple[float, float] | None:
-    """Return eps and u if they are given, and None for a one-sided bound.
-
-    ``one_sided`` are the options of that bound, each with its default: they cannot be combined with eps and u.
-    """
+    """Return eps and u if given, else None; ``one_sided`` options (each with its default) cannot be combined with them."""
     if not given_pair(eps=eps, u=u):
         return None
     moment = moment_order(eps), positive(u, "u")
     for name, (value, default) in one_sided.items():
         if value != default:
-            message = (
-                f"{name} = {value!r} belongs to the one-sided bound, eps and u to the two-sided one: leave out one"
-            )
-            raise InvalidInput(message, parameter=name, value=value, rule=f"{default!r} with eps and u")
+            hint = "leave out one: eps and u belong to the two-sided bound"
+            raise invalid(name, value, f"{default!r} with eps and u", hint=hint)
     return moment
 
 
@@ -172,9 +142,7 @@ def _centred(values: Floats, middle: Floats) -> Floats:
     with np.errstate(over="ignore"):
         out: Floats = values - middle[:, None]
     if not np.isfinite(out).all():
-        raise InvalidInput(
-            "a value minus the median is beyond the largest double: divide the sample by a constant first"
-        )
+        raise InvalidInput("a value minus the median exceeds the largest double: divide the sample by a constant first")
     return out
 
 

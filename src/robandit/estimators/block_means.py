@@ -7,19 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import (
-    Estimate,
-    given_pair,
-    interval,
-    log_over,
-    moment_order,
-    reject_non_finite,
-    rows,
-)
+from robandit.estimators.estimate import Estimate, given_pair, interval, log_over, moment_order, reject_non_finite, rows
 from robandit.estimators.row_moments import row_means, row_medians
 from robandit.validation import integer, positive, probability
-
-__all__ = ["MANY", "lemma", "median_of_means", "median_of_means_blocks", "median_of_means_width"]
 
 MANY = 2**62  # values: enough that the number of blocks depends on delta alone
 
@@ -36,26 +26,19 @@ def median_of_means(
     Parameters
     ----------
     x
-        The sample in an order that does not depend on its values, or a batch along ``axis``. Blocks are consecutive; up to
-        k - 1 last values, which fill no block, are not used.
+        The sample in an order that does not depend on its values. Blocks are consecutive; up to k - 1 last values are not used.
     delta
-        The bounds hold with probability at least 1 - delta. It sets the number of blocks, with or without bounds.
+        It sets the number of blocks, with or without bounds.
     eps, v
         E|x - mean|^(1+eps) <= v with 0 < eps <= 1. Give both, or neither: then there are no bounds.
-    axis
-        The axis of the values of one sample.
-
-    Returns
-    -------
-    An `Estimate`. Without eps and v, or with too few values for the theorem, its bounds are infinite and its delta None.
 
     Guarantee
     ---------
     With D = log(e^(1/8) 2/delta) there are k = floor(min(8 D, n/2)) blocks, at least one, and
     |value - mean| <= (12 v)^(1/(1+eps)) (16 D / n)^(eps/(1+eps)) with probability at least 1 - delta: Lemma 2 of the paper on both
-    sides with half of delta each. Its proof needs all floor(8 D) blocks of two values or more. With fewer values the
-    formula can fail (two samples of a law with rare large values, delta = 1e-4), so the bounds are then infinite and ``assumed``
-    says how many values are needed; `median_of_means_width` still gives the formula. Must know eps and v.
+    sides with half of delta each. Its proof needs floor(8 D) blocks of two values or more. With fewer values the formula can
+    fail (two values of a law with rare large ones, delta = 1e-4), so the bounds are infinite, delta is None, and ``assumed`` says
+    how many values are needed; `median_of_means_width` still gives the formula. Must know eps and v.
 
     Examples
     --------

@@ -13,8 +13,6 @@ from robandit.estimators.estimate import Estimate, Number, interval, log_over, r
 from robandit.estimators.roots import row_roots
 from robandit.validation import choice, positive, probability
 
-__all__ = ["catoni_mean", "catoni_root"]
-
 
 def catoni_mean(
     x: ArrayLike, *, v: float, delta: float, bonus: Literal["paper", "tight"] = "paper", axis: int = -1
@@ -26,17 +24,11 @@ def catoni_mean(
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
     v
         A bound on the variance.
-    delta
-        The bounds hold with probability at least 1 - delta.
     bonus
         ``"paper"``: the width 2 sqrt(v L / n) that Robust UCB uses. ``"tight"``: Catoni's own, sqrt(2 v L / (n - 2 L)), never wider
         and for large n narrower by a factor 1.41; the value is the same.
-    axis
-        The axis of the values of one sample.
 
     Guarantee
     ---------
@@ -64,14 +56,13 @@ def catoni_mean(
     level = log_over(2.0, delta)
     least = least_values(level, bonus)
     if n < least:
-        raise InvalidInput(
-            f"the sample has {n} values, and this bound needs {least} at delta = {delta:g}: pass more values, "
-            + (
-                f"a larger delta, or bonus='tight' ({least_values(level, 'tight')})"
-                if bonus == "paper"
-                else "or a larger delta"
-            )
+        ways = (
+            f"a larger delta, or bonus='tight' ({least_values(level, 'tight')})"
+            if bonus == "paper"
+            else "or a larger delta"
         )
+        needs = f"this bound needs {least} at delta = {delta:g}"
+        raise InvalidInput(f"there are {n} values, and {needs}: pass more values, {ways}")
     value = row_roots(matrix, np.full(len(matrix), tuned_alpha(n, v, level)))
     width, assumed = lemma(n, v, level, bonus)
     return interval(value, width, shape, delta=delta, assumed=assumed, n=n)
@@ -99,31 +90,18 @@ def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
 def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:
     """The theta with ``sum_j psi(alpha (x_j - theta)) = 0`` for Catoni's widest psi: log(1 + z + z^2/2) for z >= 0, odd.
 
-    Use it to choose alpha yourself. A small alpha gives the mean, a large one goes to the middle of the sample.
-
-    Parameters
-    ----------
-    x
-        The sample, or a batch along ``axis``.
-    alpha
-        A number > 0, in units of 1/x.
-    axis
-        The axis of the values of one sample.
+    Use it to choose alpha > 0 (in units of 1/x) yourself. A small one gives the mean, a large one the middle of the sample.
 
     Guarantee
     ---------
     The root is unique and accurate to 1e-11 of the spread of the sample (or of its distance from the median, if that is
-    larger), or to the last digit; for moderate alpha to 1e-12. For alpha as in `catoni_mean` it has that function's bounds.
+    larger), or to the last digit; for moderate alpha to 1e-12. With `catoni_mean`'s alpha it has the bounds published there.
 
     Examples
     --------
     >>> from robandit.estimators import catoni_root
     >>> round(catoni_root([0.0, 1.0, 2.0, 50.0], 0.5), 9)
     5.928368104
-
-    References
-    ----------
-    As for `catoni_mean`.
     """
     alpha = positive(alpha, "alpha")
     matrix, shape = rows(x, axis)

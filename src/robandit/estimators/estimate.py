@@ -11,19 +11,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
-from robandit.validation import order
-
-__all__ = [
-    "Estimate",
-    "Number",
-    "given_pair",
-    "interval",
-    "log_over",
-    "moment_order",
-    "reject_non_finite",
-    "rows",
-    "shaped",
-]
+from robandit.validation import array, integer, order
 
 Number = Any
 """A float for one sample, an array of floats for a batch."""
@@ -64,45 +52,28 @@ class Estimate:
         return f"<Estimate {self.value:.6g} in [{self.lower:.6g}, {self.upper:.6g}] {confidence}: {self.assumed}>"
 
 
-def interval(
-    value: Floats, width: Any, shape: tuple[int, ...], *, delta: float | None, assumed: str, n: int, **more: Number
-) -> Estimate:
-    """Return the estimate with the bounds value - width and value + width, in the batch's shape."""
-    return Estimate(
-        value=shaped(value, shape),
-        lower=shaped(value - width, shape),
-        upper=shaped(value + width, shape),
-        delta=delta,
-        assumed=assumed,
-        n=n,
-        **more,
-    )
+def bounded(value: Number, lower: Number, upper: Number, shape: tuple[int, ...] = (), **fields: Any) -> Estimate:
+    """Return the estimate with these bounds and other fields; arrays, one number per row, get the batch's shape."""
+    numbers = {"value": value, "lower": lower, "upper": upper} | fields
+    return Estimate(**{name: shaped(x, shape) if isinstance(x, np.ndarray) else x for name, x in numbers.items()})
+
+
+def interval(value: Number, width: Number, shape: tuple[int, ...] = (), **fields: Any) -> Estimate:
+    """Return the estimate with the bounds value - width and value + width."""
+    return bounded(value, value - width, value + width, shape, **fields)
 
 
 def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) -> tuple[Floats, tuple[int, ...]]:
     """Return the samples as rows of a matrix that compiled code takes, and the shape of the batch (empty for one sample).
 
-    With ``check=False`` the caller detects NaN and infinity itself, in a sum that it needs anyway, and calls
-    `reject_non_finite`.
+    With ``check=False`` the caller detects NaN and infinity by a sum that it needs anyway, and calls `reject_non_finite`.
     """
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise _invalid_sample("the sample has masked values: leave them out with .compressed()")
-    try:
-        data = np.asarray(x)
-        if data.dtype.kind not in "biuf":
-            if data.dtype.kind != "O":
-                raise TypeError(f"its type is {data.dtype}")
-            data = data.astype(np.float64)
-        data = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _invalid_sample(
-            f"the sample is not an array of numbers ({error}): pass a list or array of floats"
-        ) from None
+    data = array(x, "x", hint="pass a list or array of floats")
     if data.ndim == 0:
         raise _invalid_sample(f"the sample is the single number {data.item()!r}: pass a list or array of numbers")
-    if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool) or not -data.ndim <= axis < data.ndim:
-        message = f"axis = {axis!r} does not exist in an array with {data.ndim} axes: count from 0, or back from -1"
-        raise InvalidInput(message, parameter="axis", value=axis, rule="an axis of the array")
+    axis = integer(axis, "axis", -data.ndim, data.ndim - 1)
     data = np.moveaxis(data, axis, -1)
     n = data.shape[-1]
     if n < max(least, 1):
@@ -114,10 +85,6 @@ def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) ->
     return matrix, data.shape[:-1]
 
 
-def _invalid_sample(message: str) -> InvalidInput:
-    return InvalidInput(message, parameter="x", rule="an array of finite numbers")
-
-
 def reject_non_finite(matrix: Floats) -> None:
     """Raise `InvalidInput` for the first NaN or infinity; return if there is none."""
     bad = np.argwhere(~np.isfinite(matrix))
@@ -125,6 +92,10 @@ def reject_non_finite(matrix: Floats) -> None:
         row, position = bad[0]
         sample = f"sample {row} of the batch" if len(matrix) > 1 else "the sample"
         raise _invalid_sample(f"{sample} holds {matrix[row, position]} (position {position}): leave it out")
+
+
+def _invalid_sample(message: str) -> InvalidInput:
+    return InvalidInput(message, parameter="x", rule="an array of finite numbers")
 
 
 def shaped(values: Floats, shape: tuple[int, ...]) -> Number:
@@ -140,9 +111,9 @@ def given_pair(**pair: Any) -> bool:
     """
     missing = [name for name, value in pair.items() if value is None]
     if len(missing) == 1:
-        first, second = (f"{name} = {value!r}" for name, value in pair.items())
-        message = f"{first} and {second}: give both for bounds, or neither"
-        raise InvalidInput(message, parameter=missing[0], rule="given together with the other")
+        given = " and ".join(f"{name} = {value!r}" for name, value in pair.items())
+        rule = "given together with the other"
+        raise InvalidInput(f"{given}: give both for bounds, or neither", parameter=missing[0], rule=rule)
     return not missing
 
 

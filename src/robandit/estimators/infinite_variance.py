@@ -14,8 +14,6 @@ from robandit.estimators.formulas.catoni import influence_constant
 from robandit.estimators.roots import row_roots
 from robandit.validation import positive, probability
 
-__all__ = ["Tuning", "infinite_variance_catoni", "tuning"]
-
 
 def infinite_variance_catoni(
     x: ArrayLike, *, eps: float, v: float, delta: float, tau0: float | None = None, axis: int = -1
@@ -27,17 +25,10 @@ def infinite_variance_catoni(
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
     eps, v
         E|x - mean|^(1+eps) <= v with 0 < eps <= 1.
-    delta
-        The bounds hold with probability at least 1 - delta.
     tau0
-        A free number > 0 of the theorem. None: the one that makes the bound narrowest; it depends on n, eps and delta alone, so
-        the guarantee still holds.
-    axis
-        The axis of the values of one sample.
+        A free number > 0 of the theorem. None: the one with the narrowest bound, which depends on n, eps and delta alone.
 
     Guarantee
     ---------
@@ -71,12 +62,10 @@ def infinite_variance_catoni(
 
 
 class Tuning(NamedTuple):
-    """Numbers of the theorem for v = 1; the scale of the data is v^(1/(1+eps))."""
+    """Numbers of the theorem for v = 1. Divide alpha by the scale of the data, v^(1/(1+eps)), and multiply the width by it."""
 
     alpha: float
-    """Divide it by the scale."""
     width: float
-    """Multiply it by the scale."""
     tau0: float
 
 
@@ -92,11 +81,9 @@ def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tunin
         tau = positive(tau0, "tau0")
     rest = 1.0 - share * _d(tau, eps, c)
     if rest <= 0.0:
-        least = _least(level * _d(tau, eps, c))
         ways = f" (tau0 = 1/eps needs {_least(level * _d(1.0 / eps, eps, c))})" if tau0 is not None else ""
-        raise InvalidInput(
-            f"the sample has {n} values, and the bound of order {order:g} needs {least}{ways}: pass more values, or a larger delta"
-        )
+        needs = f"the bound of order {order:g} needs {_least(level * _d(tau, eps, c))}{ways}"
+        raise InvalidInput(f"the sample has {n} values, and {needs}: pass more values, or a larger delta")
     power = eps / order
     alpha = (eps * c) ** (-1.0 / order) * share ** (1.0 / order) * rest**power
     width = (1.0 + tau) * math.sqrt(order) * (1.0 - eps) ** (1.0 / order - 0.5) * (share / rest) ** power
@@ -117,10 +104,8 @@ def _least(bound: float) -> str:
 
 
 def _narrowest(share: float, eps: float, c: float) -> float:
-    """Return the tau0 of the least width: the zero of its derivative, where share D = (1+eps) tau0 / (1+tau0), left of 1/eps.
-
-    Bisection to neighbouring doubles: the value of the estimator depends on every digit of tau0.
-    """
+    """Return the tau0 of the least width: the zero of its derivative, where share D = (1+eps) tau0 / (1+tau0), left of 1/eps."""
+    # Bisection to neighbouring doubles: the value of the estimator depends on every digit of tau0.
     low, high = 0.0, 1.0 / eps
     for _ in range(200):
         tau = 0.5 * (low + high)

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows, shaped
+from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows
 from robandit.estimators.formulas.catoni import influence_constant
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.roots import row_roots
 from robandit.kernel.types import Floats
 from robandit.validation import probability, within
-
-__all__ = ["lepskii_catoni"]
 
 MOST = 10_000  # moments in the grid: each costs the solution of an equation
 
@@ -26,26 +24,19 @@ def lepskii_catoni(
     """`infinite_variance_catoni` for an unknown moment: the smallest of a grid of moments that agrees with all larger ones.
 
     Use its value if you know the order of the moment but not its size. Its bounds are valid under the assumption below
-    but wide, because they must allow for the largest moment in the range; lower ``range_factor`` if you can.
+    but wide, because they must allow for the largest moment in the range; lower ``range_factor`` if you can. The estimate's
+    ``threshold`` is the scale v^(1/(1+eps)) that was chosen.
 
     Parameters
     ----------
     x
-        The sample, or a batch along ``axis``; not all zero.
+        The sample; not all zero.
     eps
         A moment of order 1 + eps is finite, 0 < eps <= 1.
-    delta
-        The bounds hold with probability at least 1 - delta.
     range_factor
         A: how far v^(1/(1+eps)) may be from its estimate, up and down.
     ratio
         Between neighbours of the grid, > 1.
-    axis
-        The axis of the values of one sample.
-
-    Returns
-    -------
-    An `Estimate`; ``threshold`` is the scale v^(1/(1+eps)) that was chosen.
 
     Guarantee
     ---------
@@ -97,7 +88,7 @@ def lepskii_catoni(
     assumed = (
         f"the moment of order {order:g} is within a factor {range_factor:g} of its estimate, as scales (Bhatt et al.)"
     )
-    return interval(value, width, shape, delta=delta, assumed=assumed, n=n, threshold=shaped(scale, shape))
+    return interval(value, width, shape, delta=delta, assumed=assumed, n=n, threshold=scale)
 
 
 def _grid(scales: Floats, range_factor: float, ratio: float, count: int) -> Floats:

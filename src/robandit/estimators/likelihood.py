@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import numpy as np
 
 from robandit.estimators.formulas.likelihood import bound_at
+from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-
-__all__ = ["row_bounds"]
 
 FACTORS = 16  # in one product: 1 - z/l is in [1e-16, 2] here, so it neither underflows nor overflows
 LOWEST, HIGHEST = -37.0, 37.0  # range of log(l - 1), in units of M: the minimum is near sqrt(variance / 2 C)
@@ -27,17 +25,13 @@ def row_bounds(z: Floats, largest: Floats, exponent: float) -> Floats:
     return out * largest
 
 
-@cache
-def _kernel() -> Any:
-    from robandit.kernel import compiled
-
-    return compiled(bound_rows, label="the likelihood bound", args=(np.zeros((1, 1)), 1.0, np.zeros(1)))
-
-
 def bound_rows(z: Floats, exponent: float, out: Floats) -> None:
     """Write the bound of each row of values in [-1, 1] to ``out``."""
     for row in range(z.shape[0]):
         out[row] = bound(z[row], exponent)
+
+
+_kernel = cache(partial(compiled, bound_rows, label="the likelihood bound", args=(np.zeros((1, 1)), 1.0, np.zeros(1))))
 
 
 @out_of_line

@@ -12,8 +12,6 @@ from robandit.estimators.formulas.catoni import HUGE, influence_constant
 from robandit.estimators.row_moments import row_means
 from robandit.validation import invalid, positive, probability, within
 
-__all__ = ["b_p", "p_robust_mean"]
-
 
 def p_robust_mean(
     x: ArrayLike, *, p: float, c: float, u: float | None = None, delta: float | None = None, axis: int = -1
@@ -25,16 +23,10 @@ def p_robust_mean(
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
-    p
-        Order of the moment, 1 < p <= 2.
-    c
-        Scale, > 0, in the units of x.
+    p, c
+        Order of the moment, 1 < p <= 2, and the scale, > 0, in the units of x.
     u, delta
-        If E|x|^p <= u is known: bounds that hold with probability at least 1 - delta. Give both or neither.
-    axis
-        The axis of the values of one sample.
+        If E|x|^p <= u is known. Give both for bounds, or neither.
 
     Guarantee
     ---------
@@ -52,7 +44,7 @@ def p_robust_mean(
     ----------
     K. Lee, H. Yang, S. Lim, S. Oh. Optimal algorithms for stochastic multi-armed bandits with heavy tailed rewards. NeurIPS 2020.
     """
-    p, c = _order(p), positive(c, "c")
+    p, c = within(p, "p", 1.0, 2.0, open_low=True), positive(c, "c")
     bounded = given_pair(u=u, delta=delta)
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
@@ -95,8 +87,4 @@ def b_p(p: float) -> float:
     >>> b_p(2), round(b_p(1.5), 12)
     (0.5, 0.438691337651)
     """
-    return influence_constant(_order(p))
-
-
-def _order(p: object) -> float:
-    return within(p, "p", 1.0, 2.0, open_low=True)
+    return influence_constant(within(p, "p", 1.0, 2.0, open_low=True))

@@ -20,10 +20,9 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.estimators.formulas.catoni import FACTORS, HUGE, distance, influence, powers, quadratic
+from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-
-__all__ = ["row_roots"]
 
 SAMPLED = 4096  # values that give the start; samples of up to twice this size are used whole
 MIDDLE = 63  # values whose median gives the start of the start
@@ -42,9 +41,8 @@ def row_roots(
 ) -> Floats:
     """Return the root of each row with its own alpha; ``starts``, if given, are guesses within the range of the row."""
     roots = np.full(len(matrix), math.nan) if starts is None else starts.copy()
-    _kernel(order == 2.0 and factor == 0.5)(
-        matrix, alphas, order, factor, np.empty(SAMPLED + MIDDLE + 2 * LANES), roots
-    )
+    scratch = np.empty(SAMPLED + MIDDLE + 2 * LANES)
+    _kernel(order == 2.0 and factor == 0.5)(matrix, alphas, order, factor, scratch, roots)
     if not np.isfinite(roots).all():
         row = int(np.flatnonzero(~np.isfinite(roots))[0])
         raise InvalidInput(
@@ -56,13 +54,9 @@ def row_roots(
 
 @cache
 def _kernel(quadratic: bool) -> Any:
-    from robandit.kernel import compiled
-
-    row = np.zeros(1)
-    args = (np.zeros((1, 1)), row, 2.0, 0.5, row, row)
-    if quadratic:
-        return compiled(partial(root_rows, quick_total), label="Catoni's equation", args=args)
-    return compiled(partial(root_rows, careful_total), label="Catoni's equation of lower order", args=args)
+    args = (np.zeros((1, 1)), np.zeros(1), 2.0, 0.5, np.zeros(1), np.zeros(1))
+    total, lower = (quick_total, "") if quadratic else (careful_total, " of lower order")
+    return compiled(partial(root_rows, total), label=f"Catoni's equation{lower}", args=args)
 
 
 def root_rows(
@@ -124,12 +118,10 @@ def secants(
 ) -> float:
     """Return the root from a start, the slope there (positive: the sum falls) and size = sum |psi|.
 
-    Slope and spread are in units of 1/alpha, which keeps them in range for data of any scale.
-
-    The search ends only when the root is bracketed by two close points: between far clusters of values the sum is steep at a
-    cluster and flat beside it, so a short step proves nothing. A step shorter than the tolerance is lengthened to it, and
-    closes the bracket if it was right. Bisection replaces a secant that leaves the bracket, or brackets that shrink too
-    slowly; while only one side is known, steps are lengthened.
+    Slope and spread are in units of 1/alpha, which keeps them in range for data of any scale. The search ends only when the root is
+    bracketed by two close points: between far clusters of values the sum is steep at a cluster and flat beside it, so a short step
+    proves nothing. A step shorter than the tolerance is lengthened to it, and closes the bracket if it was right. Bisection
+    replaces secants that leave the bracket or shrink it too slowly; while only one side is known, steps are lengthened.
     """
     careful = size < 1e-3 * math.sqrt(n)
     spread = 0.0
@@ -216,11 +208,8 @@ def part_total(x: Floats, start: int, stop: int, theta: float, alpha: float, ord
 def quick_total(
     x: Floats, n: int, theta: float, alpha: float, order: float, factor: float, careful: bool, lanes: Floats
 ) -> float:
-    """Return the sum of psi for p = 2 and b = 1/2: logarithms of quotients of products.
-
-    Without branches, and in 64 lanes: compilers turn this inner loop into vector instructions (0.9 ns a value; with a branch on
-    the sign, which is unpredictable here, 8 ns).
-    """
+    """Return the sum of psi for p = 2 and b = 1/2: logarithms of quotients of products."""
+    # In 64 lanes without branches, which compilers turn into vector instructions: 0.9 ns a value, 8 with a branch on the sign.
     if careful:
         return part_total(x, 0, n, theta, alpha, order, factor)
     up = lanes[:LANES]  # products over x > theta

@@ -10,8 +10,6 @@ import numpy as np
 
 from robandit.kernel.types import Floats
 
-__all__ = ["exponents", "row_means", "row_medians", "row_sds", "trimmed"]
-
 _SUMMABLE = 2.0**-64  # times the largest double, 2^64 of them can be added
 
 
@@ -42,16 +40,10 @@ def row_medians(matrix: Floats) -> Floats:
 
 
 def row_sds(matrix: Floats, means: Floats) -> Floats:
-    """Return the standard deviation (n - 1) of each row about the given mean.
-
-    In two passes: the mean is subtracted before squaring, and the result is corrected for the rounding of the mean.
-    """
+    """Return the standard deviation (n - 1) of each row about the given mean, corrected for the mean's rounding."""
     k = exponents(matrix)
     n = matrix.shape[1]
-    if k.any():
-        off = np.ldexp(matrix, -k) - np.ldexp(means[:, None], -k)
-    else:
-        off = matrix - means[:, None]
+    off = np.ldexp(matrix, -k) - np.ldexp(means[:, None], -k) if k.any() else matrix - means[:, None]
     # Deviations need no scale of their own: the largest is 0, or above 1e-17 of the largest value, so its square does not vanish.
     squares = np.square(off).sum(axis=1) - np.square(off.sum(axis=1)) / n
     sds: Floats = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (n - 1)), k[:, 0])

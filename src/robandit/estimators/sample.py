@@ -10,8 +10,6 @@ from robandit.estimators.estimate import Estimate, given_pair, interval, reject_
 from robandit.estimators.row_moments import row_means
 from robandit.validation import positive, probability
 
-__all__ = ["sample_mean"]
-
 
 def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = None, axis: int = -1) -> Estimate:
     """The plain mean: the baseline.
@@ -21,17 +19,13 @@ def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = N
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
     delta, v
-        If the variance is at most v: bounds that hold with probability at least 1 - delta. Give both or neither.
-    axis
-        The axis of the values of one sample.
+        A probability and a bound on the variance. Give both for bounds, or neither.
 
     Guarantee
     ---------
-    |value - mean| <= sqrt(v / (n delta)) with probability at least 1 - delta, for uncorrelated values with variance at most v
-    (Chebyshev). Nearly sharp: for some laws it cannot be improved much. Must know v.
+    |value - mean| <= sqrt(v / (n delta)) with probability at least 1 - delta, for uncorrelated values (Chebyshev). For some laws
+    it cannot be improved much. Must know v.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""The trimming threshold that the data choose, and the trimmed mean and variance at a threshold.
-
-Use these as building blocks; `adaptive_trimmed_mean` combines them with the independent split that its bound needs.
+"""The trimming threshold that the data choose, and the trimmed mean and variance at a threshold: building blocks.
 
 The threshold depends only on the sum of squares and the ceil(a) largest sizes (:mod:`robandit.estimators.formulas.threshold`). So
 one pass keeps a short buffer of sizes above a cut-off; nearly every value costs one multiply-add and one comparison.
@@ -10,53 +8,42 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_UP, Context
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, NoThresholdError, formatted
+from robandit.errors import InvalidInput, NoThresholdError
 from robandit.estimators.estimate import Number, log_over, reject_non_finite, rows, shaped
 from robandit.estimators.formulas.threshold import C, above_root, threshold_root
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
+from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-from robandit.validation import invalid, positive, probability
-
-__all__ = ["C", "enough_delta", "row_thresholds", "trimmed_mean", "trimmed_variance", "trimming_threshold"]
+from robandit.validation import array, invalid, positive, probability
 
 BLOCK = 16  # values processed together
 ROOT, NONZERO = 0, 1  # columns of the kernel's answer
 SMALL = 1e-130  # sizes whose squares, and those of values 1e-20 times smaller, neither vanish nor overflow when added
 LARGE = 1e130
+TOO_LARGE = "the {} is larger than the largest double (1.8e308): divide the sample by a constant first"
 
 
 def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = -1) -> Number:
     """The threshold M at which a sample should be trimmed: the exact root of ``sum_j min((x_j / M)^2, 1) = c log(1/delta)``.
 
     Use it on a sample that is independent of the one to be trimmed. On the same sample the bounds of Lemma 2 and Theorem 6 do not
-    hold; `adaptive_trimmed_mean` splits the sample for you.
+    hold; `adaptive_trimmed_mean` splits the sample for you. `NoThresholdError`: at most ``c log(1/delta)`` values are non-zero,
+    and the equation has no root.
 
     Parameters
     ----------
     x
-        The sample, or a batch along ``axis``. Zeros are allowed but do not count.
+        The sample. Zeros are allowed but do not count.
     delta
         The probability in the equation, as it stands there (an `Estimate` may use half of its own).
     c
         Constant of the equation. Theorem 6 needs (1 + sqrt 2)^2, the default; Theorem 5 allows any c > 2.
-    axis
-        The axis of the values of one sample.
-
-    Returns
-    -------
-    The root, a float; for a batch an array of its shape.
-
-    Raises
-    ------
-    NoThresholdError
-        At most ``c log(1/delta)`` values are non-zero: the equation has no root.
 
     Guarantee
     ---------
@@ -83,33 +70,21 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
 
 
 def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
-    """The mean of a sample with values above a threshold in size set to zero; divided by the number of ALL values.
+    """The mean of a sample with values above a threshold in size set to zero; divided by the number of ALL values (equation 12).
 
     Use it with a threshold that does not depend on the same values. It is not the mean of the values kept, and not scipy's
-    ``trim_mean``, which removes a share at both ends.
+    ``trim_mean``, which removes a share at both ends. No guarantee by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
     threshold
         A number >= 0 (infinity trims nothing), or one per sample of the batch. ``|x| = threshold`` is kept.
-    axis
-        The axis of the values of one sample.
-
-    Guarantee
-    ---------
-    None by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
 
     Examples
     --------
     >>> from robandit.estimators import trimmed_mean
     >>> trimmed_mean([1.0, -2.0, 3.0, 100.0], 3.0)
     0.5
-
-    References
-    ----------
-    As for `trimming_threshold`: equation 12 of the paper.
     """
     matrix, shape = rows(x, axis)
     return shaped(row_means(trimmed(matrix, _thresholds(threshold, shape))), shape)
@@ -118,73 +93,42 @@ def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Numbe
 def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
     """The variance of a sample with values above a threshold in size set to zero; divided by n - 1, where n counts ALL values.
 
-    Use it for the empirical Bernstein bound of a trimmed mean. Trimmed values count as zeros in the spread.
-
-    Parameters
-    ----------
-    x
-        The sample of at least two values, or a batch along ``axis``.
-    threshold
-        As for `trimmed_mean`.
-    axis
-        The axis of the values of one sample.
-
-    Guarantee
-    ---------
-    None by itself: see `adaptive_trimmed_mean`.
+    Use it for the empirical Bernstein bound of a trimmed mean (Lemma 2), with a threshold as for `trimmed_mean` and at least two
+    values. Trimmed values count as zeros in the spread. No guarantee by itself: see `adaptive_trimmed_mean`.
 
     Examples
     --------
     >>> from robandit.estimators import trimmed_variance
     >>> round(trimmed_variance([1.0, -2.0, 3.0, 100.0], 3.0), 12)
     4.333333333333
-
-    References
-    ----------
-    As for `trimming_threshold`: Lemma 2 of the paper.
     """
     matrix, shape = rows(x, axis, least=2)
     kept = trimmed(matrix, _thresholds(threshold, shape))
     with np.errstate(over="ignore", under="ignore"):
         variances = np.square(row_sds(kept, row_means(kept)))
     if not np.isfinite(variances).all():
-        raise InvalidInput(
-            "the variance is larger than the largest double (1.8e308): divide the sample by a constant first"
-        )
+        raise InvalidInput(TOO_LARGE.format("variance"))
     return shaped(variances, shape)
 
 
 def _thresholds(threshold: ArrayLike, shape: tuple[int, ...]) -> Floats:
     """Return a threshold for each sample of the batch."""
     rule = "a number >= 0, or infinity to trim nothing"
+    given = array(threshold, "threshold", hint="pass one number, or one per sample")
+    if np.asarray(threshold).dtype.kind == "b":
+        raise invalid("threshold", threshold, rule)
     try:
-        given = np.asarray(threshold)
-        if given.dtype.kind == "b":
-            raise invalid("threshold", threshold, rule)
-        if given.dtype.kind not in "iufO":
-            raise TypeError
-        every: Floats = np.ascontiguousarray(np.broadcast_to(given.astype(np.float64), shape)).reshape(-1)
-    except OverflowError:
-        raise invalid("threshold", threshold, "a number >= 0 up to 1.8e308, or infinity to trim nothing") from None
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(
-            f"threshold = {formatted(threshold)} does not fit a batch of shape {shape}: pass one number, or one per sample",
-            parameter="threshold",
-            value=threshold,
-            rule="one number, or one per sample",
-        ) from None
+        every: Floats = np.ascontiguousarray(np.broadcast_to(given, shape)).reshape(-1)
+    except ValueError:
+        rule = f"one number, or one for each sample of a batch of shape {shape}"
+        raise invalid("threshold", threshold, rule) from None
     if not (every >= 0.0).all():
         raise invalid("threshold", float(every[~(every >= 0.0)][0]), rule)
     return every
 
 
 def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float = 1.0) -> Floats:
-    """Return the root of each row for ``level`` = log(parts/delta); raise for rows without a root, and for NaN and infinity.
-
-    ``parts`` serves messages only, which name the caller's delta.
-    """
+    """Return the root of each row for ``level`` = log(parts/delta); ``parts`` is for messages, which name the caller's delta."""
     a = c * level
     n = matrix.shape[1]
     if not a < n:
@@ -196,9 +140,7 @@ def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float =
     _kernel()(matrix, a, top, np.empty(min(n, 3 * top + 64) + BLOCK), answers)
     if not np.isfinite(answers).all():
         reject_non_finite(matrix)
-        raise InvalidInput(
-            "the threshold is larger than the largest double (1.8e308): divide the sample by a constant first"
-        )
+        raise InvalidInput(TOO_LARGE.format("threshold"))
     if (answers[:, ROOT] < 0.0).any():
         row = int(np.flatnonzero(answers[:, ROOT] < 0.0)[0])
         raise _no_root(matrix, row, int(answers[row, NONZERO]), a, c, parts)
@@ -221,14 +163,6 @@ def enough_delta(nonzero: int, c: float, parts: float, verb: str = "") -> str:
     return f", or {verb + ' ' if verb else ''}a delta of at least {float(delta):.3g}" if delta < 1 else ""
 
 
-@cache
-def _kernel() -> Any:
-    from robandit.kernel import compiled
-
-    matrix = np.zeros((1, 1))
-    return compiled(threshold_rows, label="the trimming threshold", args=(matrix, 1.0, 1, np.zeros(1), matrix))
-
-
 def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, answers: Floats) -> None:
     """Write for each row the root, or -1 and the number of non-zero values; NaN if the row is not finite."""
     for row in range(x.shape[0]):
@@ -248,11 +182,14 @@ def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, answers: Float
         answers[row, NONZERO] = stored
 
 
+_ARGS = (np.zeros((1, 1)), 1.0, 1, np.zeros(1), np.zeros((1, 1)))
+_kernel = cache(partial(compiled, threshold_rows, label="the trimming threshold", args=_ARGS))
+
+
 @out_of_line
 def largest(x: Floats, top: int, unit: float, buffer: Floats) -> tuple[int, float, bool]:
-    """Store the ``top`` largest sizes, descending; return their number and the sum of (unit x)^2 over all others.
-
-    Last, return whether all non-zero sizes are stored. (There may be fewer than ``top``, never more.)
+    """Store the ``top`` largest sizes, descending; return their number, the sum of (unit x)^2 over all others, and whether all
+    non-zero sizes are stored (they may be fewer than ``top``).
     """
     n = x.shape[0]
     room = buffer.shape[0] - BLOCK
@@ -313,10 +250,7 @@ def store(
 
 @out_of_line
 def keep(buffer: Floats, stored: int, top: int, unit: float) -> float:
-    """Move the ``top`` largest to the front, the smallest of them last; return the sum of squares of the others.
-
-    Hoare's selection: it skips halves of the buffer that cannot hold the boundary.
-    """
+    """Move the ``top`` largest to the front, the smallest of them last (Hoare's selection); return the others' sum of squares."""
     low = 0
     high = stored - 1
     while low < high:
@@ -365,8 +299,7 @@ def descending(buffer: Floats, stored: int) -> None:
 def solve(buffer: Floats, stored: int, body: float, unit: float, a: float) -> float:
     """Return the root from the stored sizes z_0 >= z_1 >= ... and the sum of squares of the rest.
 
-    The ratio S_d / z_d^2 is carried from the small sizes to the large ones: it only ever adds, and no square is formed that could
-    overflow.
+    The ratio S_d / z_d^2 is carried from small sizes to large ones: it only ever adds, and no square can overflow.
     """
     d = stored - 1
     last = unit * buffer[d]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows, shaped
+from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows
 from robandit.estimators.row_moments import row_means
 from robandit.validation import choice, positive, probability
-
-__all__ = ["truncated_mean"]
 
 
 def truncated_mean(
@@ -23,20 +21,12 @@ def truncated_mean(
     Parameters
     ----------
     x
-        The sample in the order in which it was observed, or a batch along ``axis``.
+        The sample in the order in which it was observed.
     eps, u
         E|x|^(1+eps) <= u with 0 < eps <= 1.
-    delta
-        The bounds hold with probability at least 1 - delta.
     common_threshold
         False, as published: value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds stay the same when the
-        sample grows. True: every value is compared with the last threshold; then the order of values does not matter.
-    axis
-        The axis of the values of one sample.
-
-    Returns
-    -------
-    An `Estimate`; ``threshold`` is the last and largest threshold.
+        sample grows. True: every value is compared with the last and largest threshold, whatever its place.
 
     Guarantee
     ---------
@@ -67,13 +57,6 @@ def truncated_mean(
     inside = np.abs(matrix) <= every
     value = row_means(np.where(inside, matrix, 0.0))
     width = 4.0 * u**root * (level / n) ** (eps * root)
-    return interval(
-        value,
-        width,
-        shape,
-        delta=delta,
-        assumed=f"E|x|^{1.0 + eps:g} <= {u:g} (Lemma 1)",
-        n=n,
-        share_trimmed=shaped(1.0 - inside.mean(axis=1), shape),
-        threshold=shaped(np.full(len(matrix), last), shape),
-    )
+    assumed = f"E|x|^{1.0 + eps:g} <= {u:g} (Lemma 1)"
+    more = {"share_trimmed": 1.0 - inside.mean(axis=1), "threshold": np.full(len(matrix), last)}
+    return interval(value, width, shape, delta=delta, assumed=assumed, n=n, **more)

@@ -11,8 +11,6 @@ from robandit.estimators.estimate import Estimate, interval, rows
 from robandit.estimators.row_moments import row_means
 from robandit.validation import within
 
-__all__ = ["winsorized_mean"]
-
 
 def winsorized_mean(x: ArrayLike, *, share: float = 0.05, axis: int = -1) -> Estimate:
     """The mean after the lowest and the highest share of values are replaced by the nearest remaining value.
@@ -22,12 +20,8 @@ def winsorized_mean(x: ArrayLike, *, share: float = 0.05, axis: int = -1) -> Est
 
     Parameters
     ----------
-    x
-        The sample, or a batch along ``axis``.
     share
         Share of the values replaced at EACH end, 0 <= share < 1/2: floor(share n) values.
-    axis
-        The axis of the values of one sample.
 
     Guarantee
     ---------

@@ -31,8 +31,8 @@ import math
 
 import numpy as np
 
+from robandit.estimators.formulas.threshold import C
 from robandit.kernel.types import Floats
-from robandit.policies.adar.adar_ucb import C
 from robandit.problems import Problem
 from robandit.theory.bound import check_problem, power, total
 from robandit.validation import integer, invalid, order

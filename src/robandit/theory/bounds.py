@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import NotApplicable
+from robandit.estimators.formulas.threshold import C
 from robandit.policies import Policy
-from robandit.policies.adar.adar_ucb import C
 from robandit.policies.assumptions import assumption_met
 from robandit.policies.base import check_policy_given
 from robandit.problems import Problem

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robandit.estimators.threshold import C, row_thresholds
+from robandit.estimators.formulas.threshold import C
+from robandit.estimators.threshold import row_thresholds
 from robandit.intervals import Interval, share
 from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto, StudentT, ZeroInflated, two_point

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from robandit.estimators.adaptive import lemma_2
+from robandit.estimators.formulas.threshold import C
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
-from robandit.estimators.threshold import C
 from robandit.intervals import Interval
 from robandit.kernel.types import Floats
 from robandit.laws import Discrete, Gaussian, Law, Pareto, StudentT, two_point

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from robandit.estimators.threshold import C
+from robandit.estimators.formulas.threshold import C, doubled
 from robandit.intervals import Interval
 from robandit.kernel.types import Floats, Ints
 from robandit.laws import Pareto, two_point
-from robandit.policies.adar.adar_ucb import doubled
 from robandit.verify import drawn_samples as drawn
 from robandit.verify.figure import Curves, row_of
 from robandit.verify.interval_arithmetic import joint_confidence, largest

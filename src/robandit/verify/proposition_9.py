@@ -13,7 +13,7 @@ import numpy as np
 
 from robandit.errors import NoThresholdError
 from robandit.estimators import trimming_threshold
-from robandit.estimators.threshold import C
+from robandit.estimators.formulas.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Pareto, ZeroInflated
 from robandit.verify.drawn_samples import always, clipped

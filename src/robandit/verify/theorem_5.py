@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from robandit.estimators.threshold import C
+from robandit.estimators.formulas.threshold import C
 from robandit.intervals import Interval
 from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robandit.estimators.formulas.threshold import C
 from robandit.intervals import Interval, mean_interval
-from robandit.policies.adar.adar_ucb import AdaRUCB, C
+from robandit.policies.adar.adar_ucb import AdaRUCB
 from robandit.policies.base import Policy
 from robandit.theory.adar_bounds import printed_instance, repaired_instance
 from robandit.verify.figure import Cases, row_of

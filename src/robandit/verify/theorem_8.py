@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robandit.estimators.formulas.threshold import C
 from robandit.intervals import mean_interval
 from robandit.kernel.types import Floats
 from robandit.laws import Constant, Gaussian
 from robandit.live.bandit import Bandit
-from robandit.policies.adar.adar_ucb import AdaRUCB, C
+from robandit.policies.adar.adar_ucb import AdaRUCB
 from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, student_t
 from robandit.theory.adar_bounds import printed_worst_case, repaired_worst_case

@@ -18,7 +18,7 @@ from robandit.errors import InvalidInput
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel import loops
 from robandit.policies import AdaKLUCB
-from robandit.policies.adar import adakl_ucb, layout, likelihood_state
+from robandit.policies.adar import adakl_ucb, layout, likelihood_index
 from robandit.policies.adar.layout import IN_TOP, IN_X
 from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 
@@ -43,7 +43,7 @@ def agree(live, slow, arms=None):
         if wanted == math.inf:
             assert said[arm] == math.inf
         else:
-            m = live.s.arms[arm, likelihood_state.CENTRE]
+            m = live.s.arms[arm, likelihood_index.CENTRE]
             assert m == (slow_centre((slow.x if slow.practical else slow.x_prime)[arm]) if slow.centred else 0.0)
             assert abs(said[arm] - wanted) <= 1e-9 * abs(wanted - m) + 4e-16 * abs(m), (said[arm], wanted)
     return said
@@ -112,8 +112,8 @@ def test_the_other_ways(way, kind):
     free = 0  # decisions in which an arm has a finite index
     for t in range(steps):
         explored = proved and np.all(
-            np.isfinite(run.live.s.arms[:, likelihood_state.BOUND])
-            & (run.live.s.arms[:, likelihood_state.BOUND] != 0.0)
+            np.isfinite(run.live.s.arms[:, likelihood_index.BOUND])
+            & (run.live.s.arms[:, likelihood_index.BOUND] != 0.0)
         )
         free += bool(explored)
         run.step(t < 30 or (explored and free < 20) or t % 40 == 0)
@@ -151,10 +151,10 @@ def test_many_rewards_of_one_arm(kind, horizon):
             live.ask()  # so that curves are followed, not only made
     counts = live.s.counts[0]
     assert (
-        counts[likelihood_state.N_NEAR] > (0.45 if kind == "coins" else 0.8) * steps
+        counts[likelihood_index.N_NEAR] > (0.45 if kind == "coins" else 0.8) * steps
     )  # coins are kept until l is four times their size
-    assert counts[likelihood_state.N_NEAR] + counts[layout.BIG] == counts[layout.N_X] == steps
-    assert live.s.arms[0, likelihood_state.CUT] > 0.0
+    assert counts[likelihood_index.N_NEAR] + counts[layout.BIG] == counts[layout.N_X] == steps
+    assert live.s.arms[0, likelihood_index.CUT] > 0.0
     assert live.policy.counters(live.s) == {"fallbacks": 0}
 
 
@@ -164,7 +164,7 @@ def test_many_rewards_in_the_proved_schedule():
         live.tell(0, reward)
         slow.tell(0, reward)
     agree(live, slow, [0])
-    assert live.s.counts[0, likelihood_state.N_NEAR] > 2000
+    assert live.s.counts[0, likelihood_index.N_NEAR] > 2000
     assert live.s.counts[0, layout.TOP] < 1000
 
 
@@ -218,8 +218,8 @@ def test_the_limit_of_one_stream_leaves_the_other_alone(monkeypatch):
     sizes[:128] = 1.0
     counts = live.s.counts[0]
     assert 200 < counts[layout.TOP] <= 300
-    assert (counts[layout.BIG], counts[likelihood_state.N_NEAR]) == (20, 480)
-    assert live.s.arms[0, likelihood_state.CENTRE] == live.s.arms[0, likelihood_state.CUT] == 0.0
+    assert (counts[layout.BIG], counts[likelihood_index.N_NEAR]) == (20, 480)
+    assert live.s.arms[0, likelihood_index.CENTRE] == live.s.arms[0, likelihood_index.CUT] == 0.0
     top = live.s.buffer[0, layout.TOP_VALUE, : counts[layout.TOP]]
     np.testing.assert_array_equal(top, np.sort(sizes)[::-1][: len(top)])
     squares = live.s.arms[0, layout.TOP_BELOW] + live.s.buffer[0, layout.TOP_SQUARES, 0]
@@ -292,12 +292,12 @@ def test_first_rewards_that_wait_for_second_ones():
         run.late(0, float(j % 10), IN_X)
     counts = run.s.counts[0]
     assert counts[layout.N_X] == 128
-    assert counts[likelihood_state.N_TOP] == 12
-    assert run.s.arms[0, likelihood_state.CENTRE] == np.median([float(j % 10) for j in range(128, 136)])
+    assert counts[likelihood_index.N_TOP] == 12
+    assert run.s.arms[0, likelihood_index.CENTRE] == np.median([float(j % 10) for j in range(128, 136)])
     for j in range(300):
         run.late(0, float(j % 10), IN_TOP)
     run.s.clock[layout.ROUNDS] = 4
-    assert run.s.counts[0, likelihood_state.N_TOP] == 312
+    assert run.s.counts[0, likelihood_index.N_TOP] == 312
     slow = SlowAdaKLUCB(2, schedule="proved")
     slow.x[0] = [float(j % 10) for j in range(128)]
     slow.x_prime[0] = [float(j % 10) for j in [*range(128, 140), *range(300)]]
@@ -441,7 +441,10 @@ def test_coverage_fails_where_the_assumption_does(center):
         ({"schedule": None}, r"schedule = None must be"),
         ({"pulls": "triple"}, r"pulls = 'triple' must be one of 'double', 'single'"),
         ({"pulls": 2}, r"pulls = 2 must be"),
-        ({"center": None}, r"center = None needs schedule='proved'"),
+        (
+            {"center": None},
+            r"center = None must be 'median' with schedule='practical'; schedule='proved' also takes None",
+        ),
     ],
 )
 def test_wrong_parameters_are_rejected(options, words):
@@ -479,5 +482,5 @@ def test_a_saved_bandit_goes_on(tmp_path):
             assert again.select() == arm
             for one in (bandit, again):
                 one.update(arm, 100.0 + reward)
-    assert bandit._state.counts[:, likelihood_state.N_NEAR].sum() > 100
+    assert bandit._state.counts[:, likelihood_index.N_NEAR].sum() > 100
     assert 98 < bandit.estimates()[0]["mean"] < 102

@@ -9,7 +9,7 @@ Catoni         catoni_mean                        up to an error that is bounded
 ============== ================================== ==========================================================
 
 TrimmedMean's mean, spread and threshold are the doubles nearest to the exact ones. The one-shot function rounds intermediate
-results, so its last digit may differ.
+results, so its last digit may differ. The theorems and their references are those of the one-shot functions.
 """
 
 from __future__ import annotations

@@ -9,29 +9,21 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput
 from robandit.estimators.estimate import rows
 from robandit.kernel.types import Floats
-from robandit.validation import integer, invalid, probability, within
-
-__all__ = ["Accumulator", "Saved", "checked_delta"]
+from robandit.validation import finite, integer, invalid, probability, within
 
 Own = TypeVar("Own", bound="Accumulator")
 CHUNK = 2**20  # values passed to compiled code at once: the exact sums carry between chunks at the latest
-LARGEST = float(np.finfo(np.float64).max)
 
 
 class Accumulator(ABC):
-    """A robust mean that is built value by value. Subclasses store values; this class checks them.
-
-    A call that raises changes nothing.
-    """
+    """A robust mean that is built value by value. Subclasses store values; this class checks them. An error changes nothing."""
 
     version: ClassVar[int] = 1
-    settings: ClassVar[tuple[str, ...]] = ()
-    """The constructor's parameters: equal in all shards that are merged."""
-    largest: ClassVar[float] = math.inf
-    """The largest absolute value that is accepted."""
+    settings: ClassVar[tuple[str, ...]] = ()  # the constructor's parameters: equal in all shards that are merged
+    largest: ClassVar[float] = float(np.finfo(np.float64).max)  # the largest absolute value that is accepted
 
     @property
     @abstractmethod
@@ -40,34 +32,25 @@ class Accumulator(ABC):
 
     def update(self, value: float) -> None:
         """Take one value."""
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise self._invalid(value, "is not a number", "finite numbers")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not abs(number) <= min(self.largest, LARGEST):
-            raise self._unusable(value)
+        number = value if type(value) is float else finite(value, "value", owner=self._name)
+        if not abs(number) <= self.largest:
+            raise self._unusable(number)
         self._one[0] = number
         self._take(self._one)
 
     def update_many(self, values: ArrayLike) -> None:
         """Take many values, in this order: all of them or, if one is rejected, none."""
-        if (isinstance(values, np.ndarray) and values.shape == (0,)) or (
-            isinstance(values, (list, tuple, range)) and not values
-        ):
+        if isinstance(values, (list, tuple, range)) and not values:
             return
-        try:
-            matrix, shape = rows(values, check=False)
-        except OverflowError as error:
-            raise InvalidInput(f"the values are not doubles ({error}); nothing was taken") from None
+        if isinstance(values, np.ndarray) and values.shape == (0,):
+            return
+        matrix, shape = rows(values, check=False)
         if shape:
             raise InvalidInput(f"the values have {len(shape) + 1} dimensions: pass one, in the order of arrival")
         data = matrix[0]
-        limit = min(self.largest, LARGEST)
         # One comparison that fails for NaN, infinity and values that are too large.
-        if not max(float(data.max()), -float(data.min())) <= limit:
-            place = int(np.flatnonzero(~(np.abs(data) <= limit))[0])
+        if not max(float(data.max()), -float(data.min())) <= self.largest:
+            place = int(np.flatnonzero(~(np.abs(data) <= self.largest))[0])
             raise self._unusable(float(data[place]), f" (position {place}); nothing was taken")
         for start in range(0, data.size, CHUNK):
             self._take(data[start : start + CHUNK])
@@ -81,42 +64,34 @@ class Accumulator(ABC):
         for name in self.settings:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise InvalidInput(
-                    f"{self._name} with {name} = {mine!r} cannot be merged with {name} = {theirs!r}: make both alike"
-                )
+                pair = f"{name} = {mine!r} cannot be merged with {name} = {theirs!r}"
+                raise InvalidInput(f"{self._name} with {pair}: make both alike")
         self._add(other)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-able data; `from_dict` continues from it exactly."""
-        return {
-            "kind": self._name,
-            "version": self.version,
-            **{s: getattr(self, s) for s in self.settings},
-            **self._save(),
-        }
+        settings = {name: getattr(self, name) for name in self.settings}
+        return {"kind": self._name, "version": self.version, **settings, **self._save()}
 
     @classmethod
     def from_dict(cls: type[Own], state: dict[str, Any]) -> Own:
         """Return the accumulator that `to_dict` described; raise `InvalidInput` for a newer, damaged or incomplete state."""
         name = cls.__name__
         if not isinstance(state, dict):
-            raise InvalidInput(
-                f"the state of a {name} is a dictionary, not {type(state).__name__}: pass what to_dict returned"
-            )
+            kind = type(state).__name__
+            raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass what to_dict returned")
         saved = Saved(name, dict(state))
         if saved.take("kind") != name:
             raise InvalidInput(f"the state's kind is {state['kind']!r}: it cannot become a {name}")
         version = saved.count("version", least=1)
         if version > cls.version:
-            raise InvalidInput(
-                f"the state of this {name} has version {version}, and this Robandit reads up to {cls.version}: install a newer one"
-            )
+            reads = f"this Robandit reads up to {cls.version}: install a newer one"
+            raise InvalidInput(f"the state of this {name} has version {version}, and {reads}")
         accumulator = cls(**{s: saved.take(s) for s in cls.settings})
         accumulator._load(saved)
         if saved.fields:
-            raise InvalidInput(
-                f"the state of a {name} has no field {next(iter(saved.fields))!r}: it is damaged, or of another kind"
-            )
+            field = next(iter(saved.fields))
+            raise InvalidInput(f"the state of a {name} has no field {field!r}: it is damaged, or of another kind")
         return accumulator
 
     def __repr__(self) -> str:
@@ -128,19 +103,16 @@ class Accumulator(ABC):
     def _name(self) -> str:
         return type(self).__name__
 
-    def _invalid(self, value: Any, fault: str, rule: str, way_out: str = "") -> InvalidInput:
-        message = f"{formatted(value)} {fault}: {self._name} takes {rule}{way_out}"
-        return InvalidInput(message, parameter="value", value=value, rule=rule)
-
-    def _unusable(self, value: Any, more: str = "") -> InvalidInput:
+    def _unusable(self, value: float, position: str = "") -> InvalidInput:
         """Return the error for a number that is not finite or too large."""
-        if isinstance(value, float) and math.isfinite(value):
-            return self._invalid(value, "is too large", f"numbers up to {self.largest:g}", f"; scale the data{more}")
-        return self._invalid(value, "is not finite", "finite numbers", f"; leave it out{more}")
+        limit, way_out = "", "leave it out"
+        if math.isfinite(value):
+            limit, way_out = f" up to {self.largest:g} in size", "scale the data"
+        return invalid("value", value, f"a finite number{limit}", owner=self._name, hint=way_out + position)
 
-    # The hooks. `_take` gets at most CHUNK checked values, C-contiguous; `_one` is a buffer for one.
+    # The hooks. `_take` gets at most CHUNK checked values, C-contiguous.
 
-    _one: Floats
+    _one: Floats  # a buffer for one value
 
     @abstractmethod
     def _take(self, values: Floats) -> None: ...

@@ -1,19 +1,21 @@
 """The cells of the streaming Catoni mean: a histogram whose cells carry moments, fine near the center.
 
 A value at distance 2^e <= |x - center| < 2^(e+1) goes to level e, into the cell ``[k w, (k + 1) w)`` with w = 2^(e-4): cells are
-at most 1/16 as wide as their distance from the center, for data and alphas of any scale. Cells of all levels lie on one grid of
-multiples of powers of two, not on a grid about the center, so shards with other centers have compatible cells. Cells of different
-levels may overlap: each counts its own values.
+at most 1/16 as wide as their distance from the center, for data and alphas of any scale. The cells of all levels and of all centers
+lie on one grid of multiples of powers of two, so those of shards are compatible: a merge adds cells that are the same. A cell that
+is finer than this center requires is first widened to the cell that contains it, which changes its moments exactly; a coarser one
+stays. Cells of different levels may overlap: each counts its own values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
+from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 
 FINE = 4  # a cell is 2^-4 as wide as the distance at which its level begins
@@ -34,6 +36,105 @@ SCALE: Floats = np.ldexp(1.0, np.minimum(1023 + FINE - np.arange(LEVELS + 1), 10
 SCALE_MORE: Floats = np.ldexp(1.0, np.maximum(FINE - np.arange(LEVELS + 1), 0))
 
 
+class Cells:
+    """The cells about a center, and the number of values equal to it."""
+
+    def __init__(self, center: float) -> None:
+        """Start without values."""
+        self.center = center
+        self.equal = 0
+        self._page: Ints = np.full(LEVELS + 1, -1, dtype=np.int64)  # the index of a level's cells
+        self._origin: Ints = np.zeros(LEVELS + 1, dtype=np.int64)  # the k of a level's first cell
+        self._cells: Floats = np.zeros((0, CELLS, NUMBERS))
+        self._used = 0
+        self._missing: Ints = np.zeros(1, dtype=np.int64)
+
+    def occupied(self) -> tuple[Ints, Floats]:
+        """Return level and k of each occupied cell, sorted, and its numbers."""
+        levels = np.flatnonzero(self._page >= 0)
+        if levels.size == 0:
+            return np.zeros((0, 2), dtype=np.int64), np.zeros((0, NUMBERS))
+        pages = self._cells[self._page[levels]]
+        where, place = np.nonzero(pages[:, :, COUNT] > 0.0)
+        level = levels[where]
+        return np.stack([level, self._origin[level] + place], axis=1), pages[where, place]
+
+    def take(self, values: Floats) -> None:
+        """Add values."""
+        off = values - self.center
+        self.equal += int(off.size - np.count_nonzero(off))
+        bits = off.view(np.int64)
+        state = self._page, self._origin
+        start = 0
+        while start < values.size:
+            start += _absorb()(values[start:], bits[start:], SCALE, SCALE_MORE, *state, self._cells, self._missing)
+            if start < values.size:
+                self._open(int(self._missing[0]))
+
+    def merge(self, other: Cells) -> None:
+        """Add all values of another histogram."""
+        self._place(*other.occupied(), other.center)
+        if other.center == self.center:
+            self.equal += other.equal
+        elif other.equal:
+            level = int(levels_of(np.array([other.center - self.center]))[0])
+            y = other.center * SCALE[level] * SCALE_MORE[level]
+            k = math.floor(y)
+            f = y - k
+            times = other.equal
+            row = [float(times), times * f, 0.0, times * f * f, times * f * f * f]
+            self._place(np.array([[level, k]], dtype=np.int64), np.array([row]), self.center)
+
+    def put(self, row: Any) -> str:
+        """Store a saved cell; return the rule that it breaks, or an empty string."""
+        rule = "a level, a position, and five numbers that fit together"
+        if not isinstance(row, list) or len(row) != 2 + NUMBERS or any(isinstance(x, bool) for x in row):
+            return rule
+        level, k, *numbers = row
+        if not all(isinstance(x, int) for x in (level, k)) or not all(isinstance(x, (int, float)) for x in numbers):
+            return rule
+        near = 1 <= level < LEVELS and abs(self.center) * SCALE[level] * SCALE_MORE[level] < 2.0**61
+        count = numbers[COUNT]
+        # Every power sum lies between 0 and the number of values, except for rounding, which grows with that number.
+        within = all(math.isfinite(x) and abs(x) <= 1.001 * count for x in numbers[FIRST:])
+        valid_count = 1 <= count <= 2**62 and count == int(count)
+        if not near or not valid_count or not within or abs(k) >= 2**62 or min(numbers[FIRST], numbers[SECOND]) < 0:
+            return rule
+        if self._page[level] < 0:
+            self._open(level)
+        place = k - int(self._origin[level])
+        if not 0 <= place < CELLS:
+            return "a cell near the center for its level"
+        cell = self._cells[self._page[level], place]
+        if cell[COUNT] > 0.0:
+            return "a cell that occurs only once"
+        cell[:] = numbers
+        return ""
+
+    def _open(self, level: int) -> None:
+        """Make room for the cells of a level."""
+        if self._used == len(self._cells):
+            more = min(max(16, self._used // 2), LEVELS - self._used)
+            self._cells = np.concatenate([self._cells, np.zeros((more, CELLS, NUMBERS))])
+        self._origin[level] = math.floor(self.center * SCALE[level] * SCALE_MORE[level]) - BEFORE
+        self._page[level] = self._used
+        self._used += 1
+
+    def _place(self, keys: Ints, cells: Floats, center: float) -> None:
+        """Add cells that were made about some center."""
+        level, k = keys[:, 0], keys[:, 1]
+        w = cell_widths(level)
+        middle = cell_starts(k, w, self.center) + 0.5 * w
+        # Up to the level of a value in the middle of the cell; a coarser cell stays as it is.
+        up = np.maximum(levels_of(middle) - level, 0) if center != self.center else np.zeros_like(level)
+        wide, moved = moved_cells(cells, k, up)
+        level = level + up
+        for one in np.unique(level):
+            if self._page[one] < 0:
+                self._open(int(one))
+        _join()(moved, self._page[level], wide - self._origin[level], self._cells)
+
+
 def levels_of(off: Floats) -> Ints:
     """Return the level of each distance x - center."""
     levels: Ints = np.maximum((off.view(np.int64) >> 52) & 2047, 1)
@@ -46,10 +147,8 @@ def cell_widths(level: Ints) -> Floats:
 
 
 def cell_starts(k: Ints, w: Floats, center: float) -> Floats:
-    """Return k w - center, rounded once.
-
-    A k of more than 53 bits is split: w is then below the spacing of doubles at the center, and both differences are exact.
-    """
+    """Return k w - center, rounded once."""
+    # A k of more than 53 bits is split: w is then below the spacing of doubles at the center, and both differences are exact.
     high = np.where(np.abs(k) < 2**53, k, (k >> 20) << 20)
     out: Floats = (high.astype(np.float64) * w - center) + (k - high).astype(np.float64) * w
     return out
@@ -70,17 +169,6 @@ def moved_cells(cells: Floats, k: Ints, up: Ints) -> tuple[Ints, Floats]:
     moved[:, SECOND] = n * a * a + b * (2.0 * a * first + b * second)
     moved[:, THIRD] = n * a * a * a + b * (3.0 * a * a * first + b * (3.0 * a * second + b * third))
     return wide, moved
-
-
-@cache
-def absorb_kernel() -> Callable[..., int]:
-    """Return `absorb`, compiled."""
-    from robandit.kernel import compiled
-
-    ints = np.zeros(1, dtype=np.int64)
-    floats = np.zeros(1)
-    args = (floats, ints, SCALE, SCALE_MORE, ints, ints, np.zeros((1, 1, 1)), ints)
-    return compiled(absorb, label="Catoni's cells", args=args)
 
 
 def absorb(
@@ -121,17 +209,6 @@ def lost(a: float, b: float, total: float) -> float:
     return (b - total) + a
 
 
-@cache
-def join_kernel() -> Callable[..., None]:
-    """Return `join`, compiled."""
-    from robandit.kernel import compiled
-
-    ints = np.zeros(1, dtype=np.int64)
-    return compiled(
-        join, label="the merging of Catoni's cells", args=(np.zeros((1, 1)), ints, ints, np.zeros((1, 1, 1)))
-    )
-
-
 def join(moved: Floats, page: Ints, place: Ints, cells: Floats) -> None:
     """Add cells to those at their places."""
     for i in range(moved.shape[0]):
@@ -142,3 +219,10 @@ def join(moved: Floats, page: Ints, place: Ints, cells: Floats) -> None:
         cell[COUNT] += moved[i, COUNT]
         cell[SECOND] += moved[i, SECOND]
         cell[THIRD] += moved[i, THIRD]
+
+
+_INTS, _CELLS = np.zeros(1, dtype=np.int64), np.zeros((1, 1, 1))
+_ABSORBED = (np.zeros(1), _INTS, SCALE, SCALE_MORE, _INTS, _INTS, _CELLS, _INTS)
+_JOINED = (np.zeros((1, 1)), _INTS, _INTS, _CELLS)
+_absorb = cache(partial(compiled, absorb, label="Catoni's cells", args=_ABSORBED))
+_join = cache(partial(compiled, join, label="the merging of Catoni's cells", args=_JOINED))

@@ -1,27 +1,24 @@
 """The median of means of a stream: equal blocks that are paired when there are too many.
 
-**State.** Means of blocks of s = 2^h consecutive values, between B and 2 B of them once n >= B; when the 2 B-th is
-complete, neighbours are paired and s doubles. The fewer than s values after the last complete block are kept as a binary
-counter: at most one block of each size 2^0, 2^1, ..., s/2. So every number stored is a mean of pairwise means, whose
-rounding grows with log2 n only.
+**State.** Means of blocks of s = 2^h consecutive values, between B and 2 B of them once n >= B; when the 2 B-th is complete,
+neighbours are paired and s doubles. The fewer than s values after the last complete block are kept as a binary counter: at most one
+block of each size 2^0, 2^1, ..., s/2. So every number stored is a mean of pairwise means, whose rounding grows with log2 n only.
 
 **Merging** brings both to the larger s, adds the two counters with carries, and puts the blocks side by side. No value is
 lost, every block still holds exactly s values, and which values share a block does not depend on the values.
 
-**Why the bound holds with these blocks.** For delta the theorem needs k blocks of N = floor(n/k) values. Here block i ends
-at the multiple of s at or below i N, so it is a union of stored blocks and holds at least N' = s floor(N/s) = s floor(n /
-(k s)) values. As n >= k s (there are at least B >= k blocks), floor(y) > y/2 gives N' > n/(2 k), which is all that the
-proof uses: each block mean is within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean except with probability 1/4, hence more
-than half of k >= 8 log(2/delta) independent blocks are, on either side, except with probability delta/2; and 1/N' < 2 k/n <= 16
-log(e^(1/8) 2/delta)/n is the printed width. Blocks need not be equally large for this, only independent and not smaller
-than N'.
+**Why the bound holds with these blocks.** For delta the theorem needs k blocks of N = floor(n/k) values. Here block i ends at the
+multiple of s at or below i N, so it is a union of stored blocks and holds at least N' = s floor(N/s) = s floor(n / (k s)) values.
+As n >= k s (there are at least B >= k blocks), floor(y) > y/2 gives N' > n/(2 k), which is all that the proof uses: each block mean
+is within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean except with probability 1/4, hence more than half of k >= 8 log(2/delta)
+independent blocks are, on either side, except with probability delta/2; and 1/N' < 2 k/n <= 16 log(e^(1/8) 2/delta)/n gives the
+printed width. Blocks need not be equally large for this, only independent and not smaller than N'.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,10 +27,9 @@ from robandit.errors import InvalidInput
 from robandit.estimators.block_means import MANY, lemma, median_of_means_blocks
 from robandit.estimators.estimate import Estimate, interval
 from robandit.estimators.streaming.accumulator import Accumulator, Saved, checked_delta
+from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import probability
-
-__all__ = ["MedianOfMeans"]
 
 FINER = 16  # B over the largest number of blocks: ends of blocks move by less than N/16
 
@@ -50,10 +46,10 @@ class MedianOfMeans(Accumulator):
     Use it for any law with a finite moment of order 1 + eps about its mean: both sides, no assumption about symmetry or
     sign. Not if a narrow interval matters most: its width has larger constants than Catoni's.
 
-    The value equals the one-shot function's, up to rounding, whenever the size s of the stored blocks divides N =
-    floor(n/k): always while n < 2 B (then s = 1). Otherwise each block begins and ends up to s - 1 < N/16 values earlier.
-    The bounds are valid in any case: the top of this file proves it. Shards whose sizes are multiples of the final s merge
-    into exactly the one stream's blocks; others into blocks of other values, which are as good.
+    The value equals the one-shot function's, up to rounding, whenever the size s of the stored blocks divides N = floor(n/k):
+    always while n < 2 B (then s = 1). Otherwise each block begins and ends up to s - 1 < N/16 values earlier. The bounds are valid
+    in any case (the top of this file has a proof). Shards whose sizes are multiples of the final s merge into exactly the one
+    stream's blocks; others into blocks of other values, which are as good.
 
     Memory: at most 2 B + 64 doubles, B = 16 floor(1 + 8 log(2/delta_min)): 3632, and 57 KiB, by default.
 
@@ -64,10 +60,7 @@ class MedianOfMeans(Accumulator):
 
     Guarantee
     ---------
-    For independent values with E|X - mean|^(1+eps) <= v, eps in (0, 1]: with probability at least 1 - delta the mean is within
-    (12 v)^(1/(1+eps)) (16 log(e^(1/8) 2/delta) / n)^(eps/(1+eps)) of the value (Lemma 2 on both sides), if there are at least
-    two values for each of floor(8 log(e^(1/8) 2/delta)) blocks; with fewer both sides are infinite and delta is None. Must know:
-    eps and v; without them there is a value but no bound.
+    That of `median_of_means`. Must know: eps and v; without them there is a value but no bound.
 
     Examples
     --------
@@ -78,10 +71,6 @@ class MedianOfMeans(Accumulator):
     >>> estimate = mean.estimate(0.05, eps=1.0, v=4.0)
     >>> round(estimate.value, 6), round(estimate.upper - estimate.value, 6)
     (3.0, 0.988106)
-
-    References
-    ----------
-    S. Bubeck, N. Cesa-Bianchi, G. Lugosi. Bandits with heavy tail. IEEE Transactions on Information Theory 59(11), 2013.
     """
 
     settings = ("delta_min",)
@@ -109,8 +98,7 @@ class MedianOfMeans(Accumulator):
         width, assumed = lemma(n, eps, v, delta)
         k = median_of_means_blocks(n, delta)
         value = self._median(k, n // k)
-        bounded = delta if width < math.inf else None
-        return interval(np.array([value]), width, (), delta=bounded, assumed=assumed, n=n)
+        return interval(value, width, delta=delta if width < math.inf else None, assumed=assumed, n=n)
 
     def _median(self, k: int, size: int) -> float:
         """Return the median of k blocks that end at the multiples of the stored size at or below ``size``, 2 ``size``, ..."""
@@ -177,9 +165,8 @@ class MedianOfMeans(Accumulator):
         blocks = saved.numbers("blocks", most=self._room - 1)
         rest = saved.numbers("rest", most=level)
         if len(blocks) != n >> level or (level > 0 and len(blocks) < self._room // 2):
-            raise saved.damaged(
-                "blocks", len(blocks), f"floor(n / 2^level) = {n >> level} numbers, at least half of {self._room}"
-            )
+            rule = f"floor(n / 2^level) = {n >> level} numbers, at least half of {self._room}"
+            raise saved.damaged("blocks", len(blocks), rule)
         sizes = [h for h in range(level) if (n >> h) & 1]
         if len(rest) != len(sizes):
             raise saved.damaged("rest", len(rest), f"{len(sizes)} numbers, one for each block size in the rest of n")
@@ -200,16 +187,6 @@ def _middle(a: float, b: float) -> float:
     if abs(total) > 1.7976931348623157e308:
         return 0.5 * a + 0.5 * b
     return 0.5 * total
-
-
-@cache
-def _absorb() -> Callable[..., None]:
-    from robandit.kernel import compiled
-
-    floats = np.zeros(1)
-    return compiled(
-        absorb, label="the streaming median of means", args=(floats, np.zeros(1, dtype=np.int64), floats, floats)
-    )
 
 
 def absorb(values: Floats, counts: Ints, slots: Floats, blocks: Floats) -> None:
@@ -237,3 +214,7 @@ def absorb(values: Floats, counts: Ints, slots: Floats, blocks: Floats) -> None:
     counts[N] = n
     counts[LEVEL] = level
     counts[STORED] = stored
+
+
+_ARGS = (np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1))
+_absorb = cache(partial(compiled, absorb, label="the streaming median of means", args=_ARGS))

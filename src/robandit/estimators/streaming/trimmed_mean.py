@@ -14,15 +14,14 @@ All sums are integers (:mod:`robandit.estimators.streaming.exact`): stored value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from robandit.errors import InvalidInput, NoThresholdError
 from robandit.estimators.adaptive import lemma_2, theorem_6, two_sided
-from robandit.estimators.estimate import Estimate, log_over
+from robandit.estimators.estimate import Estimate, bounded, log_over
 from robandit.estimators.formulas.threshold import C, above_root
 from robandit.estimators.streaming.accumulator import Accumulator, Saved, checked_delta
 from robandit.estimators.streaming.exact import (
@@ -37,11 +36,10 @@ from robandit.estimators.streaming.exact import (
     units,
     write,
 )
-from robandit.estimators.threshold import enough_delta
+from robandit.estimators.threshold import TOO_LARGE, enough_delta
+from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import choice, probability
-
-__all__ = ["TrimmedMean"]
 
 SLACK = 1e-12  # far above the rounding of one root, far below what it could cost in memory
 
@@ -53,20 +51,21 @@ BIG = 3  # stored X
 TOP = 4  # stored |X'|
 PENDING = 5  # values since the last carry
 COUNTS = 6
+SUMS = ("sum_x", "squares_x", "squares_threshold")  # the fields of a saved state: over X, and over X'
 BIG_CUT, TOP_CUT = 0, 1  # cuts: values up to these sizes are not stored
 
 
 class TrimmedMean(Accumulator):
     """The mean of the values up to a threshold that the data themselves give: the streaming form of `adaptive_trimmed_mean`.
 
-    Use it for rewards, costs or latencies if you know nothing about them: the upper bound needs no moment. Not for a
-    two-sided interval without knowledge of the tails (give eps and u, or use `MedianOfMeans`), and not for right-skewed
-    data such as revenue, where the assumption of the upper bound fails.
+    Use it for rewards, costs or latencies if you know nothing about them: the upper bound needs no moment. Not for a two-sided
+    interval without knowledge of the tails (give eps and u, or use `MedianOfMeans`), and not for right-skewed data such as
+    revenue, where the assumption of the upper bound fails.
 
-    Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, to
-    X if they are equally long. Merging adds X to X and X' to X'. So a merged accumulator equals, bit for bit, any other
-    that has the same values in each of the two, for every order, split and tree of merges. Each shard starts with X: shards
-    of odd size have one value more in X, and shards of one value each have nothing in X'.
+    Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, to X if
+    they are equally long. Merging adds X to X and X' to X', so a merged accumulator equals, bit for bit, any other that has the
+    same values in each of the two, for every order, split and tree of merges. Each shard starts with X: shards of odd size have
+    one value more in X, and shards of one value each have nothing in X'.
 
     Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1
     (170 by default, 12 KiB), and 342 digits (3 KiB) for the sums. Independent data need about q of the 6 q places for X.
@@ -80,15 +79,10 @@ class TrimmedMean(Accumulator):
 
     Guarantee
     ---------
-    For independent values of one law with n of them in X, V their variance after trimming (trimmed ones count as zeros):
-
-    - upper bound (Lemma 2): under truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0, the mean is at most value
-      + sqrt(2 V L / n) + 10 M L / n, L = log(2/delta), with probability at least 1 - delta. ``bonus="tight"`` has 14 M L /
-      (3 (n - 1)), the same inequality before rounding. Must know: nothing.
-    - both sides (Theorem 6), if eps and u with E|X|^(1+eps) <= u are given: 5.6 u^(1/(1+eps)) (L / n)^(eps/(1+eps)), L =
-      log(4/delta). With s values in X' and n in X, n is min(n, s) and if s > n the width is multiplied by
-      (s/n)^(1/(1+eps)): the proof's three terms, with M <= (u s / L)^(1/(1+eps)) and P(|X| > M) <= 14.66 L / s, are then
-      bounded one by one.
+    That of `adaptive_trimmed_mean` without a centre or the likelihood bound, for independent values of one law: Lemma 2 (upper
+    bound, must know nothing), or Theorem 6 (both sides, if eps and u are given). With s values in X' and n in X, Theorem 6 has
+    min(n, s) for n, and if s > n the width is multiplied by (s/n)^(1/(1+eps)): the proof's three terms, with
+    M <= (u s / L)^(1/(1+eps)) and P(|X| > M) <= 14.66 L / s, are then bounded one by one.
 
     Examples
     --------
@@ -99,11 +93,6 @@ class TrimmedMean(Accumulator):
     >>> estimate = latencies.estimate(0.05)
     >>> round(estimate.value, 6), round(estimate.threshold, 6), estimate.n
     (-100.0, 250.893938, 200)
-
-    References
-    ----------
-    G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (epsilon, u)-adaptive regret minimization in heavy-tailed bandits.
-    COLT 2024, PMLR 247.
     """
 
     settings = ("delta_min",)
@@ -115,9 +104,8 @@ class TrimmedMean(Accumulator):
         self._keep = math.ceil(self._most) + 1
         self._one = np.zeros(1)
         self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
-        self._sum: Ints = np.zeros(SUM_DIGITS, dtype=np.int64)
-        self._squares: Ints = np.zeros(SQUARE_DIGITS, dtype=np.int64)
-        self._top_squares: Ints = np.zeros(SQUARE_DIGITS, dtype=np.int64)
+        sizes = (SUM_DIGITS, SQUARE_DIGITS, SQUARE_DIGITS)
+        self._sums: list[Ints] = [np.zeros(size, dtype=np.int64) for size in sizes]  # as SUMS
         self._big: Floats = np.zeros(6 * self._keep)  # independent data use about q; see the docstring
         self._top: Floats = np.zeros(3 * self._keep)
         self._cuts: Floats = np.zeros(2)
@@ -142,11 +130,7 @@ class TrimmedMean(Accumulator):
         u: float | None = None,
         bonus: Literal["paper", "tight"] = "paper",
     ) -> Estimate:
-        """Return the trimmed mean and its bounds at this delta; no side effects.
-
-        Without eps and u only the upper bound; with them, both sides. ``bonus="likelihood"`` needs every value
-        again: use `adaptive_trimmed_mean` for it.
-        """
+        """Return the trimmed mean and its bounds: the upper one, or both if eps and u are given; no side effects."""
         delta = checked_delta(self._name, delta, self.delta_min)
         hint = "the likelihood bound needs all values: use adaptive_trimmed_mean"
         bonus = choice(bonus, "bonus", ("paper", "tight"), hint=hint)
@@ -164,7 +148,7 @@ class TrimmedMean(Accumulator):
             )
         big = self._big[: self._counts[BIG]]
         trimmed = big[np.abs(big) > threshold]
-        total, squares = read(self._sum), read(self._squares)
+        total, squares, _ = map(read, self._sums)
         for value in trimmed:
             size = units(value)
             total -= size
@@ -176,24 +160,17 @@ class TrimmedMean(Accumulator):
             upper = mean + lemma_2(level, n, bonus, spread, threshold)
             assumed = "truncated non-positivity (Lemma 2)"
         else:
-            width = self._both_sides(level, *moment)
+            s, eps = int(self._counts[N_TOP]), moment[0]
+            width = theorem_6(level, min(n, s), *moment) * max(1.0, s / n) ** (1.0 / (1.0 + eps))
             lower, upper = mean - width, mean + width
-            assumed = f"E|x|^{1.0 + moment[0]:g} <= {moment[1]:g} (Theorem 6)"
-        return Estimate(
-            value=mean,
-            lower=lower,
-            upper=upper,
-            delta=delta,
-            assumed=assumed,
-            n=self.n,
-            share_trimmed=len(trimmed) / n,
-            threshold=threshold,
-        )
-
-    def _both_sides(self, level: float, eps: float, u: float) -> float:
-        """Return the width of Theorem 6 with n values in X and s in X'."""
-        n, s = int(self._counts[N_X]), int(self._counts[N_TOP])
-        return float(theorem_6(level, min(n, s), eps, u) * max(1.0, s / n) ** (1.0 / (1.0 + eps)))
+            assumed = f"E|x|^{1.0 + eps:g} <= {moment[1]:g} (Theorem 6)"
+        more: dict[str, Any] = {
+            "assumed": assumed,
+            "n": self.n,
+            "share_trimmed": len(trimmed) / n,
+            "threshold": threshold,
+        }
+        return bounded(mean, lower, upper, delta=delta, **more)
 
     def _threshold(self, a: float, parts: float = 1.0) -> float:
         """Return the root of sum min((X'/M)^2, 1) = a, to the last digit."""
@@ -204,7 +181,7 @@ class TrimmedMean(Accumulator):
                 f"more than {a:.6g} are needed; take more values{enough_delta(nonzero, C, parts, 'pass')}"
             )
         top, bottom = a.as_integer_ratio()
-        rest = read(self._top_squares)
+        rest = read(self._sums[2])
         stored = np.sort(self._top[: self._counts[TOP]])[::-1]
         d = 0
         for value in stored:
@@ -215,27 +192,14 @@ class TrimmedMean(Accumulator):
             d += 1
         root = root_of_ratio(rest * bottom, top - d * bottom, scale=1074)
         if root == math.inf:
-            raise InvalidInput(
-                "the threshold is larger than the largest double (1.8e308): divide the data by a constant first"
-            )
+            raise InvalidInput(TOO_LARGE.format("threshold"))
         return root
 
     def _take(self, values: Floats) -> None:
-        run = _absorb()
         start = 0
         while start < values.size:
             rest = values[start:]
-            start += run(
-                rest,
-                rest.view(np.int64),
-                self._counts,
-                self._sum,
-                self._squares,
-                self._top_squares,
-                self._big,
-                self._top,
-                self._cuts,
-            )
+            start += _absorb()(rest, rest.view(np.int64), self._counts, *self._sums, self._big, self._top, self._cuts)
             if self._counts[BIG] == self._big.size or self._counts[TOP] == self._top.size:
                 self._keep_needed(*self._stored(), self._big.size - self._keep)
 
@@ -266,12 +230,8 @@ class TrimmedMean(Accumulator):
 
     def _add(self, other: TrimmedMean) -> None:
         mine, theirs = self._counts, other._counts
-        (big, top), (other_big, other_top) = self._stored(), other._stored()
-        for digits, more in (
-            (self._sum, other._sum),
-            (self._squares, other._squares),
-            (self._top_squares, other._top_squares),
-        ):
+        big, top = (np.concatenate(pair) for pair in zip(self._stored(), other._stored(), strict=True))
+        for digits, more in zip(self._sums, other._sums, strict=True):
             write(read(digits) + read(more), digits)
         for j in (N_X, N_TOP, NONZERO):
             mine[j] += theirs[j]
@@ -280,7 +240,6 @@ class TrimmedMean(Accumulator):
         self._floor = max(self._floor, other._floor)
         # What either dropped is below its cut, so the larger cut holds for both: see the top of this file.
         np.maximum(self._cuts, other._cuts, out=self._cuts)
-        big, top = np.concatenate([big, other_big]), np.concatenate([top, other_top])
         self._keep_needed(big, top, self._big.size - self._keep)
 
     def _save(self) -> dict[str, Any]:
@@ -291,9 +250,7 @@ class TrimmedMean(Accumulator):
             "n_x": int(counts[N_X]),
             "n_threshold": int(counts[N_TOP]),
             "nonzero": int(counts[NONZERO]),
-            "sum_x": f"{read(self._sum):x}",
-            "squares_x": f"{read(self._squares):x}",
-            "squares_threshold": f"{read(self._top_squares):x}",
+            **{field: f"{read(digits):x}" for field, digits in zip(SUMS, self._sums, strict=True)},
             "largest_x": big.tolist(),
             "largest_threshold": top.tolist(),
             "cut": float(self._cuts[BIG_CUT]),
@@ -305,7 +262,7 @@ class TrimmedMean(Accumulator):
         counts = self._counts
         n, s = saved.count("n_x"), saved.count("n_threshold")
         nonzero = saved.count("nonzero", most=s)
-        total, squares, top_squares = (saved.integer(f) for f in ("sum_x", "squares_x", "squares_threshold"))
+        total, squares, top_squares = sums = [saved.integer(field) for field in SUMS]
         big = saved.numbers("largest_x", most=min(n, self._big.size))
         top = saved.numbers("largest_threshold", most=min(nonzero, self._keep), least=5e-324)
         cut, floor = saved.number("cut", least=0.0), saved.number("floor", least=0.0)
@@ -321,23 +278,12 @@ class TrimmedMean(Accumulator):
             raise saved.damaged("largest_x", float(np.abs(big).min()), f"numbers larger than cut = {cut!r}")
         if floor > cut or (floor > 0.0) != (lost > 0):
             raise saved.damaged("floor", floor, "at most cut, and 0 exactly if nothing was lost")
-        write(total, self._sum)
-        write(squares, self._squares)
-        write(top_squares, self._top_squares)
+        for number, digits in zip(sums, self._sums, strict=True):
+            write(number, digits)
         counts[N_X], counts[N_TOP], counts[NONZERO] = n, s, nonzero
         self._cuts[BIG_CUT] = cut
         self._floor, self._lost = floor, lost
         self._keep_needed(big, top, self._big.size)
-
-
-@cache
-def _absorb() -> Callable[..., int]:
-    from robandit.kernel import compiled
-
-    ints = np.zeros(1, dtype=np.int64)
-    floats = np.zeros(1)
-    args = (floats, ints, ints, ints, ints, ints, floats, floats, floats)
-    return compiled(absorb, label="the streaming trimmed mean", args=args)
 
 
 def absorb(
@@ -390,3 +336,8 @@ def absorb(
         carry(top_squares)
         counts[PENDING] = 0
     return taken
+
+
+_FLOATS, _INTS = np.zeros(1), np.zeros(1, dtype=np.int64)
+_ARGS = (_FLOATS, _INTS, _INTS, _INTS, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS)
+_absorb = cache(partial(compiled, absorb, label="the streaming trimmed mean", args=_ARGS))

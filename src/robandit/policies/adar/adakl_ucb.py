@@ -1,7 +1,4 @@
-"""AdaKL-UCB: AdaR-UCB's optimism with a likelihood bound, about each arm's own median.
-
-:mod:`robandit.policies.adar.likelihood_index` has its index, :mod:`robandit.policies.adar.likelihood_state` its state.
-"""
+"""AdaKL-UCB: AdaR-UCB with a likelihood bound about each arm's median."""
 
 from __future__ import annotations
 
@@ -9,26 +6,32 @@ import dataclasses
 import math
 from typing import Any, Literal
 
-from robandit.errors import InvalidInput
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import best_arm, touched
-from robandit.kernel.types import Floats
 from robandit.policies.adar.centre import FIRST
 from robandit.policies.adar.layout import CURRENT, IN_TOP, LIVE_ROUNDS, ROUNDS, UNLIMITED, TwoStreams
-from robandit.policies.adar.likelihood_index import describe, index, level_of, outlook, pulls_issued
-from robandit.policies.adar.likelihood_state import N_TOP, Params, State, collect, learn, new_state
+from robandit.policies.adar.likelihood_index import (
+    N_TOP,
+    Params,
+    State,
+    collect,
+    describe,
+    index,
+    learn,
+    level_of,
+    new_state,
+    outlook,
+    pulls_issued,
+)
 from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.validation import choice
-
-__all__ = ["AdaKLUCB"]
+from robandit.validation import choice, invalid
 
 PRACTICAL_C = 2.5
 PRACTICAL_GUARD = 3.0 * PRACTICAL_C  # rewards per level from which the trimmed bound is used
-LIVE_VALUES = (
-    16_384  # per row; reached by adversarial data: independent ones need 16 c L for the threshold, about 80 L for l
-)
+# Per row; reached by adversarial data. Independent ones need 16 c L for the threshold, about 80 L for l.
+LIVE_VALUES = 16_384
 
 
 class AdaKLUCB(TwoStreams, Policy):
@@ -46,27 +49,26 @@ class AdaKLUCB(TwoStreams, Policy):
         ``"median"``: trim towards the median of an arm's first rewards (1, 2, 4, ..., 128 of them, then it stays). None:
         towards 0, as AdaR-UCB does; only with the proved schedule.
     schedule
-        ``"practical"``: every reward serves both for the threshold and for the mean; L = log(1 + (tau - 1)/K) in round tau; c =
-        2.5. The index is the smaller of two bounds: the likelihood bound of the trimmed rewards, once an arm has over 3 c L
-        rewards other than the centre; and that of the untrimmed rewards, as if none could lie further above the centre than
-        exp(L/(n - 1)) times the farthest seen. Exploration is forced only for arms with fewer than two rewards, and for arms
-        without a reward above the centre, while n <= 4 L.
+        ``"practical"``: every reward serves for the threshold and for the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5.
+        The index is the smaller of two likelihood bounds: of the trimmed rewards, once over 3 c L of an arm's rewards differ from
+        the centre; and of the untrimmed ones, as if none could lie further above the centre than exp(L/(n - 1)) times the
+        farthest seen. Forced are only arms with fewer than two rewards, or without one above the centre while n <= 4 L.
 
         ``"proved"``: L = 3 log tau, to which the bound adds log(e (n + 2)); c = (1 + sqrt 2)^2; half of the rewards are for the
-        centre and the threshold and half for the mean; an arm is explored while the former are at most 3 c L (c L without a
-        centre), not counting those equal to the centre.
+        centre and the threshold and half for the mean; an arm is explored while at most 3 c L of the former (c L without a
+        centre) differ from the centre.
     pulls
         ``"single"``: every pull is a decision. ``"double"``: a chosen arm is pulled twice, as in AdaR-UCB.
 
     Guarantee
     ---------
-    No regret theorem, for either schedule. Proved, for ``schedule="proved"`` and given the centre: each index is a valid upper
-    confidence bound with probability at least 1 - exp(-L) under truncated non-positivity about the centre, E[(X - m) 1{|X - m|
-    > M}] <= 0 for all M >= 0. That holds for laws that are left-skewed by more than the error of the centre, such as costs with
-    a heavy tail. For a symmetric or nearly symmetric law it holds about the true median. The estimated median is below it half
-    of the time, and with few rewards that costs validity: certainly just above c L rewards, hardly above 3 c L
-    (tests/policies/adar/test_adakl_ucb.py measures it at 4 c L). Hence 3 c L. Nothing is proved for ``schedule="practical"``, whose
-    figures are in docs/explanation/adakl.md. Must know: nothing. Anytime, not random.
+    No regret theorem, for either schedule, and nothing is proved for ``"practical"`` (docs/explanation/adakl.md has its figures).
+    Proved for ``"proved"``, given the centre m: each index is a valid upper confidence bound with probability at least 1 - exp(-L)
+    under truncated non-positivity about the centre, E[(X - m) 1{|X - m| > M}] <= 0 for all M >= 0. That holds for laws that are
+    left-skewed by more than the error of the centre, such as costs with a heavy tail. For a (nearly) symmetric law it holds about
+    the true median. The estimated median is below it half of the time, which costs validity with few rewards: certainly just
+    above c L, hardly above 3 c L (tests/policies/adar/test_adakl_ucb.py measures it at 4 c L). Hence 3 c L. Must know: nothing.
+    Anytime, not random.
 
     Examples
     --------
@@ -106,11 +108,8 @@ class AdaKLUCB(TwoStreams, Policy):
         choice(self.schedule, "schedule", ("proved", "practical"), owner="AdaKLUCB")
         choice(self.pulls, "pulls", ("double", "single"), owner="AdaKLUCB")
         if self.center is None and self.schedule == "practical":
-            raise InvalidInput(
-                "AdaKLUCB: center = None needs schedule='proved': the practical schedule measures rewards from their median",
-                parameter="center",
-                rule="'median' with schedule='practical'",
-            )
+            hint = "schedule='proved' also takes None"
+            raise invalid("center", None, "'median' with schedule='practical'", owner="AdaKLUCB", hint=hint)
 
     @property
     def facts(self) -> Facts:
@@ -161,7 +160,4 @@ class AdaKLUCB(TwoStreams, Policy):
             learn(p, s, arm, reward, mark)
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in trimmed mean (plain, if nothing is trimmed), index, threshold and share of X above it."""
-        describe(p, s, arm, out)
+    estimate = staticmethod(describe)

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robandit.estimators.formulas.threshold import C, doubled
+from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import lazy_state, touched
-from robandit.kernel.types import Floats
 from robandit.policies.adar.centred import Centred, with_centres
 from robandit.policies.adar.layout import IN_TOP, LEAST, LIVE_ROUNDS, UNLIMITED, TwoStreams, new_clock
 from robandit.policies.adar.trimmed_index import (
@@ -29,8 +28,6 @@ from robandit.policies.assumptions import CENTRED, NONPOSITIVE
 from robandit.policies.base import Policy, hooks_of
 from robandit.policies.facts import Adaptive, Facts
 from robandit.validation import choice, invalid, positive, within
-
-__all__ = ["AdaRUCB", "C", "doubled"]
 
 LIVE_VALUES = 2048  # per buffer row: five rows of doubles are 80 KiB an arm (more if c * delta_exp is over 44)
 MOST_STORED = 1e4  # of c * delta_exp: each arm stores 37 times as many values
@@ -66,22 +63,22 @@ class AdaRUCB(TwoStreams, Policy):
         ``"fewest"`` rounds first, then the lowest arm; or ``"lowest"`` arm.
     center
         None: rewards are trimmed towards 0, as in the paper. ``"median"`` (ours): towards the centre of their arm, the median of
-        its first 1, 2, 4, ..., 128 second rewards. Each index is a valid upper confidence bound with
-        probability at least 1 - exp(-L) given the centre, under truncated non-positivity ABOUT THE CENTRE: true for laws that
-        are left-skewed by more than the error of the centre. The estimated median of a symmetric or nearly symmetric law lies
-        below the true one half of the time, and with few rewards (``|X'|`` near c L) that costs validity: about half of all
-        indices are then too low (from 3 c L on hardly any, measured, not proved). No regret theorem. Decisions become shift-
-        and scale-equivariant. Arms that are closer than the error of their centres need a larger ``guard``, 3 c to be safe.
-        Second rewards that equal the centre count as zeros: an arm whose rewards are all equal is explored forever.
+        its first 1, 2, 4, ..., 128 second rewards. Decisions are then shift- and scale-equivariant, but there is no regret
+        theorem. Given the centre, each index is a valid upper confidence bound with probability at least 1 - exp(-L) under
+        truncated non-positivity ABOUT THE CENTRE: true for laws that are left-skewed by more than the error of the centre. The
+        estimated median of a (nearly) symmetric law is below the true one half of the time, and with few rewards (``|X'|`` near
+        c L) about half of all indices are then too low (from 3 c L on hardly any; measured, not proved). Arms that are closer
+        than the error of their centres need a larger ``guard``, 3 c to be safe. Second rewards that equal the centre count as
+        zeros: an arm whose rewards are all equal is explored forever.
 
     Guarantee
     ---------
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
     every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
-    ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8; the rates hold, the printed constants have a gap in their
-    proof, and those of Theorem 7 are too small: `robandit.theory.regret_bound` has the repaired ones). Must know: nothing.
-    Anytime, not random. With a ``bonus``, ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the defaults (except
-    ``"tight"``), or with a ``center``, no regret bound is proved.
+    ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8; the rates hold, the proof of the printed constants has a gap,
+    and those of Theorem 7 are too small: `robandit.theory.regret_bound` has the repaired ones). Not proved with a ``center``, or
+    with a ``bonus`` (except ``"tight"``), ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the default. Must know: nothing.
+    Anytime, not random.
 
     Examples
     --------
@@ -120,8 +117,8 @@ class AdaRUCB(TwoStreams, Policy):
         row=13,
         title="AdaR-UCB",
         notes=(
-            "AdaR-UCB with center='median' assumes truncated non-positivity about the arm's median; no regret bound is proved for "
-            "it.",
+            "AdaR-UCB with center='median' assumes truncated non-positivity about the arm's median; "
+            "no regret bound is proved for it.",
         ),
     )
 
@@ -149,16 +146,8 @@ class AdaRUCB(TwoStreams, Policy):
         """What is known about the algorithm; a centre changes the assumption, and less is proved."""
         if self.center is None:
             return self.about
-        return dataclasses.replace(
-            self.about,
-            assumption=CENTRED,
-            bound="",
-            instance="",
-            worst="",
-            matches=(None, None),
-            row=0,
-            title="AdaR-UCB, centred",
-        )
+        unproved: dict[str, Any] = {"bound": "", "instance": "", "worst": "", "matches": (None, None), "row": 0}
+        return dataclasses.replace(self.about, assumption=CENTRED, title="AdaR-UCB, centred", **unproved)
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks of this class, or those of `Centred` with a centre."""
@@ -182,9 +171,8 @@ class AdaRUCB(TwoStreams, Policy):
         rounds = LIVE_ROUNDS if horizon is None else max(horizon // 2 + 1, 2)
         largest = self.c * self.delta_exp * math.log(rounds)
         room = math.ceil(1.25 * largest) + 64
-        limit = max(LIVE_VALUES, room) if horizon is None else UNLIMITED
         capacity = 64 if horizon is None else min(room, rounds + 2)
-        clock = new_clock(limit)
+        clock = new_clock(max(LIVE_VALUES, room) if horizon is None else UNLIMITED)
         clock[LEAST] = -1
         state = State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock)
         return state if self.center is None else with_centres(state)
@@ -204,7 +192,4 @@ class AdaRUCB(TwoStreams, Policy):
         s.arms[arm, EVENT] = -1.0
         touched(s.lines, s.lead, arm)
 
-    @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in trimmed mean, index, threshold and share of X above it."""
-        describe(p, s, arm, out)
+    estimate = staticmethod(describe)

@@ -1,8 +1,7 @@
 """A centre for an arm's rewards: the median of its first ones, computed a few times and then fixed.
 
-Policies that trim towards zero decide differently if a constant is added to all rewards; those that trim towards a centre of each
-arm do not. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of the stream that sets it. So only the first
-rewards are kept as they came, and structures are rebuilt a few times per arm.
+A constant added to all rewards changes the decisions of policies that trim towards zero, not of those that trim towards a centre.
+The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of the stream that sets it: only these are kept as they came.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-FIRST = 128
-"""The largest number of rewards in a centre; a power of two."""
+FIRST = 128  # the largest number of rewards in a centre; a power of two
 
 
 def due(count: int) -> bool:

@@ -2,12 +2,11 @@
 
 X' sets the centre m (:mod:`robandit.policies.adar.centre`), so both m and the threshold are independent of X. The rest is AdaR-UCB
 with X - m and X' - m in place of X and X', and m added to its index. While m still changes, an arm's rewards are kept as they
-came, at most `FIRST` of each stream, and at each change the arm's structure is filled again from them. That happens at most eight
-times per arm, with 255 rewards of each stream in total, so time and memory stay those of AdaR-UCB.
+came, at most `FIRST` of each stream, and each change fills the arm's structure again from them: at most eight times per arm, with
+255 rewards of each stream in total, so time and memory stay those of AdaR-UCB.
 
 Rewards can come late, so X can be longer than X'. Rewards of X that arrive before any of X' wait. Those that arrive when all
-places for X are taken and m is not final join X'. This depends on numbers of rewards and never on values, so X' stays independent
-of X.
+places for X are taken and m is not final join X'. That depends on numbers of rewards, never on values: X' stays independent of X.
 """
 
 from __future__ import annotations

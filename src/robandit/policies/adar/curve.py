@@ -3,16 +3,16 @@
 For values z_1, ..., z_n the bound is ``U(C) = min over l >= floor of l - exp(-C + mean_j log(l - z_j))``
 (:mod:`robandit.estimators.formulas.likelihood`). The minimum is where ``D(l) = sum_j log(l - z_j) + n log(mean_j 1/(l - z_j))``
 equals n C, or at the floor. D is n times log(AM/GM) of v = 1/(l - z), that is ``min over a of sum_j (v_j/a - 1 - log(v_j/a))``:
-it can only grow with more values, and it falls as l grows (the bound is convex in l). So the minimiser for today's values and the
+more values can only raise it, and it falls as l grows (the bound is convex in l). So the minimiser for today's values and the
 largest n C to come is below every later one.
 
 **Values near zero are not stored.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
 (z/cut)^k; sixteen terms leave an error below 1e-9 of the bound's width.
 
 **Near the last minimiser l0 the sum is a polynomial.** With w = l0 - max z and a_j = w / (l0 - z_j) <= 1, ``sum log(l0 + e w -
-z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers; the
-minimiser follows by a Newton step. Within |e| <= 0.01 the omitted terms are below 1e-15. When it leaves that range (after
-about two per cent more values), or when the largest value changes, the numbers are recomputed from the stored values.
+z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers, and the
+minimiser follows by a Newton step. Within |e| <= 0.01 the omitted terms are below 1e-15. Beyond (after about two per cent more
+values), or when the largest value changes, the numbers are recomputed from the stored values.
 
 Formulas use z/l and small differences, which loses no digits when n is large.
 """
@@ -156,10 +156,7 @@ def highest_of(kept: Floats, first: int, last: int) -> float:
 def minimiser(
     kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, level: float, floor: float, guess: float
 ) -> float:
-    """Return the l >= floor where D(l) = level, or the floor if D is below the level there.
-
-    Newton on log D against log(l - base), which is nearly linear, within a bracket.
-    """
+    """Return the l >= floor where D(l) = level, or the floor if D is below it there: Newton on log D, in log(l - base)."""
     base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # l is above it
     scale = max(cut, floor)
     for j in range(first, last):

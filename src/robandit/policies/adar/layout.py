@@ -1,13 +1,11 @@
 """The state that AdaR-UCB, its centred variant and AdaKL-UCB share: two streams of rewards per arm, and the largest of each.
 
-The rewards of an arm form two streams: X gives the mean, X' the threshold M, the root of ``sum_j min((X'_j / M)^2, 1) = c L``
-(:mod:`robandit.estimators.formulas.threshold`). Per arm the state keeps the largest |X'| in descending order with suffix sums of
-squares, and one running sum of squares for all smaller ones; and the largest of X, in descending order of size.
+Of an arm's rewards, the stream X gives the mean, and X' the threshold M, the root of ``sum_j min((X'_j / M)^2, 1) = c L``
+(:mod:`robandit.estimators.formulas.threshold`). The state keeps the largest |X'| in descending order with suffix sums of squares,
+one running sum of squares for all smaller ones, and the largest of X, in descending order of size.
 
-The columns below are a saved format: they do not change. A policy adds columns of its own.
-
-These policies do not use :mod:`robandit.policies.index`: they count rounds of two pulls, force arms until a threshold exists, and
-keep another state. They share its lazy arg-max.
+The columns below are a saved format: they do not change. A policy adds columns of its own. These policies do not use
+:mod:`robandit.policies.index`: they count rounds of two pulls and force arms until a threshold exists.
 """
 
 from __future__ import annotations
@@ -122,10 +120,7 @@ def rest_above(s: Any, arm: int, d: int) -> float:
 
 
 def clipped_at(s: Any, arm: int, a: float) -> int:
-    """Return the number d of X' above the root of the threshold equation.
-
-    Starts at the last answer, which is nearly always right or one off.
-    """
+    """Return the number d of X' above the root; starts at the last answer, which is nearly always right or one off."""
     top = s.buffer[arm, TOP_VALUE]
     squares = s.buffer[arm, TOP_SQUARES]
     below = s.arms[arm, TOP_BELOW]

@@ -1,7 +1,5 @@
 """The index of AdaR-UCB: a trimmed mean with an empirical Bernstein bound, exact, in O(1) amortised time and bounded memory.
 
-What makes it fast without changing a decision:
-
 **Values in a running sum are never needed again.** M grows when data arrive and falls when L grows. So with today's data and the
 largest level of the run, the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold. Values up
 to ``M_low`` are never clipped or trimmed again: they go into running sums. Only those above it are stored: fewer than ``c L_max``
@@ -10,14 +8,12 @@ A live bandit has a limit. If dependent data exceed it, the smallest values are 
 each evaluation whose threshold is below a merged value.
 
 **Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is
-``sqrt(S / (c L - d))``: each evaluation is two square roots. The level of the next event is known in advance.
-
-**The arg-max is lazy** (:mod:`robandit.kernel.lazy`): until its next event an arm's index stays below a line (`outlook`).
+``sqrt(S / (c L - d))``: each evaluation is two square roots. The level of the next event is known in advance, and until then the
+index stays below a line (`outlook`), so the arg-max is lazy (:mod:`robandit.kernel.lazy`).
 
 **No digits are lost.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums are
-accurate. With none trimmed, a mean that is large against the spread would cancel. That case alone uses sums over all X, shifted by
-the first: (first - mean)^2 <= (n - 1) V, so at most a factor n is lost. (Shifted sums do not work for a threshold far below the
-shift.)
+accurate. With none trimmed, a mean that is large against the spread would cancel: that case alone uses sums over all X, shifted by
+the first, and (first - mean)^2 <= (n - 1) V, so at most a factor n is lost. (A threshold far below the shift forbids it elsewhere.)
 """
 
 from __future__ import annotations
@@ -323,10 +319,7 @@ def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
 
 @out_of_line
 def merge(s: State, arm: int) -> None:
-    """Drop the stored values that are below every later threshold: they are never clipped and never trimmed.
-
-    A truncated row keeps its suffix sum at the new end, so the sums stay right.
-    """
+    """Drop the stored values below every later threshold; a truncated row keeps its suffix sum at the new end."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     top = s.buffer[arm, TOP_VALUE]
