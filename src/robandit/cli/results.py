@@ -65,5 +65,5 @@ def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
     check_writable(out)
     results = Store.open(folder).results()
     text = (statistics.raw(results) if raw else statistics.summary(results)).write_csv().encode()
-    write_atomically(out, lambda file: file.write(text))
+    write_atomically(out, text)
     print(f"written: {out}")

@@ -16,14 +16,13 @@ fair coins dominate their signs, and both statistics increase with each sign. Al
 left-skewed laws about their median (negated Pareto, log-normal, exponential) the level is measured, not proved
 (tests/diagnostics/test_assumption.py). About 0, the difficult laws have most of their mass above 0 and a mean at or below 0 because
 of rare large losses: c - Pareto with mean exactly 0 is contradicted more often the heavier its tail. No test avoids such errors,
-since a large loss that has not occurred yet can make any mean negative. "Contradicted" therefore refers to the rewards seen.
+since a loss that has not occurred yet can make any mean negative: "contradicted" refers to the rewards seen.
 
-About the median. The centre must not come from the values that are tested, and its error must not look like skewness: an error of
-one standard error moves the sum by as much as chance does. So one half of the values gives an upper confidence limit c of the
-median (order statistics and Hoeffding's inequality), and the other half is tested about c, with half of alpha each. A hash of
-the position assigns values to halves, so that no pattern in their order matters. For a symmetric law with a single peak (or flat)
-and c at or above its centre, the left is at least as likely as the right at every distance from c, so the level is alpha
-again. "Contradicted" then means: about every plausible value of the median.
+About the median. The centre must not come from the values that are tested, and its error must not look like skewness. So one half
+of the values gives an upper confidence limit c of the median (order statistics and Hoeffding's inequality), and the other half is
+tested about c, with half of alpha each. A hash of the position assigns values to halves, so that no pattern in their order
+matters. For a symmetric law with a single peak (or flat) and c at or above its centre, the left is at least as likely as the right
+at every distance from c, so the level is alpha again. "Contradicted" then means: about every plausible value of the median.
 
 Symmetry. A symmetric law and its negation are truncated non-positive about their medians, so values and negated values are both
 tested, with half of alpha each.
@@ -40,8 +39,6 @@ import numpy as np
 from robandit.diagnostics.samples import checked_about, hashed, sample
 from robandit.kernel.types import Floats
 from robandit.validation import probability
-
-__all__ = ["Nonpositivity", "Point", "judge", "truncated_nonpositivity"]
 
 LEAST = 8  # values in the smallest set: the statistic is at most 1.2 times the root of their number
 Point = float | Literal["median", "symmetric"]
@@ -90,8 +87,8 @@ class Nonpositivity:
         """The point, in words."""
         if self.center == "given":
             return f"about {self.about:.4g}"
-        limit = "" if math.isnan(self.about) else f" (at {'least' if self.mirrored else 'most'} {self.about:.4g})"
-        return f"about the median{limit}"
+        limit = f" (at {'least' if self.mirrored else 'most'} {self.about:.4g})"
+        return "about the median" + ("" if math.isnan(self.about) else limit)
 
     @property
     def evidence(self) -> str:
@@ -118,9 +115,8 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     about
         The point, or ``"median"``.
     confidence
-        A law that is symmetric (about the median: and has a single peak), or that lies at or below the point, is
-        contradicted by chance with probability at most 1 - confidence. See the module for the test, and for the
-        other laws for which this holds.
+        A law that is symmetric (about the median: and has a single peak), or that lies at or below the point, is contradicted by
+        chance with probability at most 1 - confidence. The module has the test, and the other laws for which this holds.
 
     Examples
     --------
@@ -145,20 +141,16 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
 def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
     """Test checked values, of which there may be none, at level ``alpha``. ``"symmetric"``: about the median, both ways."""
     if about == "symmetric":
-        right, left = judge(values, "median", alpha / 2.0), _mirrored(judge(-values, "median", alpha / 2.0))
-        left_is_worse = right and (not left or left.statistic > right.statistic)
-        return replace(left if left_is_worse else right, confidence=1.0 - alpha)
+        right, left = judge(values, "median", alpha / 2.0), judge(-values, "median", alpha / 2.0)
+        if right and (not left or left.statistic > right.statistic):  # in terms of the values themselves:
+            return replace(left, about=-left.about, mean=-left.mean, mirrored=True, confidence=1.0 - alpha)
+        return replace(right, confidence=1.0 - alpha)
     if about == "median":
         order = np.argsort(hashed(np.arange(1, len(values) + 1, dtype=np.uint64)))
         half = (len(values) + 1) // 2
         centre = _upper_median(values[order[:half]], alpha / 2.0)
         return _tested(values[order[half:]], centre, alpha / 2.0, alpha, "median", len(values))
     return _tested(values, float(about), alpha, alpha, "given", len(values))
-
-
-def _mirrored(result: Nonpositivity) -> Nonpositivity:
-    """Return the result for negated values in terms of the values themselves."""
-    return replace(result, about=-result.about, mean=-result.mean, mirrored=True)
 
 
 def _upper_median(values: Floats, alpha: float) -> float:

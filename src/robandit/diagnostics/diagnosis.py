@@ -15,8 +15,6 @@ from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
 
-__all__ = ["ArmDiagnosis", "Diagnosis", "KeptRewards", "diagnose", "leading_arm", "warning_text"]
-
 
 class KeptRewards(NamedTuple):
     """What a live bandit keeps of an arm's rewards."""
@@ -71,17 +69,13 @@ class Diagnosis:
         lead = self.leading
         rows = [_HEAD, *(_cells(row) for row in self.arms)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [*(_aligned(row, widths) for row in rows), ""]
-        lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} rewards)")
+        lines = [*(_aligned(row, widths) for row in rows), "", f"leading arm: {lead.arm!r} ({lead.pulls} rewards)"]
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
-        lines.append(f"  truncated non-positivity {lead.about_zero}")
-        lines.append(f"  truncated non-positivity {lead.about_median}")
+        lines += [f"  truncated non-positivity {test}" for test in (lead.about_zero, lead.about_median)]
         if self.assumption.point == "symmetric":
             lines.append(f"  symmetry {lead.symmetry}")
-        lines.append(f"policy: {self.policy.name}")
-        lines.append(f"  {self.words()}")
-        lines.append(f"advice: {self.advice}")
+        lines += [f"policy: {self.policy.name}", f"  {self.words()}", f"advice: {self.advice}"]
         return "\n".join(lines)
 
     def words(self) -> str:
@@ -109,16 +103,9 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _cells(row: ArmDiagnosis) -> tuple[str, ...]:
-    return (
-        repr(row.arm),
-        str(row.pulls),
-        "-" if math.isnan(row.zeros) else f"{row.zeros:.1%}",
-        "-" if math.isnan(row.median) else f"{row.median:.4g}",
-        _short(row.left),
-        _short(row.right),
-        _SHORT[row.about_zero.verdict],
-        _SHORT[row.about_median.verdict],
-    )
+    shares = ("-", "-") if math.isnan(row.median) else (f"{row.zeros:.1%}", f"{row.median:.4g}")
+    verdicts = (_SHORT[row.about_zero.verdict], _SHORT[row.about_median.verdict])
+    return repr(row.arm), str(row.pulls), *shares, _short(row.left), _short(row.right), *verdicts
 
 
 def _short(tail: TailIndex | None) -> str:
@@ -136,20 +123,15 @@ def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
     """Return a bandit's diagnosis from its policy and what it keeps of each arm's rewards."""
     profiles = {each.arm: Profile(each.sample) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
-    lead = leading_arm([each.received for each in kept])
+    lead = rows[leading_arm([each.received for each in kept])]
     assumption = policy.facts.assumption
     contradicted = None
     if assumption.point is not None:
-        row = rows[lead]
-        test = {0.0: row.about_zero, "median": row.about_median, "symmetric": row.symmetry}[assumption.point]
+        test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
+    advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
     return Diagnosis(
-        policy=policy,
-        arms=rows,
-        leading=rows[lead],
-        assumption=assumption,
-        contradicted=contradicted,
-        advice=advise(profiles, kept[lead].arm, missed=kept[lead].received - kept[lead].recorded),
+        policy=policy, arms=rows, leading=lead, assumption=assumption, contradicted=contradicted, advice=advice
     )
 
 

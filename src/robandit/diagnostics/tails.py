@@ -10,10 +10,9 @@ shape 1/alpha. A shape of 0 or below is a light tail, with index infinity.
 - ``"pickands"`` (Pickands 1975): from the k-th, 2k-th and 4k-th largest. Invariant under shifts and scales; by far the
   widest interval.
 
-The default k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values). It
-balances bias and variance for tails whose second-order term is like that of Frechet's law (n^(2/3) is the optimal rate for it,
-Hall 1982). Other tails need another k, and no rule can know which, so look at several: `tail_path` has the estimates
-for other k. Intervals describe chance; they do not include the bias of a k that reaches into the bulk.
+The default k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values): the
+optimal rate for tails whose second-order term is like that of Frechet's law (Hall 1982). Other tails need another k, and no rule
+can know which: look at several, with `tail_path`. Intervals describe chance, not the bias of a k that reaches into the bulk.
 
 If there are too many values to keep (a `Part`), the most extreme ones are kept and used, since the sample may have none of them.
 Then k is at most their number (``"pickands"``: a quarter of it).
@@ -33,11 +32,10 @@ from robandit.kernel.types import Floats, Ints
 from robandit.validation import choice, integer, invalid, probability
 from robandit.wording import counted
 
-__all__ = ["LEAST", "METHODS", "TailIndex", "TailPath", "tail_index", "tail_path"]
-
 LEAST = 50  # values on a side: with fewer, k is below 14 and intervals are too wide to be useful
 SIDES = ("left", "right", "both")
 METHODS = ("hill", "moment", "pickands")
+REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
 FIRST = 5  # the smallest k of a path: below it intervals are too wide to be useful
 
 
@@ -130,7 +128,29 @@ def tail_index(
     J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
     far, point = _checked(x, side, method, about)
-    return _estimated(far, side, method, k, point, probability(confidence, "confidence"))
+    confidence = probability(confidence, "confidence")
+    n, reach = far.n, REACH[method]
+    most = far.most(reach)
+    place = f"off {point:.4g}" if side == "both" else f"on the {side} of {point:.4g}"
+    if k is None and n < LEAST:
+        used, shape, low, high = 0, math.nan, math.nan, math.nan
+        note = f"{counted(n, 'value')} {place}, {LEAST} are needed"
+    else:
+        hint = f"{method!r} has {n} values {place}"
+        used = min(_default_k(n, method), most) if k is None else integer(k, "k", 2, most, hint=hint)
+        shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
+    return TailIndex(
+        index=_index(shape),
+        low=_index(high),
+        high=_index(low),
+        shape=shape,
+        k=used,
+        n=n,
+        side=side,
+        method=method,
+        confidence=confidence,
+        note=note,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,7 +206,7 @@ def tail_path(
     far, _ = _checked(x, side, method, about)
     confidence = probability(confidence, "confidence")
     points = integer(points, "points", 2, 10**6)
-    n, reach = far.n, _reach(method)
+    n, reach = far.n, REACH[method]
     most = n // (2 if reach == 1 else reach) if n >= LEAST else 0
     chosen, ks, shapes = 0, np.empty(0, np.int64), np.empty((0, 3))
     if most >= FIRST:
@@ -263,40 +283,8 @@ def _sizes(values: Floats, side: str, point: float, unit: float) -> Floats:
     return size[size > 0.0]
 
 
-def _reach(method: str) -> int:
-    """Return the number of largest values that an estimator uses, divided by k (1: k + 1 values)."""
-    return 4 if method == "pickands" else 1
-
-
 def _default_k(n: int, method: str) -> int:
     return int(n ** (2.0 / 3.0) + 1e-9) // (2 if method == "pickands" else 1)
-
-
-def _estimated(far: _Far, side: str, method: str, k: int | None, point: float, confidence: float) -> TailIndex:
-    n, reach = far.n, _reach(method)
-    most = far.most(reach)
-    place = f"off {point:.4g}" if side == "both" else f"on the {side} of {point:.4g}"
-    if k is not None:
-        used = integer(k, "k", 2, most, hint=f"{method!r} has {n} values {place}")
-    else:
-        used = min(_default_k(n, method), most)
-    shape, low, high, note = math.nan, math.nan, math.nan, ""
-    if k is None and n < LEAST:
-        used, note = 0, f"{counted(n, 'value')} {place}, {LEAST} are needed"
-    else:
-        shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
-    return TailIndex(
-        index=_index(shape),
-        low=_index(high),
-        high=_index(low),
-        shape=shape,
-        k=used,
-        n=n,
-        side=side,
-        method=method,
-        confidence=confidence,
-        note=note,
-    )
 
 
 def _index(shape: float) -> float:
@@ -324,15 +312,12 @@ def _moment(top: Floats, k: int, confidence: float) -> _Shape:
     first, second = float(np.mean(logs)), float(np.mean(logs * logs))
     if second <= first * first * (1.0 + 1e-12):  # also where both are 0
         return _TIED
-    shape = first + 1.0 - 0.5 / (1.0 - first * first / second)
-    g = shape
+    g = first + 1.0 - 0.5 / (1.0 - first * first / second)
     if g >= 0.0:
-        variance = 1.0 + g * g
-    else:
-        inner = 4.0 - 8.0 * (1.0 - 2.0 * g) / (1.0 - 3.0 * g)
-        inner += (5.0 - 11.0 * g) * (1.0 - 2.0 * g) / ((1.0 - 3.0 * g) * (1.0 - 4.0 * g))
-        variance = (1.0 - g) ** 2 * (1.0 - 2.0 * g) * inner
-    return _normal(shape, variance, k, confidence)
+        return _normal(g, 1.0 + g * g, k, confidence)
+    inner = 4.0 - 8.0 * (1.0 - 2.0 * g) / (1.0 - 3.0 * g)
+    inner += (5.0 - 11.0 * g) * (1.0 - 2.0 * g) / ((1.0 - 3.0 * g) * (1.0 - 4.0 * g))
+    return _normal(g, (1.0 - g) ** 2 * (1.0 - 2.0 * g) * inner, k, confidence)
 
 
 def _pickands(top: Floats, k: int, confidence: float) -> _Shape:

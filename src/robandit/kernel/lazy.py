@@ -81,13 +81,10 @@ def contest(
     level: float,
     value: float,
 ) -> int:
-    """Evaluate the arms that may beat the leader (if any), whose index is ``value``; return the winner.
-
-    The second of the last contest is tried first: it usually wins this one, and its value then excludes the others at once.
-    """
+    """Evaluate the arms that may beat the leader (if any), whose index is ``value``; return the winner."""
     arms = lines.shape[1] - 1
     leader = lead[LEADER]
-    likely = lead[SECOND]
+    likely = lead[SECOND]  # tried first: it usually wins, and its value then excludes the others at once
     winner = leader
     best = value
     highest = second = -math.inf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +59,7 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
         "coverage.csv": frame.write_csv().encode(),
     }
     for name, content in contents.items():
-        write_atomically(folder / name, methodcaller("write", content))
+        write_atomically(folder / name, content)
     return [folder / name for name in contents]
 
 

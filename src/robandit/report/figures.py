@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +49,7 @@ def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Pa
                 figure = draw(measured[:LINES], _title(played, len(measured)))
                 for ending in ("pdf", "svg"):
                     path = target / f"{name}-{kind}.{ending}"
-                    write_atomically(path, methodcaller("write", rendered(figure, ending)))
+                    write_atomically(path, rendered(figure, ending))
                     written.append(path)
     return written
 

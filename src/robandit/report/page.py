@@ -38,7 +38,7 @@ TRACEBACKS = 20  # failed units that are shown
 def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
     """Write the report; ``command`` reproduces it."""
     page = _page(findings, command).encode()
-    write_atomically(path, lambda file: file.write(page))
+    write_atomically(path, page)
 
 
 def _page(findings: Findings, command: str) -> str:

@@ -47,7 +47,7 @@ VERDICTS = {
 def write_study(study: Study, path: str | os.PathLike[str], *, command: str, remarks: Sequence[str] = ()) -> None:
     """Write the page; ``command`` reproduces it, ``remarks`` are notes about the file, a line each."""
     page = _page(study, command, remarks).encode()
-    write_atomically(path, lambda file: file.write(page))
+    write_atomically(path, page)
 
 
 def _page(study: Study, command: str, remarks: Sequence[str]) -> str:

@@ -69,9 +69,9 @@ def write_findings(
         "statements": [outcome.to_dict() for outcome in outcomes],
     }
     text = json.dumps(record, indent=1, allow_nan=False).encode()
-    write_atomically(data, lambda file: file.write(text))
+    write_atomically(data, text)
     document = _page(outcomes, command, packages).encode()
-    write_atomically(page, lambda file: file.write(document))
+    write_atomically(page, document)
 
 
 def _page(outcomes: Sequence[Outcome], command: str, packages: dict[str, str]) -> str:

@@ -15,8 +15,6 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, Rewards, all_tried, select_largest
 from robandit.validation import within
 
-__all__ = ["EpsilonGreedy"]
-
 SUM, COUNT, MEAN = 0, 1, 2  # an arm's row
 
 
@@ -70,7 +68,7 @@ class EpsilonGreedy(IndexPolicy):
     label = "epsilon-greedy"
     columns = ("mean",)
     row_length = 3
-    about = Facts(random=True, title="epsilon-greedy", citation="Sutton, Barto 1998")
+    about = Facts(random=True, citation="Sutton, Barto 1998")
 
     def validate(self) -> None:
         """Check that epsilon is a probability."""

@@ -11,8 +11,6 @@ from robandit.policies.classic.moments_policy import MomentsPolicy
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, TAKEN
 
-__all__ = ["NormalUCB"]
-
 LOG_TWO = math.log(2.0)
 WINDOW = 0.1  # how much the exponent 2 log(t)/(n-2) grows under one chord: the chord is then within 0.1% of the width
 
@@ -48,7 +46,6 @@ class NormalUCB(MomentsPolicy):
         assumption=NORMAL,
         bound="Cowan et al., 2018",
         instance="sum gap / log(1 + gap^2/variance) log T",
-        title="Normal UCB",
         citation="Cowan, Honda, Katehakis 2018",
         notes=("Written down from memory, not checked against the paper's text.",),
     )

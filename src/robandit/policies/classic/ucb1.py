@@ -10,8 +10,6 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, IndexPolicy, IndexState
 from robandit.validation import positive
 
-__all__ = ["UCB1"]
-
 SUM, COUNT = 0, 1  # an arm's row
 
 
@@ -53,7 +51,6 @@ class UCB1(IndexPolicy):
         bound="Theorem 1 of Auer et al.",
         instance="sum scale^2 / gap log T",
         worst="scale sqrt(K T log T)",
-        title="UCB1",
         notes=("Scale 1 by default; if rewards are unbounded, no scale is valid, and it serves as a control.",),
         citation="Auer, Cesa-Bianchi, Fischer 2002",
     )

@@ -22,8 +22,6 @@ from robandit.policies.index import IndexPolicy, Rewards, all_tried, log_time, s
 from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
 from robandit.validation import choice, order, positive, within
 
-__all__ = ["KLinfUCB"]
-
 REWARD, POWER = 0, 1  # rows of the pool, in units
 SUM, UNITS, POWERS = 0, 1, 2  # an arm's row: sums of rewards, of rewards in units, of their powers
 # A row of ``found`` continues after the solution:
@@ -129,7 +127,6 @@ class KLinfUCB(IndexPolicy):
         adaptive=Adaptive(True, False, True, False),
         citation="Agrawal, Juneja, Koolen 2021",
         row=5,
-        title="KLinf-UCB",
         notes=(
             "KLinf(law, m) is the least divergence from the law to one with E|X|^(1+eps) <= u and mean at least m. As "
             "printed in the paper; in units of regret each term carries the factor gap.",
@@ -139,9 +136,10 @@ class KLinfUCB(IndexPolicy):
     @property
     def facts(self) -> Facts:
         """Only the threshold of the theorem has a bound."""
+        facts = super().facts
         if self.threshold == "proved":
-            return self.about
-        return dataclasses.replace(self.about, bound="", instance="", matches=(None, None))
+            return facts
+        return dataclasses.replace(facts, bound="", instance="", matches=(None, None))
 
     def validate(self) -> None:
         """Check the class of laws, the batch factor and the threshold."""
