@@ -35,8 +35,7 @@ class RiverPolicy(_RiverBase):
     horizon
         The number of pulls, for policies that need it.
     reward_obj
-        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking`` and ``repr``; None for
-        the mean. The policy does not use it.
+        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking``; None for the mean.
     seed
         For policies that draw random numbers. Clones start again with the same seed, as those of river's own policies do.
 

@@ -1,8 +1,7 @@
 """What an integer, a positive number or a probability is: one rule for every room.
 
-Each function takes a value and the name of its parameter, and returns the value as a plain Python number, or raises
-`InvalidInput` in one style: ``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, booleans are
-rejected, and nothing is clamped or rounded.
+Each function takes a value and the name of its parameter, and returns the value as a plain Python number, or raises `InvalidInput`:
+``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, booleans rejected; nothing is clamped or rounded.
 """
 
 from __future__ import annotations

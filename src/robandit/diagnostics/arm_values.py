@@ -81,8 +81,6 @@ class _Weighted(Values):
 
 
 class _Sampled(Values):
-    """A `Part` of an arm's values."""
-
     def __init__(self, part: Part) -> None:
         self.source = self.part = part
         self.values, self.n, self.centre = part.sample, part.n, part.mean

@@ -5,11 +5,10 @@ fair coins, independent of all |d|. So for any set of values that is chosen by t
 
     P( sum d >= z sqrt(sum d^2) ) <= exp(-z^2 / 2)        (Efron 1969: Hoeffding's inequality, given the |d|).
 
-A plain count is added, since one huge value makes sqrt(sum d^2) as large as the sum: k coins are all heads with
-probability 2^-k, which corresponds to z = sqrt(2 k log 2). The sets are the n, n/2, n/4, ... values farthest from a, down to
-``LEAST`` values. (Ties with the nearest value are included, so that each set is {|d| > M} for some M.) With G sets,
-z = sqrt(2 log(2 G / alpha)) and a union bound over the sets and the two statistics, the probability of a false contradiction
-is at most alpha. No moment has to exist.
+A plain count is added, since one huge value makes sqrt(sum d^2) as large as the sum: k coins are all heads with probability 2^-k,
+which corresponds to z = sqrt(2 k log 2). The sets are the n, n/2, n/4, ... values farthest from a, down to ``LEAST`` values, with
+ties of the nearest, so that each set is {|d| > M} for some M. With G sets, z = sqrt(2 log(2 G / alpha)) and a union bound over
+the sets and the two statistics, the probability of a false contradiction is at most alpha. No moment has to exist.
 
 The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2:
 fair coins dominate their signs, and both statistics increase with each sign. All laws at or below a are among them. For other
@@ -45,7 +44,7 @@ Point = float | Literal["median", "symmetric"]
 Verdict = Literal["contradicted", "not contradicted", "too few values"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Nonpositivity:
     """The result of a test of truncated non-positivity. It is true unless the sample contradicts it."""
 
@@ -79,8 +78,7 @@ class Nonpositivity:
         """Return the point, the verdict and the evidence."""
         if self.verdict == "too few values":
             return f"{self.point}: too few values ({self.n}) to tell"
-        verdict = self.verdict.upper() if self.verdict == "contradicted" else self.verdict
-        return f"{self.point}: {verdict} ({self.evidence})"
+        return f"{self.point}: {self.verdict if self else 'CONTRADICTED'} ({self.evidence})"
 
     @property
     def point(self) -> str:
@@ -188,16 +186,5 @@ def _tested(
         verdict = "too few values"
     elif counts and statistic > limit:
         verdict = "contradicted"
-    return Nonpositivity(
-        verdict=verdict,
-        about=about,
-        center=center,
-        n=n,
-        worst=worst,
-        count=count,
-        mean=mean,
-        statistic=statistic,
-        limit=limit,
-        confidence=1.0 - alpha,
-        differ=0 if math.isnan(about) else len(offset),
-    )
+    differ = 0 if math.isnan(about) else len(offset)
+    return Nonpositivity(verdict, about, center, n, worst, count, mean, statistic, limit, 1.0 - alpha, differ)

@@ -22,12 +22,11 @@ class KeptRewards(NamedTuple):
     arm: Any
     received: int
     recorded: int
-    zeros: int
-    """Of the recorded rewards."""
+    zeros: int  # of the recorded rewards
     sample: Floats
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ArmDiagnosis:
     """What the rewards of an arm are like."""
 
@@ -50,7 +49,7 @@ class ArmDiagnosis:
     """About the median, on both sides: contradicted if the law is not symmetric."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Diagnosis:
     """What a bandit's rewards are like, whether they contradict its policy's assumption, and which policy suits them."""
 
@@ -130,26 +129,15 @@ def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
         test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
     advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
-    return Diagnosis(
-        policy=policy, arms=rows, leading=lead, assumption=assumption, contradicted=contradicted, advice=advice
-    )
+    return Diagnosis(policy, rows, lead, assumption, contradicted, advice)
 
 
 def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     sampled = len(kept.sample)
-    return ArmDiagnosis(
-        arm=kept.arm,
-        pulls=kept.received,
-        recorded=kept.recorded,
-        sampled=sampled,
-        zeros=kept.zeros / kept.recorded if sampled else math.nan,
-        median=profile.median,
-        left=profile.tail("left") if sampled else None,
-        right=profile.tail("right") if sampled else None,
-        about_zero=profile.about_zero,
-        about_median=profile.about_median,
-        symmetry=profile.symmetry,
-    )
+    left, right = (profile.tail(side) if sampled else None for side in ("left", "right"))
+    zeros = kept.zeros / kept.recorded if sampled else math.nan
+    tests = (profile.about_zero, profile.about_median, profile.symmetry)
+    return ArmDiagnosis(kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests)
 
 
 def warning_text(policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity) -> str:

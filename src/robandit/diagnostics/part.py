@@ -1,8 +1,7 @@
 """A sample of many values, with the mean of all of them and the most extreme ones on both sides.
 
-A sample of one in a hundred misses a loss that happens once in a million, and such losses may be most of the mean. So the mean and
-the tails are not computed from the sample alone. Values beyond the last of the kept extremes are all known, and count for
-themselves. The sample's values between them, the body, stand for all the others.
+A sample of one in a hundred misses a loss that happens once in a million, and such losses may be most of the mean. So values beyond
+the last of the kept extremes, which are all known, count for themselves. The sample between them, the body, stands for the others.
 """
 
 from __future__ import annotations
@@ -26,16 +25,11 @@ SEED = 8
 class Part:
     """See the module."""
 
-    sample: Floats
-    """Drawn without replacement, in the order of the values."""
-    n: int
-    """The number of all values."""
+    sample: Floats  # drawn without replacement, in the order of the values
+    n: int  # of all values, as are the next three
     mean: float
-    """The mean of all values."""
-    smallest: Floats
-    """The smallest of all values, in increasing order."""
-    largest: Floats
-    """The largest of all values, in decreasing order."""
+    smallest: Floats  # in increasing order
+    largest: Floats  # in decreasing order
 
     @cached_property
     def extremes(self) -> Floats:

@@ -25,6 +25,7 @@ FEW = 256  # rewards: with fewer, the test (on half of them) misses strong skewn
 # UCB-V's width is sqrt(2.4 V L / n) + 3.6 R L / n: for a range R of 40 standard deviations, the second part is the
 # larger one until the arm has 8,600 L rewards (L = log t). Beyond that learning is slow, and the advice says so.
 WIDE = 40.0
+Pair = tuple[float, float]
 Case = Literal["known moments", "bounded", "left-skewed or symmetric", "right-skewed", "few rewards"]
 
 
@@ -61,15 +62,11 @@ def recommend(
     1. ``eps`` and ``u`` are given: KLinf-UCB, which has the lowest possible regret when they are known.
     2. ``bounds`` are given, or all laws of the problem are bounded: UCB-V. Plain methods suffice; the reasons warn if the range is
        more than 40 standard deviations of the most variable arm, since learning is slow then.
-    3. There are fewer than 256 rewards, or fewer than 128 in the tested half differ from the centre, and they contradict nothing:
-       AdaKL-UCB, with that caveat; ForceMoM if all that differ from the median are above it. (Rewards that are clearly
-       left-skewed, by the same test of the negated rewards, do not count as few.)
+    3. There are fewer than 256 rewards, or fewer than 128 in the tested half differ from the centre, and they contradict nothing
+       and are not clearly left-skewed: AdaKL-UCB, with that caveat; ForceMoM if all that differ from the median are above it.
     4. Truncated non-positivity of the leading arm about its median holds (problem) or is not contradicted (rewards,
-       confidence 0.99): AdaKL-UCB.
-    5. Otherwise rewards are right-skewed, and the assumption of the adaptive policies fails: ForceMoM, which assumes nothing;
-       or cap the reward.
-
-    The leading arm is the one with the largest median of means; for a problem it is the best arm.
+       confidence 0.99): AdaKL-UCB. The leading arm has the largest median of means; for a problem it is the best arm.
+    5. Otherwise rewards are right-skewed: ForceMoM, which assumes nothing; or cap the reward.
 
     Parameters
     ----------
@@ -111,7 +108,7 @@ def recommend(
     return advise(profiles, leading(samples), known, interval)
 
 
-def _checked_moments(eps: Any, u: Any) -> tuple[float, float] | None:
+def _checked_moments(eps: Any, u: Any) -> Pair | None:
     if (eps is None) != (u is None):
         raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both, since E|X|^(1+eps) <= u needs both, or none")
     if eps is None:
@@ -119,7 +116,7 @@ def _checked_moments(eps: Any, u: Any) -> tuple[float, float] | None:
     return validation.order(eps, owner="recommend"), validation.positive(u, "u", owner="recommend")
 
 
-def _checked_bounds(bounds: Any) -> tuple[float, float] | None:
+def _checked_bounds(bounds: Any) -> Pair | None:
     if bounds is None:
         return None
     try:  # a set has no order, and a string of two digits is not two numbers
@@ -171,11 +168,7 @@ def _of(arm: Any) -> str:
 
 
 def advise(
-    profiles: Mapping[Any, Profile],
-    lead: Any,
-    known: tuple[float, float] | None = None,
-    bounds: tuple[float, float] | None = None,
-    missed: int = 0,
+    profiles: Mapping[Any, Profile], lead: Any, known: Pair | None = None, bounds: Pair | None = None, missed: int = 0
 ) -> Recommendation:
     """Return the advice for checked rewards (an arm may have none); ``missed`` rewards of the leading arm were not recorded."""
     if known is not None:
@@ -259,9 +252,7 @@ def _cap(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _for_problem(
-    problem: Problem, known: tuple[float, float] | None, bounds: tuple[float, float] | None
-) -> Recommendation:
+def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> Recommendation:
     name = problem.names[problem.best_arm]
     if known is not None:
         eps, u = known
@@ -303,9 +294,7 @@ _WHY_FORCED = (
 )
 
 
-def _with_known(
-    known: tuple[float, float], bounds: tuple[float, float] | None, moments: str, lead: Any
-) -> Recommendation:
+def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any) -> Recommendation:
     eps, u = known
     reasons = [
         f"E|X|^{1 + eps:g} <= {u:g} is known. KLinf-UCB then has the lowest possible regret as T grows, constants included "
@@ -328,12 +317,10 @@ def _sample_moments(profiles: Mapping[Any, Profile], eps: float, u: float) -> st
     text = f"The largest sample moment of order {1 + eps:g} is {moments[arm]:.4g}{_of(arm)}"
     if moments[arm] <= u:
         return text + ", within u."
-    return (
-        f"{text}: ABOVE u. One huge value can cause that, but check u: KLinf-UCB has no guarantee if it is too small."
-    )
+    return f"{text}: ABOVE u. One huge value can cause that, but check u: if it is too small, there is no guarantee."
 
 
-def _with_bounds(bounds: tuple[float, float], spread: float, lead: Any) -> Recommendation:
+def _with_bounds(bounds: Pair, spread: float, lead: Any) -> Recommendation:
     length = bounds[1] - bounds[0]
     variance = f": the most variable arm has a standard deviation of {spread:.4g}, against a range of {length:g}"
     if spread == 0.0:

@@ -52,7 +52,7 @@ CONFIDENCE = 0.95
 NAMED = 5  # rivals named in the text
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Rival:
     """Another arm, compared with the one with the highest mean."""
 
@@ -79,7 +79,7 @@ class Rival:
         return f"{name} (lower by {self.difference:.3g}, but perhaps higher by {-self.low:.3g}{spare})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Resolution:
     """Whether the arm with the highest mean is significantly better than the others."""
 
@@ -196,18 +196,9 @@ def resolution(
             spare, why = comparison.allowance(i, level, arms)
             low = comparison.low(i, level) - spare
         difference, limit, extra = (math.ldexp(float(x), unit) for x in (means[best] - means[i], low, spare))
-        others.append(
-            Rival(arm=arms[i], difference=difference, low=limit, allowance=extra, excluded=low > 0.0, why=why)
-        )
-    return Resolution(
-        best=arms[best],
-        mean=math.ldexp(float(means[best]), unit),
-        share=comparison.share(),
-        others=tuple(others),
-        paired=paired,
-        resamples=arm_values.RESAMPLES,
-        confidence=CONFIDENCE,
-    )
+        others.append(Rival(arms[i], difference, limit, extra, low > 0.0, why))
+    mean, share = math.ldexp(float(means[best]), unit), comparison.share()
+    return Resolution(arms[best], mean, share, tuple(others), paired, arm_values.RESAMPLES, CONFIDENCE)
 
 
 def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:

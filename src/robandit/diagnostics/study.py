@@ -110,7 +110,7 @@ class Concentration:
     """Whether computed from all rewards, not from a sample."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ArmStudy:
     """What the rewards of an arm are like."""
 
@@ -207,10 +207,8 @@ def study(
     >>> found = study(Recorded.of({"fast": slow + 1.0, "slow": slow}))
     >>> print(found.headline)
     Heavy tails: the variance of 2 of 2 arms is infinite.
-    >>> found.arms[0].left.words
-    'heavy: the variance is infinite'
-    >>> found.arms[0].right.words
-    "no heavy tail visible: Hill's 79.16 supposes a power"
+    >>> print(found.arms[0].left.words, "|", found.arms[0].right.words)
+    heavy: the variance is infinite | no heavy tail visible: Hill's 79.16 supposes a power
     >>> found.advice.case
     'left-skewed or symmetric'
     """
@@ -233,16 +231,11 @@ def study(
 
 
 def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
-    return ArmStudy(
-        record=record,
-        median=profile.median,
-        means=(_sample_mean(record, profile), _trimmed(profile), _median_of_means(profile), _median(profile.values)),
-        left=_tail(profile, "left"),
-        right=_tail(profile, "right"),
-        concentration=_concentration(record, profile.rewards),
-        about_zero=profile.about_zero,
-        about_median=profile.about_median,
-    )
+    means = (_sample_mean(record, profile), _trimmed(profile), _median_of_means(profile), _median(profile.values))
+    left, right = _tail(profile, "left"), _tail(profile, "right")
+    concentration = _concentration(record, profile.rewards)
+    tests = (profile.about_zero, profile.about_median)
+    return ArmStudy(record, profile.median, means, left, right, concentration, *tests)
 
 
 def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:

@@ -1,7 +1,7 @@
 """Estimates how heavy a tail is: the index alpha of P(X > x) ~ x^-alpha, from a sample.
 
-There are three classical estimators, and none is always best. All use only the k largest values of a side, and estimate the
-shape 1/alpha. A shape of 0 or below is a light tail, with index infinity.
+There are three classical estimators; none is always best. All use only the k largest values of a side, and estimate the shape
+1/alpha. A shape of 0 or below is a light tail, with index infinity.
 
 - ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. The most precise if the tail is a power, which it
   assumes: for light tails it gives a finite index that grows with n. The interval comes from the Gamma law of k times the
@@ -39,7 +39,7 @@ REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values 
 FIRST = 5  # the smallest k of a path: below it intervals are too wide to be useful
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TailIndex:
     """An estimated tail index with its interval; NaN if there is no estimate, and ``note`` has the reason."""
 
@@ -97,8 +97,7 @@ def tail_index(
     k
         The number of largest values to use; None for the module's default.
     about
-        Where the sides meet: a number, or ``"median"``. It does not matter far out, but a sample does not reach far. Textbooks
-        use 0; use the median for values whose zero has no meaning.
+        Where the sides meet: a number (textbooks use 0), or ``"median"``, for values whose zero has no meaning.
     confidence
         The confidence of the interval, which is approximate (from the limit law).
 
@@ -139,21 +138,11 @@ def tail_index(
         hint = f"{method!r} has {n} values {place}"
         used = min(_default_k(n, method), most) if k is None else integer(k, "k", 2, most, hint=hint)
         shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
-    return TailIndex(
-        index=_index(shape),
-        low=_index(high),
-        high=_index(low),
-        shape=shape,
-        k=used,
-        n=n,
-        side=side,
-        method=method,
-        confidence=confidence,
-        note=note,
-    )
+    index, low, high = _index(shape), _index(high), _index(low)
+    return TailIndex(index, low, high, shape, used, n, side, method, confidence, note)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TailPath:
     """The estimates for many k: the data of a Hill plot. Empty if there are too few values on the side."""
 
@@ -215,29 +204,17 @@ def tail_path(
         ks = far.available(ks, reach)
         tops = [far.top(k, reach) for k in ks.tolist()]
         shapes = np.array([_METHODS[method](top, k, confidence)[:3] for top, k in tops])
-    return TailPath(
-        k=ks,
-        shape=shapes[:, 0],
-        low=shapes[:, 1],
-        high=shapes[:, 2],
-        chosen=chosen,
-        n=n,
-        side=side,
-        method=method,
-        confidence=confidence,
-    )
+    shape, low, high = shapes.T
+    return TailPath(ks, shape, low, high, chosen, n, side, method, confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class _Far:
     """The values of a side as distances from the point, in units of the largest value."""
 
-    exact: Floats
-    """The largest distances, in decreasing order: all of them, or as many as were kept."""
-    n: int
-    """The number of all values on the side."""
-    rest: Floats
-    """The distances of the sample, in decreasing order, for use if not all are known."""
+    exact: Floats  # the largest distances, in decreasing order: all of them, or as many as were kept
+    n: int  # the number of all values on the side
+    rest: Floats  # the distances of the sample, in decreasing order, for use if not all are known
 
     def most(self, reach: int) -> int:
         """Return the largest k for which all needed distances are known."""
@@ -256,7 +233,6 @@ class _Far:
 
 
 def _checked(x: Any, side: str, method: str, about: Any) -> tuple[_Far, float]:
-    """Return the values of the side and the point, or raise `InvalidInput`."""
     values = x.sample if isinstance(x, Part) else sample(x)
     choice(side, "side", SIDES)
     choice(method, "method", METHODS)
@@ -277,7 +253,6 @@ def _checked(x: Any, side: str, method: str, about: Any) -> tuple[_Far, float]:
 
 
 def _sizes(values: Floats, side: str, point: float, unit: float) -> Floats:
-    """Return the distances from the point on the side, in the unit."""
     offset = values / unit - point / unit
     size: Floats = {"left": -offset, "right": offset, "both": np.abs(offset)}[side]
     return size[size > 0.0]

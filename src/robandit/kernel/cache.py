@@ -68,10 +68,9 @@ def _usable_directory(setting: str | None) -> Path:
     except (OSError, RuntimeError) as error:  # RuntimeError: no home folder, as in some containers
         temporary = Path(tempfile.mkdtemp(prefix="robandit-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        say(
-            f"the cache folder {place} cannot be written ({getattr(error, 'strerror', None) or error}); compiled "
-            "code is lost when this process ends. Set ROBANDIT_CACHE_DIR to a writable folder."
-        )
+        problem = f"the cache folder {place} cannot be written ({getattr(error, 'strerror', None) or error})"
+        hint = "Set ROBANDIT_CACHE_DIR to a writable folder."
+        say(f"{problem}; compiled code is lost when this process ends. {hint}")
         return temporary
 
 
@@ -90,10 +89,10 @@ def _options() -> str:
     options = "nogil=True, error_model='numpy'"
     if numba.config.DISABLE_JIT:
         return options
-    if not hasattr(import_module("numba.core.cpu").CPUTargetOptions, "_nrt"):  # trying it would cost 0.1 s
-        say("this Numba does not accept _nrt=False; compiled loops are slower, results are the same", once=True)
-        return options
-    return options + ", _nrt=False"
+    if hasattr(import_module("numba.core.cpu").CPUTargetOptions, "_nrt"):  # trying it would cost 0.1 s
+        return options + ", _nrt=False"
+    say("this Numba does not accept _nrt=False; compiled loops are slower, results are the same", once=True)
+    return options
 
 
 @cache

@@ -6,8 +6,6 @@ self-contained text: the sources of the functions and the values of the constant
 and ``numpy``. The text is the key. Any edit of a hook, a helper or a constant gives another text and another file, so stale code is
 impossible, and an entry works the same from a package, a script or a notebook cell.
 
-Three rules decide what is written:
-
 - A name that a function reads from outside is a number, a string, a tuple or array of them (written as its value), a function
   (written too), or part of ``math`` or ``numpy`` (kept). Anything else is rejected by name.
 - A FUNCTION passed as an argument is bound while writing: for ``best(index, p, s)`` the text has a copy of ``best`` in which

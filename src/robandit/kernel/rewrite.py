@@ -50,8 +50,7 @@ class Rewriter(ast.NodeTransformer):
     def __init__(self, writer: Writer, function: Callable[..., Any], bound: dict[str, Any]) -> None:
         """Prepare to rewrite one function whose parameters in ``bound`` are bound to functions."""
         assert isinstance(function, types.FunctionType)
-        self.writer, self.function, self.bound = writer, function, bound
-        self.name = function.__qualname__
+        self.writer, self.function, self.name, self.bound = writer, function, function.__qualname__, bound
         self.closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self.locals: set[str] = set()
 
@@ -65,9 +64,8 @@ class Rewriter(ast.NodeTransformer):
         arguments.args = [a for a in parameters if a.arg not in self.bound]
         arguments.posonlyargs = []
         arguments.defaults = self.defaults(parameters)
-        self.locals = {a.arg for a in arguments.args} | {
-            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-        }
+        assigned = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        self.locals = assigned | {a.arg for a in arguments.args}
         for argument in arguments.args:
             argument.annotation = None
         node.returns = None
@@ -87,9 +85,8 @@ class Rewriter(ast.NodeTransformer):
             try:
                 literals.append(ast.parse(literal(value), mode="eval").body)
             except TypeError as error:
-                raise KernelError(
-                    f"{self.name} has a {error} as default of {argument.arg}: it must be a number, a string or a tuple"
-                ) from None
+                problem = f"a {error} as default of {argument.arg}: it must be a number, a string or a tuple"
+                raise KernelError(f"{self.name} has {problem}") from None
         return literals
 
     def visit(self, node: ast.AST) -> Any:
@@ -144,10 +141,8 @@ class Rewriter(ast.NodeTransformer):
         try:
             return self.reference(self.writer.constant(node.id if isinstance(node, ast.Name) else node.attr, value))
         except TypeError as error:
-            raise KernelError(
-                f"{self.name} reads {ast.unparse(node)}, which is a {error}: compiled code may read numbers, strings, tuples "
-                "and arrays of them, functions, math and numpy"
-            ) from None
+            rule = "compiled code may read numbers, strings, tuples and arrays of them, functions, math and numpy"
+            raise KernelError(f"{self.name} reads {ast.unparse(node)}, which is a {error}: {rule}") from None
 
     visit_Attribute = visit_Name
 
@@ -168,10 +163,8 @@ class Rewriter(ast.NodeTransformer):
             base = self.lookup(node.value)
             if isinstance(base, types.ModuleType) and base.__name__ in _OPEN_MODULES:
                 if base is np and node.attr == "random":
-                    raise KernelError(
-                        f"{self.name} reads np.random, which no seed of Robandit reaches: give the policy's state a "
-                        "field rng and draw with robandit.kernel.random"
-                    )
+                    hint = "give the policy's state a field rng and draw with robandit.kernel.random"
+                    raise KernelError(f"{self.name} reads np.random, which no seed of Robandit reaches: {hint}")
                 return _UNKNOWN  # np.sqrt, math.log: kept, and the name of the module is rewritten below it
             if isinstance(base, (types.ModuleType, type)) and hasattr(base, node.attr):
                 return self.read(partial(getattr, base, node.attr, None))

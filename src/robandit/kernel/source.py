@@ -53,24 +53,20 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
     not_a_def = KernelError(f"{function!r} cannot be compiled: a hook or helper is a function made with 'def'")
     if not isinstance(function, types.FunctionType) or function.__code__.co_name == "<lambda>":
         raise not_a_def
-    code = function.__code__
+    code, name = function.__code__, function.__qualname__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not text or code.co_filename == "<string>":  # Python 3.13 gives "<string>" the text of python -c, whatever ran
-        raise KernelError(
-            f"the source of {function.__qualname__} cannot be read (its file is {code.co_filename}): define it in a "
-            "file or a notebook cell, not in a string or at the plain prompt"
-        )
+        hint = "define it in a file or a notebook cell, not in a string or at the plain prompt"
+        raise KernelError(f"the source of {name} cannot be read (its file is {code.co_filename}): {hint}")
     try:
         known = _definitions(text, code.co_flags & _FUTURE)
         current, node = known.get((code.co_qualname, code.co_firstlineno), (None, None))
     except (SyntaxError, ValueError):
         current = node = None
     if current is None or _content(current) != _content(code):
-        raise KernelError(
-            f"{function.__qualname__} in {code.co_filename} is no longer what this program imported: the file was "
-            "edited since (start the program again), or a tool changed the code (pytest rewrites assert)"
-        )
+        reasons = "it was edited since (start the program again), or a tool changed the code (pytest rewrites assert)"
+        raise KernelError(f"{name} in {code.co_filename} is no longer what this program imported: {reasons}")
     if node is None:
         raise not_a_def
     copy: ast.FunctionDef = pickle.loads(pickle.dumps(node))  # for the rewriter; several times faster than deepcopy

@@ -57,16 +57,14 @@ class Bandit:
         Two or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
         polars. NumPy scalars are kept, returned and saved as the equal Python values: ``np.int64(3)`` as ``3``.
     policy
-        None means ``AdaKLUCB()``, which needs no parameters and suits costs, latencies, losses and symmetric rewards. For other
-        rewards see `robandit.diagnostics.recommend`.
+        None means ``AdaKLUCB()``, which needs no parameters and suits costs, losses and symmetric rewards; see also `recommend`.
     seed
         For policies that draw random numbers; None takes one from the system.
 
     Notes
     -----
-    Rewards are maximised: give costs and latencies a minus sign. If each reward is known before the next pull, alternate
-    `select` and `update`. If rewards come late, `decide` returns numbered decisions and `reward` takes their rewards in any
-    order, each exactly once. A bandit is not thread-safe; use a lock.
+    Rewards are maximised: give costs a minus sign. If each reward is known before the next pull, alternate `select` and `update`.
+    If rewards come late, `decide` returns decisions and `reward` takes their rewards in any order. A bandit is not thread-safe.
 
     Examples
     --------
@@ -118,7 +116,6 @@ class Bandit:
         self._args = flat((self._params, state))
 
     def _entry(self, name: str) -> Any:
-        """Return a compiled entry, compiled when it is first needed."""
         if name not in self._entries:
             purpose, hooks, more = _ENTRIES[name]
             bound = partial(getattr(loops, name), *self._policy.hooks(*hooks))
@@ -159,10 +156,9 @@ class Bandit:
 
     def _check_horizon(self, more: int) -> None:
         if self._horizon is not None and self._made + more > self._horizon:
-            raise HorizonReached(
-                f"{self._policy!r} was made for {self._horizon} pulls, {self._made} are made, and {more} more requested: start a "
-                "new bandit with a longer horizon, or a policy without one"
-            )
+            count = f"was made for {self._horizon} pulls, {self._made} are made, and {more} more requested"
+            hint = "start a new bandit with a longer horizon, or a policy without one"
+            raise HorizonReached(f"{self._policy!r} {count}: {hint}")
 
     def estimates(self) -> list[dict[str, Any]]:
         """Return a dict per arm: its name, rewards received (``pulls``), and the policy's columns.
@@ -220,9 +216,7 @@ class Bandit:
         Pass lists, or columns of NumPy, pandas, polars or Arrow. They are matched by position: the index of pandas is ignored.
         """
         if self._policy.weighted:
-            raise DecisionError(
-                f"{self._policy.label} {_WEIGHS}, unknown for rewards in bulk: use decide() and reward()"
-            )
+            raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
         names = listed("arms", arms)
         values = checked_rewards("rewards", rewards)
         try:

@@ -87,9 +87,8 @@ class Memory:
         """Return what is kept of each arm's rewards, with the arms' names and the numbers of rewards received."""
         settled = self.settled()
         samples = map(np.array, settled.samples)
-        return [
-            KeptRewards(*each) for each in zip(arms, received, settled.rewards, settled.zeros, samples, strict=True)
-        ]
+        rows = zip(arms, received, settled.rewards, settled.zeros, samples, strict=True)
+        return [KeptRewards(*row) for row in rows]
 
     def alarm(self, arm: int, received: Sequence[int], assumption: Assumption) -> Nonpositivity | None:
         """Return the contradiction to warn of after a fold, if a test is due and finds one: at most once per bandit."""

@@ -68,7 +68,9 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
     except (msgspec.MsgspecError, RecursionError, InvalidInput) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
     policy = Policy.from_dict(saved.policy)
-    if not _consistent(saved, len(arms)):
+    decisions_fit = all(0 <= arm < len(arms) and 0 <= number < saved.next for number, arm, _ in saved.open)
+    counts_fit = len(saved.received) == len(arms) and min([saved.expired, *saved.received]) >= 0
+    if not (decisions_fit and counts_fit and -1 <= saved.pick < len(arms)):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
     memory = Memory.load(saved.record, len(arms))
     if memory is None:
@@ -82,13 +84,6 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
     }
 
 
-def _consistent(saved: _Saved, arms: int) -> bool:
-    """Whether counts, open decisions and the selected arm fit the number of arms."""
-    open_fits = all(0 <= arm < arms and 0 <= number < saved.next for number, arm, _ in saved.open)
-    counts_fit = len(saved.received) == arms and min([saved.expired, *saved.received]) >= 0
-    return open_fits and counts_fit and -1 <= saved.pick < arms
-
-
 def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
     """Return the saved arrays as the policy's state, if they have the names, types and sizes that it uses today."""
     fresh = policy.init(arms, None)
@@ -98,7 +93,7 @@ def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> 
         raise CorruptFile(f"{source} is damaged: {error}") from error
     if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
         raise CorruptFile(
-            f"{source} holds a state that {policy.label} does not use: it was saved by another version of the policy"
+            f"{source}: {policy.label} does not use this state: it was saved by another version of the policy"
         )
     return type(fresh)(**arrays)
 

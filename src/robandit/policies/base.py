@@ -118,15 +118,24 @@ class Policy:
     def __post_init__(self) -> None:
         """Check the parameters. NumPy scalars become Python numbers, and lists become tuples."""
         for f in dataclasses.fields(self):
-            value = plain(getattr(self, f.name))
-            value = tuple(value) if isinstance(value, list) else value
-            object.__setattr__(self, f.name, value)
+            object.__setattr__(self, f.name, plain(getattr(self, f.name)))
+        try:
+            self.validate()
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, InvalidInput):  # such as from comparing an array with a word
+                self._freeze()
+            raise
+        self._freeze()
+
+    def _freeze(self) -> None:
+        for f in dataclasses.fields(self):
+            if isinstance(value := getattr(self, f.name), list):
+                object.__setattr__(self, f.name, tuple(value))
             try:
-                hash(value)
+                hash(getattr(self, f.name))
             except TypeError:
                 rule, hint = "a number, a word, None or a tuple of them", "a policy is an immutable value"
                 raise invalid(f.name, value, rule, owner=type(self).__name__, hint=hint) from None
-        self.validate()
 
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
@@ -180,9 +189,9 @@ class Policy:
         cls = _registry.get(tag) if isinstance(tag, str) else None
         if cls is None or _lacks_hooks(cls):
             known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not _lacks_hooks(each)))
-            raise InvalidInput(f"policy {tag!r} is not known: Robandit has {known}; your own must be imported first")
+            raise InvalidInput(f"policy {tag!r} is not known here: Robandit has {known}; import your own first")
         fields = {f.name for f in dataclasses.fields(cls)}
-        for name in parameters.keys() - fields:
+        for name in (name for name in parameters if name not in fields):
             raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
         try:
             return msgspec.convert(parameters, cls)
@@ -220,10 +229,9 @@ class Policy:
             value = values[name] = self.learned(name, problem, moments_order)
             if isinstance(value, float) and not 0.0 < value < math.inf:
                 hint = ", or a smaller eps" if value == math.inf and "eps" in self.facts.knows else ""
-                raise NotApplicable(
-                    f"{type(self).__name__} must be told {name}, which is {value:g} on this problem (tail index "
-                    f"{problem.tail_index:g}), and it must be finite and above 0: take another policy{hint}"
-                )
+                fact = f"must be told {name}, which is {value:g} on this problem (tail index {problem.tail_index:g})"
+                rule = f"it must be finite and above 0: take another policy{hint}"
+                raise NotApplicable(f"{type(self).__name__} {fact}, and {rule}")
         return dataclasses.replace(self, **values) if values else self
 
     def _moments_order(self, problem: Any, eps: Any) -> float:
@@ -238,10 +246,8 @@ class Policy:
             return own
         default: float = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
         if default < LEAST_EPS and needed:
-            raise NotApplicable(
-                f"{type(self).__name__} must be told eps, and a tail index of {problem.tail_index!r} leaves {default:.3g}: "
-                f"it must be at least {LEAST_EPS:g}"
-            )
+            fact = f"a tail index of {problem.tail_index!r} leaves {default:.3g}"
+            raise NotApplicable(f"{type(self).__name__} must be told eps >= {LEAST_EPS:g}, and {fact}")
         return default
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
@@ -262,11 +268,9 @@ class Policy:
             return dataclasses.replace(self, **filled).prepared(horizon)
         missing = [name for name in self.facts.knows if getattr(self, name) is None]
         if missing:
-            example = ", ".join(f"{name}=..." for name in missing)
+            names, example = ", ".join(missing), ", ".join(f"{name}=..." for name in missing)
             method = ".prepared(horizon)" if missing == ["horizon"] else ".informed_by(problem)"
-            raise InvalidInput(
-                f"{self!r} cannot play before it is told {', '.join(missing)}: make it with {example}, or use {method}"
-            )
+            raise InvalidInput(f"{self!r} cannot play before it is told {names}: pass {example}, or use {method}")
         if own is not None and horizon is not None and horizon > own:
             hint = f"leave its horizon out, or make it {horizon}"
             raise InvalidInput(f"{self!r} is made for {own} pulls, and {horizon} are asked for: {hint}")
@@ -328,7 +332,6 @@ _SIGNATURES = {
 
 
 def _hook(cls: type[Any], name: str) -> Any:
-    """Return a hook after checking that it is static and has the right number of parameters."""
     hook = getattr(cls, name, None)
     expected = " or ".join(f"{name}({signature})" for signature in _SIGNATURES[name])
     if hook is None or _is_abstract(hook):

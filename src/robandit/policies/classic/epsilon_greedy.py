@@ -38,8 +38,7 @@ def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, fi
 class EpsilonGreedy(IndexPolicy):
     """The arm with the largest sample mean, and sometimes a random arm: common in practice.
 
-    Its regret is linear, because exploration never stops. With heavy tails one large reward misleads it for long: the sample
-    mean is not robust, and an arm that looks bad is pulled again only by chance.
+    Its regret is linear, because exploration never stops. With heavy tails one large reward misleads it for long.
 
     Parameters
     ----------

@@ -16,8 +16,7 @@ SUM, COUNT = 0, 1  # an arm's row
 class UCB1(IndexPolicy):
     """Optimism on the sample mean: the classical policy for rewards in an interval of known length.
 
-    Use it when rewards are bounded (clicks, capped scores). Heavy tails break it: one large sample moves the mean by any amount.
-    With unbounded rewards it has no guarantee, and its worst runs never find the best arm.
+    Use it when rewards are bounded (clicks, capped scores). Otherwise it has no guarantee: its worst runs never find the best arm.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-from robandit.validation import invalid, order, positive
+from robandit.validation import column, order, positive
 
 # A row that holds a solution.
 VALUE = 0  # the index in units; +inf if no law of the class is within the budget
@@ -86,9 +86,7 @@ def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
     >>> round(klinf_index([-1.0, 0.0, 0.5, 2.0], eps=0.5, u=3.0, budget=0.1), 8)
     1.21817448
     """
-    sample = np.asarray(x, dtype=np.float64)
-    if sample.ndim != 1 or not sample.size or not np.isfinite(sample).all():
-        raise invalid("x", x, "a one-dimensional sample of finite numbers", owner="klinf_index")
+    sample = column(x, "x", owner="klinf_index")
     eps = order(eps, owner="klinf_index")
     u = positive(u, "u", owner="klinf_index")
     budget = positive(budget, "budget", owner="klinf_index")
