@@ -1,7 +1,4 @@
-"""Reads columns of arms and rewards as plain lists, from any library.
-
-NumPy, pandas, polars and Arrow each have a method that returns Python values, so none of them is imported here.
-"""
+"""Reads columns of arms and rewards as plain lists by the methods of NumPy, pandas, polars and Arrow, without importing them."""
 
 from __future__ import annotations
 

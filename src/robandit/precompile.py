@@ -16,8 +16,7 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
     """Compile everything that policies need, so that later processes start at once.
 
     Use it in an image build, or before a benchmark. It fills the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must
-    also be able to write. With more than one of ``processes``, a script needs the usual ``if __name__ == "__main__"``, and policies
-    of your own must be in a file that can be imported.
+    also be able to write. With more ``processes``, a script needs ``if __name__ == "__main__"``, and policies must be importable.
 
     Parameters
     ----------

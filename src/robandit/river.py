@@ -1,7 +1,4 @@
-"""Robandit's policies for `river.bandit`: for ``evaluate``, ``evaluate_offline``, or wherever river takes a policy.
-
-Needs river: ``pip install "robandit[river]"``.
-"""
+"""Robandit's policies for `river.bandit`, wherever river takes a policy. Needs river: ``pip install "robandit[river]"``."""
 
 from __future__ import annotations
 

@@ -23,8 +23,7 @@ tested about c, with half of alpha each. A hash of the position assigns values t
 matters. For a symmetric law with a single peak (or flat) and c at or above its centre, the left is at least as likely as the right
 at every distance from c, so the level is alpha again. "Contradicted" then means: about every plausible value of the median.
 
-Symmetry. A symmetric law and its negation are truncated non-positive about their medians, so values and negated values are both
-tested, with half of alpha each.
+Symmetry. A symmetric law and its negation are truncated non-positive about their medians: both are tested, with half of alpha each.
 """
 
 from __future__ import annotations
@@ -103,8 +102,7 @@ class Nonpositivity:
 def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99) -> Nonpositivity:
     """Test whether a sample contradicts E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
 
-    AdaR-UCB assumes this of the best arm about 0, and centred policies about its median. For a law, whose moments are known, use
-    ``law.truncated_nonpositivity(about)`` instead.
+    AdaR-UCB assumes this of the best arm about 0, and centred policies about its median. A law has its own method of this name.
 
     Parameters
     ----------

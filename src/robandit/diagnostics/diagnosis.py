@@ -83,12 +83,10 @@ class Diagnosis:
             return "it assumes nothing that rewards could contradict"
         if self.assumption.point is None:
             return f"it assumes: {self.assumption}; that is not tested here"
-        verdict = {
-            None: "too few rewards of the leading arm to tell",
-            True: "CONTRADICTED by the leading arm",
-            False: "not contradicted by the leading arm",
-        }[self.contradicted]
-        return f"it assumes {self.assumption}: {verdict}"
+        if self.contradicted is None:
+            return f"it assumes {self.assumption}: too few rewards of the leading arm to tell"
+        verdict = "CONTRADICTED" if self.contradicted else "not contradicted"
+        return f"it assumes {self.assumption}: {verdict} by the leading arm"
 
 
 _HEAD = ("arm", "rewards", "zeros", "median", "left tail", "right tail", "about 0", "about the median")

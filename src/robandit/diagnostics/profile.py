@@ -1,7 +1,4 @@
-"""What the tests and estimators of this package say about one arm's rewards.
-
-`robandit diagnose` (`study`), `Bandit.diagnose` (`diagnosis`) and the advice (`recommend`) all read their numbers here.
-"""
+"""What the tests and estimators say about one arm's rewards, for `robandit diagnose`, `Bandit.diagnose` and the advice."""
 
 from __future__ import annotations
 

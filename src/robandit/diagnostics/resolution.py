@@ -19,8 +19,7 @@ assumption too: that the tail continues as far as it was seen.
 - Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values. For independent values the
   spread of the mean is the same; for values that depend on their neighbours it is more accurate.
 - A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
-  T^(1/3) rows (longer, if that makes more than 1,024 blocks), since neighbouring rows depend on each other. The allowance is for
-  the left tail of the difference.
+  T^(1/3) rows (longer, if that makes more than 1,024 blocks). The allowance is for the left tail of the difference.
 - Too many rewards to keep (a `Part`): the mean is that of all. A resample draws each known extreme a Poisson number of times, as
   a resample of many values does, and the rest from the sample between them. The spread of m independent units of the sample
   is s^2 / m, that of all n values s^2 / n; what the units have beyond s^2 / m comes from similar neighbours and stays.

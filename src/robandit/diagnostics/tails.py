@@ -4,11 +4,9 @@ There are three classical estimators; none is always best. All use only the k la
 1/alpha. A shape of 0 or below is a light tail, with index infinity.
 
 - ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. The most precise if the tail is a power, which it
-  assumes: for light tails it gives a finite index that grows with n. The interval comes from the Gamma law of k times the
-  shape for an exact Pareto tail.
+  assumes: for light tails it gives a finite index that grows with n. The interval is exact for a Pareto tail (a Gamma law).
 - ``"moment"`` (Dekkers, Einmahl, de Haan 1989): combines Hill's mean with the mean of squares, so that the shape may be 0 or below.
-- ``"pickands"`` (Pickands 1975): from the k-th, 2k-th and 4k-th largest. Invariant under shifts and scales; by far the
-  widest interval.
+- ``"pickands"`` (Pickands 1975): from the k-th, 2k-th and 4k-th largest. Invariant under shifts; by far the widest interval.
 
 The default k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values): the
 optimal rate for tails whose second-order term is like that of Frechet's law (Hall 1982). Other tails need another k, and no rule
@@ -33,7 +31,6 @@ from robandit.validation import choice, integer, invalid, probability
 from robandit.wording import counted
 
 LEAST = 50  # values on a side: with fewer, k is below 14 and intervals are too wide to be useful
-SIDES = ("left", "right", "both")
 METHODS = ("hill", "moment", "pickands")
 REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
 FIRST = 5  # the smallest k of a path: below it intervals are too wide to be useful
@@ -234,7 +231,7 @@ class _Far:
 
 def _checked(x: Any, side: str, method: str, about: Any) -> tuple[_Far, float]:
     values = x.sample if isinstance(x, Part) else sample(x)
-    choice(side, "side", SIDES)
+    choice(side, "side", ("left", "right", "both"))
     choice(method, "method", METHODS)
     about = checked_about(about)
     point = float(np.median(values)) if about == "median" else about

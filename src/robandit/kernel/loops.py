@@ -1,7 +1,4 @@
-"""The entries that are compiled for each policy: the simulation loop, and the single steps of a live bandit.
-
-They are generic in hooks, which come first and are bound before compilation (see :mod:`robandit.kernel.generate`).
-"""
+"""What is compiled for each policy: the simulation loop, and the single steps of a live bandit. Hooks come first, and are bound."""
 
 from __future__ import annotations
 

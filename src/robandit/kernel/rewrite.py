@@ -27,17 +27,12 @@ _REJECTED: dict[type[ast.AST], str] = {
     ast.ClassDef: "defines the class",
     ast.FunctionDef: "defines the inner function",
     ast.AsyncFunctionDef: "defines the async function",
-    ast.Import: "imports while it runs; import at the top of the file",
-    ast.ImportFrom: "imports while it runs; import at the top of the file",
+    **dict.fromkeys((ast.Import, ast.ImportFrom), "imports while it runs; import at the top of the file"),
     ast.Global: "assigns a global variable; keep it in the state",
     ast.Nonlocal: "assigns a variable of another function; keep it in the state",
     ast.Match: "holds a match statement; write if and elif",
-    ast.Yield: "is a generator; return its values one by one",
-    ast.YieldFrom: "is a generator; return its values one by one",
-    ast.ListComp: _COMPREHENSION,
-    ast.SetComp: _COMPREHENSION,
-    ast.DictComp: _COMPREHENSION,
-    ast.GeneratorExp: _COMPREHENSION,
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), "is a generator; return its values one by one"),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _COMPREHENSION),
 }
 """Syntax that binds names in another scope. The rewriter knows one scope: the function's."""
 

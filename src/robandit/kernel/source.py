@@ -65,7 +65,7 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
     except (SyntaxError, ValueError):
         current = node = None
     if current is None or _content(current) != _content(code):
-        reasons = "it was edited since (start the program again), or a tool changed the code (pytest rewrites assert)"
+        reasons = "the file was edited since (start again), or a tool changed the code (pytest rewrites assert)"
         raise KernelError(f"{name} in {code.co_filename} is no longer what this program imported: {reasons}")
     if node is None:
         raise not_a_def

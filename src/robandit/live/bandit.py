@@ -150,7 +150,8 @@ class Bandit:
                 self._check_horizon(1)
             pick = self._ask(*self._args)
             if not 0 <= pick < len(self._arms):
-                raise KernelError(f"{self._policy!r} chose arm {pick} of {len(self._arms)}, from 0: fix its select()")
+                last = len(self._arms) - 1
+                raise KernelError(f"{self._policy!r} chose arm {pick}, but arms are 0 to {last}: fix its select()")
             self._pick = pick
         return self._arms[self._pick]
 

@@ -11,11 +11,8 @@ from robandit.laws.gaussian import normal_variance
 from robandit.laws.median import law_median
 
 Point = float | Literal["median", "symmetric"]
+Check = Callable[[Any, Any], bool | None]
 RELATIVE_SLACK = 1e-12  # far above the rounding of an interval's length
-
-
-def _unknown(policy: Any, problem: Any) -> None:
-    return None
 
 
 class Assumption(str):
@@ -29,15 +26,13 @@ class Assumption(str):
     """
 
     name: str
-    holds_for: Callable[[Any, Any], bool | None]
+    holds_for: Check
     point: Point | None
 
-    def __new__(
-        cls, name: str, text: str, holds_for: Callable[[Any, Any], bool | None] = _unknown, point: Point | None = None
-    ) -> Self:
-        """Store the text as the string itself, and the rest as attributes."""
+    def __new__(cls, name: str, text: str, holds_for: Check | None = None, point: Point | None = None) -> Self:
+        """Store the text as the string itself, and the rest as attributes; without ``holds_for`` nothing can be decided."""
         self = super().__new__(cls, text)
-        self.name, self.holds_for, self.point = name, holds_for, point
+        self.name, self.holds_for, self.point = name, holds_for or (lambda policy, problem: None), point
         return self
 
     @property

@@ -3,8 +3,7 @@
 A subclass writes hooks in the paper's notation, as static methods:
 
 - ``index(p, s, arm, level)``: the upper bound of the arm's mean;
-- ``outlook(p, s, arm, level)``: a line that the index stays below (see :mod:`robandit.kernel.lazy`). Leave it out if the index of
-  an arm changes with its own rewards only;
+- ``outlook(p, s, arm, level)``: a line above the index (:mod:`robandit.kernel.lazy`), unless only the arm's rewards change it;
 - ``add(p, s, arm, reward)``: learn a reward;
 
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
