@@ -57,7 +57,7 @@ class Bandit:
         Two or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
         polars. NumPy scalars are kept, returned and saved as the equal Python values: ``np.int64(3)`` as ``3``.
     policy
-        None means ``AdaKLUCB()``, which needs no parameters and suits costs, losses and symmetric rewards; see also `recommend`.
+        None means ``AdaKLUCB()``, which needs no parameters and suits costs and symmetric rewards; see `robandit.recommend`.
     seed
         For policies that draw random numbers; None takes one from the system.
 
@@ -196,7 +196,7 @@ class Bandit:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def update(self, arm: Arm, reward: float) -> None:
-        """Learn that this arm, which `select` need not have returned unless the policy is ``weighted``, gave this reward."""
+        """Learn that the arm gave this reward. A policy that weights rewards accepts only the arm that `select` named last."""
         try:
             i = self._index[arm]
         except (KeyError, TypeError):

@@ -1,7 +1,7 @@
 """KLinf-UCB (Agrawal, Juneja, Koolen 2021): the index of `klinf.upper_bound`, in batches, with a lazy arg-max.
 
 While an arm gets no rewards, its index rises with t only, through its budget C. At the last multipliers, the bound
-``TOP - exp(-C) GEOMETRIC`` is concave in C, and C in log t. So its tangent in log t stays above the index, as `kernel.lazy` needs.
+``TOP - exp(-C) GEOMETRIC`` is concave in C, and C in log t: its tangent in log t is the outlook (:mod:`robandit.kernel.lazy`).
 """
 
 from __future__ import annotations
