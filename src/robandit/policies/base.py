@@ -247,7 +247,7 @@ class Policy:
         default: float = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
         if default < LEAST_EPS and needed:
             fact = f"a tail index of {problem.tail_index!r} leaves {default:.3g}"
-            raise NotApplicable(f"{type(self).__name__} must be told eps >= {LEAST_EPS:g}, and {fact}")
+            raise NotApplicable(f"{type(self).__name__} must be told an eps of at least {LEAST_EPS:g}, and {fact}")
         return default
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
