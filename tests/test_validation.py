@@ -24,6 +24,7 @@ from robandit.validation import (
     array,
     check_items,
     choice,
+    column,
     finite,
     integer,
     invalid,
@@ -467,6 +468,17 @@ def test_messages_have_an_owner_a_value_a_rule_and_a_hint() -> None:
 def test_owner_and_hint_reach_the_message(call: Callable[..., Any]) -> None:
     with pytest.raises(InvalidInput, match=r"^UCB1: x.* must be .*; try 1$"):
         call(owner="UCB1", hint="try 1")
+
+
+def test_a_column_is_one_row_of_finite_numbers() -> None:
+    assert column([1, np.float32(2.5), True], "xs").tolist() == [1.0, 2.5, 1.0]
+    assert column([-3.0, 3.0], "xs", 3.0).tolist() == [-3.0, 3.0]
+    for values in ([], [[1.0]], 1.0):
+        assert_invalid(lambda values=values: column(values, "xs"), "xs", "one row of at least one number")
+    assert_invalid(lambda: column([0.0, math.nan], "xs"), "xs[1]", "a finite number")
+    assert_invalid(lambda: column([0.0, -4.0], "xs", 3.0), "xs[1]", "a finite number within +-3")
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    assert_invalid(lambda: column(masked, "xs"), "xs", "without masked values")
 
 
 def test_every_function_is_tested_here() -> None:

@@ -1,7 +1,6 @@
 """Robandit: multi-armed bandits with heavy-tailed rewards.
 
-Start with `Bandit` (live decisions), `simulate` (policies on a problem), `recommend` (which policy to use), or the command
-``robandit --help``.
+Start with `Bandit` (live decisions), `simulate` (policies on a problem), `recommend` (which policy), or ``robandit --help``.
 """
 
 from __future__ import annotations

@@ -19,11 +19,8 @@
         └── NewerFile                written by a newer Robandit
 
 Every error leaves the object that raised it unchanged. An error about one value has it in its attributes: ``parameter`` (the
-name), ``value`` and ``rule`` (what the value must be); otherwise they are None. There is one warning:
-
-::
-
-    AssumptionWarning (UserWarning)  the rewards of a live bandit contradict its policy's assumption; issued once per bandit
+name), ``value`` and ``rule`` (what the value must be); otherwise they are None. There is one warning, `AssumptionWarning`, which a
+live bandit issues at most once, its saved copies included.
 """
 
 from __future__ import annotations
@@ -124,10 +121,7 @@ class NewerFile(FileError):
 
 
 class AssumptionWarning(UserWarning):
-    """The rewards of a live bandit contradict its policy's assumption.
-
-    Issued once per bandit, saved copies included. The rewards are learned even if the warning is turned into an error.
-    """
+    """The rewards of a live bandit contradict its policy's assumption. They are learned even if the warning becomes an error."""
 
 
 def formatted(value: Any) -> str:

@@ -5,31 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from robandit.errors import CorruptFile, FileError, NewerFile
 from robandit.validation import invalid
 
-__all__ = [
-    "UNSEALED",
-    "check_folder",
-    "check_format",
-    "check_seal",
-    "check_writable",
-    "named",
-    "read",
-    "read_sealed",
-    "sealed",
-    "write_atomically",
-]
-
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
-"""The placeholder of the checksum. It is for formats without one of their own: damaged Parquet files were read as other numbers, or
-made Polars panic."""
+"""The placeholder of the checksum, for formats without one: damaged Parquet files were read as other numbers."""
 
 
 def sealed(content: bytes) -> bytes:
@@ -74,14 +58,12 @@ def check_format(version: int, newest: int, where: object) -> None:
         raise NewerFile(f"{where} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
 
 
-def write_atomically(
-    path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object], *, modified: float | None = None
-) -> None:
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, modified: float | None = None) -> None:
     """Write a file under another name in the same folder, flush it to the disk, and move it into place.
 
     If anything fails (for example a full disk), the old file is untouched and no partial file is left. Several processes may write
-    the same file at once. A symbolic link is kept and its target replaced. A device or a pipe is rejected, since it would be
-    replaced by a file. ``modified`` sets the modification time of the new file, in seconds since 1970.
+    the same file at once. A symbolic link is kept and its target replaced; a device or a pipe is rejected. ``modified`` sets the
+    modification time of the new file, in seconds since 1970.
     """
     target = named(path).resolve()
     if target.exists() and not target.is_file():
@@ -90,7 +72,7 @@ def write_atomically(
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         with os.fdopen(handle, "wb") as file:
-            file.write(content) if isinstance(content, bytes) else content(file)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))
@@ -101,10 +83,10 @@ def write_atomically(
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-        if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise FileError(f"{target} cannot be written: {reason}; the old file, if any, is unchanged") from error
-        raise
+        if not isinstance(error, OSError):
+            raise
+        reason = error.strerror or error
+        raise FileError(f"{target} cannot be written: {reason}; the old file, if any, is unchanged") from error
 
 
 def check_writable(path: Path) -> None:
@@ -117,10 +99,10 @@ def check_writable(path: Path) -> None:
 
 def check_folder(path: Path | None) -> None:
     """Raise `FileError` unless this is a folder, or can become one; None is accepted."""
+    if path is not None and path.is_file():
+        raise FileError(f"{path} is a file: name a folder")
     if path is not None and not path.is_dir():
         check_writable(path)
-        if path.exists():
-            raise FileError(f"{path} is a file: name a folder")
 
 
 def _mode(target: Path) -> int:

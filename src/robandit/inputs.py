@@ -1,11 +1,9 @@
-"""Reads columns of arms and rewards as plain lists, from any library.
-
-NumPy, pandas, polars and Arrow each have a method that returns Python values, so none of them is imported here.
-"""
+"""Reads columns of arms and rewards as plain lists by the methods of NumPy, pandas, polars and Arrow, without importing them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -16,9 +14,6 @@ from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.validation import invalid, plain
 
-__all__ = ["at", "checked_reward", "checked_rewards", "listed"]
-
-_PLAIN = {float, int, bool}
 _LIST_METHODS = ("to_list", "to_pylist", "tolist")  # pandas and polars; Arrow; NumPy, pandas' arrays, array.array
 
 
@@ -28,11 +23,11 @@ def listed(name: str, values: Any, rule: str = "a list or a column") -> list[Any
     if isinstance(shape, tuple) and len(shape) != 1:
         column = f"one of its columns, such as {kind.lower()}['{name}']"
         hint = f"pass {column if hasattr(values, 'columns') else 'one dimension'}"
-        problem = f"{name} is a {kind} of shape {shape}, and must be {rule}: {hint}"
+        problem = f"a {kind} of shape {shape}, and must be {rule}: {hint}"
     elif isinstance(values, (set, frozenset, Mapping)):
-        problem = f"{name} is a {kind}, and must be {rule}, in order: pass list(...) of it"
+        problem = f"a {kind}, and must be {rule}, in order: pass list(...) of it"
     if problem:
-        raise InvalidInput(problem, parameter=name, value=values, rule=rule)
+        raise InvalidInput(f"{name} is {problem}", parameter=name, value=values, rule=rule)
     if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
         raise invalid(name, values, rule)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
@@ -52,12 +47,9 @@ def at(name: str, position: int) -> str:
 def checked_rewards(name: str, values: Any) -> list[float]:
     """Return rewards as floats; `InvalidReward` with the position of the first invalid one."""
     given = listed(name, values)
-    if _PLAIN.issuperset(map(type, given)):  # the usual case: checked all at once
-        try:
+    if {float, int, bool}.issuperset(map(type, given)):  # the usual case: checked all at once
+        with suppress(OverflowError):
             array = np.array(given, dtype=np.float64)
-        except OverflowError:
-            pass
-        else:
             if (np.abs(array) <= LARGEST_REWARD).all():
                 floats: list[float] = array.tolist()
                 return floats
@@ -73,8 +65,9 @@ def checked_rewards(name: str, values: Any) -> list[float]:
 def checked_reward(reward: Any) -> float:
     """Return a reward as a float; `InvalidReward` if no policy can learn from it."""
     value = plain(reward)
-    # NumPy counts durations as integers.
-    if isinstance(value, np.timedelta64) or not isinstance(value, (Real, Decimal)):
+    if isinstance(value, np.timedelta64) or not isinstance(
+        value, (Real, Decimal)
+    ):  # NumPy counts durations as integers
         raise invalid("reward", reward, "a number", hint="pass a float", error=InvalidReward)
     try:
         number = float(value)

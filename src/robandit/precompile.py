@@ -11,15 +11,12 @@ from robandit.problems import bernoulli
 from robandit.simulate.simulation import simulate
 from robandit.validation import integer
 
-__all__ = ["precompile"]
-
 
 def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: int = 1) -> None:
     """Compile everything that policies need, so that later processes start at once.
 
     Use it in an image build, or before a benchmark. It fills the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must
-    also be able to write. A process compiles on one core. With more ``processes``, a script needs the usual
-    ``if __name__ == "__main__"``, and policies of your own must be in a file that can be imported.
+    also be able to write. With more ``processes``, a script needs ``if __name__ == "__main__"``, and policies must be importable.
 
     Parameters
     ----------
@@ -33,8 +30,7 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
     chosen = list(policies) if isinstance(policies, Iterable) else [policies]
     for policy in chosen:
         check_policy_given(policy)
-    processes = integer(processes, "processes", 1, 1024)
-    if processes == 1:
+    if integer(processes, "processes", 1, 1024) == 1:
         for policy in chosen:
             _precompile(policy)
         return
@@ -43,8 +39,7 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
 
     # One process compiles all of a policy, since its loop and its steps share most functions.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        for _ in pool.map(_precompile, chosen):
-            pass
+        list(pool.map(_precompile, chosen))
 
 
 def _precompile(policy: Policy) -> None:

@@ -1,7 +1,4 @@
-"""Robandit's policies for `river.bandit`: for ``evaluate``, ``evaluate_offline``, or wherever river takes a policy.
-
-Needs river: ``pip install "robandit[river]"``.
-"""
+"""Robandit's policies for `river.bandit`, wherever river takes a policy. Needs river: ``pip install "robandit[river]"``."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from robandit.inputs import checked_reward, listed
 from robandit.live.bandit import Bandit
 from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_policy_given
-from robandit.validation import integer
 
 try:
     from river.bandit.base import Policy as _RiverBase
@@ -36,15 +32,13 @@ class RiverPolicy(_RiverBase):
     horizon
         The number of pulls, for policies that need it.
     reward_obj
-        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking`` and ``repr``; None for
-        the mean. The policy does not use it.
+        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking``; None for the mean.
     seed
         For policies that draw random numbers. Clones start again with the same seed, as those of river's own policies do.
 
     Notes
     -----
-    The arms are those of the first `pull`. They must stay the same: an estimate depends on how often all arms were pulled, so arms
-    cannot be added or removed. `pull` returns the same arm until a reward is recorded.
+    The arms are those of the first `pull`, and must stay the same. `pull` returns the same arm until a reward is recorded.
 
     Examples
     --------
@@ -66,21 +60,16 @@ class RiverPolicy(_RiverBase):
     ) -> None:
         """See the class."""
         if reward_obj is not None and not isinstance(reward_obj, (Univariate, Distribution)):
-            raise validation.invalid(
-                "reward_obj",
-                reward_obj,
-                "a univariate statistic or a distribution of river",
-                hint="Robandit's policies learn from one number per pull, not from metrics of predictions",
-            )
+            rule = "a univariate statistic or a distribution of river"
+            hint = "Robandit's policies learn from one number per pull, not from metrics of predictions"
+            raise validation.invalid("reward_obj", reward_obj, rule, hint=hint)
         super().__init__(reward_obj=reward_obj)
         if policy is not None:
             check_policy_given(policy)
         if horizon is not None:
-            integer(horizon, "horizon", 1, owner="RiverPolicy")
+            validation.integer(horizon, "horizon", 1, owner="RiverPolicy")
         validation.seed(seed)
-        self.policy = policy
-        self.horizon = horizon
-        self.seed = seed
+        self.policy, self.horizon, self.seed = policy, horizon, seed
         self._prepared = (policy or AdaKLUCB()).prepared(horizon)
         self._bandit: Bandit | None = None
 
@@ -102,19 +91,16 @@ class RiverPolicy(_RiverBase):
             self._bandit = Bandit(names, self._prepared, self.seed)
         arms = self._bandit.arms
         if len(names) != len(arms) or set(names) != set(arms):
-            raise InvalidInput(
-                f"the arms were {list(arms)!r} at the first pull and are {names!r} now: they must stay the same, use a new "
-                "RiverPolicy for others"
-            )
+            change = f"the arms were {list(arms)!r} at the first pull and are {names!r} now"
+            raise InvalidInput(f"{change}: they must stay the same, use a new RiverPolicy for others")
         return self._bandit.select()
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
         """Learn that the arm was pulled and gave this reward: one number."""
         if len(reward_args) != 1 or reward_kwargs:
             arguments = [*map(repr, reward_args), *(f"{name}={value!r}" for name, value in reward_kwargs.items())]
-            raise InvalidInput(
-                f"update({arm_id!r}, {', '.join(arguments)}): Robandit's policies learn from one number, update(arm, reward)"
-            )
+            call = f"update({arm_id!r}, {', '.join(arguments)})"
+            raise InvalidInput(f"{call}: Robandit's policies learn from one number, update(arm, reward)")
         arm, reward = validation.plain(arm_id), checked_reward(reward_args[0])  # also for river's statistics
         self.bandit.update(arm, reward)
         super().update(arm, reward)  # type: ignore[no-untyped-call]

@@ -1,8 +1,7 @@
 """What an integer, a positive number or a probability is: one rule for every room.
 
-Each function takes a value and the name of its parameter, and returns the value as a plain Python number, or raises
-`InvalidInput` in one style: ``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, booleans are
-rejected, and nothing is clamped or rounded.
+Each function takes a value and the name of its parameter, and returns the value as a plain Python number, or raises `InvalidInput`:
+``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, booleans rejected; nothing is clamped or rounded.
 """
 
 from __future__ import annotations
@@ -134,23 +133,14 @@ def within(
     low_rule = "" if low == -math.inf else f" > {low:g}" if open_low else f" >= {low:g}"
     high_rule = "" if high == math.inf else f" < {high:g}" if open_high else f" <= {high:g}"
     rule = "a finite number" + " and".join(part for part in (low_rule, high_rule) if part)
-    return _number(
-        value,
-        lambda number: (
-            low <= number <= high and not (open_low and number == low) and not (open_high and number == high)
-        ),
-        name,
-        rule,
-        owner,
-        hint,
-    )
+    excluded = (low if open_low else math.nan, high if open_high else math.nan)
+    return _number(value, lambda number: low <= number <= high and number not in excluded, name, rule, owner, hint)
 
 
 def probability(value: Any, name: str, *, owner: str = "", hint: str = "such as 0.05") -> float:
     """Return a probability strictly between 0 and 1."""
-    return _number(
-        value, lambda number: 0.0 < number < 1.0, name, "a probability strictly between 0 and 1", owner, hint
-    )
+    rule = "a probability strictly between 0 and 1"
+    return _number(value, lambda number: 0.0 < number < 1.0, name, rule, owner, hint)
 
 
 def order(value: Any, name: str = "eps", *, least: float = LEAST_EPS, owner: str = "", hint: str = "") -> float:
@@ -169,8 +159,7 @@ def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hi
     >>> choice("log", "f", ["log", "log_log"])
     'log'
     """
-    options = tuple(allowed)
-    given = plain(value)
+    options, given = tuple(allowed), plain(value)
     for option in options:
         if given is option or (type(given) is type(option) and given == option):
             return option
@@ -197,13 +186,10 @@ def items_of(values: Any, name: str, what: str, *, owner: str = "") -> tuple[Any
 
 def numbers(values: Any, name: str, *, owner: str = "") -> tuple[float, ...]:
     """Return one or more finite numbers as floats."""
-    items = tuple(
-        finite(value, f"{name}[{i}]", owner=owner)
-        for i, value in enumerate(items_of(values, name, "numbers", owner=owner))
-    )
+    items = items_of(values, name, "numbers", owner=owner)
     if not items:
         raise invalid(name, values, "at least one number", owner=owner)
-    return items
+    return tuple(finite(item, f"{name}[{i}]", owner=owner) for i, item in enumerate(items))
 
 
 def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tuple[float, ...]:
@@ -216,21 +202,13 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
             raise invalid(f"{name}[{i}]", item, "a probability, which is not negative", owner=owner)
     total = math.fsum(items) if math.isfinite(sum(items)) else math.inf
     if abs(total - 1.0) > 1e-9:
-        raise invalid(
-            name,
-            values,
-            f"probabilities that add up to 1, not to {total!r}",
-            owner=owner,
-            hint="divide each by the total",
-        )
+        rule = f"probabilities that add up to 1, not to {total!r}"
+        raise invalid(name, values, rule, owner=owner, hint="divide each by the total")
     return items
 
 
 def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
-    """Return numbers of any shape as an array of doubles, infinities and NaN included; text and dates are rejected.
-
-    The array is not a copy if the values are one already.
-    """
+    """Return numbers of any shape as an array of doubles (not a copy if they are one already); text and dates are rejected."""
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":

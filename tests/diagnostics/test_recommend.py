@@ -120,7 +120,7 @@ def test_known_moments_come_first():
     assert "ABOVE u" in str(rb.recommend([3.0, 4.0], eps=1, u=2))
     problem = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     assert rb.recommend(problem, eps=np.float64(0.4), u=20).policy == rb.KLinfUCB(eps=0.4, u=20.0)
-    with pytest.raises(InvalidInput, match=r"u = 2 is too small: this problem has a moment E\|X\|\^1.4 of 8"):
+    with pytest.raises(InvalidInput, match=r"u = 2.0, but this problem has a moment E\|X\|\^1.4 of 8"):
         rb.recommend(problem, eps=0.4, u=2.0)
 
 

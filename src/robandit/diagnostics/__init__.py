@@ -1,7 +1,5 @@
 """Diagnostics of recorded rewards: their tails, the assumption, which policy to use, and whether the best arm is significant."""
 
-from __future__ import annotations
-
 from robandit.diagnostics.assumption import Nonpositivity, truncated_nonpositivity
 from robandit.diagnostics.diagnosis import ArmDiagnosis, Diagnosis
 from robandit.diagnostics.recommend import Recommendation, recommend

@@ -1,22 +1,19 @@
 """What is known of an arm's values when means are compared: all of them, weighted ones, or a `Part`.
 
-Each form gives resampled means, and the two things that a resample cannot show: whether there are enough values, and how much
-values beyond those seen may add to the mean (the allowance). `robandit.diagnostics.resolution` has the reasons.
+Each form gives resampled means, and what a resample cannot show: whether there are enough values, and how much values beyond those
+seen may add to the mean (the allowance). `robandit.diagnostics.resolution` has the reasons.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.tails import TailIndex, tail_index
-from robandit.errors import formatted
 from robandit.kernel.types import Floats
-
-__all__ = ["RESAMPLES", "SEED", "UNITS", "Values", "allowance", "lower_limit", "no_mean", "values_of"]
+from robandit.wording import counted
 
 RESAMPLES = 2_000
 SEED = 8
@@ -44,9 +41,9 @@ class Values:
         units = _block_means(self.values, most)
         return *_resample(units, rng), _variance_of_mean(units)
 
-    def too_few(self, arm: Any = None) -> str:
+    def too_few(self) -> str:
         """Return the reason why the arm cannot be compared; empty if it can."""
-        return _too_few(self.values, arm)
+        return _too_few(self.values)
 
     def tail(self, side: str) -> TailIndex:
         """Return the tail index on a side of the median."""
@@ -76,16 +73,14 @@ class _Weighted(Values):
         squares = np.maximum(squares + ratio**2 * (base * base)[picked].mean(axis=1), 0.0) / weight**2
         return self.centre + ratio, squares / len(off), _variance_of_mean(off)
 
-    def too_few(self, arm: Any = None) -> str:
+    def too_few(self) -> str:
         count = 1.0 / float(np.mean(self.weights**2)) * self.n
         if self.n >= LEAST > count:
-            return f"{_has(arm)}{self.n} values, but weights so unequal that they count for {count:.3g}, {LEAST} are needed"
-        return _too_few(self.rewards, arm)
+            return f"{self.n} values, but weights so unequal that they count for {count:.3g}, {LEAST} are needed"
+        return _too_few(self.rewards)
 
 
 class _Sampled(Values):
-    """A `Part` of an arm's values."""
-
     def __init__(self, part: Part) -> None:
         self.source = self.part = part
         self.values, self.n, self.centre = part.sample, part.n, part.mean
@@ -104,15 +99,10 @@ class _Sampled(Values):
         off = (part.extremes - inner) / part.n
         moved, squared = _poisson_sums(off, rng)
         shifted = share * math.sqrt(ratio) * (means - inner) + moved
-        return (
-            self.centre + shifted,
-            share**2 * ratio * variances + squared,
-            share**2 * true + float(off @ off),
-        )
+        return self.centre + shifted, share**2 * ratio * variances + squared, share**2 * true + float(off @ off)
 
-    def too_few(self, arm: Any = None) -> str:
-        part = self.part
-        return _too_few(np.concatenate([part.body, part.smallest, part.largest]), arm, part.n)
+    def too_few(self) -> str:
+        return _too_few(np.concatenate([self.part.body, self.part.smallest, self.part.largest]), self.n)
 
 
 def values_of(values: Floats | Part, unit: int, weights: Floats | None = None) -> Values:
@@ -121,9 +111,6 @@ def values_of(values: Floats | Part, unit: int, weights: Floats | None = None) -
         return _Sampled(values.scaled(-unit))
     scaled = np.ldexp(values, -unit)
     return Values(scaled) if weights is None else _Weighted(scaled, weights)
-
-
-# --- resamples -----------------------------------------------------------------------------------------------------
 
 
 def _block_means(values: Floats, most: int) -> Floats:
@@ -136,7 +123,6 @@ def _block_means(values: Floats, most: int) -> Floats:
 
 
 def _variance_of_mean(units: Floats) -> float:
-    """Return the variance of the mean of independent units."""
     return float(units.var()) / len(units)
 
 
@@ -155,27 +141,19 @@ def _poisson_sums(values: Floats, rng: np.random.Generator) -> tuple[Floats, Flo
         return np.zeros(RESAMPLES), np.zeros(RESAMPLES)
     counts = rng.poisson(len(values), RESAMPLES)
     drawn = values[rng.integers(0, len(values), int(counts.sum()), dtype=np.uint16)]
-    ends = np.cumsum(counts)
-    sums, squares = (
-        np.diff(np.append(0.0, each)[np.append(0, ends)]) for each in map(np.cumsum, (drawn, drawn * drawn))
-    )
+    ends = np.append(0, np.cumsum(counts))
+    sums, squares = (np.diff(np.append(0.0, np.cumsum(each))[ends]) for each in (drawn, drawn * drawn))
     return sums - values.sum(), squares
 
 
 def lower_limit(means: Floats, variances: Floats, centre: float, spread: float, level: float) -> float:
-    """Return the smaller of the percentile and the studentised lower limit.
-
-    ``centre`` and ``spread`` are the mean of the data and its variance; ``means`` and ``variances`` are those of the resamples.
-    """
+    """Return the smaller of percentile and studentised limit; ``centre`` and ``spread`` are the data's mean and its variance."""
     off, sd = means - centre, np.sqrt(variances)
     t = np.where(off == 0.0, 0.0, np.copysign(math.inf, off))
     np.divide(off, sd, out=t, where=sd > 0.0)
     percentile = float(np.quantile(means, level, method="inverted_cdf"))
     reach = float(np.quantile(t, 1.0 - level, method="inverted_cdf"))
     return min(percentile, centre - max(reach, 0.0) * math.sqrt(spread)) if spread > 0.0 else centre
-
-
-# --- what a resample cannot show -----------------------------------------------------------------------------------
 
 
 def allowance(values: Values, side: str, level: float) -> tuple[float, str]:
@@ -202,18 +180,14 @@ def no_mean(tail: TailIndex) -> str:
     return f"seems to have no mean on the {tail.side} (tail index {tail})" if tail.high <= 1.0 else ""
 
 
-def _too_few(values: Floats, arm: Any = None, count: int | None = None) -> str:
+def _too_few(values: Floats, count: int | None = None) -> str:
     """Return the reason why an arm with ``count`` values (None: with these) cannot be compared; empty if it can."""
     n = len(values) if count is None else count
     if n < LEAST:
-        return f"{_has(arm)}{n} value{'s' * (n != 1)}, {LEAST} are needed"
+        return f"{counted(n, 'value')}, {LEAST} are needed"
     differ = int(np.count_nonzero(values != np.median(values)))
     if differ == 0 and n < CONSTANT:
-        return f"{_has(arm)}{n} values that are all equal: at least {CONSTANT} are needed to exclude others"
+        return f"{n} values that are all equal: at least {CONSTANT} are needed to exclude others"
     if 0 < differ < DIFFER:
-        return f"{_has(arm)}{n} values, but {DIFFER} that differ from the median are needed, not {differ}"
+        return f"{n} values, but {DIFFER} that differ from the median are needed, not {differ}"
     return ""
-
-
-def _has(arm: Any) -> str:
-    return "" if arm is None else f"{formatted(arm)} has "

@@ -5,28 +5,25 @@ fair coins, independent of all |d|. So for any set of values that is chosen by t
 
     P( sum d >= z sqrt(sum d^2) ) <= exp(-z^2 / 2)        (Efron 1969: Hoeffding's inequality, given the |d|).
 
-A plain count is added, since one huge value makes sqrt(sum d^2) as large as the sum: k coins are all heads with
-probability 2^-k, which corresponds to z = sqrt(2 k log 2). The sets are the n, n/2, n/4, ... values farthest from a, down to
-``LEAST`` values. (Ties with the nearest value are included, so that each set is {|d| > M} for some M.) With G sets,
-z = sqrt(2 log(2 G / alpha)) and a union bound over the sets and the two statistics, the probability of a false contradiction
-is at most alpha. No moment has to exist.
+A plain count is added, since one huge value makes sqrt(sum d^2) as large as the sum: k coins are all heads with probability 2^-k,
+which corresponds to z = sqrt(2 k log 2). The sets are the n, n/2, n/4, ... values farthest from a, down to ``LEAST`` values, with
+ties of the nearest, so that each set is {|d| > M} for some M. With G sets, z = sqrt(2 log(2 G / alpha)) and a union bound over
+the sets and the two statistics, the probability of a false contradiction is at most alpha. No moment has to exist.
 
 The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2:
 fair coins dominate their signs, and both statistics increase with each sign. All laws at or below a are among them. For other
 left-skewed laws about their median (negated Pareto, log-normal, exponential) the level is measured, not proved
 (tests/diagnostics/test_assumption.py). About 0, the difficult laws have most of their mass above 0 and a mean at or below 0 because
 of rare large losses: c - Pareto with mean exactly 0 is contradicted more often the heavier its tail. No test avoids such errors,
-since a large loss that has not occurred yet can make any mean negative. "Contradicted" therefore refers to the rewards seen.
+since a loss that has not occurred yet can make any mean negative: "contradicted" refers to the rewards seen.
 
-About the median. The centre must not come from the values that are tested, and its error must not look like skewness: an error of
-one standard error moves the sum by as much as chance does. So one half of the values gives an upper confidence limit c of the
-median (order statistics and Hoeffding's inequality), and the other half is tested about c, with half of alpha each. A hash of
-the position assigns values to halves, so that no pattern in their order matters. For a symmetric law with a single peak (or flat)
-and c at or above its centre, the left is at least as likely as the right at every distance from c, so the level is alpha
-again. "Contradicted" then means: about every plausible value of the median.
+About the median. The centre must not come from the values that are tested, and its error must not look like skewness. So one half
+of the values gives an upper confidence limit c of the median (order statistics and Hoeffding's inequality), and the other half is
+tested about c, with half of alpha each. A hash of the position assigns values to halves, so that no pattern in their order
+matters. For a symmetric law with a single peak (or flat) and c at or above its centre, the left is at least as likely as the right
+at every distance from c, so the level is alpha again. "Contradicted" then means: about every plausible value of the median.
 
-Symmetry. A symmetric law and its negation are truncated non-positive about their medians, so values and negated values are both
-tested, with half of alpha each.
+Symmetry. A symmetric law and its negation are truncated non-positive about their medians: both are tested, with half of alpha each.
 """
 
 from __future__ import annotations
@@ -41,14 +38,12 @@ from robandit.diagnostics.samples import checked_about, hashed, sample
 from robandit.kernel.types import Floats
 from robandit.validation import probability
 
-__all__ = ["Nonpositivity", "Point", "judge", "truncated_nonpositivity"]
-
 LEAST = 8  # values in the smallest set: the statistic is at most 1.2 times the root of their number
 Point = float | Literal["median", "symmetric"]
 Verdict = Literal["contradicted", "not contradicted", "too few values"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Nonpositivity:
     """The result of a test of truncated non-positivity. It is true unless the sample contradicts it."""
 
@@ -82,16 +77,15 @@ class Nonpositivity:
         """Return the point, the verdict and the evidence."""
         if self.verdict == "too few values":
             return f"{self.point}: too few values ({self.n}) to tell"
-        verdict = self.verdict.upper() if self.verdict == "contradicted" else self.verdict
-        return f"{self.point}: {verdict} ({self.evidence})"
+        return f"{self.point}: {self.verdict if self else 'CONTRADICTED'} ({self.evidence})"
 
     @property
     def point(self) -> str:
         """The point, in words."""
         if self.center == "given":
             return f"about {self.about:.4g}"
-        limit = "" if math.isnan(self.about) else f" (at {'least' if self.mirrored else 'most'} {self.about:.4g})"
-        return f"about the median{limit}"
+        limit = f" (at {'least' if self.mirrored else 'most'} {self.about:.4g})"
+        return "about the median" + ("" if math.isnan(self.about) else limit)
 
     @property
     def evidence(self) -> str:
@@ -108,8 +102,7 @@ class Nonpositivity:
 def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99) -> Nonpositivity:
     """Test whether a sample contradicts E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
 
-    AdaR-UCB assumes this of the best arm about 0, and centred policies about its median. For a law, whose moments are known, use
-    ``law.truncated_nonpositivity(about)`` instead.
+    AdaR-UCB assumes this of the best arm about 0, and centred policies about its median. A law has its own method of this name.
 
     Parameters
     ----------
@@ -118,9 +111,8 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     about
         The point, or ``"median"``.
     confidence
-        A law that is symmetric (about the median: and has a single peak), or that lies at or below the point, is
-        contradicted by chance with probability at most 1 - confidence. See the module for the test, and for the
-        other laws for which this holds.
+        A law that is symmetric (about the median: and has a single peak), or that lies at or below the point, is contradicted by
+        chance with probability at most 1 - confidence. The module has the test, and the other laws for which this holds.
 
     Examples
     --------
@@ -145,20 +137,16 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
 def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
     """Test checked values, of which there may be none, at level ``alpha``. ``"symmetric"``: about the median, both ways."""
     if about == "symmetric":
-        right, left = judge(values, "median", alpha / 2.0), _mirrored(judge(-values, "median", alpha / 2.0))
-        left_is_worse = right and (not left or left.statistic > right.statistic)
-        return replace(left if left_is_worse else right, confidence=1.0 - alpha)
+        right, left = judge(values, "median", alpha / 2.0), judge(-values, "median", alpha / 2.0)
+        if right and (not left or left.statistic > right.statistic):  # in terms of the values themselves:
+            return replace(left, about=-left.about, mean=-left.mean, mirrored=True, confidence=1.0 - alpha)
+        return replace(right, confidence=1.0 - alpha)
     if about == "median":
         order = np.argsort(hashed(np.arange(1, len(values) + 1, dtype=np.uint64)))
         half = (len(values) + 1) // 2
         centre = _upper_median(values[order[:half]], alpha / 2.0)
         return _tested(values[order[half:]], centre, alpha / 2.0, alpha, "median", len(values))
     return _tested(values, float(about), alpha, alpha, "given", len(values))
-
-
-def _mirrored(result: Nonpositivity) -> Nonpositivity:
-    """Return the result for negated values in terms of the values themselves."""
-    return replace(result, about=-result.about, mean=-result.mean, mirrored=True)
 
 
 def _upper_median(values: Floats, alpha: float) -> float:
@@ -196,16 +184,5 @@ def _tested(
         verdict = "too few values"
     elif counts and statistic > limit:
         verdict = "contradicted"
-    return Nonpositivity(
-        verdict=verdict,
-        about=about,
-        center=center,
-        n=n,
-        worst=worst,
-        count=count,
-        mean=mean,
-        statistic=statistic,
-        limit=limit,
-        confidence=1.0 - alpha,
-        differ=0 if math.isnan(about) else len(offset),
-    )
+    differ = 0 if math.isnan(about) else len(offset)
+    return Nonpositivity(verdict, about, center, n, worst, count, mean, statistic, limit, 1.0 - alpha, differ)

@@ -15,8 +15,6 @@ from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
 
-__all__ = ["ArmDiagnosis", "Diagnosis", "KeptRewards", "diagnose", "leading_arm", "warning_text"]
-
 
 class KeptRewards(NamedTuple):
     """What a live bandit keeps of an arm's rewards."""
@@ -24,12 +22,11 @@ class KeptRewards(NamedTuple):
     arm: Any
     received: int
     recorded: int
-    zeros: int
-    """Of the recorded rewards."""
+    zeros: int  # of the recorded rewards
     sample: Floats
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ArmDiagnosis:
     """What the rewards of an arm are like."""
 
@@ -52,7 +49,7 @@ class ArmDiagnosis:
     """About the median, on both sides: contradicted if the law is not symmetric."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Diagnosis:
     """What a bandit's rewards are like, whether they contradict its policy's assumption, and which policy suits them."""
 
@@ -71,17 +68,13 @@ class Diagnosis:
         lead = self.leading
         rows = [_HEAD, *(_cells(row) for row in self.arms)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [*(_aligned(row, widths) for row in rows), ""]
-        lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} rewards)")
+        lines = [*(_aligned(row, widths) for row in rows), "", f"leading arm: {lead.arm!r} ({lead.pulls} rewards)"]
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
-        lines.append(f"  truncated non-positivity {lead.about_zero}")
-        lines.append(f"  truncated non-positivity {lead.about_median}")
+        lines += [f"  truncated non-positivity {test}" for test in (lead.about_zero, lead.about_median)]
         if self.assumption.point == "symmetric":
             lines.append(f"  symmetry {lead.symmetry}")
-        lines.append(f"policy: {self.policy.name}")
-        lines.append(f"  {self.words()}")
-        lines.append(f"advice: {self.advice}")
+        lines += [f"policy: {self.policy.name}", f"  {self.words()}", f"advice: {self.advice}"]
         return "\n".join(lines)
 
     def words(self) -> str:
@@ -90,12 +83,10 @@ class Diagnosis:
             return "it assumes nothing that rewards could contradict"
         if self.assumption.point is None:
             return f"it assumes: {self.assumption}; that is not tested here"
-        verdict = {
-            None: "too few rewards of the leading arm to tell",
-            True: "CONTRADICTED by the leading arm",
-            False: "not contradicted by the leading arm",
-        }[self.contradicted]
-        return f"it assumes {self.assumption}: {verdict}"
+        if self.contradicted is None:
+            return f"it assumes {self.assumption}: too few rewards of the leading arm to tell"
+        verdict = "CONTRADICTED" if self.contradicted else "not contradicted"
+        return f"it assumes {self.assumption}: {verdict} by the leading arm"
 
 
 _HEAD = ("arm", "rewards", "zeros", "median", "left tail", "right tail", "about 0", "about the median")
@@ -109,16 +100,9 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _cells(row: ArmDiagnosis) -> tuple[str, ...]:
-    return (
-        repr(row.arm),
-        str(row.pulls),
-        "-" if math.isnan(row.zeros) else f"{row.zeros:.1%}",
-        "-" if math.isnan(row.median) else f"{row.median:.4g}",
-        _short(row.left),
-        _short(row.right),
-        _SHORT[row.about_zero.verdict],
-        _SHORT[row.about_median.verdict],
-    )
+    shares = ("-", "-") if math.isnan(row.median) else (f"{row.zeros:.1%}", f"{row.median:.4g}")
+    verdicts = (_SHORT[row.about_zero.verdict], _SHORT[row.about_median.verdict])
+    return repr(row.arm), str(row.pulls), *shares, _short(row.left), _short(row.right), *verdicts
 
 
 def _short(tail: TailIndex | None) -> str:
@@ -136,38 +120,22 @@ def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
     """Return a bandit's diagnosis from its policy and what it keeps of each arm's rewards."""
     profiles = {each.arm: Profile(each.sample) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
-    lead = leading_arm([each.received for each in kept])
+    lead = rows[leading_arm([each.received for each in kept])]
     assumption = policy.facts.assumption
     contradicted = None
     if assumption.point is not None:
-        row = rows[lead]
-        test = {0.0: row.about_zero, "median": row.about_median, "symmetric": row.symmetry}[assumption.point]
+        test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
-    return Diagnosis(
-        policy=policy,
-        arms=rows,
-        leading=rows[lead],
-        assumption=assumption,
-        contradicted=contradicted,
-        advice=advise(profiles, kept[lead].arm, missed=kept[lead].received - kept[lead].recorded),
-    )
+    advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
+    return Diagnosis(policy, rows, lead, assumption, contradicted, advice)
 
 
 def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     sampled = len(kept.sample)
-    return ArmDiagnosis(
-        arm=kept.arm,
-        pulls=kept.received,
-        recorded=kept.recorded,
-        sampled=sampled,
-        zeros=kept.zeros / kept.recorded if sampled else math.nan,
-        median=profile.median,
-        left=profile.tail("left") if sampled else None,
-        right=profile.tail("right") if sampled else None,
-        about_zero=profile.about_zero,
-        about_median=profile.about_median,
-        symmetry=profile.symmetry,
-    )
+    left, right = (profile.tail(side) if sampled else None for side in ("left", "right"))
+    zeros = kept.zeros / kept.recorded if sampled else math.nan
+    tests = (profile.about_zero, profile.about_median, profile.symmetry)
+    return ArmDiagnosis(kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests)
 
 
 def warning_text(policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity) -> str:

@@ -1,12 +1,12 @@
 """A sample of many values, with the mean of all of them and the most extreme ones on both sides.
 
-A sample of one in a hundred misses a loss that happens once in a million, and such losses may be most of the mean. So the mean and
-the tails are not computed from the sample alone. Values beyond the last of the kept extremes are all known, and count for
-themselves. The sample's values between them, the body, stand for all the others.
+A sample of one in a hundred misses a loss that happens once in a million, and such losses may be most of the mean. So values beyond
+the last of the kept extremes, which are all known, count for themselves. The sample between them, the body, stands for the others.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,8 +18,6 @@ from robandit.kernel.types import Floats
 if TYPE_CHECKING:
     from robandit.recorded.summary import ArmRecord
 
-__all__ = ["Part", "at_hand", "rewards"]
-
 SEED = 8
 
 
@@ -27,16 +25,11 @@ SEED = 8
 class Part:
     """See the module."""
 
-    sample: Floats
-    """Drawn without replacement, in the order of the values."""
-    n: int
-    """The number of all values."""
+    sample: Floats  # drawn without replacement, in the order of the values
+    n: int  # of all values, as are the next three
     mean: float
-    """The mean of all values."""
-    smallest: Floats
-    """The smallest of all values, in increasing order."""
-    largest: Floats
-    """The largest of all values, in decreasing order."""
+    smallest: Floats  # in increasing order
+    largest: Floats  # in decreasing order
 
     @cached_property
     def extremes(self) -> Floats:
@@ -61,13 +54,8 @@ class Part:
 
     def scaled(self, power: int) -> Part:
         """Return the same with all values multiplied by 2^power."""
-        return replace(
-            self,
-            sample=np.ldexp(self.sample, power),
-            mean=float(np.ldexp(self.mean, power)),
-            smallest=np.ldexp(self.smallest, power),
-            largest=np.ldexp(self.largest, power),
-        )
+        sample, smallest, largest = (np.ldexp(each, power) for each in (self.sample, self.smallest, self.largest))
+        return replace(self, sample=sample, mean=math.ldexp(self.mean, power), smallest=smallest, largest=largest)
 
 
 def rewards(record: ArmRecord) -> Floats | Part:
@@ -84,12 +72,6 @@ def rewards(record: ArmRecord) -> Floats | Part:
         return record.sample
     missing = record.n - len(record.smallest)
     if missing <= len(record.largest):  # the extremes are all of the rewards, but their order is lost
-        return np.random.default_rng(SEED).permutation(
-            np.concatenate([record.smallest, record.largest[: max(missing, 0)]])
-        )
+        known = np.concatenate([record.smallest, record.largest[: max(missing, 0)]])
+        return np.random.default_rng(SEED).permutation(known)
     return Part(sample=record.sample, n=record.n, mean=record.mean, smallest=record.smallest, largest=record.largest)
-
-
-def at_hand(values: Floats | Part) -> Floats:
-    """Return the values, or the sample of them."""
-    return values.sample if isinstance(values, Part) else values

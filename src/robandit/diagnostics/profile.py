@@ -1,7 +1,4 @@
-"""What the tests and estimators of this package say about one arm's rewards.
-
-`robandit diagnose` (`study`), `Bandit.diagnose` (`diagnosis`) and the advice (`recommend`) all read their numbers here.
-"""
+"""What the tests and estimators say about one arm's rewards, for `robandit diagnose`, `Bandit.diagnose` and the advice."""
 
 from __future__ import annotations
 
@@ -11,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from robandit.diagnostics.assumption import Nonpositivity, Point, judge
-from robandit.diagnostics.part import Part, at_hand
+from robandit.diagnostics.assumption import Nonpositivity, judge
+from robandit.diagnostics.part import Part
 from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.kernel.types import Floats
 
-__all__ = ["ALPHA", "Profile"]
-
-ALPHA = 0.01
-"""The level of the tests: their confidence is 0.99."""
+ALPHA = 0.01  # the level of the tests
 
 
 class Profile:
@@ -28,7 +22,7 @@ class Profile:
     def __init__(self, rewards: Floats | Part) -> None:
         """Keep the rewards, of which there may be none."""
         self.rewards = rewards
-        self.values = at_hand(rewards)
+        self.values = rewards.sample if isinstance(rewards, Part) else rewards
         """The rewards, or the sample of them."""
         self._tails: dict[tuple[str, str], TailIndex] = {}
 
@@ -46,12 +40,12 @@ class Profile:
     @cached_property
     def about_zero(self) -> Nonpositivity:
         """The test of truncated non-positivity about 0."""
-        return self._judged(0.0)
+        return judge(self.values, 0.0, ALPHA)
 
     @cached_property
     def about_median(self) -> Nonpositivity:
         """The same about the median: contradicted by right-skewed rewards."""
-        return self._judged("median")
+        return judge(self.values, "median", ALPHA)
 
     @cached_property
     def negated_about_median(self) -> Nonpositivity:
@@ -61,7 +55,4 @@ class Profile:
     @cached_property
     def symmetry(self) -> Nonpositivity:
         """The test of symmetry: about the median, on both sides."""
-        return self._judged("symmetric")
-
-    def _judged(self, about: Point) -> Nonpositivity:
-        return judge(self.values, about, ALPHA)
+        return judge(self.values, "symmetric", ALPHA)

@@ -21,12 +21,11 @@ from robandit.laws.median import law_median
 from robandit.policies import UCBV, AdaKLUCB, ForceMoM, KLinfUCB, Policy
 from robandit.problems import Problem
 
-__all__ = ["Recommendation", "advise", "recommend"]
-
 FEW = 256  # rewards: with fewer, the test (on half of them) misses strong skewness more often than not
 # UCB-V's width is sqrt(2.4 V L / n) + 3.6 R L / n: for a range R of 40 standard deviations, the second part is the
 # larger one until the arm has 8,600 L rewards (L = log t). Beyond that learning is slow, and the advice says so.
 WIDE = 40.0
+Pair = tuple[float, float]
 Case = Literal["known moments", "bounded", "left-skewed or symmetric", "right-skewed", "few rewards"]
 
 
@@ -63,15 +62,11 @@ def recommend(
     1. ``eps`` and ``u`` are given: KLinf-UCB, which has the lowest possible regret when they are known.
     2. ``bounds`` are given, or all laws of the problem are bounded: UCB-V. Plain methods suffice; the reasons warn if the range is
        more than 40 standard deviations of the most variable arm, since learning is slow then.
-    3. There are fewer than 256 rewards, or fewer than 128 in the tested half differ from the centre, and they contradict nothing:
-       AdaKL-UCB, with that caveat; ForceMoM if all that differ from the median are above it. (Rewards that are clearly
-       left-skewed, by the same test of the negated rewards, do not count as few.)
+    3. There are fewer than 256 rewards, or fewer than 128 in the tested half differ from the centre, and they contradict nothing
+       and are not clearly left-skewed: AdaKL-UCB, with that caveat; ForceMoM if all that differ from the median are above it.
     4. Truncated non-positivity of the leading arm about its median holds (problem) or is not contradicted (rewards,
-       confidence 0.99): AdaKL-UCB.
-    5. Otherwise rewards are right-skewed, and the assumption of the adaptive policies fails: ForceMoM, which assumes nothing;
-       or cap the reward.
-
-    The leading arm is the one with the largest median of means; for a problem it is the best arm.
+       confidence 0.99): AdaKL-UCB. The leading arm has the largest median of means; for a problem it is the best arm.
+    5. Otherwise rewards are right-skewed: ForceMoM, which assumes nothing; or cap the reward.
 
     Parameters
     ----------
@@ -103,24 +98,17 @@ def recommend(
     if isinstance(rewards_or_problem, Problem):
         return _for_problem(rewards_or_problem, known, interval)
     samples = _samples(rewards_or_problem)
-    if interval is not None:
-        for arm, values in samples.items():
-            outside = np.flatnonzero((values < interval[0]) | (values > interval[1]))
-            if len(outside):
-                raise InvalidInput(
-                    f"bounds = {bounds!r}, but the rewards{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}: "
-                    "widen the bounds, or leave them out",
-                    parameter="bounds",
-                    value=bounds,
-                )
+    low, high = interval or (-math.inf, math.inf)
+    for arm, values in samples.items():
+        outside = np.flatnonzero((values < low) | (values > high))
+        if len(outside):
+            place = f"the rewards{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}"
+            raise _contradicted("bounds", bounds, f"{place}: widen the bounds, or leave them out")
     profiles = {arm: Profile(values) for arm, values in samples.items()}
     return advise(profiles, leading(samples), known, interval)
 
 
-# --- input ----------------------------------------------------------------------------------------------------------
-
-
-def _checked_moments(eps: Any, u: Any) -> tuple[float, float] | None:
+def _checked_moments(eps: Any, u: Any) -> Pair | None:
     if (eps is None) != (u is None):
         raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both, since E|X|^(1+eps) <= u needs both, or none")
     if eps is None:
@@ -128,7 +116,7 @@ def _checked_moments(eps: Any, u: Any) -> tuple[float, float] | None:
     return validation.order(eps, owner="recommend"), validation.positive(u, "u", owner="recommend")
 
 
-def _checked_bounds(bounds: Any) -> tuple[float, float] | None:
+def _checked_bounds(bounds: Any) -> Pair | None:
     if bounds is None:
         return None
     try:  # a set has no order, and a string of two digits is not two numbers
@@ -136,10 +124,13 @@ def _checked_bounds(bounds: Any) -> tuple[float, float] | None:
     except (TypeError, InvalidInput):
         ends = []
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(ends[1] - ends[0]):
-        raise validation.invalid(
-            "bounds", bounds, "two numbers in order: finite, the smaller one first", hint="such as (0, 1)"
-        )
+        rule = "two numbers in order: finite, the smaller one first"
+        raise validation.invalid("bounds", bounds, rule, hint="such as (0, 1)")
     return ends[0], ends[1]
+
+
+def _contradicted(name: str, value: Any, fact: str) -> InvalidInput:
+    return InvalidInput(f"{name} = {value!r}, but {fact}", parameter=name, value=value)
 
 
 def _samples(given: Any) -> dict[Any, Floats]:
@@ -150,9 +141,7 @@ def _samples(given: Any) -> dict[Any, Floats]:
     if isinstance(given, Law):
         raise InvalidInput(f"{given!r} is one law: pass a Problem with all arms, or a sample of it")
     if hasattr(given, "diagnose"):
-        raise InvalidInput(
-            "this is a bandit, which keeps a sample of its rewards: use bandit.diagnose(), or its .advice"
-        )
+        raise InvalidInput("this is a bandit, which keeps a sample of its rewards: use bandit.diagnose().advice")
     return {None: _sample(given, "rewards")}
 
 
@@ -160,10 +149,8 @@ def _sample(given: Any, name: str) -> Floats:
     values = sample(given, name)
     beyond = np.flatnonzero(np.abs(values) > LARGEST_REWARD)
     if len(beyond):
-        raise InvalidInput(
-            f"{name} has {values[beyond[0]]:g} at position {beyond[0]}, beyond +-{LARGEST_REWARD:g}: rewards are squared, "
-            "scale them all down"
-        )
+        place = f"{name} has {values[beyond[0]]:g} at position {beyond[0]}, beyond +-{LARGEST_REWARD:g}"
+        raise InvalidInput(f"{place}: rewards are squared, scale them all down")
     return values
 
 
@@ -180,54 +167,51 @@ def _of(arm: Any) -> str:
     return "" if arm is None else f" of {formatted(arm)}"
 
 
-# --- rules ----------------------------------------------------------------------------------------------------------
-
-
 def advise(
-    profiles: Mapping[Any, Profile],
-    lead: Any,
-    known: tuple[float, float] | None = None,
-    bounds: tuple[float, float] | None = None,
-    missed: int = 0,
+    profiles: Mapping[Any, Profile], lead: Any, known: Pair | None = None, bounds: Pair | None = None, missed: int = 0
 ) -> Recommendation:
-    """Return the advice for checked rewards, with ``lead`` as the leading arm.
-
-    Arms may have no rewards. ``missed`` counts rewards of the leading arm that were not recorded.
-    """
+    """Return the advice for checked rewards (an arm may have none); ``missed`` rewards of the leading arm were not recorded."""
     if known is not None:
         return _with_known(known, bounds, _sample_moments(profiles, *known), lead)
     if bounds is not None:
         spread = max((float(np.std(each.values)) for each in profiles.values() if len(each.values)), default=0.0)
         return _with_bounds(bounds, spread, lead)
     profile = profiles[lead]
-    verdict, policy = profile.about_median, AdaKLUCB()
+    verdict = profile.about_median
     if verdict and verdict.differ < FEW // 2 and profile.negated_about_median:
         return _with_few(profile, lead, missed)
-    reasons: tuple[str, ...]
     if verdict:
-        reasons = (
+        return _adaptive(
             f"The rewards{_of(lead)} are left-skewed or symmetric, as far as {len(profile.values)} of them can tell: truncated "
             f"non-positivity {verdict}.",
-            f"Their left tail: {_tail(profile, 'left')}. {policy.label} needs neither the index nor any moment.",
+            f"Their left tail: {_tail(profile, 'left')}. AdaKL-UCB needs neither the index nor any moment.",
+            arm=lead,
         )
-        return Recommendation(policy, reasons, "left-skewed or symmetric", lead)
-    reasons = (
-        f"The rewards{_of(lead)} are right-skewed: truncated non-positivity, which {policy.label} assumes, is contradicted "
+    two = "They take only two values: if no others are possible, pass bounds=(low, high)."
+    return _forced(
+        f"The rewards{_of(lead)} are right-skewed: truncated non-positivity, which AdaKL-UCB assumes, is contradicted "
         f"{verdict.point}: {verdict.evidence}. Such policies trim the largest rewards, and may never find that these make an "
         "arm the best.",
         f"Their right tail: {_tail(profile, 'right')}.",
         _WHY_FORCED,
         *_cap(profile),
         "Or find eps and u with E|X|^(1+eps) <= u, and pass them.",
+        *((two,) if len(np.unique(profile.values)) <= 2 else ()),
+        arm=lead,
     )
-    if len(np.unique(profile.values)) <= 2:
-        reasons += ("They take only two values: if no others are possible, pass bounds=(low, high).",)
-    return Recommendation(ForceMoM(), reasons, "right-skewed", lead)
+
+
+def _adaptive(*reasons: str, arm: Any, case: Case = "left-skewed or symmetric") -> Recommendation:
+    return Recommendation(AdaKLUCB(), reasons, case, arm)
+
+
+def _forced(*reasons: str, arm: Any, case: Case = "right-skewed") -> Recommendation:
+    return Recommendation(ForceMoM(), reasons, case, arm)
 
 
 def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
     """Return the advice if there are too few rewards, or too few that differ from the median, to tell how they are skewed."""
-    n, policy, median = len(profile.values), AdaKLUCB(), profile.median
+    n, median = len(profile.values), profile.median
     off = profile.values[profile.values != median]
     count = "There is only one reward" if n == 1 else f"There are only {n} rewards" if n else "There are no rewards"
     count += _of(lead) if n else f"{_of(lead)} yet"
@@ -239,19 +223,20 @@ def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
         differ = "only one differs" if len(off) == 1 else f"only {len(off)} differ" if len(off) else "none differs"
         count = f"Of the {n} rewards{_of(lead)} {differ} from {median:.4g}"
     if len(off) and np.all(off > median):
-        reasons = (
+        return _forced(
             f"{count}: too few to be sure which way they are skewed. But all that differ from {median:.4g} are above it, so they "
             "are probably right-skewed.",
             _WHY_FORCED,
             "If you know an interval that contains all rewards, pass it as bounds: plain methods then suffice.",
-            f"If rare large losses are also possible, {policy.label} may be better; ask again with more rewards.",
+            "If rare large losses are also possible, AdaKL-UCB may be better; ask again with more rewards.",
+            arm=lead,
+            case="few rewards",
         )
-        return Recommendation(ForceMoM(), reasons, "few rewards", lead)
     reason = (
-        f"{count}: too few to tell which way they are skewed. {policy.label} is right unless they are right-skewed (revenue, "
+        f"{count}: too few to tell which way they are skewed. AdaKL-UCB is right unless they are right-skewed (revenue, "
         f"sales); ask again when there are {FEW if n < FEW else 'more that differ'}."
     )
-    return Recommendation(policy, (reason,), "few rewards", lead)
+    return _adaptive(reason, arm=lead, case="few rewards")
 
 
 def _cap(profile: Profile) -> tuple[str, ...]:
@@ -267,27 +252,17 @@ def _cap(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _for_problem(
-    problem: Problem, known: tuple[float, float] | None, bounds: tuple[float, float] | None
-) -> Recommendation:
-    name, policy = problem.names[problem.best_arm], AdaKLUCB()
+def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> Recommendation:
+    name = problem.names[problem.best_arm]
     if known is not None:
         eps, u = known
         least = problem.u(eps)
         if least > u:
-            raise InvalidInput(
-                f"u = {u:g} is too small: this problem has a moment E|X|^{1 + eps:g} of {least:g}",
-                parameter="u",
-                value=u,
-            )
+            raise _contradicted("u", u, f"this problem has a moment E|X|^{1 + eps:g} of {least:g}, which is larger")
         return _with_known(known, bounds, f"The largest moment of this problem is {least:.4g}.", name)
     support = (min(law.support[0] for law in problem.laws), max(law.support[1] for law in problem.laws))
     if bounds is not None and not (bounds[0] <= support[0] and support[1] <= bounds[1]):
-        raise InvalidInput(
-            f"bounds = {bounds!r}, but the laws of this problem reach from {support[0]} to {support[1]}",
-            parameter="bounds",
-            value=bounds,
-        )
+        raise _contradicted("bounds", bounds, f"the laws of this problem reach from {support[0]} to {support[1]}")
     interval = bounds if bounds is not None else support
     if math.isfinite(interval[1] - interval[0]) and interval[0] < interval[1]:
         spread = max(math.sqrt(law.variance) for law in problem.laws)
@@ -296,21 +271,20 @@ def _for_problem(
     verdicts = [(i, m, problem.laws[i].truncated_nonpositivity(about=m)) for i, m in medians]
     arm, median, verdict = next((row for row in verdicts if row[2]), verdicts[0])  # one best arm suffices
     name, law = problem.names[arm], problem.laws[arm]
-    reasons: tuple[str, ...]
     if verdict:
-        reasons = (
+        return _adaptive(
             f"Truncated non-positivity of the best arm ({name!r}) about its median {median:.4g} holds: {verdict.reason}.",
-            f"The problem's tail index is {problem.tail_index:.4g}; {policy.label} does not need it.",
+            f"The problem's tail index is {problem.tail_index:.4g}; AdaKL-UCB does not need it.",
+            arm=name,
         )
-        return Recommendation(policy, reasons, "left-skewed or symmetric", name)
-    reasons = (
+    return _forced(
         f"The best arm ({name!r}) is right-skewed: truncated non-positivity about its median {median:.4g}, which "
-        f"{policy.label} assumes, fails: {verdict.reason}.",
+        f"AdaKL-UCB assumes, fails: {verdict.reason}.",
         f"Its right tail has the index {law.right_tail:.4g}.",
         _WHY_FORCED,
         "Or cap the rewards and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.",
+        arm=name,
     )
-    return Recommendation(ForceMoM(), reasons, "right-skewed", name)
 
 
 _WHY_FORCED = (
@@ -320,9 +294,7 @@ _WHY_FORCED = (
 )
 
 
-def _with_known(
-    known: tuple[float, float], bounds: tuple[float, float] | None, moments: str, lead: Any
-) -> Recommendation:
+def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any) -> Recommendation:
     eps, u = known
     reasons = [
         f"E|X|^{1 + eps:g} <= {u:g} is known. KLinf-UCB then has the lowest possible regret as T grows, constants included "
@@ -333,44 +305,32 @@ def _with_known(
         "RobustUCB needs the same, and its widths are so large that it is close to uniform play at usual horizons.",
     ]
     if bounds is not None:
-        reasons.append(
-            "Bounds were given too: eps and u are used, the bounds are not. Leave out eps and u to use them."
-        )
+        reasons.append("Of what is given, eps and u are used, the bounds are not: leave out eps and u to use them.")
     return Recommendation(KLinfUCB(eps=eps, u=u), tuple(reasons), "known moments", lead)
 
 
 def _sample_moments(profiles: Mapping[Any, Profile], eps: float, u: float) -> str:
-    moments = {arm: _moment(each.values, 1.0 + eps) for arm, each in profiles.items() if len(each.values)}
+    samples = {arm: each.values for arm, each in profiles.items() if len(each.values)}
+    with np.errstate(over="ignore"):
+        moments = {arm: float(np.mean(np.abs(values) ** (1.0 + eps))) for arm, values in samples.items()}
     arm = max(moments, key=lambda a: moments[a])
     text = f"The largest sample moment of order {1 + eps:g} is {moments[arm]:.4g}{_of(arm)}"
     if moments[arm] <= u:
         return text + ", within u."
-    return (
-        f"{text}: ABOVE u. One huge value can cause that, but check u: KLinf-UCB has no guarantee if it is too small."
-    )
+    return f"{text}: ABOVE u. One huge value can cause that, but check u: if it is too small, there is no guarantee."
 
 
-def _moment(values: Floats, order: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.mean(np.abs(values) ** order))
-
-
-def _with_bounds(bounds: tuple[float, float], spread: float, lead: Any) -> Recommendation:
+def _with_bounds(bounds: Pair, spread: float, lead: Any) -> Recommendation:
     length = bounds[1] - bounds[0]
-    simpler = f"UCB1(scale={length:g}) is simpler and ignores it."
+    variance = f": the most variable arm has a standard deviation of {spread:.4g}, against a range of {length:g}"
     if spread == 0.0:
         variance = (
-            f"UCB-V also uses the variance, which is unknown here: no arm shows any spread. If it is small against the range of "
-            f"{length:g}, the range dominates the bound and learning is slow: give bounds as tight as are certain. {simpler}"
-        )
-    else:
-        variance = (
-            f"UCB-V also uses the variance: the most variable arm has a standard deviation of {spread:.4g}, against a range "
-            f"of {length:g}. {simpler}"
+            f", which is unknown here: no arm shows any spread. If it is small against the range of {length:g}, the range "
+            "dominates the bound and learning is slow: give bounds as tight as are certain"
         )
     reasons = [
         f"Rewards are bounded, in [{bounds[0]:g}, {bounds[1]:g}]: there is no heavy tail, and plain methods suffice.",
-        variance,
+        f"UCB-V also uses the variance{variance}. UCB1(scale={length:g}) is simpler and ignores it.",
     ]
     if length > WIDE * spread > 0.0:
         reasons.append(

@@ -7,8 +7,8 @@ For each rival, the lower limit of "best mean minus rival's mean" is the smaller
 - The allowance is for values beyond the largest one seen, which no resample has: with a heavy tail, much of the mean is there. Let
   m be the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
   log(1/p) / n, and if the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. It is taken
-  for the best arm's left tail and the rival's right tail, which could reverse the order, if the index may be 2 or less (by the
-  moment estimator's interval). The index is the estimated one, but at least 1.1; 1.5 if a side has too few values for an estimate.
+  for the best arm's left tail and the rival's right tail, if the index may be 2 or less (by the moment estimator's interval). The
+  index is the estimated one, but at least 1.1; 1.5 if a side has too few values for an estimate.
 
 Limits are simultaneous: with K arms, each has p = 0.05 / K. A wrong arm is called best only if it is put above the true best arm,
 and K - 1 arms could be; one more limit covers a true best arm that is put above another one. So with exact limits the chance of a
@@ -19,8 +19,7 @@ assumption too: that the tail continues as far as it was seen.
 - Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values. For independent values the
   spread of the mean is the same; for values that depend on their neighbours it is more accurate.
 - A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
-  T^(1/3) rows (longer, if that makes more than 1,024 blocks), since neighbouring rows depend on each other. The allowance is for
-  the left tail of the difference.
+  T^(1/3) rows (longer, if that makes more than 1,024 blocks). The allowance is for the left tail of the difference.
 - Too many rewards to keep (a `Part`): the mean is that of all. A resample draws each known extreme a Poisson number of times, as
   a resample of many values does, and the rest from the sample between them. The spread of m independent units of the sample
   is s^2 / m, that of all n values s^2 / n; what the units have beyond s^2 / m comes from similar neighbours and stays.
@@ -48,13 +47,11 @@ from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
 from robandit.validation import invalid
 
-__all__ = ["Resolution", "Rival", "limits", "resolution"]
-
 CONFIDENCE = 0.95
 NAMED = 5  # rivals named in the text
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Rival:
     """Another arm, compared with the one with the highest mean."""
 
@@ -81,7 +78,7 @@ class Rival:
         return f"{name} (lower by {self.difference:.3g}, but perhaps higher by {-self.low:.3g}{spare})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Resolution:
     """Whether the arm with the highest mean is significantly better than the others."""
 
@@ -117,8 +114,7 @@ class Resolution:
         """Return the result in words."""
         if not self.others:
             return f"There is one arm only, {formatted(self.best)}: there is nothing to compare."
-        digits = 0 if self.share in (0.0, 1.0) else 1
-        share = f"{100.0 * self.share:.{digits}f} %"
+        share = f"{100.0 * self.share:.{0 if self.share in (0.0, 1.0) else 1}f} %"
         often = f"it is best in {share} of {self.resamples:,} resamples"
         head = f"{formatted(self.best)} has the highest mean, {self.mean:.4g}; {often}"
         sure = f"{100.0 * self.confidence:g} % confidence over all arms"
@@ -142,9 +138,7 @@ class Resolution:
 def resolution(
     samples: Mapping[Any, Any], *, weights: Mapping[Any, Any] | None = None, table: Any = None
 ) -> Resolution:
-    """Test by bootstrap whether the arm with the highest mean is significantly better than the others.
-
-    See the module for the method.
+    """Test by bootstrap whether the arm with the highest mean is significantly better than the others; see the module.
 
     Parameters
     ----------
@@ -154,8 +148,7 @@ def resolution(
         Arm -> a weight above 0 for each of its rewards: one over the probability with which the arm was chosen, for logs that have
         it. Without weights, an arm that was chosen when rewards are high looks better than it is.
     table
-        Of shape (T, K): the rewards of all arms, in the order of ``samples``, at the same times. Rows are then resampled, in
-        blocks.
+        Of shape (T, K): the rewards of all arms, in the order of ``samples``, at the same times. Blocks of rows are then resampled.
 
     Examples
     --------
@@ -178,22 +171,17 @@ def resolution(
     """
     if not isinstance(samples, Mapping) or not samples:
         raise invalid("samples", samples, "a mapping from arm to rewards, with at least one arm")
-    values = {
-        arm: given if isinstance(given, Part) else sample(given, f"the rewards of {arm!r}")
-        for arm, given in samples.items()
-    }
-    arms = list(values)
+    arms = list(samples)
+    values = [x if isinstance(x, Part) else sample(x, f"the rewards of {arm!r}") for arm, x in samples.items()]
     if weights is not None and table is not None:
-        raise InvalidInput(
-            "weights and table: rows of a table have all arms' rewards and need no weights, give one of the two"
-        )
+        raise InvalidInput("weights and table: rows of a table need no weights, give one of the two")
     if table is not None:
-        rows = _table(table, len(arms))
-        values = {arm: rows[:, i] for i, arm in enumerate(arms)}
-    unit = _unit(list(values.values()))
-    known = [
-        values_of(values[arm], unit, None if weights is None else _weights(weights, arm, values[arm])) for arm in arms
-    ]
+        values = list(_table(table, len(arms)).T)
+    unit = _unit(values)
+    if weights is None:
+        known = [values_of(each, unit) for each in values]
+    else:
+        known = [values_of(x, unit, _weights(weights, arm, x)) for arm, x in zip(arms, values, strict=True)]
     means = np.array([each.centre for each in known])
     best = int(np.argmax(means))
     paired = table is not None
@@ -201,36 +189,19 @@ def resolution(
     level = (1.0 - CONFIDENCE) / len(arms)
     others = []
     for i in sorted((i for i in range(len(arms)) if i != best), key=lambda i: -means[i]):
-        low, spare, why = math.nan, 0.0, known[best].too_few(arms[best]) or known[i].too_few(arms[i])
+        low, spare = math.nan, 0.0
+        why = next((f"{formatted(arms[j])} has {few}" for j in (best, i) if (few := known[j].too_few())), "")
         if not why:
             spare, why = comparison.allowance(i, level, arms)
             low = comparison.low(i, level) - spare
-        others.append(
-            Rival(
-                arm=arms[i],
-                difference=math.ldexp(float(means[best] - means[i]), unit),
-                low=_ldexp(low, unit),
-                allowance=_ldexp(spare, unit),
-                excluded=low > 0.0,
-                why=why,
-            )
-        )
-    return Resolution(
-        best=arms[best],
-        mean=math.ldexp(float(means[best]), unit),
-        share=comparison.share(),
-        others=tuple(others),
-        paired=paired,
-        resamples=arm_values.RESAMPLES,
-        confidence=CONFIDENCE,
-    )
+        difference, limit, extra = (math.ldexp(float(x), unit) for x in (means[best] - means[i], low, spare))
+        others.append(Rival(arms[i], difference, limit, extra, low > 0.0, why))
+    mean, share = math.ldexp(float(means[best]), unit), comparison.share()
+    return Resolution(arms[best], mean, share, tuple(others), paired, arm_values.RESAMPLES, CONFIDENCE)
 
 
 def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
-    """Return an interval for the mean of independent values, by the same method, and what it assumes.
-
-    The limits are NaN if there are too few values; the text then has the reason.
-    """
+    """Return an interval for the mean by the same method, and what it assumes; or NaN, and why there are too few values."""
     unit = _unit([values])
     known = values_of(values, unit)
     too_few = known.too_few()
@@ -244,14 +215,11 @@ def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float
     high = -lower_limit(-means, variances, -known.centre, spread, level) + up
     independence = "independent rewards" if known.n <= UNITS else "rewards that depend on neighbours at most"
     tails = "tails that go on as fitted" if left_reason or right_reason else "light tails, as they look"
-    return _ldexp(low, unit), _ldexp(high, unit), f"{independence}, {tails}"
-
-
-# --- comparisons of the best arm with each of the others ------------------------------------------------------------
+    return math.ldexp(low, unit), math.ldexp(high, unit), f"{independence}, {tails}"
 
 
 class _Independent:
-    """Each arm is resampled by itself."""
+    """Compares the best arm with each of the others; each arm is resampled by itself."""
 
     def __init__(self, arms: Sequence[Values], best: int) -> None:
         most = min(UNITS, max(128, 16 * UNITS // len(arms)))  # so that 500 arms take two seconds
@@ -259,9 +227,7 @@ class _Independent:
         drawn = [each.resampled(most, np.random.default_rng(s)) for each, s in zip(arms, streams, strict=True)]
         self.arms, self.best = arms, best
         self.centre = np.array([each.centre for each in arms])
-        self.means = np.stack([means for means, _, _ in drawn])
-        self.variances = np.stack([variances for _, variances, _ in drawn])
-        self.spread = np.array([spread for _, _, spread in drawn])
+        self.means, self.variances, self.spread = map(np.array, zip(*drawn, strict=True))
         self.best_allowance: tuple[float, str] | None = None
 
     def share(self) -> float:
@@ -271,13 +237,9 @@ class _Independent:
     def low(self, rival: int, level: float) -> float:
         """Return the lower limit of the best mean minus the rival's."""
         b = self.best
-        return lower_limit(
-            self.means[b] - self.means[rival],
-            self.variances[b] + self.variances[rival],
-            float(self.centre[b] - self.centre[rival]),
-            float(self.spread[b] + self.spread[rival]),
-            level,
-        )
+        means, variances = self.means[b] - self.means[rival], self.variances[b] + self.variances[rival]
+        centre, spread = self.centre[b] - self.centre[rival], self.spread[b] + self.spread[rival]
+        return lower_limit(means, variances, float(centre), float(spread), level)
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
         """Return how much values beyond those seen may change the difference, and the reason."""
@@ -294,7 +256,7 @@ class _Independent:
 
 
 class _Paired:
-    """Blocks of rows of a table are resampled."""
+    """Compares them by blocks of rows of a table, which are resampled."""
 
     def __init__(self, columns: Sequence[Floats], best: int) -> None:
         rows = np.stack(columns, axis=1)
@@ -327,14 +289,10 @@ class _Paired:
         return size, f"the difference to {formatted(arms[rival])} {reason}" if reason else ""
 
 
-# --- input and units --------------------------------------------------------------------------------------------------
-
-
 def _table(given: Any, arms: int) -> Floats:
     rows = floats(given, "table", "give a row per time")
     if rows.ndim != 2 or rows.shape[1] != arms or not len(rows):
-        rule = f"a row per time and a column for each of the {arms} arms, not of shape {rows.shape}"
-        raise invalid("table", given, rule)
+        raise invalid("table", given, f"of shape (times, {arms}), a column per arm, not of shape {rows.shape}")
     if not np.isfinite(rows).all():
         raise invalid("table", given, "finite, without NaN or infinity", hint="every arm needs a reward at every time")
     return rows
@@ -357,7 +315,3 @@ def _unit(samples: Sequence[Floats | Part]) -> int:
     """Return the exponent of a power of two, in units of which squares of the values do not overflow."""
     ends = [np.array([x.smallest[0], x.largest[0]]) if isinstance(x, Part) else x for x in samples]
     return math.frexp(max(float(np.max(np.abs(each))) for each in ends))[1]
-
-
-def _ldexp(value: float, power: int) -> float:
-    return math.ldexp(value, power) if math.isfinite(value) else value

@@ -11,8 +11,6 @@ from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 from robandit.validation import finite
 
-__all__ = ["checked_about", "floats", "hashed", "sample"]
-
 
 def sample(x: Any, name: str = "the sample") -> Floats:
     """Return one row of finite numbers, or raise `InvalidInput`.
@@ -25,12 +23,10 @@ def sample(x: Any, name: str = "the sample") -> Floats:
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise _invalid(name, x, "has masked values: leave them out with .compressed()")
     if hasattr(x, "columns"):
-        arms = "all of them as a dict from arm to rewards, with dict(df) (polars: df.to_dict())"
-        raise _invalid(name, x, f"is a table: pass one column of it, such as df['name'], or {arms}")
+        raise _invalid(name, x, "is a table: pass one column of it, or all arms as dict(df) (polars: df.to_dict())")
     values = floats(x, name, "pass a list or array of floats")
     if values.ndim != 1:
-        rows = "pass the rewards of one arm as one row, or several arms as a dict from arm to rewards"
-        raise _invalid(name, x, f"has {values.ndim} axes: {rows}")
+        raise _invalid(name, x, f"has {values.ndim} axes: pass one row, or several arms as a dict from arm to rewards")
     if not len(values):
         raise _invalid(name, x, "is empty: there must be at least one number")
     bad = np.flatnonzero(~np.isfinite(values))

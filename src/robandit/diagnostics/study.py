@@ -22,11 +22,10 @@ from robandit.wording import counted
 if TYPE_CHECKING:
     from robandit.recorded.summary import ArmRecord, Recorded
 
-__all__ = ["ArmStudy", "Concentration", "Mean", "Study", "Tail", "study"]
-
 DELTA = 0.05
 SEED = 8
 Variance = Literal["light", "finite", "infinite", "undecided", "unknown"]
+_HEAVY: tuple[Variance, ...] = ("infinite", "undecided", "finite")  # the _heaviest first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +35,9 @@ class Mean:
     name: str
     value: float
     """NaN if it cannot be computed; ``note`` has the reason."""
-    low: float
-    high: float
-    assumed: str
+    low: float = -math.inf
+    high: float = math.inf
+    assumed: str = ""
     """What the limits assume; empty if there are none."""
     note: str = ""
 
@@ -56,19 +55,13 @@ class Tail:
 
     @property
     def variance(self) -> Variance:
-        """Whether the variance exists, as far as this side shows.
-
-        The moment estimator decides, since it also recognises light tails. Hill's must agree unless the tail may be light, and
-        Pickands' wide interval must not contradict.
-        """
+        """Whether the variance exists, as far as this side shows: the moment estimator, Hill's and Pickands' must agree."""
         moment, hill, pickands = self.moment, self.hill, self.pickands
         if math.isnan(moment.index):
             return "unknown"
-        if moment.light:
+        if moment.light:  # only the moment estimator recognises light tails
             return "light"
-        if moment.high == math.inf:
-            return "undecided"
-        if moment.low > 2.0 and hill.low > 2.0 and not pickands.high <= 2.0:
+        if moment.low > 2.0 and moment.high < math.inf and hill.low > 2.0 and not pickands.high <= 2.0:
             return "finite"
         if moment.high < 2.0 and hill.high < 2.0 and not pickands.low >= 2.0:
             return "infinite"
@@ -87,11 +80,9 @@ class Tail:
         if self.variance == "unknown":
             return f"unknown: {moment.note}"
         if self.variance == "light":
-            verdict = "no heavy tail visible"
-            if moment.note:
-                return f"{verdict}: {moment.note}"
             disagrees = self.agree is False and math.isfinite(self.hill.index)
-            return verdict + (f": Hill's {self.hill.index:.2f} supposes a power" if disagrees else "")
+            reason = moment.note or (f"Hill's {self.hill.index:.2f} supposes a power" if disagrees else "")
+            return "no heavy tail visible" + (f": {reason}" if reason else "")
         verdict = {
             "finite": "heavy, but the variance exists",
             "infinite": "heavy: the variance is infinite",
@@ -119,7 +110,7 @@ class Concentration:
     """Whether computed from all rewards, not from a sample."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ArmStudy:
     """What the rewards of an arm are like."""
 
@@ -149,13 +140,15 @@ class ArmStudy:
         return self.record.zeros / self.record.n
 
     @property
+    def _heaviest(self) -> Variance:
+        """The heavier of the two tails; "light" if neither is heavy, or both are unknown."""
+        return next((each for each in _HEAVY if each in (self.left.variance, self.right.variance)), "light")
+
+    @property
     def skew(self) -> str:
         """The result of the test of truncated non-positivity about the median, in words."""
-        return {
-            "contradicted": "right-skewed",
-            "not contradicted": "not right-skewed",
-            "too few values": "too few values",
-        }[self.about_median.verdict]
+        words = {"contradicted": "right-skewed", "not contradicted": "not right-skewed"}
+        return words.get(self.about_median.verdict, self.about_median.verdict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,8 +168,7 @@ class Study:
     def headline(self) -> str:
         """A sentence on the tails of all arms."""
         total = len(self.arms)
-        worst = [_worst(arm) for arm in self.arms]
-        heavy, doubt, finite = (worst.count(variance) for variance in ("infinite", "undecided", "finite"))
+        heavy, doubt, finite = (sum(arm._heaviest == kind for arm in self.arms) for kind in _HEAVY)
         if heavy:
             more = f", of {doubt} more it may be" if doubt else ""
             return f"Heavy tails: the variance of {_of(heavy, total)} is infinite{more}."
@@ -187,13 +179,6 @@ class Study:
         if all(arm.left.variance == arm.right.variance == "unknown" for arm in self.arms):
             return "Tails unknown: no arm has enough rewards to see them."
         return "No heavy tails are visible."
-
-
-def _worst(arm: ArmStudy) -> Variance:
-    """Return the heavier of an arm's two tails; "light" if neither is heavy, or both are unknown."""
-    sides = (arm.left.variance, arm.right.variance)
-    order: tuple[Variance, ...] = ("infinite", "undecided", "finite")
-    return next((variance for variance in order if variance in sides), "light")
 
 
 def _of(some: int, total: int) -> str:
@@ -222,19 +207,16 @@ def study(
     >>> found = study(Recorded.of({"fast": slow + 1.0, "slow": slow}))
     >>> print(found.headline)
     Heavy tails: the variance of 2 of 2 arms is infinite.
-    >>> found.arms[0].left.words
-    'heavy: the variance is infinite'
-    >>> found.arms[0].right.words
-    "no heavy tail visible: Hill's 79.16 supposes a power"
+    >>> print(found.arms[0].left.words, "|", found.arms[0].right.words)
+    heavy: the variance is infinite | no heavy tail visible: Hill's 79.16 supposes a power
     >>> found.advice.case
     'left-skewed or symmetric'
     """
     from robandit.recorded.summary import Recorded
 
     if not isinstance(recorded, Recorded):
-        raise InvalidInput(
-            f"recorded is a {type(recorded).__name__}: pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
-        )
+        hint = "pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
+        raise InvalidInput(f"recorded is a {type(recorded).__name__}: {hint}")
     profiles = {record.arm: Profile(rewards(record)) for record in recorded.arms}
     arms = []
     for record in recorded.arms:
@@ -244,26 +226,16 @@ def study(
     comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=table)
     advice = advise(profiles, comparison.best)
     others = (advise(profiles, arm) for arm in comparison.rivals)
-    return Study(
-        recorded=recorded,
-        arms=tuple(arms),
-        advice=advice,
-        resolution=comparison,
-        also=tuple(each for each in others if each.policy != advice.policy),
-    )
+    also = tuple(each for each in others if each.policy != advice.policy)
+    return Study(recorded=recorded, arms=tuple(arms), advice=advice, resolution=comparison, also=also)
 
 
 def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
-    return ArmStudy(
-        record=record,
-        median=profile.median,
-        means=(_sample_mean(record, profile), _trimmed(profile), _median_of_means(profile), _median(profile.values)),
-        left=_tail(profile, "left"),
-        right=_tail(profile, "right"),
-        concentration=_concentration(record, profile.rewards),
-        about_zero=profile.about_zero,
-        about_median=profile.about_median,
-    )
+    means = (_sample_mean(record, profile), _trimmed(profile), _median_of_means(profile), _median(profile.values))
+    left, right = _tail(profile, "left"), _tail(profile, "right")
+    concentration = _concentration(record, profile.rewards)
+    tests = (profile.about_zero, profile.about_median)
+    return ArmStudy(record, profile.median, means, left, right, concentration, *tests)
 
 
 def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
@@ -272,19 +244,12 @@ def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
     return Tail(side=side, hill=hill, moment=moment, pickands=pickands, paths=paths)
 
 
-# --- means --------------------------------------------------------------------------------------------------------------
-
-
-def _without_limits(name: str, note: str, value: float = math.nan) -> Mean:
-    return Mean(name=name, value=value, low=-math.inf, high=math.inf, assumed="", note=note)
-
-
 def _sample_mean(record: ArmRecord, profile: Profile) -> Mean:
-    name, (low, high, words) = "sample mean", limits(profile.rewards, 1.0 - DELTA)
+    name, mean, (low, high, words) = "sample mean", record.mean, limits(profile.rewards, 1.0 - DELTA)
     if math.isnan(low):
-        return _without_limits(name, words, record.mean)
-    low, high = min(low, record.mean), max(high, record.mean)  # the record's mean is rounded differently
-    return Mean(name=name, value=record.mean, low=low, high=high, assumed=words)
+        return Mean(name=name, value=mean, note=words)
+    # the record's mean is rounded differently
+    return Mean(name=name, value=mean, low=min(low, mean), high=max(high, mean), assumed=words)
 
 
 def _median_of_means(profile: Profile) -> Mean:
@@ -293,7 +258,7 @@ def _median_of_means(profile: Profile) -> Mean:
     # Shuffled, because blocks of consecutive rewards would have the means of seasons.
     shuffled = np.random.default_rng(SEED).permutation(profile.values)
     value = median_of_means(shuffled, delta=DELTA).value
-    return _without_limits("median of means", "no limits: they need a known moment", value)
+    return Mean(name="median of means", value=value, note="no limits: they need a known moment")
 
 
 def _trimmed(profile: Profile) -> Mean:
@@ -301,9 +266,8 @@ def _trimmed(profile: Profile) -> Mean:
     from robandit.estimators import adaptive_trimmed_mean
 
     name, values = "trimmed mean", profile.values
-    differ = int(np.count_nonzero(values != profile.median))
-    count = "1 value" if len(values) == 1 else f"{len(values)} values"
-    too_few = _without_limits(name, f"too few values for it: {count}, {differ} of them off the median")
+    count = f"{counted(len(values), 'value')}, {np.count_nonzero(values != profile.median)} of them off the median"
+    too_few = Mean(name=name, value=math.nan, note=f"too few values for it: {count}")
     if len(values) < 3:  # one for the threshold, two for a spread
         return too_few
     try:
@@ -313,26 +277,15 @@ def _trimmed(profile: Profile) -> Mean:
         )
     except NoThresholdError:
         return too_few
-    skewed = (not profile.about_median, not profile.negated_about_median)
-    assumed = {
-        (False, False): "no skewness (none is seen)",
-        (True, False): "no left skewness (none is seen)",
-        (False, True): "no right skewness (none is seen)",
-        (True, True): "",
-    }[skewed]
-    notes = {
-        (True, False): "no upper limit: right-skewed",
-        (False, True): "no lower limit: left-skewed",
-        (True, True): "no limits: skewed both ways",
-    }
-    return Mean(
-        name=name,
-        value=up.value,
-        low=-math.inf if skewed[1] else -down.upper,
-        high=math.inf if skewed[0] else up.upper,
-        assumed=assumed,
-        note=notes.get(skewed, ""),
-    )
+    right, left = not profile.about_median, not profile.negated_about_median
+    assumed, note = {
+        (False, False): ("no skewness (none is seen)", ""),
+        (True, False): ("no left skewness (none is seen)", "no upper limit: right-skewed"),
+        (False, True): ("no right skewness (none is seen)", "no lower limit: left-skewed"),
+        (True, True): ("", "no limits: skewed both ways"),
+    }[right, left]
+    low, high = -math.inf if left else -down.upper, math.inf if right else up.upper
+    return Mean(name=name, value=up.value, low=low, high=high, assumed=assumed, note=note)
 
 
 def _median(values: Floats) -> Mean:
@@ -345,12 +298,9 @@ def _median(values: Floats) -> Mean:
     while rank > 0 and bdtr(rank - 1, n, 0.5) > DELTA / 2.0:
         rank -= 1
     if rank == 0:
-        return _without_limits("median", f"no limits from {counted(n, 'value')}", value)
+        return Mean(name="median", value=value, note=f"no limits from {counted(n, 'value')}")
     low, high = float(ordered[rank - 1]), float(ordered[n - rank])
     return Mean(name="median", value=value, low=low, high=high, assumed="independent rewards")
-
-
-# --- the largest rewards --------------------------------------------------------------------------------------------------
 
 
 def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:
@@ -358,11 +308,11 @@ def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:
     size = max(abs(record.least), abs(record.greatest))
     if size == 0.0:
         return Concentration(first=math.nan, ten=math.nan, percent=math.nan, exact=True)
-    part = isinstance(known, Part)
+    part = known if isinstance(known, Part) else None
     values = np.concatenate([known.extremes, known.body]) if isinstance(known, Part) else known
     weights = np.ones(len(values))  # the number of rewards that a value stands for
-    if isinstance(known, Part):
-        weights[len(known.extremes) :] = known.inside / len(known.body)
+    if part is not None:
+        weights[len(part.extremes) :] = part.inside / len(part.body)
     order = np.argsort(-np.abs(values), kind="stable")
     sizes, weights = np.abs(values[order] / size), weights[order]
     same_sign = record.least >= 0.0 or record.greatest <= 0.0

@@ -1,19 +1,16 @@
 """Estimates how heavy a tail is: the index alpha of P(X > x) ~ x^-alpha, from a sample.
 
-There are three classical estimators, and none is always best. All use only the k largest values of a side, and estimate the
-shape 1/alpha. A shape of 0 or below is a light tail, with index infinity.
+There are three classical estimators; none is always best. All use only the k largest values of a side, and estimate the shape
+1/alpha. A shape of 0 or below is a light tail, with index infinity.
 
 - ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. The most precise if the tail is a power, which it
-  assumes: for light tails it gives a finite index that grows with n. The interval comes from the Gamma law of k times the
-  shape for an exact Pareto tail.
+  assumes: for light tails it gives a finite index that grows with n. The interval is exact for a Pareto tail (a Gamma law).
 - ``"moment"`` (Dekkers, Einmahl, de Haan 1989): combines Hill's mean with the mean of squares, so that the shape may be 0 or below.
-- ``"pickands"`` (Pickands 1975): from the k-th, 2k-th and 4k-th largest. Invariant under shifts and scales; by far the
-  widest interval.
+- ``"pickands"`` (Pickands 1975): from the k-th, 2k-th and 4k-th largest. Invariant under shifts; by far the widest interval.
 
-The default k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values). It
-balances bias and variance for tails whose second-order term is like that of Frechet's law (n^(2/3) is the optimal rate for it,
-Hall 1982). Other tails need another k, and no rule can know which, so look at several: `tail_path` has the estimates
-for other k. Intervals describe chance; they do not include the bias of a k that reaches into the bulk.
+The default k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values): the
+optimal rate for tails whose second-order term is like that of Frechet's law (Hall 1982). Other tails need another k, and no rule
+can know which: look at several, with `tail_path`. Intervals describe chance, not the bias of a k that reaches into the bulk.
 
 If there are too many values to keep (a `Part`), the most extreme ones are kept and used, since the sample may have none of them.
 Then k is at most their number (``"pickands"``: a quarter of it).
@@ -33,15 +30,13 @@ from robandit.kernel.types import Floats, Ints
 from robandit.validation import choice, integer, invalid, probability
 from robandit.wording import counted
 
-__all__ = ["LEAST", "METHODS", "TailIndex", "TailPath", "tail_index", "tail_path"]
-
 LEAST = 50  # values on a side: with fewer, k is below 14 and intervals are too wide to be useful
-SIDES = ("left", "right", "both")
 METHODS = ("hill", "moment", "pickands")
+REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
 FIRST = 5  # the smallest k of a path: below it intervals are too wide to be useful
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TailIndex:
     """An estimated tail index with its interval; NaN if there is no estimate, and ``note`` has the reason."""
 
@@ -99,8 +94,7 @@ def tail_index(
     k
         The number of largest values to use; None for the module's default.
     about
-        Where the sides meet: a number, or ``"median"``. It does not matter far out, but a sample does not reach far. Textbooks
-        use 0; use the median for values whose zero has no meaning.
+        Where the sides meet: a number (textbooks use 0), or ``"median"``, for values whose zero has no meaning.
     confidence
         The confidence of the interval, which is approximate (from the limit law).
 
@@ -130,10 +124,22 @@ def tail_index(
     J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
     far, point = _checked(x, side, method, about)
-    return _estimated(far, side, method, k, point, probability(confidence, "confidence"))
+    confidence = probability(confidence, "confidence")
+    n, reach = far.n, REACH[method]
+    most = far.most(reach)
+    place = f"off {point:.4g}" if side == "both" else f"on the {side} of {point:.4g}"
+    if k is None and n < LEAST:
+        used, shape, low, high = 0, math.nan, math.nan, math.nan
+        note = f"{counted(n, 'value')} {place}, {LEAST} are needed"
+    else:
+        hint = f"{method!r} has {n} values {place}"
+        used = min(_default_k(n, method), most) if k is None else integer(k, "k", 2, most, hint=hint)
+        shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
+    index, low, high = _index(shape), _index(high), _index(low)
+    return TailIndex(index, low, high, shape, used, n, side, method, confidence, note)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TailPath:
     """The estimates for many k: the data of a Hill plot. Empty if there are too few values on the side."""
 
@@ -186,7 +192,7 @@ def tail_path(
     far, _ = _checked(x, side, method, about)
     confidence = probability(confidence, "confidence")
     points = integer(points, "points", 2, 10**6)
-    n, reach = far.n, _reach(method)
+    n, reach = far.n, REACH[method]
     most = n // (2 if reach == 1 else reach) if n >= LEAST else 0
     chosen, ks, shapes = 0, np.empty(0, np.int64), np.empty((0, 3))
     if most >= FIRST:
@@ -195,29 +201,17 @@ def tail_path(
         ks = far.available(ks, reach)
         tops = [far.top(k, reach) for k in ks.tolist()]
         shapes = np.array([_METHODS[method](top, k, confidence)[:3] for top, k in tops])
-    return TailPath(
-        k=ks,
-        shape=shapes[:, 0],
-        low=shapes[:, 1],
-        high=shapes[:, 2],
-        chosen=chosen,
-        n=n,
-        side=side,
-        method=method,
-        confidence=confidence,
-    )
+    shape, low, high = shapes.T
+    return TailPath(ks, shape, low, high, chosen, n, side, method, confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class _Far:
     """The values of a side as distances from the point, in units of the largest value."""
 
-    exact: Floats
-    """The largest distances, in decreasing order: all of them, or as many as were kept."""
-    n: int
-    """The number of all values on the side."""
-    rest: Floats
-    """The distances of the sample, in decreasing order, for use if not all are known."""
+    exact: Floats  # the largest distances, in decreasing order: all of them, or as many as were kept
+    n: int  # the number of all values on the side
+    rest: Floats  # the distances of the sample, in decreasing order, for use if not all are known
 
     def most(self, reach: int) -> int:
         """Return the largest k for which all needed distances are known."""
@@ -236,9 +230,8 @@ class _Far:
 
 
 def _checked(x: Any, side: str, method: str, about: Any) -> tuple[_Far, float]:
-    """Return the values of the side and the point, or raise `InvalidInput`."""
     values = x.sample if isinstance(x, Part) else sample(x)
-    choice(side, "side", SIDES)
+    choice(side, "side", ("left", "right", "both"))
     choice(method, "method", METHODS)
     about = checked_about(about)
     point = float(np.median(values)) if about == "median" else about
@@ -257,46 +250,13 @@ def _checked(x: Any, side: str, method: str, about: Any) -> tuple[_Far, float]:
 
 
 def _sizes(values: Floats, side: str, point: float, unit: float) -> Floats:
-    """Return the distances from the point on the side, in the unit."""
     offset = values / unit - point / unit
     size: Floats = {"left": -offset, "right": offset, "both": np.abs(offset)}[side]
     return size[size > 0.0]
 
 
-def _reach(method: str) -> int:
-    """Return the number of largest values that an estimator uses, divided by k (1: k + 1 values)."""
-    return 4 if method == "pickands" else 1
-
-
 def _default_k(n: int, method: str) -> int:
     return int(n ** (2.0 / 3.0) + 1e-9) // (2 if method == "pickands" else 1)
-
-
-def _estimated(far: _Far, side: str, method: str, k: int | None, point: float, confidence: float) -> TailIndex:
-    n, reach = far.n, _reach(method)
-    most = far.most(reach)
-    place = f"off {point:.4g}" if side == "both" else f"on the {side} of {point:.4g}"
-    if k is not None:
-        used = integer(k, "k", 2, most, hint=f"{method!r} has {n} values {place}")
-    else:
-        used = min(_default_k(n, method), most)
-    shape, low, high, note = math.nan, math.nan, math.nan, ""
-    if k is None and n < LEAST:
-        used, note = 0, f"{counted(n, 'value')} {place}, {LEAST} are needed"
-    else:
-        shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
-    return TailIndex(
-        index=_index(shape),
-        low=_index(high),
-        high=_index(low),
-        shape=shape,
-        k=used,
-        n=n,
-        side=side,
-        method=method,
-        confidence=confidence,
-        note=note,
-    )
 
 
 def _index(shape: float) -> float:
@@ -324,15 +284,12 @@ def _moment(top: Floats, k: int, confidence: float) -> _Shape:
     first, second = float(np.mean(logs)), float(np.mean(logs * logs))
     if second <= first * first * (1.0 + 1e-12):  # also where both are 0
         return _TIED
-    shape = first + 1.0 - 0.5 / (1.0 - first * first / second)
-    g = shape
+    g = first + 1.0 - 0.5 / (1.0 - first * first / second)
     if g >= 0.0:
-        variance = 1.0 + g * g
-    else:
-        inner = 4.0 - 8.0 * (1.0 - 2.0 * g) / (1.0 - 3.0 * g)
-        inner += (5.0 - 11.0 * g) * (1.0 - 2.0 * g) / ((1.0 - 3.0 * g) * (1.0 - 4.0 * g))
-        variance = (1.0 - g) ** 2 * (1.0 - 2.0 * g) * inner
-    return _normal(shape, variance, k, confidence)
+        return _normal(g, 1.0 + g * g, k, confidence)
+    inner = 4.0 - 8.0 * (1.0 - 2.0 * g) / (1.0 - 3.0 * g)
+    inner += (5.0 - 11.0 * g) * (1.0 - 2.0 * g) / ((1.0 - 3.0 * g) * (1.0 - 4.0 * g))
+    return _normal(g, (1.0 - g) ** 2 * (1.0 - 2.0 * g) * inner, k, confidence)
 
 
 def _pickands(top: Floats, k: int, confidence: float) -> _Shape:

@@ -1,7 +1,5 @@
 """Turns hooks into compiled, cached kernels; the loops; lazy arg-max; random streams."""
 
-from __future__ import annotations
-
 from robandit.kernel.build import compiled
 from robandit.kernel.cache import cache_directory
 

@@ -1,8 +1,7 @@
 """Compiles an entry: a plain function (with functions bound to its first parameters) over arrays, numbers and records.
 
-A record is a NamedTuple of arrays or of numbers, such as a policy's state and its parameters. Passing a NamedTuple to compiled code
-is slow and ties the cache to its class. So the written entry takes the fields one by one (numbers packed into one array) and
-rebuilds the record inside.
+A record is a NamedTuple of arrays or of numbers, such as a policy's state or parameters. Passing one to compiled code is slow and
+ties the cache to its class. So the entry takes the fields one by one (numbers packed into one array) and rebuilds the record.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from robandit.kernel.literals import fingerprint
 from robandit.kernel.source import identity
 from robandit.kernel.types import Floats
 
-__all__ = ["compiled", "flat", "numbers"]
-
 Entry = Callable[..., Any]
 # Numba's messages if a function without reference counting (see `cache._options`) allocates.
 _ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
@@ -38,24 +35,20 @@ def numbers(record: tuple[float, ...]) -> Floats:
     return np.array(record, dtype=np.float64)
 
 
+def _holds_arrays(record: tuple[Any, ...]) -> bool:
+    return all(isinstance(field, np.ndarray) for field in record)
+
+
 def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments of an entry as the compiled function takes them: with the fields of records one by one."""
     out: list[Any] = []
     for a in args:
-        if not isinstance(a, tuple):
-            out.append(a)
-        elif all(isinstance(field, np.ndarray) for field in a):
-            out.extend(a)
-        else:
-            out.append(numbers(a))
+        out += [a] if not isinstance(a, tuple) else a if _holds_arrays(a) else [numbers(a)]
     return tuple(out)
 
 
 def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) -> Entry:
-    """Return the compiled form of an entry for arguments like ``args``.
-
-    It takes records as `flat` returns them. The label is printed while the entry compiles.
-    """
+    """Return an entry compiled for arguments like ``args``, which it takes as `flat` returns them; print the label meanwhile."""
     with cache.lock:  # reading sources (linecache) and importing Numba are not thread-safe
         module, name = _module(entry, args)
         try:
@@ -126,36 +119,26 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
             parameters.append(writer.fresh(name))
             passed.append(parameters[-1])
             continue
-        fields = getattr(value, "_fields", None)
-        if fields is None or not fields:
+        fields = getattr(value, "_fields", ())
+        if not fields:
             raise KernelError(f"the {name} of {inner} is {value!r}: it must be a NamedTuple with at least one field")
         record = writer.fresh(f"Record_{name}")
         records[record] = f"{record} = namedtuple({record!r}, {list(fields)!r})"
-        if all(isinstance(field, np.ndarray) for field in value):
+        if _holds_arrays(value):
             flat_names = [writer.fresh(f"{name}_{field}") for field in fields]
             parameters.extend(flat_names)
         elif all(isinstance(field, (bool, int, float, np.number)) for field in value):
             pack = writer.fresh(name)
             parameters.append(pack)
-            flat_names = [
-                f"{'float' if isinstance(v, (float, np.floating)) else 'int'}({pack}[{j}])" for j, v in enumerate(value)
-            ]
+            kinds = ["float" if isinstance(field, (float, np.floating)) else "int" for field in value]
+            flat_names = [f"{kind}({pack}[{j}])" for j, kind in enumerate(kinds)]
         else:
             raise KernelError(f"the record {value!r} of {inner} mixes kinds: its fields are all arrays, or all numbers")
         passed.append(f"{record}({', '.join(flat_names)})")
     outer = writer.fresh(f"{inner}_entry")
     # Types are part of the text because Numba's index is not safe if two processes store two signatures for one file.
     types = ", ".join(f"{n}: {_shape(a)}" for n, a in zip(names, args, strict=True))
-    text = "\n".join(
-        [
-            "from collections import namedtuple",
-            f"# {types}",
-            *records.values(),
-            writer.text(),
-            "@njit(cache=True, **OPTIONS)",
-            f"def {outer}({', '.join(parameters)}):",
-            f"    return {inner}({', '.join(passed)})",
-            "",
-        ]
-    )
+    body = f"def {outer}({', '.join(parameters)}):\n    return {inner}({', '.join(passed)})\n"
+    head = ["from collections import namedtuple", f"# {types}", *records.values()]
+    text = "\n".join([*head, writer.text(), "@njit(cache=True, **OPTIONS)", body])
     return text, outer, writer.parts() | records

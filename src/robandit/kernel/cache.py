@@ -1,9 +1,8 @@
 """Stores kernels between processes, and loads them.
 
 A kernel is a text (see :mod:`robandit.kernel.generate`). Its file is named by the hash of that text, the versions of Python, NumPy
-and Numba, and the processor; Numba stores the compiled code beside it. Both are written under another name and then moved, so
-two processes that compile the same kernel at once do the work twice, and neither breaks the other. A third file has a checksum:
-Numba loads whatever it finds, and damaged machine code kills the process.
+and Numba, and the processor; Numba stores the compiled code beside it. Both are written under another name and then moved, so two
+processes may compile the same kernel at once. A third file has a checksum: damaged machine code would kill the process.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy
+
 from robandit.errors import FileError
 from robandit.files import write_atomically
-
-__all__ = ["cache_directory", "load", "ready", "say"]
 
 _PREFIX = "_robandit_"  # of a kernel's module
 lock = threading.RLock()
@@ -69,10 +68,9 @@ def _usable_directory(setting: str | None) -> Path:
     except (OSError, RuntimeError) as error:  # RuntimeError: no home folder, as in some containers
         temporary = Path(tempfile.mkdtemp(prefix="robandit-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        say(
-            f"the cache folder {place} cannot be written ({getattr(error, 'strerror', None) or error}); compiled "
-            "code is lost when this process ends. Set ROBANDIT_CACHE_DIR to a writable folder."
-        )
+        problem = f"the cache folder {place} cannot be written ({getattr(error, 'strerror', None) or error})"
+        hint = "Set ROBANDIT_CACHE_DIR to a writable folder."
+        say(f"{problem}; compiled code is lost when this process ends. {hint}")
         return temporary
 
 
@@ -91,16 +89,15 @@ def _options() -> str:
     options = "nogil=True, error_model='numpy'"
     if numba.config.DISABLE_JIT:
         return options
-    if not hasattr(import_module("numba.core.cpu").CPUTargetOptions, "_nrt"):  # trying it would cost 0.1 s
-        say("this Numba does not accept _nrt=False; compiled loops are slower, results are the same", once=True)
-        return options
-    return options + ", _nrt=False"
+    if hasattr(import_module("numba.core.cpu").CPUTargetOptions, "_nrt"):  # trying it would cost 0.1 s
+        return options + ", _nrt=False"
+    say("this Numba does not accept _nrt=False; compiled loops are slower, results are the same", once=True)
+    return options
 
 
 @cache
 def _platform_key() -> str:
     import llvmlite.binding
-    import numpy
 
     numba: Any = import_module("numba")
     # Features too: a virtual machine may hide some. Bounds checks change the code, not the text.
@@ -110,17 +107,12 @@ def _platform_key() -> str:
 
 
 class _Homes(MetaPathFinder, Loader):
-    """Makes an empty module when a kernel is imported by name.
-
-    Numba imports the module of each function in the cached code that it loads. That may be the module of another kernel (see
-    `load`), which this process does not have and does not need, because nobody reads the module.
-    """
+    """Makes an empty module for a kernel: Numba imports the modules of the code that it loads, and never reads them."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if name.startswith(_PREFIX) else None
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Leave it empty."""
+    def exec_module(self, module: ModuleType) -> None: ...
 
 
 sys.meta_path.append(_Homes())
@@ -129,9 +121,8 @@ sys.meta_path.append(_Homes())
 def load(text: str, name: str, parts: dict[str, str]) -> ModuleType:
     """Return the module with this text, stored in the cache folder under its hash.
 
-    ``parts`` maps names in it to all text that they depend on. If an earlier module of this process has the same part, it is
-    reused, so that a function is compiled once for all entries. Without that, a policy's loop and its six steps take twice as
-    long.
+    ``parts`` maps names in it to all text that they depend on. Modules share equal parts, so that a function is compiled once for
+    all entries: otherwise a policy's loop and its six steps take twice as long.
     """
     text = f"from numba import njit\nimport math\nimport numpy as np\n\nOPTIONS = dict({_options()})\n" + text
     digest = hashlib.sha256(f"{_platform_key()}\n{text}".encode()).hexdigest()[:20]
@@ -152,15 +143,12 @@ def load(text: str, name: str, parts: dict[str, str]) -> ModuleType:
 
 
 def _store(path: Path, text: str) -> None:
-    """Write a file, unless it has this text already.
-
-    Older Numbas compare modification times, so all are the same: a text that is written again keeps its compiled code.
-    """
+    """Write a file, unless it has this text already. Older Numbas compare modification times, so these are all the same."""
     if _holds(path, text):
         return
     path.parent.mkdir(parents=True, exist_ok=True)  # the cache may be emptied while this process runs
     try:
-        write_atomically(path, lambda file: file.write(text.encode()), modified=1e9)
+        write_atomically(path, text.encode(), modified=1e9)
     except FileError:
         if not _holds(path, text):  # on Windows another process, which wrote the same text, may have it open
             raise
@@ -178,15 +166,14 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
     numba: Any = import_module("numba")
     dispatcher = getattr(module, entry)
     if numba.config.DISABLE_JIT:
-        return _without_overflow_warnings(dispatcher)  # a plain function, for debuggers
-    types = tuple(numba.typeof(a) for a in args)
+        # A plain function, for debuggers. Random numbers rely on 64-bit words that overflow: compiled code does not warn of it.
+        return numpy.errstate(over="ignore")(dispatcher)
     with lock:
         # One kernel has one signature: a call with other types is an error, not a second compilation.
         if dispatcher.overloads:
             return dispatcher
-        assert module.__file__ is not None
         folder = Path(dispatcher.stats.cache_path)
-        name = f"{Path(module.__file__).stem}.{entry}"
+        name = f"{Path(str(module.__file__)).stem}.{entry}"
         seal = folder / f"{name}.sha256"
         if not _sealed(seal, name):
             if seal.exists():
@@ -196,29 +183,15 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
             for file in folder.glob(f"{name}-*.nb[ic]"):
                 with contextlib.suppress(OSError):
                     file.unlink()
-        dispatcher.compile(types)
+        dispatcher.compile(tuple(numba.typeof(a) for a in args))
         if not dispatcher.stats.cache_hits:
             _seal(seal, name)
         dispatcher.disable_compile()
         return dispatcher
 
 
-def _without_overflow_warnings(function: Any) -> Any:
-    """Silence NumPy's warnings about 64-bit words that overflow: random numbers rely on it, and compiled code does not warn."""
-    import numpy
-
-    def quiet(*args: Any) -> Any:
-        with numpy.errstate(over="ignore"):
-            return function(*args)
-
-    return quiet
-
-
 def _seal(seal: Path, name: str) -> None:
-    """Store the checksum of Numba's files; without it they are not trusted, and compiled again.
-
-    Another process may replace them at the same time. So each process checks again after writing: the last one is then right.
-    """
+    """Store the checksum of Numba's files. Another process may replace them meanwhile, so each checks again after writing."""
     for _ in range(10):
         with contextlib.suppress(OSError, FileError):
             checksums = _checksums(seal.parent, name)
@@ -228,7 +201,6 @@ def _seal(seal: Path, name: str) -> None:
 
 
 def _sealed(seal: Path, name: str) -> bool:
-    """Whether Numba's files match their checksum. Numba does not check, and one wrong bit in stored code kills the process."""
     if not seal.exists():
         return False
     for pause in (0.0, 0.2):  # another process may have written its files, but not yet its checksum

@@ -1,12 +1,10 @@
 """Writes plain functions into one compiled, cacheable file: a kernel.
 
-Numba's own cache has one key per function and file: it misses when a function is passed as an argument, and returns stale code when
-a helper in another file or a constant changes. So the writer starts at an entry function, follows everything that it can
-reach, and writes all of it into one self-contained text: the sources of the functions and the values of the constants that they
-read, with no imports except ``math`` and ``numpy``. The text is the key. Any edit of a hook, a helper or a constant gives another
-text and another file, so stale code is impossible, and an entry works the same from a package, a script or a notebook cell.
-
-Three rules decide what is written:
+Numba's own cache misses when a function is passed as an argument, and returns stale code when a helper in another file or a
+constant changes. So the writer starts at an entry function, follows everything that it can reach, and writes all of it into one
+self-contained text: the sources of the functions and the values of the constants that they read, with no imports except ``math``
+and ``numpy``. The text is the key. Any edit of a hook, a helper or a constant gives another text and another file, so stale code is
+impossible, and an entry works the same from a package, a script or a notebook cell.
 
 - A name that a function reads from outside is a number, a string, a tuple or array of them (written as its value), a function
   (written too), or part of ``math`` or ``numpy`` (kept). Anything else is rejected by name.
@@ -65,16 +63,16 @@ class Writer:
 
     def parts(self) -> dict[str, str]:
         """Return for each function all text that it reaches, its own first: if that is equal, two functions are the same."""
-        return {name: self._reached(name) for name in self._functions}
-
-    def _reached(self, name: str) -> str:
         definitions = self._constants | self._functions | self._aliases
-        reached: set[str] = set()
-        frontier = {name}
-        while frontier:
-            reached |= frontier
-            frontier = {used for one in frontier for used in self._uses.get(one, ()) if used in definitions} - reached
-        return "\n".join(definitions[one] for one in [name, *sorted(reached - {name})])
+        texts = {}
+        for name in self._functions:
+            reached: set[str] = set()
+            frontier = {name}
+            while frontier:
+                reached |= frontier
+                frontier = {used for one in frontier for used in self._uses.get(one, ())} & definitions.keys() - reached
+            texts[name] = "\n".join(definitions[one] for one in [name, *sorted(reached - {name})])
+        return texts
 
     def function(self, function: Any) -> str:
         """Write a function, or a `functools.partial` that binds functions to its first parameters; return its name."""
@@ -105,11 +103,10 @@ class Writer:
 
     def constant(self, name: str, value: Any) -> str:
         """Write a constant and return its name; readers of the same name and value share it."""
-        text = literal(value)
-        key = (name, text)
+        key = (name, literal(value))
         if key not in self._names:
-            self._names[key] = self.fresh(name)
-            self._constants[self._names[key]] = f"{self._names[key]} = {text}"
+            written = self._names[key] = self.fresh(name)
+            self._constants[written] = f"{written} = {key[1]}"
         return self._names[key]
 
     def alias(self, name: str, taken: set[str]) -> str:

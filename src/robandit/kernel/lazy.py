@@ -6,8 +6,8 @@ evaluated. When it is not, only arms whose line reaches the best exact value are
 index <= line < best, so it is not an arg-max; the test uses ``>=`` so that exact ties are seen.
 
 Lines rather than constants, because indices rise together: a constant that bounds the future of an arm close behind the leader
-exceeds the leader's present at once. (Evaluations per round besides the leader's, counted once with 100 arms played almost
-uniformly, T = 1e6: 4.0 with constants over one common window, 3.0 with a window per arm, 0.6 with lines. A full scan takes 99.)
+exceeds the leader's present at once. (Evaluations per round besides the leader's, with 100 arms and T = 1e6: 3.0 to 4.0 with
+constants, 0.6 with lines, 99 with a full scan.)
 
 A policy passes three functions. ``index(p, s, arm, level)`` is exact. ``outlook(p, s, arm, level)``, called right after
 ``index`` at that level, returns (height, slope, until) with index <= height + slope (l - level) for all l from level to until,
@@ -33,7 +33,7 @@ HEIGHT, SLOPE, FROM, UNTIL = 0, 1, 2, 3
 LEADER, SECOND = 0, 1
 Index = Callable[[Any, Any, int, float], float]
 Outlook = Callable[[Any, Any, int, float], tuple[float, float, float]]
-Rounds = Callable[[Any, Any, int], int]
+Count = Callable[[Any, Any, int], int]
 
 
 def lazy_state(arms: int) -> tuple[Floats, Ints]:
@@ -51,7 +51,7 @@ def touched(lines: Floats, lead: Ints, arm: int) -> None:
 
 
 def best_arm(
-    index: Index, outlook: Outlook, rounds: Rounds, p: Any, s: Any, lines: Floats, lead: Ints, level: float
+    index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, lines: Floats, lead: Ints, level: float
 ) -> int:
     """Return the arm with the largest index at this level; ties go to the fewest rounds, then to the lowest arm."""
     arms = lines.shape[1] - 1
@@ -71,23 +71,12 @@ def line(lines: Floats, arm: int, level: float) -> float:
 
 @out_of_line
 def contest(
-    index: Index,
-    outlook: Outlook,
-    rounds: Rounds,
-    p: Any,
-    s: Any,
-    lines: Floats,
-    lead: Ints,
-    level: float,
-    value: float,
+    index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, lines: Floats, lead: Ints, level: float, value: float
 ) -> int:
-    """Evaluate the arms that may beat the leader (if any), whose index is ``value``; return the winner.
-
-    The second of the last contest is tried first: it usually wins this one, and its value then excludes the others at once.
-    """
+    """Evaluate the arms that may beat the leader (if any), whose index is ``value``; return the winner."""
     arms = lines.shape[1] - 1
     leader = lead[LEADER]
-    likely = lead[SECOND]
+    likely = lead[SECOND]  # tried first: it usually wins, and its value then excludes the others at once
     winner = leader
     best = value
     highest = second = -math.inf
@@ -134,7 +123,7 @@ def contest(
     return winner
 
 
-def before(rounds: Rounds, p: Any, s: Any, arm: int, other: int) -> bool:
+def before(rounds: Count, p: Any, s: Any, arm: int, other: int) -> bool:
     """Whether the arm wins a tie against the other."""
     mine, its = rounds(p, s, arm), rounds(p, s, other)
     return mine < its or (mine == its and arm < other)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fingerprint", "literal"]
-
 _LARGEST_ARRAY = 1_000_000  # bytes; Numba does not cache code that holds a larger one
 
 

@@ -1,7 +1,4 @@
-"""The entries that are compiled for each policy: the simulation loop, and the single steps of a live bandit.
-
-They are generic in hooks, which come first and are bound before compilation (see :mod:`robandit.kernel.generate`).
-"""
+"""What is compiled for each policy: the simulation loop, and the single steps of a live bandit. Hooks come first, and are bound."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from robandit.kernel.types import Floats, Ints, UInts
-
-__all__ = ["LARGEST_REWARD", "ask", "describe", "forget", "issue", "late", "play", "tell"]
 
 LARGEST_REWARD = 1e150
 """Rewards are squared and the squares added up, so rewards are bounded by the square root of the largest double."""
@@ -41,8 +36,7 @@ def play(
 
     ``regret[j]`` becomes the regret at time ``checkpoints[j]``: the gaps of the arms pulled, plus the regret that the sampler
     itself measured (``missed(table)``: 0 for laws, see `robandit.laws.table.missed`). The loop returns early when the state must
-    grow, and when an arm or a reward is not usable: ``rejected`` then holds 1 (no such arm) or 2 (the reward), the arm and the
-    reward.
+    grow, and when an arm (``rejected[0]`` is 1) or a reward (2) is not usable; the arm and the reward follow.
     """
     j = 0
     while j < checkpoints.shape[0] and checkpoints[j] <= t:

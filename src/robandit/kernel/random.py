@@ -1,10 +1,8 @@
 """Random numbers inside compiled code: xoshiro256++ on four words of state.
 
 ``numpy.random.Generator`` is not used because passing one to a compiled function costs about 10 us per call, a kernel cannot hold
-one per arm, and NumPy does not promise the same numbers in its next version. A stream here is a row of four ``uint64``. It is
-stored in a policy's state or in an ``(arms, 4)`` table, saved with them, and gives the same numbers everywhere.
-
-Each function takes the row and advances it. The functions are plain Python, compiled where a hook or a law calls them.
+one per arm, and NumPy does not promise the same numbers in its next version. A stream here is a row of four ``uint64``, stored in a
+policy's state or in an ``(arms, 4)`` table. Each function takes the row and advances it, compiled or not, with the same numbers.
 """
 
 from __future__ import annotations

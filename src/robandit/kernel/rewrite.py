@@ -20,34 +20,23 @@ from robandit.kernel.source import bound_parameters, is_function, unwrapped
 if TYPE_CHECKING:
     from robandit.kernel.generate import Writer
 
-__all__ = ["Rewriter"]
-
 _OPEN_MODULES = {"numpy": "np", "math": "math"}  # what the text imports, and under which name
 _COMPREHENSION = "holds a comprehension, which makes a list while it runs; write a loop over arrays made in init()"
 _REJECTED: dict[type[ast.AST], str] = {
     ast.Lambda: "holds a lambda; write a function with 'def' beside it",
-    ast.ClassDef: "defines a class",
-    ast.AsyncFunctionDef: "defines an async function",
-    ast.Import: "imports while it runs; import at the top of the file",
-    ast.ImportFrom: "imports while it runs; import at the top of the file",
+    ast.ClassDef: "defines the class",
+    ast.FunctionDef: "defines the inner function",
+    ast.AsyncFunctionDef: "defines the async function",
+    **dict.fromkeys((ast.Import, ast.ImportFrom), "imports while it runs; import at the top of the file"),
     ast.Global: "assigns a global variable; keep it in the state",
     ast.Nonlocal: "assigns a variable of another function; keep it in the state",
     ast.Match: "holds a match statement; write if and elif",
-    ast.Yield: "is a generator; return its values one by one",
-    ast.YieldFrom: "is a generator; return its values one by one",
-    ast.ListComp: _COMPREHENSION,
-    ast.SetComp: _COMPREHENSION,
-    ast.DictComp: _COMPREHENSION,
-    ast.GeneratorExp: _COMPREHENSION,
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), "is a generator; return its values one by one"),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _COMPREHENSION),
 }
 """Syntax that binds names in another scope. The rewriter knows one scope: the function's."""
 
-
-class _Unknown:
-    """The type of `_UNKNOWN`: the value cannot be known before the function runs."""
-
-
-_UNKNOWN = _Unknown()
+_UNKNOWN = object()  # a value that cannot be known before the function runs
 
 
 class Rewriter(ast.NodeTransformer):
@@ -56,12 +45,8 @@ class Rewriter(ast.NodeTransformer):
     def __init__(self, writer: Writer, function: Callable[..., Any], bound: dict[str, Any]) -> None:
         """Prepare to rewrite one function whose parameters in ``bound`` are bound to functions."""
         assert isinstance(function, types.FunctionType)
-        self.writer = writer
-        self.function = function
-        self.name = function.__qualname__
-        self.bound = bound
+        self.writer, self.function, self.name, self.bound = writer, function, function.__qualname__, bound
         self.closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        self.globals = function.__globals__
         self.locals: set[str] = set()
 
     def rewrite(self, node: ast.FunctionDef) -> set[str]:
@@ -74,9 +59,8 @@ class Rewriter(ast.NodeTransformer):
         arguments.args = [a for a in parameters if a.arg not in self.bound]
         arguments.posonlyargs = []
         arguments.defaults = self.defaults(parameters)
-        self.locals = {a.arg for a in arguments.args} | {
-            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-        }
+        assigned = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        self.locals = assigned | {a.arg for a in arguments.args}
         for argument in arguments.args:
             argument.annotation = None
         node.returns = None
@@ -96,15 +80,15 @@ class Rewriter(ast.NodeTransformer):
             try:
                 literals.append(ast.parse(literal(value), mode="eval").body)
             except TypeError as error:
-                raise KernelError(
-                    f"{self.name} has a {error} as default of {argument.arg}: it must be a number, a string or a tuple"
-                ) from None
+                problem = f"a {error} as default of {argument.arg}: it must be a number, a string or a tuple"
+                raise KernelError(f"{self.name} has {problem}") from None
         return literals
 
     def visit(self, node: ast.AST) -> Any:
         """Visit a node, unless its syntax is rejected."""
         if type(node) in _REJECTED:
-            raise KernelError(f"{self.name} cannot be compiled: it {_REJECTED[type(node)]}")
+            reason = f"{_REJECTED[type(node)]} {getattr(node, 'name', '')}".strip()
+            raise KernelError(f"{self.name} cannot be compiled: it {reason}")
         return super().visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -112,10 +96,6 @@ class Rewriter(ast.NodeTransformer):
         if node.value is None:
             return ast.Pass()
         return self.visit(ast.Assign([node.target], node.value))  # type: ignore[no-any-return]
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Reject inner functions."""
-        raise KernelError(f"{self.name} cannot be compiled: it defines the inner function {node.name}")
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Replace a call that passes functions by a call of a copy in which those functions are bound."""
@@ -131,21 +111,12 @@ class Rewriter(ast.NodeTransformer):
         bound = [(p, v) for p, v in [*zip(parameters, values, strict=False), *keyword_values] if is_function(v)]
         name = self.writer.write(target, (*first, *bound))
         rest = [self.visit(a) for a, v in zip(node.args, values, strict=True) if not is_function(v)]
-        keywords = [
-            self.visit(k) for k, (_, v) in zip(node.keywords, keyword_values, strict=True) if not is_function(v)
-        ]
+        named = zip(node.keywords, keyword_values, strict=True)
+        keywords = [self.visit(k) for k, (_, v) in named if not is_function(v)]
         return ast.Call(self.reference(name), rest, keywords)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        """Replace a name from outside."""
-        return self.replaced(node, node.id)
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Replace an attribute of a module or class."""
-        return self.replaced(node, node.attr)
-
-    def replaced(self, node: ast.Name | ast.Attribute, name: str) -> ast.AST:
-        """Return what stands for the value of a node in the text: the node itself if its value is not known."""
+    def visit_Name(self, node: ast.Name | ast.Attribute) -> ast.AST:
+        """Replace a name from outside, or an attribute of a module or class; keep it if its value is not known."""
         value = self.lookup(node)
         if value is _UNKNOWN:
             return self.generic_visit(node)
@@ -163,12 +134,12 @@ class Rewriter(ast.NodeTransformer):
             if public_name and getattr(module, public_name, None) is value:
                 return ast.Attribute(self.reference(_OPEN_MODULES[module.__name__]), public_name, ast.Load())
         try:
-            return self.reference(self.writer.constant(name, value))
+            return self.reference(self.writer.constant(node.id if isinstance(node, ast.Name) else node.attr, value))
         except TypeError as error:
-            raise KernelError(
-                f"{self.name} reads {ast.unparse(node)}, which is a {error}: compiled code may read numbers, strings, tuples "
-                "and arrays of them, functions, math and numpy"
-            ) from None
+            rule = "compiled code may read numbers, strings, tuples and arrays of them, functions, math and numpy"
+            raise KernelError(f"{self.name} reads {ast.unparse(node)}, which is a {error}: {rule}") from None
+
+    visit_Attribute = visit_Name
 
     def reference(self, name: str) -> ast.Name:
         """Return a node that reads a name of the text."""
@@ -179,10 +150,7 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.Name) and node.id not in self.locals:
             if node.id in self.bound:
                 return self.bound[node.id]
-            if node.id in self.closure:
-                value = self.read(partial(_contents, self.closure[node.id]))
-            else:
-                value = self.read(partial(_global_or_builtin, node.id, self.globals))
+            value = self.read(partial(_outer, node.id, self.closure.get(node.id), self.function.__globals__))
             if value is _UNKNOWN:
                 raise KernelError(f"{self.name} reads {node.id}, which is not defined")
             return value
@@ -190,10 +158,8 @@ class Rewriter(ast.NodeTransformer):
             base = self.lookup(node.value)
             if isinstance(base, types.ModuleType) and base.__name__ in _OPEN_MODULES:
                 if base is np and node.attr == "random":
-                    raise KernelError(
-                        f"{self.name} reads np.random, which no seed of Robandit reaches: give the policy's state a "
-                        "field rng and draw with robandit.kernel.random"
-                    )
+                    hint = "give the policy's state a field rng and draw with robandit.kernel.random"
+                    raise KernelError(f"{self.name} reads np.random, which no seed of Robandit reaches: {hint}")
                 return _UNKNOWN  # np.sqrt, math.log: kept, and the name of the module is rewritten below it
             if isinstance(base, (types.ModuleType, type)) and hasattr(base, node.attr):
                 return self.read(partial(getattr, base, node.attr, None))
@@ -208,13 +174,11 @@ class Rewriter(ast.NodeTransformer):
         return value
 
 
-def _contents(cell: types.CellType) -> Any:
+def _outer(name: str, cell: types.CellType | None, namespace: dict[str, Any]) -> Any:
+    """Return the content of a cell, else a global, else a builtin: looked up each time, because a global may hide it later."""
+    if cell is None:
+        return namespace.get(name, vars(builtins).get(name, _UNKNOWN))
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return _UNKNOWN
-
-
-def _global_or_builtin(name: str, namespace: dict[str, Any]) -> Any:
-    """Return a global, else a builtin: looked up each time, because a global may hide a builtin later."""
-    return namespace.get(name, vars(builtins).get(name, _UNKNOWN))

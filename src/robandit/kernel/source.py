@@ -14,8 +14,6 @@ from typing import Any
 
 from robandit.errors import KernelError
 
-__all__ = ["Bound", "bound_parameters", "identity", "is_function", "parse", "unwrapped"]
-
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 Bound = tuple[tuple[str, Any], ...]
 """Parameters and the functions bound to them."""
@@ -35,9 +33,7 @@ def bound_parameters(function: partial[Any]) -> Bound:
     """Return the parameters that a partial binds, in order."""
     if function.keywords:
         names = ", ".join(function.keywords)
-        raise KernelError(
-            f"{function!r} cannot be compiled: it binds {names} by keyword; bind by position, from the first"
-        )
+        raise KernelError(f"{function!r} cannot be compiled: it binds {names} by keyword; bind by position")
     return tuple(zip(inspect.signature(unwrapped(function.func)).parameters, function.args, strict=False))
 
 
@@ -51,31 +47,28 @@ def identity(value: Any) -> Any:
 def parse(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the syntax tree of a function, checked against the byte code that Python runs.
 
-    It is looked up by the line of the byte code, in the syntax tree of the whole file, because byte code depends on the file around
-    it. ``inspect.getsource`` follows ``__wrapped__``, so it would return the source of the function INSIDE a decorated one.
+    It is looked up by line in the tree of the whole file: byte code depends on the file around it, and ``inspect.getsource``
+    would return the function INSIDE a decorated one.
     """
+    not_a_def = KernelError(f"{function!r} cannot be compiled: a hook or helper is a function made with 'def'")
     if not isinstance(function, types.FunctionType) or function.__code__.co_name == "<lambda>":
-        raise KernelError(f"{function!r} cannot be compiled: a hook or helper is a function made with 'def'")
-    code = function.__code__
+        raise not_a_def
+    code, name = function.__code__, function.__qualname__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not text or code.co_filename == "<string>":  # Python 3.13 gives "<string>" the text of python -c, whatever ran
-        raise KernelError(
-            f"the source of {function.__qualname__} cannot be read (its file is {code.co_filename}): define it in a "
-            "file or a notebook cell, not in a string or at the plain prompt"
-        )
+        hint = "define it in a file or a notebook cell, not in a string or at the plain prompt"
+        raise KernelError(f"the source of {name} cannot be read (its file is {code.co_filename}): {hint}")
     try:
         known = _definitions(text, code.co_flags & _FUTURE)
         current, node = known.get((code.co_qualname, code.co_firstlineno), (None, None))
     except (SyntaxError, ValueError):
         current = node = None
     if current is None or _content(current) != _content(code):
-        raise KernelError(
-            f"{function.__qualname__} in {code.co_filename} is no longer what this program imported: the file was "
-            "edited since (start the program again), or a tool changed the code (pytest rewrites assert)"
-        )
+        reasons = "the file was edited since (start again), or a tool changed the code (pytest rewrites assert)"
+        raise KernelError(f"{name} in {code.co_filename} is no longer what this program imported: {reasons}")
     if node is None:
-        raise KernelError(f"{function.__qualname__} cannot be compiled: a hook or helper is a function made with 'def'")
+        raise not_a_def
     copy: ast.FunctionDef = pickle.loads(pickle.dumps(node))  # for the rewriter; several times faster than deepcopy
     return copy
 
@@ -83,10 +76,8 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
 @cache
 def _definitions(text: str, flags: int) -> dict[tuple[str, int], tuple[types.CodeType, ast.FunctionDef | None]]:
     """Return every code object of a file, by qualified name and line, with its 'def'."""
-    nodes: dict[tuple[str, int], ast.FunctionDef] = {}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            nodes[node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])] = node
+    defs = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    nodes = {(node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])): node for node in defs}
     definitions: dict[tuple[str, int], tuple[types.CodeType, ast.FunctionDef | None]] = {}
     queue = [compile(text, "<check>", "exec", flags=flags, dont_inherit=True)]
     while queue:

@@ -13,16 +13,13 @@ import msgspec
 from robandit.inputs import listed
 from robandit.validation import invalid, plain
 
-__all__ = ["Arm", "checked_arms", "hashable"]
-
 Arm: TypeAlias = Any
 
 
 def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
     """Return two or more different names that can be saved, or raise `InvalidInput`."""
     names = tuple(hashable(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
-    for name in names:
-        _check_saveable(name)
+    _check_saveable(names)
     if len(names) < 2:
         raise invalid("arms", list(names), "a list of at least two arms")
     if len(set(names)) < len(names):

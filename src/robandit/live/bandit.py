@@ -26,9 +26,8 @@ from robandit.live.saving import FIELDS, pack, unpack
 from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_policy_given
 
-__all__ = ["Bandit", "Decision"]
-
 _LARGEST = loops.LARGEST_REWARD
+_WEIGHS = "weights a reward by the probability of its choice"
 # The compiled entries of `robandit.kernel.loops`: what is printed while one is compiled, its hooks, and examples of its arguments.
 _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "ask": ("live", ("select",), ()),
@@ -56,19 +55,16 @@ class Bandit:
     ----------
     arms
         Two or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
-        polars. NumPy scalars become Python values: ``np.int64(3)`` is kept, returned and saved as ``3``, which is equal to it
-        and has the same hash.
+        polars. NumPy scalars are kept, returned and saved as the equal Python values: ``np.int64(3)`` as ``3``.
     policy
-        None means ``AdaKLUCB()``, which needs no parameters and suits costs, latencies, losses and symmetric rewards. For other
-        rewards see `robandit.diagnostics.recommend`.
+        None means ``AdaKLUCB()``, which needs no parameters and suits costs and symmetric rewards; see `robandit.recommend`.
     seed
         For policies that draw random numbers; None takes one from the system.
 
     Notes
     -----
-    Rewards are maximised: give costs and latencies a minus sign. If each reward is known before the next pull, alternate
-    `select` and `update`. If rewards come late, `decide` returns numbered decisions and `reward` takes their rewards in any
-    order, each exactly once. A bandit is not thread-safe; use a lock.
+    Rewards are maximised: give costs a minus sign. If each reward is known before the next pull, alternate `select` and `update`.
+    If rewards come late, `decide` returns decisions and `reward` takes their rewards in any order. A bandit is not thread-safe.
 
     Examples
     --------
@@ -120,15 +116,12 @@ class Bandit:
         self._args = flat((self._params, state))
 
     def _entry(self, name: str) -> Any:
-        """Return a compiled entry, compiled when it is first needed."""
         if name not in self._entries:
             purpose, hooks, more = _ENTRIES[name]
             bound = partial(getattr(loops, name), *self._policy.hooks(*hooks))
             args = (self._params, self._state, *more)
             self._entries[name] = compiled(bound, label=f"{self._policy.label}, {purpose}", args=args)
         return self._entries[name]
-
-    # --- queries ----------------------------------------------------------------------------------------------------
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -157,21 +150,19 @@ class Bandit:
                 self._check_horizon(1)
             pick = self._ask(*self._args)
             if not 0 <= pick < len(self._arms):
-                raise KernelError(
-                    f"{self._policy!r} chose arm {pick}, but arms are 0 to {len(self._arms) - 1}: fix its select()"
-                )
+                last = len(self._arms) - 1
+                raise KernelError(f"{self._policy!r} chose arm {pick}, but arms are 0 to {last}: fix its select()")
             self._pick = pick
         return self._arms[self._pick]
 
     def _check_horizon(self, more: int) -> None:
         if self._horizon is not None and self._made + more > self._horizon:
-            raise HorizonReached(
-                f"{self._policy!r} was made for {self._horizon} pulls, {self._made} are made, and {more} more requested: start a "
-                "new bandit with a longer horizon, or a policy without one"
-            )
+            count = f"was made for {self._horizon} pulls, {self._made} are made, and {more} more requested"
+            hint = "start a new bandit with a longer horizon, or a policy without one"
+            raise HorizonReached(f"{self._policy!r} {count}: {hint}")
 
     def estimates(self) -> list[dict[str, Any]]:
-        """Return one dict per arm: its name, the rewards received (``pulls``), and the policy's columns.
+        """Return a dict per arm: its name, rewards received (``pulls``), and the policy's columns.
 
         A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored.
         """
@@ -186,15 +177,13 @@ class Bandit:
 
     def counters(self) -> dict[str, int]:
         """Return the rewards received, open decisions, and the policy's own counts (AdaR-UCB: evaluations that were not exact)."""
-        counts = {"rewards": sum(self._received), "open": len(self._open)}
-        return counts | self._policy.counters(self._state)
+        return {"rewards": sum(self._received), "open": len(self._open)} | self._policy.counters(self._state)
 
     def diagnose(self) -> Diagnosis:
         """Diagnose the rewards: what they are like, whether they contradict the policy's assumption, and which policy suits them.
 
-        Per arm: rewards, share of zeros, median, tail indices below and above it, and truncated non-positivity about 0 and
-        about the median (confidence 0.99 each), from a random sample of at most 2,048 rewards. ``print`` shows it as text. If the
-        leading arm contradicts the policy's assumption, the bandit also warns once (`robandit.errors.AssumptionWarning`).
+        Per arm, from a random sample of at most 2,048 rewards: zeros, median, tail indices, and tests of truncated non-positivity
+        (confidence 0.99). ``print`` shows it as text. The bandit itself warns once (`robandit.errors.AssumptionWarning`).
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
@@ -207,20 +196,15 @@ class Bandit:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def update(self, arm: Arm, reward: float) -> None:
-        """Learn that the arm was pulled and gave this reward.
-
-        It may be another arm than `select` returned, except for policies that weight rewards by the probability of the choice.
-        """
+        """Learn that the arm gave this reward. A policy that weights rewards accepts only the arm that `select` named last."""
         try:
             i = self._index[arm]
         except (KeyError, TypeError):
             i = self._position(arm)  # only on failure: the call costs as much as recording the reward
         value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
         if self._policy.weighted and i != self._pick:
-            raise DecisionError(
-                f"{self._policy.label} weights a reward by the probability of its choice, and {arm!r} is not what "
-                "select() named last: call select() right before update(), or use decide() and reward()"
-            )
+            hint = "call select() right before update(), or use decide() and reward()"
+            raise DecisionError(f"{self._policy.label} {_WEIGHS}, and {arm!r} is not what select() named last: {hint}")
         if self._horizon is not None:
             self._check_horizon(1)
         alarm = self._learn(i, value)
@@ -228,16 +212,12 @@ class Bandit:
             _warn(alarm)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
-        """Learn from pulls and their rewards, in order; if any is invalid, nothing is learned.
+        """Learn from pulls and their rewards, in order; if any is invalid, nothing is learned, and the error names its position.
 
         Pass lists, or columns of NumPy, pandas, polars or Arrow. They are matched by position: the index of pandas is ignored.
-        The error for a missing value names its position.
         """
         if self._policy.weighted:
-            raise DecisionError(
-                f"{self._policy.label} weights a reward by the probability of its choice, which is not known for "
-                "rewards in bulk: use decide() and reward()"
-            )
+            raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
         names = listed("arms", arms)
         values = checked_rewards("rewards", rewards)
         try:
@@ -245,16 +225,11 @@ class Bandit:
         except (KeyError, TypeError):
             positions = [self._position(name, at("arms", k)) for k, name in enumerate(names)]
         if len(positions) != len(values):
-            raise InvalidInput(
-                f"{len(positions)} arms but {len(values)} rewards: there must be one reward for each arm"
-            )
+            raise InvalidInput(f"{len(positions)} arms but {len(values)} rewards: pass one reward for each arm")
         if self._horizon is not None:
             self._check_horizon(len(values))
-        alarm = ""
-        for i, value in zip(positions, values, strict=True):
-            alarm = self._learn(i, value) or alarm
-        if alarm:
-            _warn(alarm)
+        alarms = [self._learn(i, value) for i, value in zip(positions, values, strict=True)]
+        _warn("".join(alarms))
 
     def _learn(self, i: int, value: float) -> str:
         self._pick = -1
@@ -291,9 +266,7 @@ class Bandit:
     def reward(self, decision: Decision | int, value: float) -> None:
         """Learn the reward of an open decision (or of its id): in any order, exactly once."""
         number = self._checked_open(decision)
-        alarm = self._settle(number, checked_reward(value))
-        if alarm:
-            _warn(alarm)
+        _warn(self._settle(number, checked_reward(value)))
 
     def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
         """Learn the rewards of several open decisions; if any is invalid, nothing is learned. See `update_many` for columns."""
@@ -304,11 +277,7 @@ class Bandit:
         if len(set(chosen)) < len(chosen):
             twice = Counter(chosen).most_common(1)[0][0]
             raise DecisionError(f"decision {twice} is given twice: a decision is rewarded exactly once")
-        alarm = ""
-        for number, value in zip(chosen, checked, strict=True):
-            alarm = self._settle(number, value) or alarm
-        if alarm:
-            _warn(alarm)
+        _warn("".join([self._settle(number, value) for number, value in zip(chosen, checked, strict=True)]))
 
     def expire(self, *decisions: Decision | int) -> None:
         """Give up on open decisions: their rewards will never come, and are rejected from now on."""
@@ -342,9 +311,7 @@ class Bandit:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self._next:
             raise DecisionError(f"{place}decision {number!r} was never made: use an id that decide() returned")
         if number not in self._open:
-            raise DecisionError(
-                f"{place}decision {number} is closed: it was already rewarded or expired, and counts exactly once"
-            )
+            raise DecisionError(f"{place}decision {number} is closed: it was already rewarded or expired")
         if isinstance(decision, Decision) and decision != self._decision(number):
             raise DecisionError(f"{place}{decision!r} is not a decision of this bandit: {self._decision(number)!r} is")
         return number
@@ -371,25 +338,18 @@ class Bandit:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the bandit that `to_bytes` wrote; it continues exactly where it was.
-
-        A policy of your own must be imported first.
-        """
+        """Return the bandit that `to_bytes` wrote; it continues exactly where it was. Import a policy of your own first."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise validation.invalid("data", data, "bytes that to_bytes() returned")
         return cls._unpacked(bytes(data), "data")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a file, open decisions included. The old file stays until the new one is complete."""
-        content = self.to_bytes()
-        write_atomically(path, lambda file: file.write(content))
+        write_atomically(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a bandit that `save` wrote; it continues exactly where it was.
-
-        A policy of your own must be imported first.
-        """
+        """Read a bandit that `save` wrote; it continues exactly where it was. Import a policy of your own first."""
         return cls._unpacked(read(path), str(path))
 
     @classmethod
@@ -406,5 +366,6 @@ class Bandit:
 
 
 def _warn(text: str) -> None:
-    """Warn at the user's line. Called when everything is learned, since the user may turn warnings into errors."""
-    warnings.warn(text, AssumptionWarning, stacklevel=3)
+    """Warn at the user's line, unless the text is empty: when everything is learned, since a warning may be an error."""
+    if text:
+        warnings.warn(text, AssumptionWarning, stacklevel=3)

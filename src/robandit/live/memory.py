@@ -4,15 +4,13 @@ Per arm: the number of rewards, the number of zeros, and a uniform random sample
 to ``CHUNK``, wait in a plain list and are folded in together, since one call per reward would cost as much as learning from it.
 
 The sample is Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm takes the place hash(n) mod n, if
-the sample has such a place. It depends only on the arm's rewards and their order, not on when they were folded in, saved or
-loaded, and uses none of the policy's random numbers. Places are computed for many n at once and shared by all arms, so a fold
-costs about 10 us.
+the sample has such a place. So it depends only on the arm's rewards and their order, not on when they were folded in, saved or
+loaded. Places are computed for many n at once and shared by all arms, so a fold costs about 10 us.
 
 The alarm: when a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, its sample is tested
-(`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)), so the levels of
-all tests add up to ``RISK``. Each test has a number of rewards that is fixed in advance, so it does not matter that the policy
-chose when to pull: the probability that a bandit ever warns although the assumption holds for every arm is at most ``RISK`` (for
-the laws for which the test is exact).
+(`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)). The numbers of
+rewards are fixed in advance and all levels add up to ``RISK``, so this bounds the probability that a bandit ever warns although the
+assumption holds for every arm (for the laws for which the test is exact).
 """
 
 from __future__ import annotations
@@ -31,8 +29,6 @@ from robandit.diagnostics.assumption import Nonpositivity, judge
 from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
 from robandit.diagnostics.samples import hashed
 from robandit.policies.assumptions import Assumption
-
-__all__ = ["CHUNK", "Memory", "SavedMemory"]
 
 SIZE = 2048
 WINDOW = 4096  # rewards whose places are computed together
@@ -83,18 +79,16 @@ class Memory:
     def settled(self) -> Memory:
         """Return a copy with everything folded in."""
         settled = deepcopy(self)
-        for arm, values in enumerate(settled.fresh):
-            if values:
-                settled.fold(arm)
+        for arm in range(len(settled.fresh)):
+            settled.fold(arm)
         return settled
 
     def kept(self, arms: Sequence[Any], received: Sequence[int]) -> list[KeptRewards]:
         """Return what is kept of each arm's rewards, with the arms' names and the numbers of rewards received."""
         settled = self.settled()
-        return [
-            KeptRewards(arm, received[i], settled.rewards[i], settled.zeros[i], np.array(settled.samples[i]))
-            for i, arm in enumerate(arms)
-        ]
+        samples = map(np.array, settled.samples)
+        rows = zip(arms, received, settled.rewards, settled.zeros, samples, strict=True)
+        return [KeptRewards(*row) for row in rows]
 
     def alarm(self, arm: int, received: Sequence[int], assumption: Assumption) -> Nonpositivity | None:
         """Return the contradiction to warn of after a fold, if a test is due and finds one: at most once per bandit."""
@@ -105,10 +99,8 @@ class Memory:
         number = times.bit_length()
         level = RISK / (len(self.rewards) * number * (number + 1))
         verdict = judge(np.array(self.samples[arm]), assumption.point, level)
-        if verdict:
-            return None
-        self.warned = True
-        return verdict
+        self.warned = not verdict
+        return None if verdict else verdict
 
     def save(self) -> SavedMemory:
         """Return the memory as plain data."""
@@ -126,16 +118,15 @@ class Memory:
         memory = cls(arms)
         if saved is None:
             return memory
-        if any(len(part) != arms for part in (saved.rewards, saved.zeros, saved.samples, saved.fresh)):
+        parts: tuple[list[Any], ...] = (saved.rewards, saved.zeros, saved.samples, saved.fresh)
+        if any(len(part) != arms for part in parts):
             return None
-        for i in range(arms):
-            sizes = (len(saved.samples[i]), len(saved.fresh[i]))
-            if sizes[0] != 8 * min(saved.rewards[i], SIZE) or sizes[1] % 8 or sizes[1] >= 8 * CHUNK:
+        for i, (rewards, zeros, sample, fresh) in enumerate(zip(*parts, strict=True)):
+            sizes_fit = len(sample) == 8 * min(rewards, SIZE) and len(fresh) % 8 == 0 and len(fresh) < 8 * CHUNK
+            if not sizes_fit or not 0 <= zeros <= rewards:
                 return None
-            if not 0 <= saved.zeros[i] <= saved.rewards[i]:
-                return None
-            memory.samples[i] = array("d", np.frombuffer(saved.samples[i], dtype="<f8").tolist())
-            memory.fresh[i] = np.frombuffer(saved.fresh[i], dtype="<f8").tolist()
+            memory.samples[i] = array("d", np.frombuffer(sample, dtype="<f8").tolist())
+            memory.fresh[i] = np.frombuffer(fresh, dtype="<f8").tolist()
         memory.rewards, memory.zeros, memory.warned = saved.rewards, saved.zeros, saved.warned
         return memory
 

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from robandit.errors import CorruptFile, InvalidInput, NewerFile
+from robandit.errors import CorruptFile, InvalidInput
+from robandit.files import check_format
 from robandit.live.arms import checked_arms
 from robandit.live.memory import Memory, SavedMemory
 from robandit.policies.base import Policy
-
-__all__ = ["FIELDS", "FORMAT_VERSION", "HEADER", "MAGIC", "pack", "unpack"]
 
 MAGIC = b"robandit"
 FORMAT_VERSION = 1
@@ -59,21 +58,19 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "big")
     if data[: len(MAGIC)] != MAGIC or len(data) < HEADER or version < 1:
         raise CorruptFile(f"{source} is not a bandit that Robandit saved")
-    if version > FORMAT_VERSION:
-        raise NewerFile(f"{source} has format {version}; this Robandit reads up to {FORMAT_VERSION}: upgrade robandit")
+    check_format(version, FORMAT_VERSION, source)
     payload = data[HEADER:]
     if hashlib.sha256(payload).digest() != data[HEADER - 32 : HEADER]:
         raise CorruptFile(f"{source} is damaged: its checksum does not match; restore it from a copy")
     try:
         saved = msgspec.msgpack.decode(payload, type=_Saved)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        arms = checked_arms(saved.arms)
+    except (msgspec.MsgspecError, RecursionError, InvalidInput) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
     policy = Policy.from_dict(saved.policy)
-    try:
-        arms = checked_arms(saved.arms)
-    except InvalidInput as error:
-        raise CorruptFile(f"{source} is damaged: {error}") from error
-    if not _consistent(saved, len(arms)):
+    decisions_fit = all(0 <= arm < len(arms) and 0 <= number < saved.next for number, arm, _ in saved.open)
+    counts_fit = len(saved.received) == len(arms) and min([saved.expired, *saved.received]) >= 0
+    if not (decisions_fit and counts_fit and -1 <= saved.pick < len(arms)):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
     memory = Memory.load(saved.record, len(arms))
     if memory is None:
@@ -87,26 +84,18 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
     }
 
 
-def _consistent(saved: _Saved, arms: int) -> bool:
-    """Whether counts, open decisions and the selected arm fit the number of arms."""
-    open_fits = all(0 <= arm < arms and 0 <= number < saved.next for number, arm, _ in saved.open)
-    counts_fit = len(saved.received) == arms and min([saved.expired, *saved.received]) >= 0
-    return open_fits and counts_fit and -1 <= saved.pick < arms
-
-
 def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
     """Return the saved arrays as the policy's state, if they have the names, types and sizes that it uses today."""
     fresh = policy.init(arms, None)
-    expected = fresh._asdict()
     try:
         arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
     except (TypeError, ValueError) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
-    if set(arrays) != set(expected) or not all(_fits(arrays[name], array) for name, array in expected.items()):
+    if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
         raise CorruptFile(
-            f"{source} holds a state that {policy.label} does not use: it was saved by another version of the policy"
+            f"{source}: {policy.label} does not use this state: it was saved by another version of the policy"
         )
-    return type(fresh)(**{name: arrays[name] for name in fresh._fields})
+    return type(fresh)(**arrays)
 
 
 def _fits(saved: Any, fresh: Any) -> bool:

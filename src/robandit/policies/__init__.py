@@ -42,11 +42,8 @@ def policy_names() -> list[str]:
     >>> "UCB1" in policy_names(), "Policy" in policy_names()
     (True, False)
     """
-    classes = {name: value for name, value in globals().items() if isinstance(value, type) and value is not Policy}
-    return sorted(
-        (name for name, value in classes.items() if issubclass(value, Policy)),
-        key=lambda name: (not name.isupper(), name),
-    )
+    names = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Policy)]
+    return sorted(set(names) - {"Policy"}, key=lambda name: (not name.isupper(), name))
 
 
 def all_policies() -> list[Policy]:

@@ -10,24 +10,9 @@ from typing import Any, Literal, Self
 from robandit.laws.gaussian import normal_variance
 from robandit.laws.median import law_median
 
-__all__ = [
-    "BOUNDED",
-    "CENTRED",
-    "FINITE_VARIANCE",
-    "NONPOSITIVE",
-    "NORMAL",
-    "NOTHING",
-    "SYMMETRIC",
-    "Assumption",
-    "assumption_met",
-]
-
 Point = float | Literal["median", "symmetric"]
+Check = Callable[[Any, Any], bool | None]
 RELATIVE_SLACK = 1e-12  # far above the rounding of an interval's length
-
-
-def _unknown(policy: Any, problem: Any) -> None:
-    return None
 
 
 class Assumption(str):
@@ -41,15 +26,13 @@ class Assumption(str):
     """
 
     name: str
-    holds_for: Callable[[Any, Any], bool | None]
+    holds_for: Check
     point: Point | None
 
-    def __new__(
-        cls, name: str, text: str, holds_for: Callable[[Any, Any], bool | None] = _unknown, point: Point | None = None
-    ) -> Self:
-        """Store the text as the string itself, and the rest as attributes."""
+    def __new__(cls, name: str, text: str, holds_for: Check | None = None, point: Point | None = None) -> Self:
+        """Store the text as the string itself, and the rest as attributes; without ``holds_for`` nothing can be decided."""
         self = super().__new__(cls, text)
-        self.name, self.holds_for, self.point = name, holds_for, point
+        self.name, self.holds_for, self.point = name, holds_for or (lambda policy, problem: None), point
         return self
 
     @property
@@ -76,8 +59,7 @@ def assumption_met(policy: Any, problem: Any) -> bool | None:
 # Cached: a suite asks the same of a problem for many policies, and the integrals take time.
 @lru_cache(maxsize=256)
 def _nonpositive(problem: Any) -> bool:
-    holds: bool = problem.assumption().holds
-    return holds
+    return problem.assumption().holds
 
 
 @lru_cache(maxsize=256)
@@ -92,29 +74,15 @@ def _bounded(policy: Any, problem: Any) -> bool:
     return max(ends) - min(ends) <= float(length) * (1.0 + RELATIVE_SLACK)
 
 
+def _symmetric(policy: Any, problem: Any) -> bool:
+    return all(law.symmetric_about is not None for law in problem.laws)
+
+
 NOTHING = Assumption("nothing", "", lambda policy, problem: True)
-NONPOSITIVE = Assumption(
-    "nonpositive",
-    "truncated non-positivity of the best arm",
-    lambda policy, problem: _nonpositive(problem),
-    point=0.0,
-)
-CENTRED = Assumption(
-    "centred",
-    "truncated non-positivity of the best arm about its median",
-    lambda policy, problem: _nonpositive_about_median(problem),
-    point="median",
-)
-SYMMETRIC = Assumption(
-    "symmetric",
-    "every arm is symmetric about its mean",
-    lambda policy, problem: all(law.symmetric_about is not None for law in problem.laws),
-    point="symmetric",
-)
+_TNP = "truncated non-positivity of the best arm"
+NONPOSITIVE = Assumption("nonpositive", _TNP, lambda _, p: _nonpositive(p), point=0.0)
+CENTRED = Assumption("centred", f"{_TNP} about its median", lambda _, p: _nonpositive_about_median(p), point="median")
+SYMMETRIC = Assumption("symmetric", "every arm is symmetric about its mean", _symmetric, point="symmetric")
 BOUNDED = Assumption("bounded", "rewards in an interval of known length", _bounded)
-FINITE_VARIANCE = Assumption(
-    "finite variance", "eps = 1 only: a finite variance", lambda policy, problem: math.isfinite(problem.v(1.0))
-)
-NORMAL = Assumption(
-    "normal", "normal rewards", lambda policy, problem: all(normal_variance(law) is not None for law in problem.laws)
-)
+FINITE_VARIANCE = Assumption("finite variance", "eps = 1 only: a finite variance", lambda _, p: math.isfinite(p.v(1.0)))
+NORMAL = Assumption("normal", "normal rewards", lambda _, p: all(normal_variance(law) is not None for law in p.laws))

@@ -1,10 +1,9 @@
 """The base class of policies: an immutable value with parameters, and hooks that are compiled.
 
 A subclass declares its parameters as annotated fields (keyword-only, stored as given) and writes three hooks: ``init`` makes the
-state, ``select`` chooses an arm, ``update`` learns from a reward. `Policy` documents each. `select` and `update` are static methods
-in the subset of Python that Numba compiles: they may use numbers, arrays, ``math``, ``numpy``, other plain functions and module
-constants; they may not allocate, and their array indices are not checked. That is all for most policies; an index policy writes
-less (:mod:`robandit.policies.index`). Optional:
+state, ``select`` chooses an arm, ``update`` learns from a reward. `select` and `update` are static methods in the subset of Python
+that Numba compiles: they may use numbers, arrays, ``math``, ``numpy``, other plain functions and module constants; they may not
+allocate, and their array indices are not checked. An index policy writes less (:mod:`robandit.policies.index`). Optional:
 
 - ``take``, ``expire``, ``full``, ``grow``, ``counters``, ``validate``: see their docstrings;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
@@ -29,8 +28,6 @@ from robandit.kernel import loops
 from robandit.kernel.types import UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, order, plain
-
-__all__ = ["Policy", "also_called", "check_policy_given", "hooks_of"]
 
 _registry: dict[str, type[Policy]] = {}
 
@@ -57,8 +54,7 @@ class Policy:
         """Return the state of a new run: a NamedTuple of NumPy arrays.
 
         Called once per run, not compiled. ``horizon`` is the number of pulls, or None in a live bandit. A field ``rng`` of four
-        ``uint64`` is seeded afterwards and is the run's random stream, for `robandit.kernel.random.uniform(s.rng)` and its
-        siblings. The fields are saved with a bandit: renaming one breaks its files.
+        ``uint64`` is seeded afterwards: the run's random stream, for `robandit.kernel.random`. Renaming a field breaks saved files.
         """
         raise InvalidInput(f"{type(self).__name__} has no init(self, arms, horizon): write one that returns the state")
 
@@ -102,13 +98,11 @@ class Policy:
         """Raise `InvalidInput` for parameters outside their domain. Called when the policy is made."""
 
     def params(self) -> Any:
-        """Return what hooks get as ``p``: the numeric fields, by name. Override it to turn words into numbers.
-
-        A field annotated as a float is passed as a float, so that ``scale=2`` needs no kernel of its own.
-        """
+        """Return what hooks get as ``p``: the numeric fields, by name. Override it to turn words into numbers."""
         numeric = {}
         for f in dataclasses.fields(self):
             if isinstance(value := getattr(self, f.name), (int, float)):
+                # scale=2 for a float needs no kernel of its own
                 numeric[f.name] = float(value) if f.type in ("float", float) else value
         return _record(tuple(numeric) or ("nothing",))(*(numeric.values() or (0.0,)))
 
@@ -122,28 +116,25 @@ class Policy:
         _registry[cls.tag()] = cls
 
     def __post_init__(self) -> None:
-        """Check the parameters. NumPy scalars become Python numbers, and lists tuples."""
+        """Check the parameters. NumPy scalars become Python numbers, and lists become tuples."""
         for f in dataclasses.fields(self):
             object.__setattr__(self, f.name, plain(getattr(self, f.name)))
         try:
             self.validate()
-        except InvalidInput:
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, InvalidInput):  # such as from comparing an array with a word
+                self._freeze()
             raise
-        except (TypeError, ValueError):  # such as from comparing an array with a word
-            self._check_hashable()
-            raise
+        self._freeze()
+
+    def _freeze(self) -> None:
         for f in dataclasses.fields(self):
             if isinstance(value := getattr(self, f.name), list):
                 object.__setattr__(self, f.name, tuple(value))
-        self._check_hashable()
-
-    def _check_hashable(self) -> None:
-        for f in dataclasses.fields(self):
             try:
-                hash(value := getattr(self, f.name))
+                hash(getattr(self, f.name))
             except TypeError:
-                rule = "a number, a word, None or a tuple of them"
-                hint = "a policy is an immutable value"
+                rule, hint = "a number, a word, None or a tuple of them", "a policy is an immutable value"
                 raise invalid(f.name, value, rule, owner=type(self).__name__, hint=hint) from None
 
     @classmethod
@@ -159,8 +150,7 @@ class Policy:
     @property
     def longest(self) -> int | None:
         """The most pulls that it can make in one run: its horizon, if it has one; None: no limit."""
-        longest: int | None = getattr(self, "horizon", None)
-        return longest
+        return getattr(self, "horizon", None)
 
     @property
     def name(self) -> str:
@@ -170,11 +160,8 @@ class Policy:
         >>> UCB1().name, UCB1(scale=2.0).name
         ('UCB1', 'UCB1(scale=2.0)')
         """
-        changed = [
-            f"{f.name}={_rounded(getattr(self, f.name))}"
-            for f in dataclasses.fields(self)
-            if getattr(self, f.name) != f.default
-        ]
+        values = [(f.name, getattr(self, f.name), f.default) for f in dataclasses.fields(self)]
+        changed = [f"{name}={_rounded(value)}" for name, value, default in values if value != default]
         return f"{self.label}({', '.join(changed)})" if changed else self.label
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,13 +189,10 @@ class Policy:
         cls = _registry.get(tag) if isinstance(tag, str) else None
         if cls is None or _lacks_hooks(cls):
             known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not _lacks_hooks(each)))
-            raise InvalidInput(
-                f"policy {tag!r} is not known here: Robandit has {known}; your own must be imported before it is read"
-            )
+            raise InvalidInput(f"policy {tag!r} is not known here: Robandit has {known}; import your own first")
         fields = {f.name for f in dataclasses.fields(cls)}
-        for name in parameters:
-            if name not in fields:
-                raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
+        for name in (name for name in parameters if name not in fields):
+            raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
         try:
             return msgspec.convert(parameters, cls)
         except (msgspec.ValidationError, ArithmeticError) as error:  # the latter: an integer beyond a double
@@ -217,8 +201,7 @@ class Policy:
     @classmethod
     def tag(cls) -> str:
         """Return the name in JSON: the class name for Robandit's own policies, ``module:name`` for others."""
-        own = cls.__module__.startswith("robandit.")
-        return cls.__name__ if own else f"{cls.__module__}:{cls.__qualname__}"
+        return cls.__name__ if cls.__module__.startswith("robandit.") else f"{cls.__module__}:{cls.__qualname__}"
 
     # --- parameters that must be told --------------------------------------------------------------------------------
 
@@ -226,8 +209,7 @@ class Policy:
         """Return this policy with the parameters that it must be told, where they are None, taken from a problem.
 
         They are the smallest valid ones: u and v are the largest moments of the arms. A policy that needs an order gets ``eps``;
-        None: min(1, 0.9 (tail index - 1)), so that the moment is finite with some margin. Parameters that were given stay, and
-        a policy that must be told nothing is returned unchanged, so a list of policies can be informed at once.
+        None: min(1, 0.9 (tail index - 1)), so that the moment is finite with some margin. Parameters that were given stay.
 
         >>> from robandit import AdaRUCB, RobustMOSS, problems
         >>> problem = problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
@@ -237,9 +219,8 @@ class Policy:
         >>> AdaRUCB().informed_by(problem) == AdaRUCB()
         True
         """
-        for name in ("tail_index", "u", "v", "laws"):
-            if not hasattr(problem, name):
-                raise InvalidInput(f"informed_by: {problem!r} is not a problem: make one with Problem(laws)")
+        if not all(hasattr(problem, name) for name in ("tail_index", "u", "v", "laws")):
+            raise InvalidInput(f"informed_by: {problem!r} is not a problem: make one with Problem(laws)")
         values: dict[str, Any] = {}
         moments_order = self._moments_order(problem, plain(eps))
         for name in self.facts.knows:
@@ -248,10 +229,9 @@ class Policy:
             value = values[name] = self.learned(name, problem, moments_order)
             if isinstance(value, float) and not 0.0 < value < math.inf:
                 hint = ", or a smaller eps" if value == math.inf and "eps" in self.facts.knows else ""
-                raise NotApplicable(
-                    f"{type(self).__name__} must be told {name}, which is {value:g} on this problem (tail index "
-                    f"{problem.tail_index:g}), and it must be finite and above 0: take another policy{hint}"
-                )
+                fact = f"must be told {name}, which is {value:g} on this problem (tail index {problem.tail_index:g})"
+                rule = f"it must be finite and above 0: take another policy{hint}"
+                raise NotApplicable(f"{type(self).__name__} {fact}, and {rule}")
         return dataclasses.replace(self, **values) if values else self
 
     def _moments_order(self, problem: Any, eps: Any) -> float:
@@ -261,17 +241,13 @@ class Policy:
         if eps is not None:
             order(eps, owner="informed_by")
             if needed and own not in (None, eps):
-                raise InvalidInput(
-                    f"{self!r} has an eps already, and eps = {eps!r} is asked for: leave one of them out"
-                )
+                raise InvalidInput(f"{self!r} has an eps already, and eps = {eps!r} is given: leave one of them out")
         if own is not None:
             return own
         default: float = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
         if default < LEAST_EPS and needed:
-            raise NotApplicable(
-                f"{type(self).__name__} must be told eps, and a tail index of {problem.tail_index!r} leaves {default:.3g}: "
-                f"it must be at least {LEAST_EPS:g}"
-            )
+            fact = f"a tail index of {problem.tail_index!r} leaves {default:.3g}"
+            raise NotApplicable(f"{type(self).__name__} must be told an eps of at least {LEAST_EPS:g}, and {fact}")
         return default
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
@@ -286,21 +262,18 @@ class Policy:
         """Return this policy, ready for ``horizon`` pulls (None: until its own horizon, if any); raise if it cannot play them."""
         if horizon is not None:
             horizon = integer(horizon, "horizon", 1, owner=type(self).__name__)
-        own = getattr(self, "horizon", None)
+        own: int | None = getattr(self, "horizon", None)
         if own is None and hasattr(self, "horizon") and horizon is not None:
             filled: dict[str, Any] = {"horizon": horizon}
             return dataclasses.replace(self, **filled).prepared(horizon)
         missing = [name for name in self.facts.knows if getattr(self, name) is None]
         if missing:
-            example = ", ".join(f"{name}=..." for name in missing)
+            names, example = ", ".join(missing), ", ".join(f"{name}=..." for name in missing)
             method = ".prepared(horizon)" if missing == ["horizon"] else ".informed_by(problem)"
-            raise InvalidInput(
-                f"{self!r} cannot play before it is told {', '.join(missing)}: make it with {example}, or use {method}"
-            )
+            raise InvalidInput(f"{self!r} cannot play before it is told {names}: pass {example}, or use {method}")
         if own is not None and horizon is not None and horizon > own:
-            raise InvalidInput(
-                f"{self!r} is made for {own} pulls, and {horizon} are asked for: leave its horizon out, or make it {horizon}"
-            )
+            hint = f"leave its horizon out, or make it {horizon}"
+            raise InvalidInput(f"{self!r} is made for {own} pulls, and {horizon} are asked for: {hint}")
         return self
 
     # --- for the kernel ----------------------------------------------------------------------------------------------
@@ -323,14 +296,13 @@ def hooks_of(owner: type[Any], *names: str) -> tuple[Any, ...]:
     return tuple(_hook(owner, name) for name in names)
 
 
-def is_abstract(hook: Any) -> bool:
-    """Return whether a hook is a declaration, which a subclass must replace."""
+def _is_abstract(hook: Any) -> bool:
     return getattr(hook, "__isabstractmethod__", False)
 
 
 def _lacks_hooks(cls: type[Policy]) -> bool:
     """Return whether a class is a template. A policy of several algorithms has its hooks elsewhere, and its own `hooks`."""
-    return cls.hooks is Policy.hooks and any(is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
+    return cls.hooks is Policy.hooks and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
 
 
 def check_policy_given(policy: Any) -> None:
@@ -346,7 +318,6 @@ def also_called(tag: str, cls: type[Policy]) -> None:
 
 
 def _rounded(value: Any) -> str:
-    """Return a parameter as text, long floats with six digits."""
     return f"{value:.6g}" if isinstance(value, float) and len(repr(value)) > 8 else repr(value)
 
 
@@ -361,21 +332,19 @@ _SIGNATURES = {
 
 
 def _hook(cls: type[Any], name: str) -> Any:
-    """Return a hook after checking that it is static and has the right number of parameters."""
     hook = getattr(cls, name, None)
     expected = " or ".join(f"{name}({signature})" for signature in _SIGNATURES[name])
-    if hook is None or is_abstract(hook):
+    if hook is None or _is_abstract(hook):
         parts = [part for part in getattr(hook, "parts", ()) if not hasattr(cls, part)]
         hint = f", or write {', '.join(parts)} for its template" if parts else ""
         raise InvalidInput(f"{cls.__name__} has no {name}: write it as a static method, {expected}{hint}")
     signature = inspect.signature(hook)
+    written = f"{name}{signature} of {cls.__name__}"
     if not isinstance(inspect.getattr_static(cls, name), staticmethod):
-        raise InvalidInput(
-            f"{name}{signature} of {cls.__name__} is not static: put @staticmethod above it, and write {expected}"
-        )
+        raise InvalidInput(f"{written} is not static: put @staticmethod above it, and write {expected}")
     count = len(signature.parameters)
     if count not in {len(known.split(",")) for known in _SIGNATURES[name]}:
-        raise InvalidInput(f"{name}{signature} of {cls.__name__} has {count} parameters: write {expected}")
+        raise InvalidInput(f"{written} has {count} parameters: write {expected}")
     return partial(loops.without_mark, hook) if name == "update" and count == 4 else hook
 
 
@@ -383,26 +352,21 @@ def check_state(owner: str, state: Any) -> None:
     """Raise `InvalidInput` unless compiled hooks can work on the state and a file can hold it."""
     if not isinstance(state, tuple) or not getattr(state, "_fields", ()):
         raise InvalidInput(f"init of {owner} returned {type(state).__name__}: it must be a NamedTuple of NumPy arrays")
-    arrays = list(state)
-    for name, array in zip(cast(Any, state)._fields, arrays, strict=True):
+    for name, array in cast(Any, state)._asdict().items():
+        problem = ""
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-            raise InvalidInput(
-                f"the state of {owner} has {name} = {kind}: it must be an array of numbers; one number is an array of 1"
-            )
-        if not array.flags.c_contiguous or not array.flags.writeable:
-            raise InvalidInput(f"the state of {owner} has a {name} that is not contiguous or not writable: use .copy()")
-        if sum(np.may_share_memory(array, other) for other in arrays) > 1 and array.size:
-            raise InvalidInput(
-                f"the state of {owner} has a {name} that shares its memory with another field: use .copy()"
-            )
-        if name == "rng" and (array.dtype != np.uint64 or array.shape != (4,)):
-            raise InvalidInput(
-                f"the state of {owner} has rng = {array.dtype}{array.shape}: it must be np.zeros(4, dtype=np.uint64)"
-            )
+            problem = f"{name} = {kind}: it must be an array of numbers; one number is an array of 1"
+        elif not array.flags.c_contiguous or not array.flags.writeable:
+            problem = f"a {name} that is not contiguous or not writable: use .copy()"
+        elif sum(np.may_share_memory(array, other) for other in state) > 1 and array.size:
+            problem = f"a {name} that shares its memory with another field: use .copy()"
+        elif name == "rng" and (array.dtype != np.uint64 or array.shape != (4,)):
+            problem = f"rng = {array.dtype}{array.shape}: it must be np.zeros(4, dtype=np.uint64)"
+        if problem:
+            raise InvalidInput(f"the state of {owner} has {problem}")
 
 
 @cache
 def _record(fields: tuple[str, ...]) -> Any:
-    """Return the NamedTuple of parameters with these names."""
     return cast(Any, NamedTuple)("Params", [(name, float) for name in fields])

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from robandit.policies.base import Policy
 
-__all__ = ["as_markdown", "as_text", "compared"]
-
 LEGEND = (
     "Bounds are rates, without constants; sums are over the suboptimal arms. (matching): equal to the lower bound for known "
     "eps and u, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / algorithm. *: not in "
@@ -18,13 +16,9 @@ LEGEND = (
 
 def compared(policies: list[Policy]) -> tuple[list[dict[str, str]], list[str]]:
     """Return one row per algorithm, those of the paper's table first and in its order, and the footnotes of the rows."""
-    ordered = _ordered(policies)
+    ordered = sorted(policies, key=lambda policy: policy.facts.row or len(policies) + 99)
     notes = list(dict.fromkeys(note for policy in ordered for note in policy.facts.notes))
     return [_row(policy, notes) for policy in ordered], notes
-
-
-def _ordered(policies: list[Policy]) -> list[Policy]:
-    return sorted(policies, key=lambda policy: policy.facts.row or len(policies) + 99)
 
 
 def _row(policy: Policy, notes: list[str]) -> dict[str, str]:
@@ -32,6 +26,7 @@ def _row(policy: Policy, notes: list[str]) -> dict[str, str]:
     references = "".join(f" [{notes.index(note) + 1}]" for note in facts.notes)
     flags = ["yes" if flag else "no" for flag in facts.adaptive or ()]
     return {
+        "name": type(policy).__name__,
         "algorithm": facts.title + ("" if facts.row else "*") + references,
         "instance-dependent bound": _bound(facts.instance, facts.matches[0]),
         "worst-case bound": _bound(facts.worst, facts.matches[1]),
@@ -49,8 +44,6 @@ def _bound(text: str, matches: bool | None) -> str:
 def as_text(policies: list[Policy]) -> str:
     """Return the table for a terminal, with three lines per algorithm because bounds are long."""
     rows, notes = compared(policies)
-    for row, policy in zip(rows, _ordered(policies), strict=True):
-        row["name"] = type(policy).__name__
     columns = ("algorithm", "name", "eps-adaptive", "u-adaptive", "must know", "assumption")
     width = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
     lines = ["  ".join(name.ljust(width[name]) for name in columns).rstrip(), ""]
@@ -67,36 +60,29 @@ def as_text(policies: list[Policy]) -> str:
 def as_markdown(policies: list[Policy]) -> str:
     """Return the page of the documentation."""
     rows, notes = compared(policies)
+    columns = [column for column in rows[0] if column != "name"]
     lines = [
         "# The policies, and what each must know",
         "",
         "Table 1 of Genalti, Marsigli, Gatti, Metelli (COLT 2024), with all policies of this library. It is generated from their",
         "`facts`: `robandit policies --markdown` writes this page, and `robandit.policies.table()` prints its first part.",
         "",
-        *_table(rows[0], (row.values() for row in rows)),
+        *_table(columns, ([row[column] for column in columns] for row in rows)),
         "",
         _escaped(LEGEND),
         "",
     ]
     lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(notes, 1)]
-    calls = [
-        (
-            f"`{policy!r}`",
-            "yes" if policy.facts.anytime else "no",
-            "yes" if policy.facts.random else "no",
-            policy.facts.bound or "not proved",
-            policy.facts.citation or "-",
-        )
-        for policy in sorted(policies, key=lambda policy: policy.name.lower())
-    ]
-    lines += ["", "## How to call them", "", *_table(("policy", "anytime", "random", "regret bound", "source"), calls)]
+    calls = []
+    for policy in sorted(policies, key=lambda policy: policy.name.lower()):
+        facts, flags = policy.facts, ["yes" if flag else "no" for flag in (policy.facts.anytime, policy.facts.random)]
+        calls.append([f"`{policy!r}`", *flags, facts.bound or "not proved", facts.citation or "-"])
+    lines += ["", "## How to call them", "", *_table(["policy", "anytime", "random", "regret bound", "source"], calls)]
     return "\n".join(lines) + "\n"
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    names = list(columns)
-    cells = [names, ["---" for _ in names], *([_escaped(cell) for cell in row] for row in rows)]
+def _table(columns: list[str], rows: Iterable[list[str]]) -> list[str]:
+    cells = [columns, ["---" for _ in columns], *([_escaped(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 

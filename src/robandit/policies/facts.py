@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from robandit.policies.assumptions import NOTHING, Assumption
 
-__all__ = ["Adaptive", "Facts"]
-
 
 class Adaptive(NamedTuple):
     """Whether the estimator of the mean, and the whole algorithm, work without the moments' order eps and bound u (or v)."""

@@ -3,8 +3,7 @@
 A subclass writes hooks in the paper's notation, as static methods:
 
 - ``index(p, s, arm, level)``: the upper bound of the arm's mean;
-- ``outlook(p, s, arm, level)``: a line that the index stays below (see :mod:`robandit.kernel.lazy`). Leave it out if the index of
-  an arm changes with its own rewards only;
+- ``outlook(p, s, arm, level)``: a line above the index (:mod:`robandit.kernel.lazy`), unless only the arm's rewards change it;
 - ``add(p, s, arm, reward)``: learn a reward;
 
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
@@ -13,8 +12,8 @@ an arm with too few rewards), and `estimate`.
 
 The template writes `select`, `update`, `take` and `expire` from them. A subclass may wrap one: set ``select`` to
 ``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
-when they are made, not when rewards arrive, so late rewards do not stop the clock. The state must have the fields ``arms`` (a row
-per arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`): `IndexState` has just these.
+when they are made, so late rewards do not stop the clock. The state must have the fields of `IndexState`: ``arms`` (a row per arm),
+``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`).
 """
 
 from __future__ import annotations
@@ -31,27 +30,6 @@ from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.validation import LARGEST_INTEGER
-
-__all__ = [
-    "SLACK",
-    "TAKEN",
-    "TRIED",
-    "IndexHooks",
-    "IndexPolicy",
-    "IndexState",
-    "all_tried",
-    "count_tried",
-    "expire_pull",
-    "log_time",
-    "most_pulls",
-    "no_pulls",
-    "pulls_made",
-    "select_by_score",
-    "select_largest",
-    "slightly_above",
-    "take_pull",
-    "untried",
-]
 
 TAKEN = 0  # after the arms in ``pulls``: pulls made in total
 TRIED = 1  # arms that have their first rewards
@@ -105,10 +83,7 @@ def count_tried(s: Any) -> None:
 
 @out_of_line
 def untried(rewards: Rewards, s: Any, least: float) -> int:
-    """Return the arm to try: among those with fewer than ``least`` rewards, the one with the fewest pulls, then the lowest.
-
-    Pulls, because rewards may be late.
-    """
+    """Return, of the arms with fewer than ``least`` rewards, that with the fewest pulls (rewards may be late), then the lowest."""
     chosen = -1
     for arm in range(s.pulls.shape[0] - 2):
         if rewards(s, arm) < least and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
@@ -179,7 +154,6 @@ _PARTS = {
 
 
 def _template(name: str, function: Callable[..., Any]) -> Any:
-    """Return a hook that is abstract until a subclass binds its parts."""
     hook: Any = partial(function)
     hook.parts = _PARTS[name]
     hook.__isabstractmethod__ = True

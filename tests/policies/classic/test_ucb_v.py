@@ -124,8 +124,8 @@ def test_an_observed_range_is_labelled():
     ("name", "value", "rule"),
     [
         ("range", 0.0, "a finite number > 0"),
-        ("range", "seen", "'observed' or a number > 0"),
-        ("range", None, "'observed' or a number > 0"),
+        ("range", "seen", "a finite number > 0"),
+        ("range", None, "a finite number > 0"),
         ("zeta", 0.0, "a finite number > 0"),
         ("c", -1.0, "a finite number >= 0"),
     ],

@@ -15,8 +15,6 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, Rewards, all_tried, select_largest
 from robandit.validation import within
 
-__all__ = ["EpsilonGreedy"]
-
 SUM, COUNT, MEAN = 0, 1, 2  # an arm's row
 
 
@@ -40,8 +38,7 @@ def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, fi
 class EpsilonGreedy(IndexPolicy):
     """The arm with the largest sample mean, and sometimes a random arm: common in practice.
 
-    Its regret is linear, because exploration never stops. With heavy tails one large reward misleads it for long: the sample
-    mean is not robust, and an arm that looks bad is pulled again only by chance.
+    Its regret is linear, because exploration never stops. With heavy tails one large reward misleads it for long.
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ class EpsilonGreedy(IndexPolicy):
     label = "epsilon-greedy"
     columns = ("mean",)
     row_length = 3
-    about = Facts(random=True, title="epsilon-greedy", citation="Sutton, Barto 1998")
+    about = Facts(random=True, citation="Sutton, Barto 1998")
 
     def validate(self) -> None:
         """Check that epsilon is a probability."""

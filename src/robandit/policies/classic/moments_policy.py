@@ -7,10 +7,8 @@ from functools import partial
 from typing import Any
 
 from robandit.kernel.types import Floats
-from robandit.policies._parts.running_moments import COUNT, MOMENTS, add_reward, mean_of, variance_of
+from robandit.policies._parts.running_moments import MOMENTS, add_reward, mean_of, variance_of
 from robandit.policies.index import IndexPolicy, Rewards, describe_arm
-
-__all__ = ["MomentsPolicy"]
 
 
 def describe_moments(
@@ -32,11 +30,6 @@ class MomentsPolicy(IndexPolicy):
     def add(p: Any, s: Any, arm: int, reward: float) -> None:
         """Add the reward to the arm's moments."""
         add_reward(s.arms[arm], reward)
-
-    @staticmethod
-    def rewards(s: Any, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.arms[arm, COUNT]
 
     @staticmethod
     def mean(p: Any, s: Any, arm: int) -> float:

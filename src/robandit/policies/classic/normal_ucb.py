@@ -11,8 +11,6 @@ from robandit.policies.classic.moments_policy import MomentsPolicy
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, TAKEN
 
-__all__ = ["NormalUCB"]
-
 LOG_TWO = math.log(2.0)
 WINDOW = 0.1  # how much the exponent 2 log(t)/(n-2) grows under one chord: the chord is then within 0.1% of the width
 
@@ -20,8 +18,7 @@ WINDOW = 0.1  # how much the exponent 2 log(t)/(n-2) grows under one chord: the 
 class NormalUCB(MomentsPolicy):
     """Optimism on the sample mean and sample variance of normal rewards: asymptotically optimal for normal arms.
 
-    It must be told nothing, and shifting or scaling the rewards changes no decision. Use it when rewards are close to normal;
-    with heavy tails it has no guarantee.
+    Shifting or scaling the rewards changes no decision. Use it when rewards are close to normal: otherwise it has no guarantee.
 
     Guarantee
     ---------
@@ -39,8 +36,7 @@ class NormalUCB(MomentsPolicy):
 
     References
     ----------
-    W. Cowan, J. Honda, M. N. Katehakis. Normal bandits of unknown means and variances. Journal of Machine Learning Research 18,
-    2018.
+    W. Cowan, J. Honda, M. N. Katehakis. Normal bandits of unknown means and variances. J. of Machine Learning Research 18, 2018.
     """
 
     label = "Normal UCB"
@@ -48,7 +44,6 @@ class NormalUCB(MomentsPolicy):
         assumption=NORMAL,
         bound="Cowan et al., 2018",
         instance="sum gap / log(1 + gap^2/variance) log T",
-        title="Normal UCB",
         citation="Cowan, Honda, Katehakis 2018",
         notes=("Written down from memory, not checked against the paper's text.",),
     )

@@ -11,8 +11,6 @@ from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 from robandit.validation import integer
 
-__all__ = ["Oracle"]
-
 
 class State(NamedTuple):
     """The number of arms."""
@@ -53,7 +51,6 @@ class Oracle(Policy):
         bound="by definition",
         instance="0",
         worst="0",
-        title="Oracle",
         notes=("It is told the best arm: for tests and as a baseline.",),
     )
 

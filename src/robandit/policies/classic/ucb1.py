@@ -10,16 +10,13 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, IndexPolicy, IndexState
 from robandit.validation import positive
 
-__all__ = ["UCB1"]
-
 SUM, COUNT = 0, 1  # an arm's row
 
 
 class UCB1(IndexPolicy):
     """Optimism on the sample mean: the classical policy for rewards in an interval of known length.
 
-    Use it when rewards are bounded (clicks, capped scores). Heavy tails break it: one large sample moves the mean by any amount.
-    With unbounded rewards it has no guarantee, and its worst runs never find the best arm.
+    Use it when rewards are bounded (clicks, capped scores). Otherwise it has no guarantee: its worst runs never find the best arm.
 
     Parameters
     ----------
@@ -53,7 +50,6 @@ class UCB1(IndexPolicy):
         bound="Theorem 1 of Auer et al.",
         instance="sum scale^2 / gap log T",
         worst="scale sqrt(K T log T)",
-        title="UCB1",
         notes=("Scale 1 by default; if rewards are unbounded, no scale is valid, and it serves as a control.",),
         citation="Auer, Cesa-Bianchi, Fischer 2002",
     )

@@ -16,9 +16,7 @@ from robandit.policies.assumptions import BOUNDED, NOTHING
 from robandit.policies.classic.moments_policy import MomentsPolicy
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK
-from robandit.validation import invalid, positive, within
-
-__all__ = ["UCBV"]
+from robandit.validation import positive, within
 
 LOW, HIGH = 0, 1
 
@@ -44,9 +42,8 @@ class State(NamedTuple):
 class UCBV(MomentsPolicy):
     """Optimism on the sample mean with the sample variance: UCB1 that explores less where rewards vary little.
 
-    Use it when rewards are bounded and most arms vary less than the bound allows. With heavy tails there is no range. The default
-    then uses the range of the rewards so far, as a NEGATIVE CONTROL: it shows what is lost when an algorithm for bounded rewards
-    runs on heavy tails, and nothing is proved about it.
+    Use it when rewards are bounded and most arms vary less than the bound allows. The default uses the range of the rewards so far,
+    as a NEGATIVE CONTROL: it shows what is lost when an algorithm for bounded rewards runs on heavy tails. Nothing is proved.
 
     Parameters
     ----------
@@ -90,27 +87,24 @@ class UCBV(MomentsPolicy):
         assumption=BOUNDED,
         bound="Audibert et al., 2009",
         instance="sum (variance/gap + range) log T",
-        title="UCB-V",
         citation="Audibert, Munos, Szepesvari 2009",
     )
 
     @property
     def facts(self) -> Facts:
         """Nothing is proved about an observed range, or for zeta <= 1."""
+        facts = super().facts
+        if self.range != "observed" and self.zeta > 1.0:
+            return facts
+        unproved = dataclasses.replace(facts, bound="", instance="")
         if self.range != "observed":
-            return self.about if self.zeta > 1.0 else dataclasses.replace(self.about, bound="", instance="")
-        return dataclasses.replace(
-            self.about,
-            knows=(),
-            assumption=NOTHING,
-            bound="",
-            instance="",
-            title="UCB-V, observed range",
-            notes=(
-                "A negative control: the range is that of the rewards so far, and nothing is proved. With the true range, "
-                "which must be known: sum (variance/gap + range) log T.",
-            ),
+            return unproved
+        note = (
+            "A negative control: the range is that of the rewards so far, and nothing is proved. With the true range, "
+            "which must be known: sum (variance/gap + range) log T."
         )
+        title = "UCB-V, observed range"
+        return dataclasses.replace(unproved, knows=(), assumption=NOTHING, title=title, notes=(note,))
 
     @property
     def name(self) -> str:
@@ -119,10 +113,8 @@ class UCBV(MomentsPolicy):
 
     def validate(self) -> None:
         """Check that the range is a positive number or the word, and the others numbers in their domain."""
-        if self.range is None or (isinstance(self.range, str) and self.range != "observed"):
-            raise invalid("range", self.range, "'observed' or a number > 0", owner="UCBV")
-        if not isinstance(self.range, str):
-            positive(self.range, "range", owner="UCBV")
+        if self.range != "observed":
+            positive(self.range, "range", owner="UCBV", hint="or pass 'observed'")
         positive(self.zeta, "zeta", owner="UCBV")
         within(self.c, "c", 0.0, math.inf, owner="UCBV")
 

@@ -12,8 +12,6 @@ from robandit.kernel.types import Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 
-__all__ = ["Uniform"]
-
 
 class State(NamedTuple):
     """The number of arms, and a random stream."""

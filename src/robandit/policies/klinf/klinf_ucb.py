@@ -1,8 +1,7 @@
 """KLinf-UCB (Agrawal, Juneja, Koolen 2021): the index of `klinf.upper_bound`, in batches, with a lazy arg-max.
 
-While an arm gets no rewards, its index rises with t only, through its budget C. At the multipliers of the last evaluation the
-bound ``TOP - exp(-C) GEOMETRIC`` is concave in C, and C is concave in log t. So the tangent in log t stays above the index, and
-arms whose tangent is below the best exact index are skipped without reading their rewards (:mod:`robandit.kernel.lazy`).
+While an arm gets no rewards, its index rises with t only, through its budget C. At the last multipliers, the bound
+``TOP - exp(-C) GEOMETRIC`` is concave in C, and C in log t: its tangent in log t is the outlook (:mod:`robandit.kernel.lazy`).
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, Rewards, all_tried, log_time, select_largest, take_pull
 from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
 from robandit.validation import choice, order, positive, within
-
-__all__ = ["KLinfUCB"]
 
 REWARD, POWER = 0, 1  # rows of the pool, in units
 SUM, UNITS, POWERS = 0, 1, 2  # an arm's row: sums of rewards, of rewards in units, of their powers
@@ -75,10 +72,9 @@ def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first
 class KLinfUCB(IndexPolicy):
     """Optimism by likelihood: an arm's index is the largest mean of any law with E|X|^(1+eps) <= u that its rewards do not exclude.
 
-    Asymptotically optimal when eps and u are known, constants included. Use it as the non-adaptive baseline, with a u that is
-    known to hold: an index is never above u^(1/(1+eps)), and rewards that contradict u make it infinite (the counter
-    ``infeasible`` counts such evaluations). It keeps all rewards, and computing an index takes a few passes over them. The index
-    depends on the origin: rewards should be centred near zero.
+    Asymptotically optimal when eps and u are known, constants included. Use it as the non-adaptive baseline, with a u that is known
+    to hold: an index is never above u^(1/(1+eps)), and rewards that contradict u make it infinite (the counter ``infeasible``). It
+    keeps all rewards, and an index takes a few passes over them. It depends on the origin: centre rewards near zero.
 
     Parameters
     ----------
@@ -86,7 +82,7 @@ class KLinfUCB(IndexPolicy):
         The class of laws: E|X|^(1+eps) <= u for every arm, eps in (0, 1].
     batch
         The best arm, with N rewards, is pulled ``ceil(batch N)`` times (at least once) before indices are computed again. The
-        authors' 0.1 makes the cost nearly proportional to T. 0: one pull per decision, and a cost of order T^2.
+        authors' 0.1 makes the cost nearly proportional to T; with 0 it is of order T^2.
     threshold
         ``"proved"``: the budget of an index is log t + 2 log log t + 2 log(1 + N) + 1, for which the bound is proved. ``"log"``:
         log t, as in the authors' experiments: less regret in practice, no proof.
@@ -94,9 +90,8 @@ class KLinfUCB(IndexPolicy):
     Guarantee
     ---------
     With ``threshold="proved"`` regret is at most ``(1 + batch) sum_i gap_i / KLinf(arm_i, best mean) log T``, to first order in
-    log T, where KLinf(law, m) is the least divergence from the arm's law to a law of the class with mean at least m. With
-    batch = 0 no policy that is consistent on the whole class does better. No worst-case bound is stated. Must know: eps and u.
-    Anytime, not random.
+    log T, where KLinf(law, m) is the least divergence from the arm's law to a law of the class with mean at least m. With batch = 0
+    no consistent policy does better. No worst-case bound is stated. Must know: eps and u. Anytime, not random.
 
     Examples
     --------
@@ -129,7 +124,6 @@ class KLinfUCB(IndexPolicy):
         adaptive=Adaptive(True, False, True, False),
         citation="Agrawal, Juneja, Koolen 2021",
         row=5,
-        title="KLinf-UCB",
         notes=(
             "KLinf(law, m) is the least divergence from the law to one with E|X|^(1+eps) <= u and mean at least m. As "
             "printed in the paper; in units of regret each term carries the factor gap.",
@@ -139,9 +133,10 @@ class KLinfUCB(IndexPolicy):
     @property
     def facts(self) -> Facts:
         """Only the threshold of the theorem has a bound."""
+        facts = super().facts
         if self.threshold == "proved":
-            return self.about
-        return dataclasses.replace(self.about, bound="", instance="", matches=(None, None))
+            return facts
+        return dataclasses.replace(facts, bound="", instance="", matches=(None, None))
 
     def validate(self) -> None:
         """Check the class of laws, the batch factor and the threshold."""

@@ -13,17 +13,15 @@ sample; where it is zero the optimal law may have an atom outside the sample.
 the constraint is s >= 0. Usually s = 0, which leaves one variable.
 
 **Method.** Newton's method in (theta, s) from the last solution, with exact second derivatives from one pass over the sample. The
-problem is convex in (a, l), so a point without descent is the minimum. Where Newton's method does not converge (2 % of cold
-starts on heavy tails), nested searches do: for each theta the s with derivative zero (it increases in s), then the theta (the
-minimum over s is convex in l).
+problem is convex in (a, l), so a point without descent is the minimum. Where Newton's method does not converge (2 % of cold starts
+on heavy tails), nested searches do: for each theta the s with derivative zero, then the theta (the minimum over s is convex in l).
 
 **Accuracy.** Every feasible (a, l) gives an upper bound, so the error is upwards. The search ends when, by convexity, less than
-1e-11 units are left to gain. With rounding the result is accurate to 1e-10 units, or 1e-16 / C units if that is more, except where
-the problem is ill-conditioned: when C is within a relative 1e-6 of the least budget that any law of the class needs.
+1e-11 units are left to gain. With rounding the result is accurate to 1e-10 units, or 1e-16 / C units if that is more, except when
+C is within a relative 1e-6 of the least budget that any law of the class needs.
 
 **No such law.** With an outlier beyond what B allows, the class may have no law within the budget. The index is then +inf: this has
-small probability, and more rewards help. It is decided first, by another convex problem in one variable, and only if the mean of
-|x|^(1+eps) is above B.
+small probability, and more rewards help. It is decided first, by a convex problem in one variable, if the mean of |x|^(1+eps) > B.
 
 **Range.** Rewards beyond 1e75 units count as 1e75 units. A law of the class explains one such reward only with N C > 170, and
 KLinf-UCB has less than 120 in any run of less than 2^53 pulls.
@@ -41,20 +39,7 @@ from numpy.typing import ArrayLike
 from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-from robandit.validation import invalid, order, positive
-
-__all__ = [
-    "FARTHEST",
-    "GEOMETRIC",
-    "SLACK",
-    "SOLUTION_LENGTH",
-    "THETA",
-    "TOP",
-    "VALUE",
-    "klinf_index",
-    "solve",
-    "start_at",
-]
+from robandit.validation import column, order, positive
 
 # A row that holds a solution.
 VALUE = 0  # the index in units; +inf if no law of the class is within the budget
@@ -78,10 +63,9 @@ Sample = tuple[Floats, int, int, float, float]  # pool, first column, size, mean
 
 
 def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
-    """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most ``budget``.
+    """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence KL(sample, law) is at most ``budget``.
 
-    It is sup{m : KLinf(sample, m) <= budget}, where KLinf(sample, m) is the least divergence KL(sample, law) of a law in the class
-    with mean at least m. KLinf-UCB uses it with budget = threshold / N.
+    It is sup{m : KLinf(sample, m) <= budget}. KLinf-UCB uses it with budget = threshold / N.
 
     Parameters
     ----------
@@ -102,9 +86,7 @@ def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
     >>> round(klinf_index([-1.0, 0.0, 0.5, 2.0], eps=0.5, u=3.0, budget=0.1), 8)
     1.21817448
     """
-    sample = np.asarray(x, dtype=np.float64)
-    if sample.ndim != 1 or not sample.size or not np.isfinite(sample).all():
-        raise invalid("x", x, "a one-dimensional sample of finite numbers", owner="klinf_index")
+    sample = column(x, "x", owner="klinf_index")
     eps = order(eps, owner="klinf_index")
     u = positive(u, "u", owner="klinf_index")
     budget = positive(budget, "budget", owner="klinf_index")
@@ -120,9 +102,8 @@ def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
 
 @cache
 def _kernel() -> Any:
-    return compiled(
-        one_index, label="the KLinf index", args=(np.zeros((2, 1)), np.zeros((1, SOLUTION_LENGTH)), 1.0, 1.0, 0.0, 0.0)
-    )
+    args = (np.zeros((2, 1)), np.zeros((1, SOLUTION_LENGTH)), 1.0, 1.0, 0.0, 0.0)
+    return compiled(one_index, label="the KLinf index", args=args)
 
 
 def one_index(pool: Floats, solution: Floats, eps: float, budget: float, mean: float, moment: float) -> None:
@@ -159,10 +140,7 @@ def solve(
 
 @out_of_line
 def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
-    """Return whether every law of the class is farther than the budget.
-
-    The least divergence is the maximum over 0 <= w <= 1 of mean log(1 + w (p_j - 1)), which is concave.
-    """
+    """Whether the least divergence of any law in the class, max over 0 <= w <= 1 of mean log(1 + w (p_j - 1)), is too large."""
     low = 0.0
     high = 1.0
     w = 1.0 / (n + 1.0)
@@ -232,24 +210,14 @@ def moments(sample: Sample, a: float, lam: float, least: float) -> tuple[float, 
         ee += second * second
     d /= n
     e /= n
-    return (
-        (logs + math.log(product)) / n,
-        about + d,
-        about_p + e,
-        dd / n - d * d,
-        de / n - d * e,
-        ee / n - e * e,
-    )
+    return (logs + math.log(product)) / n, about + d, about_p + e, dd / n - d * d, de / n - d * e, ee / n - e * e
 
 
 @out_of_line
 def descent(
     sample: Sample, solution: Floats, eps: float, budget: float, theta: float, slack: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the objective at a point and its derivatives: by theta, by s, twice by theta, by both, twice by s.
-
-    ``solution`` keeps the best point so far.
-    """
+    """Return the objective and its derivatives by theta, s, theta twice, both, s twice; ``solution`` keeps the best point."""
     y = math.exp(theta)
     h = eps / (1.0 + eps) * y
     lam = math.exp(-eps * theta) / (1.0 + eps)
@@ -277,8 +245,7 @@ def descent(
 def left_to_gain(eps: float, top: float, slack: float, by_theta: float, by_s: float) -> float:
     """Return the most that the value can still decrease, if l and a are of the same order as at the minimum.
 
-    By convexity the minimum is at least value - |dF/dl| |l - l*| - dF/da (a - a*), the first with s fixed, where
-    l dF/dl = by_theta / eps.
+    By convexity it is at most |dF/dl| |l - l*| + dF/da (a - a*), the first with s fixed, where l dF/dl = by_theta / eps.
     """
     return abs(by_theta) / eps + (by_s * slack if by_s > 0.0 else -by_s * top)
 
