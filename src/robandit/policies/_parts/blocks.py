@@ -17,20 +17,6 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, enlarged
 
-__all__ = [
-    "HIGH",
-    "LOW",
-    "KeepsSums",
-    "add_reward",
-    "block_median",
-    "empty_sums",
-    "enlarged_sums",
-    "median",
-    "middle",
-    "place",
-    "two_sum",
-]
-
 HIGH, LOW = 0, 1  # columns of the pool
 
 

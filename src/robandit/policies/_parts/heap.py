@@ -11,8 +11,6 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, append
 
-__all__ = ["pop_smallest", "push", "smallest"]
-
 
 def smallest(pool: Floats, slots: Ints, arm: int) -> float:
     """Return the smallest absolute value in the heap; infinite if the heap is empty."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from robandit.validation import integer, order, positive
 
-__all__ = ["check_known"]
-
 
 def check_known(policy: Any) -> None:
     """Raise `InvalidInput` unless the policy's ``eps``, ``u``, ``v`` and ``horizon``, where it has them, are valid or None."""

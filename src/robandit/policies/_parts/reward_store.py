@@ -14,8 +14,6 @@ import numpy as np
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["START", "USED", "KeepsRewards", "append", "empty_store", "enlarged", "store_full", "stored_rewards"]
-
 # Columns of ``slots``, one row per arm. In the last row, column FULL is 1 if some arm has no room left.
 START, USED, ROOM = 0, 1, 2
 FULL = 0

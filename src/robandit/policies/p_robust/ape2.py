@@ -24,8 +24,6 @@ from robandit.policies.p_robust.running_mean import (
 )
 from robandit.validation import choice
 
-__all__ = ["APE2"]
-
 Perturbation = Literal["weibull", "gamma", "gev", "pareto", "frechet"]
 EXPONENTIAL, GUMBEL, PARETO, FRECHET = 0, 1, 2, 3
 # With the authors' parameters the Weibull and the gamma law are both exponential.
@@ -116,7 +114,6 @@ class APE2(Perturbed, Policy):
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Yang, Lim, Oh 2020",
         row=6,
-        title="APE^2",
         notes=(
             "APE^2: its bounds depend on the law of the perturbation. These are printed in the AdaR-UCB paper, and seem to be "
             "for the Pareto and Frechet laws with alpha = lambda = log K.",

@@ -23,8 +23,6 @@ from robandit.policies.p_robust.running_mean import (
     mean_state,
 )
 
-__all__ = ["MRAPE"]
-
 REACH = ARM_FLOATS  # the largest perturbation of the arm
 
 
@@ -106,7 +104,6 @@ class MRAPE(Perturbed, Policy):
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Lim 2022",
         row=7,
-        title="MR-APE",
         notes=("MR-APE: rule and constants are those of the authors' code, not checked against the text.",),
     )
 

@@ -22,8 +22,6 @@ from robandit.policies.p_robust.running_mean import (
     mean_state,
 )
 
-__all__ = ["MRUCB"]
-
 INDEX = ARM_FLOATS
 
 
@@ -102,7 +100,6 @@ class MRUCB(KeepsRewards, IndexPolicy):
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u",
         matches=(None, False),
         adaptive=Adaptive(False, False, True, True),
-        title="MR-UCB",
         citation="Lee, Lim 2022",
         notes=(
             "MR-UCB: rule and constants are those of the authors' code, and the rate is assumed to be MR-APE's; neither was "

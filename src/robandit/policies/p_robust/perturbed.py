@@ -15,8 +15,6 @@ from robandit.policies._parts.reward_store import KeepsRewards
 from robandit.policies.index import IndexHooks, count_tried, expire_pull, select_by_score, take_pull
 from robandit.policies.p_robust.running_mean import COUNT, MEAN
 
-__all__ = ["Perturbed"]
-
 
 def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
     """Add a reward, and count the arm at its first."""

@@ -28,18 +28,6 @@ from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import START, USED, append, empty_store
 from robandit.validation import within
 
-__all__ = [
-    "ARM_FLOATS",
-    "COUNT",
-    "MEAN",
-    "SHRINK",
-    "check_parameters",
-    "constant_of",
-    "learn_mean",
-    "log_left",
-    "mean_state",
-]
-
 # Columns of ``arms``: rewards, the p-robust mean, n^(1/p - 1), and log m, where the arm's points begin. A policy may add more.
 COUNT, MEAN, SHRINK, SINCE = 0, 1, 2, 3
 ARM_FLOATS = 4

@@ -21,21 +21,6 @@ from typing import Any, Literal
 from robandit.errors import InvalidInput
 from robandit.validation import choice, invalid, within
 
-__all__ = [
-    "INPUTS",
-    "LOG",
-    "LOG_LOG",
-    "LOG_SQUARED",
-    "Growth",
-    "check_decay",
-    "check_growth",
-    "decay",
-    "decay_number",
-    "growth",
-    "growth_kind",
-    "steepest",
-]
-
 INPUTS = "f and g are inputs; to choose them well, one would have to know eps and u."
 """Footnote of the policies that use them."""
 

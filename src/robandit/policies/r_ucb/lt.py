@@ -21,8 +21,6 @@ from robandit.policies.r_ucb.growth import (
     steepest,
 )
 
-__all__ = ["RUCBLT"]
-
 
 class Params(NamedTuple):
     """f as a number."""
@@ -71,7 +69,6 @@ class RUCBLT(IndexPolicy):
         bound="Ashutosh et al., 2021",
         instance="sum f(T)/gap log T",
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
-        title="R-UCB-LT",
         notes=(INPUTS,),
     )
 

@@ -36,8 +36,6 @@ from robandit.policies.r_ucb.growth import (
     growth_kind,
 )
 
-__all__ = ["RUCBMoM"]
-
 FIXED = (
     "The default here is a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
     "g='corollary' is the paper's kind."
@@ -139,7 +137,6 @@ class RUCBMoM(KeepsSums, IndexPolicy):
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=12,
-        title="R-UCB-MoM",
         notes=(INPUTS, FIXED),
     )
 

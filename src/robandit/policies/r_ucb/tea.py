@@ -25,8 +25,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, all_tried, log_time, most_pulls, no_pulls, pulls_made, untried
 from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growth, check_growth, growth, growth_kind
 
-__all__ = ["RUCBTEA"]
-
 # Numbers of an arm.
 COUNT = 0  # rewards
 KEPT = 1  # rewards in SUM
@@ -111,7 +109,6 @@ class RUCBTEA(KeepsRewards, IndexPolicy):
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=11,
-        title="R-UCB-TEA",
         notes=(INPUTS,),
     )
 

@@ -9,8 +9,6 @@ from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.resampling.signs import Params, Resampled
 
-__all__ = ["MARS"]
-
 
 class MARS(Resampled, Policy):
     """Optimism on means of random subsets, for symmetric rewards of unknown size; the forerunner of `RMMUCB`, with a single block.
@@ -60,7 +58,6 @@ class MARS(Resampled, Policy):
         instance="sum gap/tau log T",
         matches=(False, None),
         adaptive=Adaptive(True, True, True, True),
-        title="MARS",
         notes=(
             "tau comes from the arm's moment generating function, so the bound does not cover heavy tails. It plays at most "
             "`limit` pulls, because a run of T takes T^2 (log T)^2 steps.",

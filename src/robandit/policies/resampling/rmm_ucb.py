@@ -11,8 +11,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.resampling.signs import Params, Resampled
 from robandit.validation import choice
 
-__all__ = ["RMMUCB"]
-
 
 class RMMUCB(Resampled, Policy):
     """Optimism on resampled medians of means, for heavy tails of unknown order and size, if every arm is symmetric.
@@ -71,7 +69,6 @@ class RMMUCB(Resampled, Policy):
         worst="K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))",
         matches=(False, True),
         adaptive=Adaptive(True, True, True, True),
-        title="RMM-UCB",
         notes=(
             "v is a bound on E|X - mean|^(1+eps). It plays at most `limit` pulls, because a run of T takes T^2.5 (log T)^2 steps. "
             "If the number of blocks is even, the paper's formula disagrees with its definition of the index; the "

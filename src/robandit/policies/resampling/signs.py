@@ -63,8 +63,6 @@ from robandit.policies._parts.reward_store import (
 from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
 from robandit.validation import integer
 
-__all__ = ["Params", "Resampled", "resamples"]
-
 WIDTH = 64  # bits of a hash, and j in a sheet
 LARGEST_LIMIT = 1_000_000
 FIRST_ROOM = 16

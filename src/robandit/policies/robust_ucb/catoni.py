@@ -49,8 +49,6 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
-__all__ = ["Catoni"]
-
 # The table covers log(alpha sqrt(v)) from BELOW under its value when the table is made to ABOVE over it.
 BELOW, ABOVE = 0.34, 0.06
 MARGIN = 0.02  # reserved at the upper end, for `outlook`

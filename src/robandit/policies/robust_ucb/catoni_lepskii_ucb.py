@@ -18,8 +18,6 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, log_time, no_pulls
 from robandit.validation import invalid, positive, within
 
-__all__ = ["CatoniLepskiiUCB"]
-
 MOST = 1000  # moments in the grid; for each an equation is solved
 TINY = 1e-290  # a smaller scale counts as zero
 DONE = 1e-11  # the last Newton step, in units of 1/alpha
@@ -123,7 +121,6 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
         knows=("eps",),
         assumption=Assumption("moment estimate", "the moment is within range_factor of its estimate, as scales"),
         citation="ours, with the estimator of Bhatt, Fang, Li, Samorodnitsky 2022",
-        title="Catoni-Lepskii UCB",
         notes=("Ours: the estimator has a bound, the policy has none.",),
     )
 

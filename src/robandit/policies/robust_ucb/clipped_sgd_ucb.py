@@ -19,8 +19,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, expire_pull, no_pulls, select_largest, slightly_above, take_pull
 from robandit.validation import integer, invalid, positive, within
 
-__all__ = ["ClippedSGDUCB"]
-
 # Numbers of an arm.
 MEAN = 0
 COUNT = 1
@@ -132,7 +130,6 @@ class ClippedSGDUCB(IndexPolicy):
         bound="claim of Dorn et al.",
         worst="log T sqrt(K T log T)",
         adaptive=Adaptive(True, True, True, True),
-        title="Clipped-SGD-UCB",
         notes=(
             "Clipped-SGD-UCB: rule and constants are those of the paper's code. Neither they nor the claim were checked against "
             "the text.",

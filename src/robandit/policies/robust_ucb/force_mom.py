@@ -25,8 +25,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import TAKEN, all_tried, count_tried, expire_pull, no_pulls, take_pull, untried
 from robandit.validation import within
 
-__all__ = ["ForceMoM"]
-
 # The kinds of pulls, as marks.
 GREEDY = 0.0  # its reward is not used
 FORCED = 1.0
@@ -126,7 +124,6 @@ class ForceMoM(KeepsSums, Policy):
         matches=(False, False),
         adaptive=Adaptive(True, True, True, True),
         citation="Dewasurendra 2026",
-        title="ForceMoM",
         notes=(
             "ForceMoM: a preprint of July 2026, not peer reviewed. No policy that is adaptive without an assumption can match the "
             "bounds of the non-adaptive setting; for rho <= 2/3 no other such policy can have both exponents lower.",

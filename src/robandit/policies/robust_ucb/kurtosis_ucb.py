@@ -37,8 +37,6 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, no_pulls, pulls_made
 from robandit.validation import within
 
-__all__ = ["KurtosisUCB"]
-
 SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of X
 
 # Numbers of an arm.
@@ -137,7 +135,6 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         bound="Lattimore 2017",
         instance="sum (kappa - 1 + Var/gap^2) gap log T",
         citation="Lattimore 2017",
-        title="Kurtosis UCB",
         notes=("The rule is from memory, not checked against the text.",),
     )
 

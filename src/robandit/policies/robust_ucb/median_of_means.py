@@ -19,8 +19,6 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls, slightly_above
 
-__all__ = ["MedianOfMeans"]
-
 # Numbers of an arm.
 COUNT = 0
 MEAN = 1

@@ -22,8 +22,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, no_pulls
 from robandit.validation import invalid, positive, within
 
-__all__ = ["RobustMOSS"]
-
 # Numbers of an arm.
 COUNT = 0  # rewards
 SUM = 1  # of rewards up to LEVEL in size
@@ -113,7 +111,6 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         adaptive=Adaptive(False, False, False, False),
         citation="Wei, Srivastava 2021",
         row=4,
-        title="Robust MOSS",
         notes=("From memory, not checked against the paper's text.",),
     )
 

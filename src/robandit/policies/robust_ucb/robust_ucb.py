@@ -13,8 +13,6 @@ from robandit.policies.robust_ucb.median_of_means import MedianOfMeans
 from robandit.policies.robust_ucb.truncated import Truncated
 from robandit.validation import choice, invalid
 
-__all__ = ["RobustUCB"]
-
 # Each estimator is a class of static methods: params(policy), init(policy, arms, horizon), grow(state), and the hooks.
 _ESTIMATORS: dict[str, Any] = {"truncated": Truncated, "median_of_means": MedianOfMeans, "catoni": Catoni}
 _SOURCE = "Bubeck, Cesa-Bianchi, Lugosi 2013"

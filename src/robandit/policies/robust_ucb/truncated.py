@@ -32,8 +32,6 @@ from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.index import SLACK, IndexHooks, log_time, most_pulls, no_pulls, slightly_above
 
-__all__ = ["Truncated"]
-
 # Numbers of an arm.
 COUNT = 0
 SUM = 1  # of the kept samples; SUM + LOW is the pair

@@ -9,8 +9,6 @@ from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ada_tinf import END, Doubling, Params, State, new_ledger_state
 
-__all__ = ["Ada2TINF"]
-
 
 class Ada2TINF(Doubling, Policy):
     """`AdaTINF` with restarts after 1, 3, 7, 15 pulls and so on: it needs to know nothing, not even the horizon.
@@ -52,7 +50,6 @@ class Ada2TINF(Doubling, Policy):
         matches=(None, True),
         adaptive=Adaptive(True, True, True, True),
         citation="Huang, Dai, Huang 2022",
-        title="Ada2TINF",
     )
 
     def params(self) -> Params:

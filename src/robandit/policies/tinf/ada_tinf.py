@@ -29,8 +29,6 @@ from robandit.policies.tinf.ftrl import (
     solve_square,
 )
 
-__all__ = ["AdaTINF", "Doubling", "new_ledger_state"]
-
 THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
 Q = 2.0  # weights are (1 + m + eta L)^-2
 
@@ -181,7 +179,6 @@ class AdaTINF(Doubling, Policy):
         adaptive=Adaptive(True, True, True, True),
         citation="Huang, Dai, Huang 2022",
         row=10,
-        title="AdaTINF",
         notes=("The AdaR-UCB paper omits the term sqrt(K T) of Theorem 6.1 of Huang et al.",),
     )
 

@@ -32,23 +32,6 @@ from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.validation import invalid, positive, within
 
-__all__ = [
-    "Leader",
-    "State",
-    "check_alpha",
-    "describe_arm",
-    "equalise",
-    "make_decision",
-    "new_state",
-    "select_arm",
-    "set_weights",
-    "solve",
-    "solve_barrier",
-    "solve_square",
-    "take_decision",
-    "tsallis_weights",
-]
-
 # Fields of ``root``:
 ROOT = 0  # the m of the weights
 LOW = 1  # the smallest loss

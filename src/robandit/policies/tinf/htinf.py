@@ -26,8 +26,6 @@ from robandit.policies.tinf.ftrl import (
     take_decision,
 )
 
-__all__ = ["HTINF", "Skipping", "theta", "tsallis_params"]
-
 LEAST_SIGMA = 1e-300  # its inverse must not overflow
 LOG_2 = math.log(2.0)
 
@@ -131,7 +129,6 @@ class HTINF(Skipping, Policy):
         adaptive=Adaptive(False, False, False, False),
         citation="Huang, Dai, Huang 2022",
         row=8,
-        title="HTINF",
         notes=("The instance-dependent bound assumes that the best arm is unique.",),
     )
 

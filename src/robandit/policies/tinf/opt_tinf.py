@@ -8,8 +8,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import State, new_state
 from robandit.policies.tinf.htinf import Params, Skipping, tsallis_params
 
-__all__ = ["OptHTINF", "OptTINF"]
-
 
 class OptTINF(Skipping, Policy):
     """HTINF with eps = 1 and u = 1 for all rewards ("optimistic"): it needs to know nothing.
@@ -51,7 +49,6 @@ class OptTINF(Skipping, Policy):
         adaptive=Adaptive(True, True, True, True),
         citation="Huang, Dai, Huang 2022",
         row=9,
-        title="OptTINF",
         notes=(
             "The AdaR-UCB paper calls it OptHTINF; its source calls it OptTINF.",
             "The AdaR-UCB paper prints u^(1/(1+eps)) in the worst case and omits sqrt(K T); Theorem 4.2 of Huang et al. has u "

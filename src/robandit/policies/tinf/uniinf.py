@@ -26,8 +26,6 @@ from robandit.policies.tinf.ftrl import (
     solve_barrier,
 )
 
-__all__ = ["UniINF"]
-
 FIRST_SCALE = 4.0
 Q = 1.0  # weights are (1 + m + L / S)^-1
 
@@ -132,7 +130,6 @@ class UniINF(Leader, Policy):
         matches=(False, True),
         adaptive=Adaptive(True, True, True, True),
         citation="Chen, Huang, Dai, Huang 2025",
-        title="uniINF",
         notes=(
             "From memory, with constants re-derived; not checked against the paper's text. One log T of each bound stands for "
             "a logarithm of T, K and u. The instance-dependent bound assumes that the best arm is unique.",
