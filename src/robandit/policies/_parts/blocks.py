@@ -9,8 +9,6 @@ cancel in HIGH. The field ``scratch`` has room for twice the largest number of b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
@@ -40,11 +38,7 @@ def enlarged_sums(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
 class KeepsSums(KeepsRewards):
     """The hooks of a policy whose state has a store of sums."""
 
-    @staticmethod
-    def grow(state: Any) -> Any:
-        """Return the state with more room in its store."""
-        pool, slots = enlarged_sums(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
+    enlarged = staticmethod(enlarged_sums)
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:

@@ -67,9 +67,10 @@ class KeepsRewards:
     """The hooks of a policy whose state has a store: when it is full, and how it grows."""
 
     full: ClassVar[Any] = staticmethod(store_full)
+    enlarged: ClassVar[Any] = staticmethod(enlarged)
 
-    @staticmethod
-    def grow(state: Any) -> Any:
+    @classmethod
+    def grow(cls, state: Any) -> Any:
         """Return the state with more room in its store."""
-        pool, slots = enlarged(state.pool, state.slots)
+        pool, slots = cls.enlarged(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)

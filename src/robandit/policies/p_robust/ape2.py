@@ -11,17 +11,8 @@ from robandit.kernel.random import exponential
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import no_pulls
 from robandit.policies.p_robust.perturbed import Perturbed
-from robandit.policies.p_robust.running_mean import (
-    ARM_FLOATS,
-    MEAN,
-    SHRINK,
-    check_parameters,
-    constant_of,
-    learn_mean,
-    mean_state,
-)
+from robandit.policies.p_robust.running_mean import MEAN, SHRINK, learn_mean, mean_state, order_and_constant
 from robandit.validation import choice
 
 Perturbation = Literal["weibull", "gamma", "gev", "pareto", "frechet"]
@@ -122,26 +113,20 @@ class APE2(Perturbed, Policy):
 
     def validate(self) -> None:
         """Check eps, the scale and the law."""
-        check_parameters(self, "c")
+        super().validate()
         choice(self.perturbation, "perturbation", get_args(Perturbation), owner="APE2")
 
     def params(self) -> Params:
         """Return the order, its constant, the scale and the law."""
-        assert self.eps is not None
-        order = 1.0 + self.eps
-        return Params(order, constant_of(order), float(self.c), KINDS[self.perturbation])
+        return Params(*order_and_constant(self.eps), float(self.c), KINDS[self.perturbation])
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards. The law's parameters depend on the number of arms."""
         assert self.eps is not None
-        order = 1.0 + self.eps
-        alpha, size = order * order / self.eps, 1.0
+        alpha, size = (1.0 + self.eps) * (1.0 + self.eps) / self.eps, 1.0
         if not alpha > math.log(arms):
             alpha = size = math.log(arms)
-        law = np.array([1.0 / alpha, size])
-        return State(
-            np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *mean_state(arms, order), law, np.zeros(4, dtype=np.uint64)
-        )
+        return State(*mean_state(arms, self.eps), np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64))
 
     add = staticmethod(learn_mean)
 

@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from robandit.kernel.types import Floats
-from robandit.policies._parts.reward_store import KeepsRewards
 from robandit.policies.index import IndexHooks, count_tried, expire_pull, select_by_score, take_pull
-from robandit.policies.p_robust.running_mean import COUNT, MEAN
+from robandit.policies.p_robust.running_mean import COUNT, MEAN, PRobust
 
 
 def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
@@ -33,7 +32,7 @@ def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
         out[1] = reach(p, s, arm)
 
 
-class Perturbed(KeepsRewards):
+class Perturbed(PRobust):
     """The hooks that follow from those of a subclass; see the module."""
 
     add: ClassVar[Any]

@@ -1,14 +1,8 @@
 """The slow functions of time of R-UCB: f, which grows, and g, which falls.
 
-f is chosen by name, as a function of ``level = log t``:
-
-- ``"log"``: log t, from t = 3;
-- ``"log_squared"``: (log t)^2, from t = 3;
-- ``"log_log"``: log log t, from t = 16;
-- ``"corollary"``: exp(sqrt(log log t) / 2) / 2, from t = 3.
-
-Before that t, f has its value at that t. So the first three are always above 1, and the last is above 1 from t = 929 on. The
-corollary is that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
+f is chosen by name, as a function of ``level = log t``: ``"log"`` is log t, ``"log_squared"`` is (log t)^2, ``"log_log"`` is log
+log t, and ``"corollary"`` is exp(sqrt(log log t) / 2) / 2, that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2. Before
+t = 3 (log_log: 16) f has its value at that t. So the first three are always above 1, and the last is from t = 929 on.
 
 g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
 """
@@ -16,7 +10,7 @@ g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from robandit.errors import InvalidInput
 from robandit.validation import choice, invalid, within
@@ -31,9 +25,22 @@ FIRST = math.log(3.0)
 FIRST_LOG_LOG = math.log(16.0)
 
 
-def check_growth(owner: str, f: Any) -> None:
-    """Raise `InvalidInput` unless f is the name of a function."""
-    choice(f, "f", _KINDS, owner=owner)
+class Params(NamedTuple):
+    """f as a number."""
+
+    kind: int
+
+
+class Growing:
+    """The checks and numbers of a policy with a parameter f."""
+
+    def validate(self: Any) -> None:
+        """Check f."""
+        choice(self.f, "f", _KINDS, owner=type(self).__name__)
+
+    def params(self: Any) -> Any:
+        """Return f as a number."""
+        return Params(growth_kind(self.f))
 
 
 def check_decay(owner: str, g: Any) -> None:

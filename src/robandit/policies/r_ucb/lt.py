@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from robandit.policies.assumptions import Assumption
 from robandit.policies.classic.ucb1 import COUNT, UCB1
@@ -14,21 +13,15 @@ from robandit.policies.r_ucb.growth import (
     INPUTS,
     LOG_LOG,
     LOG_SQUARED,
+    Growing,
     Growth,
-    check_growth,
+    Params,
     growth,
-    growth_kind,
     steepest,
 )
 
 
-class Params(NamedTuple):
-    """f as a number."""
-
-    kind: int
-
-
-class RUCBLT(IndexPolicy):
+class RUCBLT(Growing, IndexPolicy):
     """UCB1 with a width that in time exceeds that of any scale: for light tails of unknown scale.
 
     Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails: it relies on the sample
@@ -71,14 +64,6 @@ class RUCBLT(IndexPolicy):
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         notes=(INPUTS,),
     )
-
-    def validate(self) -> None:
-        """Check f."""
-        check_growth("RUCBLT", self.f)
-
-    def params(self) -> Params:
-        """Return f as a number."""
-        return Params(growth_kind(self.f))
 
     add = staticmethod(UCB1.add)
     rewards = staticmethod(UCB1.rewards)

@@ -27,9 +27,9 @@ from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no
 from robandit.policies.r_ucb.growth import (
     FIRST,
     INPUTS,
+    Growing,
     Growth,
     check_decay,
-    check_growth,
     decay,
     decay_number,
     growth,
@@ -87,7 +87,7 @@ class State(NamedTuple):
     lead: Ints
 
 
-class RUCBMoM(KeepsSums, IndexPolicy):
+class RUCBMoM(Growing, KeepsSums, IndexPolicy):
     """Optimism on a median of means, with a width that in time exceeds that of any heavy-tailed law: it needs to know nothing.
 
     Statistically robust: for all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. The
@@ -143,11 +143,12 @@ class RUCBMoM(KeepsSums, IndexPolicy):
     @property
     def facts(self) -> Facts:
         """Facts, with the footnote about a fixed g only if it is fixed."""
-        return self.about if not isinstance(self.g, str) else dataclasses.replace(self.about, notes=(INPUTS,))
+        facts = super().facts
+        return dataclasses.replace(facts, notes=(INPUTS,)) if isinstance(self.g, str) else facts
 
     def validate(self) -> None:
         """Check f and g."""
-        check_growth("RUCBMoM", self.f)
+        super().validate()
         check_decay("RUCBMoM", self.g)
 
     def params(self) -> Params:

@@ -7,7 +7,7 @@ import math
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ada_tinf import END, Doubling, Params, State, new_ledger_state
+from robandit.policies.tinf.ada_tinf import END, Doubling, State
 
 
 class Ada2TINF(Doubling, Policy):
@@ -51,14 +51,6 @@ class Ada2TINF(Doubling, Policy):
         adaptive=Adaptive(True, True, True, True),
         citation="Huang, Dai, Huang 2022",
     )
-
-    def params(self) -> Params:
-        """Return that it restarts."""
-        return Params(restarts=1)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses, for one pull."""
-        return new_ledger_state(arms, 1)
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of skipped rewards, J since the last restart, and the number of starts."""

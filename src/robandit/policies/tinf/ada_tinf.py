@@ -10,7 +10,6 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -32,10 +31,8 @@ from robandit.policies.tinf.ftrl import (
 THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
 Q = 2.0  # weights are (1 + m + eta L)^-2
 
-# Fields of ``ledger``:
-LEVEL = 0  # 2^J: the assumed scale of the rewards
-SPENT = 1  # S: costs since J changed
-END = 2  # planned pulls plus 1
+# Fields of ``ledger``: 2^J, the assumed scale of the rewards; S, the costs since J changed; and planned pulls plus 1.
+LEVEL, SPENT, END = 0, 1, 2
 
 
 class Params(NamedTuple):
@@ -53,11 +50,6 @@ class State(NamedTuple):
     clock: Ints
     rng: UInts
     ledger: Floats
-
-
-def new_ledger_state(arms: int, horizon: int) -> State:
-    """Return a state without losses, for rewards of scale 1."""
-    return State(*new_state(arms, Q), np.array([1.0, 0.0, horizon + 1.0]))
 
 
 def restart_due(p: Params, s: State) -> bool:
@@ -91,10 +83,18 @@ def refresh(p: Params, s: State) -> None:
 
 
 class Doubling(Leader):
-    """The hooks of `AdaTINF` and `Ada2TINF`."""
+    """The hooks of `AdaTINF` and `Ada2TINF`: the second has no horizon, plans one pull, and restarts."""
 
     select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
     estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
+
+    def params(self) -> Params:
+        """Return whether it restarts."""
+        return Params(restarts=int(not hasattr(self, "horizon")))
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Return a state without losses, for rewards of scale 1; the horizon is the policy's own."""
+        return State(*new_state(arms, Q), np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of skipped rewards, and J, the log of the scale to base 2."""
@@ -181,16 +181,3 @@ class AdaTINF(Doubling, Policy):
         row=10,
         notes=("The AdaR-UCB paper omits the term sqrt(K T) of Theorem 6.1 of Huang et al.",),
     )
-
-    def validate(self) -> None:
-        """Check the number of pulls."""
-        check_known(self)
-
-    def params(self) -> Params:
-        """Return that it never restarts."""
-        return Params(restarts=0)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses; the horizon is the policy's own."""
-        assert self.horizon is not None
-        return new_ledger_state(arms, self.horizon)

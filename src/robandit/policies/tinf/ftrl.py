@@ -4,17 +4,15 @@ With losses L and Tsallis entropy, the weights minimise ``eta <L, x> - alpha sum
 
     x_i = (1 + m + eta (L_i - min L))^(-q),  q = alpha / (alpha - 1),
 
-with the unique m >= 0 for which they sum to 1; it is at most K^(1/q) - 1. The unknown is m itself, and powers use log1p,
-so no digits are lost when alpha is near 1 and m is of order 1/q. With uniINF's log-barrier the weights minimise
-``eta <L, x> - sum log x_i``, and the same formula has q = 1.
+with the unique m >= 0 for which they sum to 1; it is at most K^(1/q) - 1. With uniINF's log-barrier they minimise
+``eta <L, x> - sum log x_i``, and q = 1. Powers of 1 + m use log1p: no digits are lost when alpha is near 1 and m of order 1/q.
 
 The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. It is concave in m, so every step ends at or
 left of the root and the next ones climb to it; it is straight if one arm has all the weight, so few steps suffice from any start.
 Near the root a step also uses the second derivative (it triples the correct digits instead of doubling them). After a short step
 the weights follow by their Taylor series, which costs less than a power. Once the third power of the step is below rounding, that
 is the last pass, and the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
-
-The start is the last *decision's* root, not the last one computed: reading the weights does not change any later digit.
+(Not at the last root computed: reading the weights must not change any later digit.)
 
 A state that uses this has the fields of `State`. The policies turn rewards into losses.
 """
@@ -30,14 +28,13 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies._parts.parameters import check_known
 from robandit.validation import invalid, positive, within
 
-# Fields of ``root``:
-ROOT = 0  # the m of the weights
-LOW = 1  # the smallest loss
-START = 2  # both at the last decision
-START_LOW = 3
-TOP = 4  # the largest possible m
+Weight = Callable[[float, float], float]
+
+# Fields of ``root``: m, the smallest loss, both at the last decision, and the largest possible m.
+ROOT, LOW, START, START_LOW, TOP = 0, 1, 2, 3, 4
 
 # Fields of ``clock``:
 MADE = 0  # pulls
@@ -94,7 +91,7 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
     """
     owner = "tsallis_weights"
     rate = positive(eta, "eta", owner=owner)
-    check_alpha(owner, alpha)
+    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner=owner)
     rule = "a list of two or more numbers with |loss| <= 1e300"
     try:
         values = np.array(losses, dtype=np.float64)
@@ -107,11 +104,6 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
     with np.errstate(over="ignore"):  # eta times a loss may be infinite: its weight is 0
         solve(values, weights, values.min(), rate, q, largest_root(len(values), q))
     return weights
-
-
-def check_alpha(owner: str, alpha: Any) -> None:
-    """Raise `InvalidInput` unless alpha is the order of a moment with 1 < alpha <= 2."""
-    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner=owner)
 
 
 def solve(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
@@ -148,19 +140,9 @@ def power(z: float, q: float) -> float:
 
 
 @out_of_line
-def root_from(
-    weight: Callable[[float, float], float],
-    losses: Floats,
-    weights: Floats,
-    low: float,
-    eta: float,
-    q: float,
-    start: float,
-) -> float:
-    """Fill in the weights and return m; see the module.
-
-    ``slope`` and ``bend`` are the first two derivatives of ``total``, without the factors -q and q (q + 1).
-    """
+def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+    """Fill in the weights and return m; see the module."""
+    # ``slope`` and ``bend`` are the first two derivatives of ``total``, without the factors -q and q (q + 1).
     arms = losses.shape[0]
     a = 1.0 / q
     m = start
@@ -282,6 +264,10 @@ class Leader:
 
     weighted: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")
+
+    def validate(self) -> None:
+        """Check eps, u and the horizon."""
+        check_known(self)
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return the number of skipped rewards."""

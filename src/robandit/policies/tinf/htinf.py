@@ -6,7 +6,6 @@ import math
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -17,7 +16,6 @@ from robandit.policies.tinf.ftrl import (
     SKIPPED,
     Leader,
     State,
-    check_alpha,
     describe_arm,
     new_state,
     select_arm,
@@ -25,6 +23,7 @@ from robandit.policies.tinf.ftrl import (
     solve,
     take_decision,
 )
+from robandit.validation import within
 
 LEAST_SIGMA = 1e-300  # its inverse must not overflow
 LOG_2 = math.log(2.0)
@@ -63,6 +62,10 @@ class Skipping(Leader):
     select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
     take: ClassVar[Any] = staticmethod(partial(take_decision, refresh))
     estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
+
+    def init(self: Any, arms: int, horizon: int | None) -> State:
+        """Return a state without losses."""
+        return new_state(arms, self.params().q)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
@@ -132,20 +135,11 @@ class HTINF(Skipping, Policy):
         notes=("The instance-dependent bound assumes that the best arm is unique.",),
     )
 
-    def validate(self) -> None:
-        """Check the order of the moment and its bound."""
-        check_known(self)
-
     def params(self) -> Params:
         """Return the paper's alpha and sigma, and what follows from them."""
         assert self.eps is not None
         assert self.u is not None
         return tsallis_params(float(self.eps), float(self.u) ** (1.0 / (1.0 + self.eps)))
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses."""
-        assert self.eps is not None
-        return new_state(arms, (1.0 + self.eps) / self.eps)
 
 
 def tsallis_params(eps: float, sigma: float) -> Params:
@@ -159,7 +153,7 @@ def theta(alpha: float) -> float:
     >>> theta(1.5), theta(2.0)
     (0.159103585, 0.206299474)
     """
-    check_alpha("theta", alpha)
+    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner="theta")
     return threshold_factor(alpha - 1.0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, also_called
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import State, new_state
 from robandit.policies.tinf.htinf import Params, Skipping, tsallis_params
 
 
@@ -60,10 +59,6 @@ class OptTINF(Skipping, Policy):
     def params(self) -> Params:
         """Return the parameters for eps = 1 and sigma = 1."""
         return tsallis_params(1.0, 1.0)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses."""
-        return new_state(arms, 2.0)
 
 
 OptHTINF = OptTINF  # the name in the AdaR-UCB paper

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -29,12 +28,8 @@ from robandit.policies.tinf.ftrl import (
 FIRST_SCALE = 4.0
 Q = 1.0  # weights are (1 + m + L / S)^-1
 
-# Fields of ``scale``:
-NOW = 0  # S: the inverse of the learning rate; it never falls
-
-# Columns of ``last``: an arm's last decision.
-CHANCE = 0  # the probability of the arm
-REST = 1  # the probability of all others
+NOW = 0  # the field of ``scale``, S: the inverse of the learning rate; it never falls
+CHANCE, REST = 0, 1  # columns of ``last``: the probabilities of the arm and of all others at its last decision
 
 
 class Params(NamedTuple):
@@ -135,10 +130,6 @@ class UniINF(Leader, Policy):
             "a logarithm of T, K and u. The instance-dependent bound assumes that the best arm is unique.",
         ),
     )
-
-    def validate(self) -> None:
-        """Check the number of pulls."""
-        check_known(self)
 
     def params(self) -> Params:
         """Return log T, with T = 2 for a single pull, after which nothing is chosen."""
