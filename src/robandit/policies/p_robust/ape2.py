@@ -71,10 +71,9 @@ class APE2(Perturbed, Policy):
     ---------
     It pulls the arm with the largest mean + c G / n^(eps/(1+eps)), with n rewards and G drawn for each arm and round.
     Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u, with Pareto or Frechet perturbations and alpha =
-    lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of
-    the authors' code (confidence 0.95). The parameters for which the theory holds are from memory, not
-    checked against the text (0.85): for Pareto and Frechet it requires lambda >= alpha, which the first case above,
-    the setting of the authors' experiments, violates.
+    lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of the authors' code (confidence
+    0.95). The parameters for which the theory holds are from memory, not checked against the text (0.85): for Pareto and
+    Frechet it requires lambda >= alpha, which the first case above, the setting of the authors' experiments, violates.
 
     Examples
     --------
