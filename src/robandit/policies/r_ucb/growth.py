@@ -26,21 +26,24 @@ FIRST_LOG_LOG = math.log(16.0)
 
 
 class Params(NamedTuple):
-    """f as a number."""
+    """f and g as numbers; g is 0 for the corollary's, or if the policy has none."""
 
-    kind: int
+    f: int
+    g: float
 
 
 class Growing:
-    """The checks and numbers of a policy with a parameter f."""
+    """The checks and numbers of a policy with a parameter f, and perhaps g."""
 
     def validate(self: Any) -> None:
-        """Check f."""
+        """Check f and g."""
         choice(self.f, "f", _KINDS, owner=type(self).__name__)
+        if hasattr(self, "g"):
+            check_decay(type(self).__name__, self.g)
 
-    def params(self: Any) -> Any:
-        """Return f as a number."""
-        return Params(growth_kind(self.f))
+    def params(self: Any) -> Params:
+        """Return f and g as numbers."""
+        return Params(growth_kind(self.f), decay_number(getattr(self, "g", 0.0)))
 
 
 def check_decay(owner: str, g: Any) -> None:

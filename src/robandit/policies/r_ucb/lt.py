@@ -84,15 +84,15 @@ class RUCBLT(Growing, IndexPolicy):
         height = slightly_above(UCB1.mean(p, s, arm), wide)
         if level <= 0.0:
             return height, 0.0, 0.0
-        if p.kind == LOG_SQUARED:
+        if p.f == LOG_SQUARED:
             until = level * (1.0 + min(0.25, 1.0 / math.sqrt(s.arms[arm, COUNT])))
             return height, (width(p, s, arm, until) - wide) / (until - level) + SLACK * wide / level, until
-        slope = 0.5 * wide * (1.0 / level + steepest(p.kind, level, level) / growth(p.kind, level))
-        if p.kind == LOG_LOG and level < FIRST_LOG_LOG:
+        slope = 0.5 * wide * (1.0 / level + steepest(p.f, level, level) / growth(p.f, level))
+        if p.f == LOG_LOG and level < FIRST_LOG_LOG:
             return height, slope, FIRST_LOG_LOG
         return height, slope, math.inf
 
 
 def width(p: Params, s: IndexState, arm: int, level: float) -> float:
     """Return sqrt(f(t) log t / n), with level = log t."""
-    return math.sqrt(growth(p.kind, level) * level / s.arms[arm, COUNT])
+    return math.sqrt(growth(p.f, level) * level / s.arms[arm, COUNT])

@@ -24,22 +24,7 @@ from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median,
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
-from robandit.policies.r_ucb.growth import (
-    FIRST,
-    INPUTS,
-    Growing,
-    Growth,
-    check_decay,
-    decay,
-    decay_number,
-    growth,
-    growth_kind,
-)
-
-FIXED = (
-    "The default here is a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
-    "g='corollary' is the paper's kind."
-)
+from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Params, decay, growth
 
 # Numbers of an arm.
 COUNT = 0
@@ -52,25 +37,14 @@ SIZE = 6
 REACH = 7  # the distance from MEAN within which to look for the next
 ARM_FLOATS = 8
 
-# Numbers common to all arms at a level.
-AT = 0  # the level
-SCALE = 1  # f (32 level)^g
-POWER = 2  # g
-BASE = 3  # an earlier level, and its (32 level)^g: with a fixed g, powers at near levels follow from it
-BASE_SCALE = 4
-NOW = 5
+# Numbers common to all arms: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g: with a fixed g, powers at near
+# levels follow from it.
+AT, SCALE, POWER, BASE, BASE_SCALE = 0, 1, 2, 3, 4
 
 PER_LEVEL = 32.0
 SPAN = 0.1  # growth of the log of a width after which its line is renewed
 STEEPER = math.expm1(SPAN) / SPAN  # slope of the chord of exp over that span
 NEAR = 1.0 / 64.0
-
-
-class Params(NamedTuple):
-    """The functions as numbers."""
-
-    f: int
-    g: float  # 0: the corollary's
 
 
 class State(NamedTuple):
@@ -137,7 +111,11 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=12,
-        notes=(INPUTS, FIXED),
+        notes=(
+            INPUTS,
+            "The default here is a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
+            "g='corollary' is the paper's kind.",
+        ),
     )
 
     @property
@@ -146,20 +124,11 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         facts = super().facts
         return dataclasses.replace(facts, notes=(INPUTS,)) if isinstance(self.g, str) else facts
 
-    def validate(self) -> None:
-        """Check f and g."""
-        super().validate()
-        check_decay("RUCBMoM", self.g)
-
-    def params(self) -> Params:
-        """Return f and g as numbers."""
-        return Params(growth_kind(self.f), decay_number(self.g))
-
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         most = math.ceil(PER_LEVEL * math.log(most_pulls(horizon) + 2.0)) + 1
         store = empty_sums(arms, horizon)
-        now = np.zeros(NOW)
+        now = np.zeros(5)
         now[AT] = now[BASE] = -1.0
         ordered = np.zeros((arms, most))
         numbers = np.zeros((arms, ARM_FLOATS))

@@ -43,7 +43,7 @@ class State(NamedTuple):
 def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
     """Set f to its value at the next pull; while it is at most 1, return the arm with the fewest pulls."""
     now = level(p, s)
-    s.reach[NOW] = growth(p.kind, now)
+    s.reach[NOW] = growth(p.f, now)
     if not all_tried(s):
         return untried(rewards, s, first(p))
     if s.reach[NOW] <= 1.0:
@@ -102,7 +102,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards; it holds the largest f of the run."""
-        last = growth(self.params().kind, math.log(most_pulls(horizon) + 1.0))
+        last = growth(self.params().f, math.log(most_pulls(horizon) + 1.0))
         return State(
             np.zeros((arms, 3)), np.array([0.0, last]), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms)
         )
@@ -137,10 +137,10 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         n = row[COUNT]
         now = 16.0 * s.reach[NOW] * level
         until = level * (1.0 + min(0.25, 0.5 / math.sqrt(n)))
-        later = 16.0 * growth(p.kind, until) * until
+        later = 16.0 * growth(p.f, until) * until
         slope = (later - now) / (n * (until - level))
         slack = SLACK * (abs(row[SUM]) + later) / n
-        event = passing(p.kind, smallest(s.pool, s.slots, arm)) * (1.0 - SLACK)
+        event = passing(p.f, smallest(s.pool, s.slots, arm)) * (1.0 - SLACK)
         return (row[SUM] + now) / n + slack, slope, min(until, event)
 
     @staticmethod
@@ -148,7 +148,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         """Fill in the truncated mean, the index, f(t) and the share of rewards beyond it, without changing the state."""
         row = s.arms[arm]
         level = log_time(s)
-        reach = growth(p.kind, level)
+        reach = growth(p.f, level)
         out[0] = out[3] = math.nan
         out[1] = math.inf
         out[2] = reach

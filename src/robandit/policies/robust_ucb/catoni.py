@@ -4,12 +4,11 @@ The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha
 for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``, so alpha changes for every
 arm in every round, and one arm gets one more reward. What makes it fast:
 
-**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60
-nodes. Between the nodes S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves
-it, which happens a few times while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So
-an arm whose root jumps about costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with
-a v far below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4
-six times, and below 1e-6 the time per pull grows with n.
+**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas; each reward is added at these 60 nodes.
+Between them S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it, a few times
+while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So an arm whose root jumps about
+costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with a v far below the variance: at
+10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4 six times, and below 1e-6 it grows with n.
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
 are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17, below rounding.

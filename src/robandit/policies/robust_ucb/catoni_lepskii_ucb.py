@@ -25,10 +25,8 @@ HALVINGS = 60
 AHEAD = 0.1  # length of a line in log t
 SLACK = 1e-10  # far above the rounding of an index
 
-# Numbers of an arm.
-MEAN = 0
-SCALE = 1  # the (1+eps)-th root of the chosen moment
-COUNTED = 2  # rewards when the two were computed; 0: never
+# Numbers of an arm: the mean, the (1+eps)-th root of the chosen moment, and the rewards when the two were computed (0: never).
+MEAN, SCALE, COUNTED = 0, 1, 2
 ARM_FLOATS = 3
 
 
@@ -70,13 +68,10 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
     `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite
-    while n <= D L, so every arm is pulled at least that often. The estimate is costly: mean and scale are recomputed, from all
-    rewards and at the present t, only when the number of rewards has grown by the factor 1 + refresh since the last time. In
-    between they are fixed, and the width changes with t and n.
-
-    An arm whose rewards are all zero has no moment. Once it has more than D L rewards, its mean and its width are zero (the
-    smallest scale), and it is pulled only when D L has grown past its number of rewards. Its first non-zero reward triggers a new
-    estimate.
+    while n <= D L, so every arm is pulled at least that often. Mean and scale are recomputed, from all rewards and at the present
+    t, only when the number of rewards has grown by the factor 1 + refresh; in between only the width changes, with t and n. If
+    all rewards of an arm are zero, so are its mean and width, and it is pulled only when D L has grown past their number; its
+    first non-zero reward triggers a new estimate.
 
     Parameters
     ----------
@@ -142,8 +137,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     def params(self) -> Params:
         """Return powers and factors of the theorem."""
         assert self.eps is not None
-        eps = float(self.eps)
-        order = 1.0 + eps
+        eps, order = float(self.eps), 1.0 + self.eps
         points = grid_points(self.range_factor, self.ratio)
         c = influence_constant(order)
         return Params(
@@ -234,9 +228,7 @@ def grid_points(range_factor: float, ratio: float) -> float:
 def d_of(p: Params, tau: float) -> float:
     """Return D of the theorem; infinite if it overflows."""
     log_d = math.log((1.0 + p.eps) / p.eps) + math.log1p(tau) + (math.log1p(1.0 / tau) + math.log(p.c)) / p.eps
-    if log_d > 700.0:
-        return math.inf
-    return math.exp(log_d)
+    return math.exp(log_d) if log_d <= 700.0 else math.inf
 
 
 @out_of_line

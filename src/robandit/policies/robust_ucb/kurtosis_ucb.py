@@ -14,9 +14,9 @@ condition is y <= min over the former of the max over the latter of the roots of
 logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does that of y; c falls in L at a
 rate of at most ``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
 
-**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the
-variance of a block has an absolute error of about 1e-31 of the largest X^2 so far and 1e-16 of itself: neither a mean that is
-far from zero nor an outlier in another block affects it. Squares of rewards above 1e150 overflow.
+**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the variance
+of a block is exact to about 1e-31 of the largest X^2 so far plus 1e-16 of itself: neither a mean far from zero nor an outlier in
+another block affects it. Squares of rewards above 1e150 overflow.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ SIZE = 6
 ABOVE = 7  # y at the last evaluation
 ARM_FLOATS = 8
 
-# Rows of an arm's blocks.
-OFF, SPREAD = 0, 1  # d and a
-
+OFF, SPREAD = 0, 1  # rows of an arm's blocks: d and a
 C1_SQUARED = 12.0 * 16.0
 SHRINK = 0.1  # the share by which c may fall before the line is renewed
 SLACK = 1e-11  # far above the rounding of an index
@@ -147,14 +145,10 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         """Return the largest kurtosis of the arms; a constant counts as 1."""
         if name != "kappa":
             return super().learned(name, problem, eps)
-        kurtosis = 1.0
-        for law in problem.laws:
-            variance = float(law.variance)
-            if variance > 0.0:
-                kurtosis = max(
-                    kurtosis, float(law.central_moment(4.0)) / variance**2 if variance < math.inf else math.inf
-                )
-        return kurtosis
+        spread = [law for law in problem.laws if law.variance > 0.0]
+        if any(law.variance == math.inf for law in spread):
+            return math.inf
+        return max([1.0, *(float(law.central_moment(4.0)) / float(law.variance) ** 2 for law in spread)])
 
     def params(self) -> Params:
         """Return the numbers of the formulas."""

@@ -131,15 +131,10 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         assert self.eps is not None
         assert self.u is not None
         assert self.horizon is not None
-        scale = self.u ** (1.0 / (1.0 + self.eps))
-        return Params(
-            scale=float(scale),
-            mean_power=-1.0 / (1.0 + self.eps),
-            width_power=self.eps / (1.0 + self.eps),
-            width=float((1.0 + self.eta) * scale),
-            a=float(self.a),
-            horizon=float(self.horizon),
-        )
+        order = 1.0 + self.eps
+        scale = float(self.u ** (1.0 / order))
+        width = (1.0 + self.eta) * scale
+        return Params(scale, -1.0 / order, self.eps / order, width, float(self.a), float(self.horizon))
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
@@ -174,10 +169,9 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
         """Fill in the saturated mean, the index, the saturation level and the share of rewards beyond it."""
         row = s.arms[arm]
-        if row[COUNT] == 0.0:
-            out[0] = out[2] = out[3] = math.nan
-            out[1] = math.inf
-        else:
+        out[0] = out[2] = out[3] = math.nan
+        out[1] = math.inf
+        if row[COUNT] > 0.0:
             out[0] = saturated_mean(row)
             out[1] = row[INDEX]
             out[2] = row[LEVEL]

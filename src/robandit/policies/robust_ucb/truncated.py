@@ -3,15 +3,12 @@
 Sample j of an arm is kept at time t if ``|X_j|^(1+eps) / j <= u / (2 log t)``. The right side only falls, so each sample has a last
 level log t at which it is kept. Three properties make it fast and exact:
 
-**Few samples are at risk.** A sample that is kept at the largest level of the run (that of its horizon, or of 2^53
-pulls in a live bandit) is added to the sum and not stored. One that is dropped on arrival is not stored either. The others
-are stored in order of their keys: if u bounds the moment, their expected number is below ``2 L (1 + log n)``, L the largest level.
-
-**The index is a straight line** in ``(log t)^(eps/(1+eps))`` until the next stored sample is dropped, so the arg-max is lazy
-(:mod:`robandit.kernel.lazy`).
-
-**No digits are lost.** The sum of the kept samples is a pair of doubles, so subtracting a sample gives the sum
-without that sample.
+- Few samples are at risk. One that is kept at the largest level L of the run (that of its horizon, or of 2^53 pulls in a live
+  bandit) is added to the sum and not stored. One that is dropped on arrival is not stored either. The others are stored in order
+  of their keys: if u bounds the moment, their expected number is below ``2 L (1 + log n)``.
+- The index is a straight line in ``(log t)^(eps/(1+eps))`` until the next stored sample is dropped, so the arg-max is lazy
+  (:mod:`robandit.kernel.lazy`).
+- The sum of the kept samples is a pair of doubles, so subtracting a sample gives the sum without that sample, to the last digit.
 
 With a common threshold, ``|X_j|^(1+eps) <= u n / (2 log t)``, which rises with n and falls with t, dropped samples come back. Then
 they are stored too, and a sample is not stored if it is kept at the largest level with the present n. The number stored is the same

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,16 +13,14 @@ from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.tinf.ftrl import (
-    FRESH,
     HEARD,
     MADE,
     SKIPPED,
     Leader,
-    describe_arm,
     equalise,
+    hear,
     make_decision,
     new_state,
-    select_arm,
     set_weights,
     solve_square,
 )
@@ -69,24 +66,8 @@ def restart(s: State) -> None:
     s.clock[HEARD] = 0
 
 
-def refresh(p: Params, s: State) -> None:
-    """Compute the weights of the next pull: all equal if a restart is due.
-
-    The pull itself restarts, not this: until then rewards are learned as before the restart, however often weights are read.
-    """
-    if s.clock[FRESH] == 1:
-        return
-    if restart_due(p, s):
-        equalise(s)
-    else:
-        set_weights(solve_square, s, 1.0 / (s.ledger[LEVEL] * math.sqrt(s.clock[MADE] + 1.0)), Q)
-
-
 class Doubling(Leader):
     """The hooks of `AdaTINF` and `Ada2TINF`: the second has no horizon, plans one pull, and restarts."""
-
-    select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
-    estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
 
     def params(self) -> Params:
         """Return whether it restarts."""
@@ -101,18 +82,24 @@ class Doubling(Leader):
         return super().counters(state) | {"doublings": round(math.log2(state.ledger[LEVEL]))}
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
+    def refresh(p: Params, s: State) -> None:
+        """Compute the weights of the next pull: all equal if a restart is due, which the pull makes, not a look at the weights."""
+        if restart_due(p, s):
+            equalise(s)
+        else:
+            set_weights(solve_square, s, 1.0 / (s.ledger[LEVEL] * math.sqrt(s.clock[MADE] + 1.0)), Q)
+
+    @staticmethod
+    def decide(p: Params, s: State, arm: int) -> float:
         """Return the probability of the choice; restart if that is due."""
-        refresh(p, s)
         if restart_due(p, s):
             restart(s)
-        return make_decision(s, arm)
+        return make_decision(p, s, arm)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
         """Add the loss unless it is too large, and enter its cost."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
+        hear(s)
         rate = s.ledger[LEVEL] * math.sqrt(float(s.clock[MADE]))  # 1/eta
         root = math.sqrt(mark)
         if abs(reward) <= THETA * rate * root:

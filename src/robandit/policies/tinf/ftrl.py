@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,12 +37,9 @@ Weight = Callable[[float, float], float]
 # Fields of ``root``: m, the smallest loss, both at the last decision, and the largest possible m.
 ROOT, LOW, START, START_LOW, TOP = 0, 1, 2, 3, 4
 
-# Fields of ``clock``:
-MADE = 0  # pulls
-HEARD = 1  # rewards
-SKIPPED = 2  # rewards too large to learn from
-FRESH = 3  # 1: the weights are those of the present losses and time
-LEAD = 4  # an arm with the smallest loss
+# Fields of ``clock``: pulls, rewards, rewards too large to learn from, whether the weights are those of the present losses and time,
+# and an arm with the smallest loss.
+MADE, HEARD, SKIPPED, FRESH, LEAD = 0, 1, 2, 3, 4
 
 PASSES = 200  # far more than ever needed
 # Relative changes of the weights:
@@ -221,7 +219,7 @@ def equalise(s: Any) -> None:
     s.clock[FRESH] = 1
 
 
-def make_decision(s: Any, arm: int) -> float:
+def make_decision(p: Any, s: Any, arm: int) -> float:
     """Count a pull and return the probability with which the arm was chosen; the weights must be fresh."""
     s.root[START] = s.root[ROOT]
     s.root[START_LOW] = s.root[LOW]
@@ -230,12 +228,19 @@ def make_decision(s: Any, arm: int) -> float:
     return s.weights[arm]
 
 
-# Hooks, bound to a policy's ``refresh(p, s)``, which computes the weights unless they are fresh.
+def hear(s: Any) -> None:
+    """Count a reward, which makes the weights stale."""
+    s.clock[HEARD] += 1
+    s.clock[FRESH] = 0
+
+
+# Hooks, bound to a policy's ``refresh(p, s)``, which computes the weights of the next pull.
 
 
 def select_arm(refresh: Any, p: Any, s: Any) -> int:
     """Draw an arm by the weights, to within 2^-53: the leader gets what rounding leaves over."""
-    refresh(p, s)
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
     left = uniform(s.rng)
     for arm in range(s.weights.shape[0]):
         left -= s.weights[arm]
@@ -244,15 +249,17 @@ def select_arm(refresh: Any, p: Any, s: Any) -> int:
     return s.clock[LEAD]
 
 
-def take_decision(refresh: Any, p: Any, s: Any, arm: int) -> float:
+def take_decision(decide: Any, refresh: Any, p: Any, s: Any, arm: int) -> float:
     """Count a pull and return the probability with which the arm was chosen."""
-    refresh(p, s)
-    return make_decision(s, arm)
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
+    return decide(p, s, arm)
 
 
 def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
     """Fill in the mean implied by the losses (skipped rewards count as 0), and the probability of the next choice."""
-    refresh(p, s)
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
     out[0] = math.nan
     if s.clock[HEARD] > 0:
         out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
@@ -260,10 +267,22 @@ def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
 
 
 class Leader:
-    """What the policies of the family share, beside their hooks."""
+    """What the policies of the family share. A subclass writes ``refresh``, `update`, and a ``decide`` where the default does not fit."""
 
     weighted: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")
+    refresh: ClassVar[Any]
+    decide: ClassVar[Any] = staticmethod(make_decision)
+    select: ClassVar[Any]
+    take: ClassVar[Any]
+    estimate: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        """Bind the subclass's hooks."""
+        super().__init_subclass__()
+        cls.select = staticmethod(partial(select_arm, cls.refresh))
+        cls.take = staticmethod(partial(take_decision, cls.decide, cls.refresh))
+        cls.estimate = staticmethod(partial(describe_arm, cls.refresh))
 
     def validate(self) -> None:
         """Check eps, u and the horizon."""

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import (
-    FRESH,
-    HEARD,
-    MADE,
-    SKIPPED,
-    Leader,
-    State,
-    describe_arm,
-    new_state,
-    select_arm,
-    set_weights,
-    solve,
-    take_decision,
-)
+from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, new_state, set_weights, solve
 from robandit.validation import within
 
 LEAST_SIGMA = 1e-300  # its inverse must not overflow
@@ -50,28 +36,22 @@ def rate(p: Params, t: float) -> float:
     return p.sigma * root(p, t)
 
 
-def refresh(p: Params, s: State) -> None:
-    """Compute the weights of the next pull."""
-    if s.clock[FRESH] == 0:
-        set_weights(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
-
-
 class Skipping(Leader):
     """The hooks of `HTINF` and `OptTINF`."""
-
-    select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
-    take: ClassVar[Any] = staticmethod(partial(take_decision, refresh))
-    estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
 
     def init(self: Any, arms: int, horizon: int | None) -> State:
         """Return a state without losses."""
         return new_state(arms, self.params().q)
 
     @staticmethod
+    def refresh(p: Params, s: State) -> None:
+        """Compute the weights of the next pull."""
+        set_weights(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
+
+    @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
         """Add the loss, divided by the probability of the choice, unless it is too large."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
+        hear(s)
         if abs(reward) <= p.theta * rate(p, float(s.clock[MADE])) * root(p, mark):
             s.losses[arm] -= reward / mark
         else:

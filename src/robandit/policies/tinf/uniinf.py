@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,18 +11,7 @@ from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import (
-    FRESH,
-    HEARD,
-    SKIPPED,
-    Leader,
-    describe_arm,
-    make_decision,
-    new_state,
-    select_arm,
-    set_weights,
-    solve_barrier,
-)
+from robandit.policies.tinf.ftrl import SKIPPED, Leader, hear, make_decision, new_state, set_weights, solve_barrier
 
 FIRST_SCALE = 4.0
 Q = 1.0  # weights are (1 + m + L / S)^-1
@@ -48,12 +36,6 @@ class State(NamedTuple):
     rng: UInts
     scale: Floats
     last: Floats
-
-
-def refresh(p: Params, s: State) -> None:
-    """Compute the weights for the present losses and scale."""
-    if s.clock[FRESH] == 0:
-        set_weights(solve_barrier, s, 1.0 / s.scale[NOW], Q)
 
 
 def others(weights: Floats, arm: int) -> float:
@@ -140,22 +122,22 @@ class UniINF(Leader, Policy):
         """Return a state without losses."""
         return State(*new_state(arms, Q), np.array([FIRST_SCALE]), np.zeros((arms, 2)))
 
-    select = staticmethod(partial(select_arm, refresh))
-    estimate = staticmethod(partial(describe_arm, refresh))
+    @staticmethod
+    def refresh(p: Params, s: State) -> None:
+        """Compute the weights for the present losses and scale."""
+        set_weights(solve_barrier, s, 1.0 / s.scale[NOW], Q)
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
+    def decide(p: Params, s: State, arm: int) -> float:
         """Return the probability of the choice, and store it with that of the other arms."""
-        refresh(p, s)
         s.last[arm, CHANCE] = s.weights[arm]
         s.last[arm, REST] = others(s.weights, arm)
-        return make_decision(s, arm)
+        return make_decision(p, s, arm)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
         """Add the loss, divided by the probability of the choice, unless it is too large; raise the scale by the clipped loss."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
+        hear(s)
         rest = 1.0 - mark
         if mark == s.last[arm, CHANCE]:
             rest = s.last[arm, REST]
