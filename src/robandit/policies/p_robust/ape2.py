@@ -62,10 +62,9 @@ class APE2(Perturbed, Policy):
         Scale of the estimate and of the perturbation, in the units of the rewards. The authors search [1e-3, 1e2] for it.
     perturbation
         Law of the noise G, with the authors' parameters. ``"weibull"`` and ``"gamma"`` have shape 1, which is the standard
-        exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is
-        lambda (-log U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 if this alpha is above log K, else with
-        alpha = lambda = log K. As (1+eps)^2/eps >= 4, the second case needs 55 arms or more; so 2 arms, where log K < 1 would be an
-        invalid alpha, belong to the first.
+        exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is lambda (-log
+        U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 if this alpha is above log K, else (55 arms or more, as
+        (1+eps)^2/eps >= 4) with alpha = lambda = log K.
 
     Guarantee
     ---------

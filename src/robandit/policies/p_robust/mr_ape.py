@@ -34,10 +34,9 @@ class State(NamedTuple):
 class MRAPE(Perturbed, Policy):
     """Random exploration that ends: a p-robust mean plus a uniform share of a bonus that falls to 0 at T/K pulls of an arm.
 
-    This is MR-UCB with a random bonus, drawn for each arm and round. Use it when you know the horizon and an order of finite
-    moments, but not their size, and decisions may be random. The scale c replaces a bound on the moments, so it must fit the
-    rewards, and the guarantee is exponential in u. The estimate shrinks towards 0: centre rewards whose mean is large compared
-    with their spread.
+    This is MR-UCB with a random bonus, drawn for each arm and round. Use it as `MRUCB`, if decisions may be random. The scale c
+    replaces a bound on the moments, so it must fit the rewards, and the guarantee is exponential in u. The estimate shrinks
+    towards 0: centre rewards whose mean is large compared with their spread.
 
     Parameters
     ----------

@@ -24,10 +24,9 @@ def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
 
 def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
     """Fill in the mean and the reach; NaN and infinity before the first reward."""
-    if s.arms[arm, COUNT] == 0.0:
-        out[0] = math.nan
-        out[1] = math.inf
-    else:
+    out[0] = math.nan
+    out[1] = math.inf
+    if s.arms[arm, COUNT] > 0.0:
         out[0] = s.arms[arm, MEAN]
         out[1] = reach(p, s, arm)
 

@@ -24,8 +24,7 @@ from robandit.policies.r_ucb.growth import (
 class RUCBLT(Growing, IndexPolicy):
     """UCB1 with a width that in time exceeds that of any scale: for light tails of unknown scale.
 
-    Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails: it relies on the sample
-    mean.
+    Use it for light (sub-Gaussian) tails whose scale nobody knows. Not for heavy tails: it relies on the sample mean.
 
     Parameters
     ----------
@@ -49,8 +48,8 @@ class RUCBLT(Growing, IndexPolicy):
 
     References
     ----------
-    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for
-    statistical robustness. AISTATS 2021, PMLR 130.
+    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for statistical
+    robustness. AISTATS 2021, PMLR 130.
     """
 
     f: Growth = "log_squared"
@@ -76,10 +75,7 @@ class RUCBLT(Growing, IndexPolicy):
 
     @staticmethod
     def outlook(p: Params, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
-        """With log_squared the width is convex in the level and stays below a chord; otherwise it is concave from t = 3 on.
-
-        Except at the kink of log_log at t = 16, where a tangent ends.
-        """
+        """A chord if f is log_squared, where the width is convex in the level; else a tangent, up to log_log's kink at t = 16."""
         wide = width(p, s, arm, level)
         height = slightly_above(UCB1.mean(p, s, arm), wide)
         if level <= 0.0:

@@ -1,12 +1,10 @@
 """R-UCB-MoM (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(1) amortised time per pull.
 
-The estimate is the median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them. Block
-means come from exact sums (:mod:`robandit.policies._parts.blocks`) and are computed only when q or the size of the blocks
-changes. The first rewards of an arm, as many as the median of all can need, are also kept sorted.
-
-The arg-max is lazy (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in
-``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0,
-log(n / (32 log t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
+The estimate is the median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them,
+which are also kept sorted. Block means are computed only when q or the size of the blocks changes. The arg-max is lazy
+(:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in ``f (32 log t)^g``.
+With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0, log(n / (32 log
+t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
 """
 
 from __future__ import annotations
@@ -26,19 +24,13 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
 from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Params, decay, growth
 
-# Numbers of an arm.
-COUNT = 0
-MEAN = 1
-SHRINK = 2  # n^-g for a fixed g, log n otherwise
-EVENT = 3  # the time, as `clock` returns it, from which q may differ
-NEXT = 4  # the number of rewards from which the estimate differs
-BLOCKS = 5  # q; 0: the median of all rewards
-SIZE = 6
-REACH = 7  # the distance from MEAN within which to look for the next
+# Numbers of an arm: rewards; estimate; n^-g for a fixed g, else log n; the time, as `clock` returns it, and the number of
+# rewards from which the estimate may differ; q (0: the median of all rewards); size of the blocks; and the distance within
+# which to look for the next.
+COUNT, MEAN, SHRINK, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
 ARM_FLOATS = 8
-
-# Numbers common to all arms: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g: with a fixed g, powers at near
-# levels follow from it.
+# Numbers of all arms: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g, from which near ones follow if
+# g is fixed.
 AT, SCALE, POWER, BASE, BASE_SCALE = 0, 1, 2, 3, 4
 
 PER_LEVEL = 32.0
@@ -211,10 +203,8 @@ def clock(p: Params, s: State) -> float:
 
 @out_of_line
 def largest_rate(power: float, log_n: float, level: float) -> float:
-    """Return an upper bound of the logarithmic derivative of a width from this level on, with the corollary's g.
-
-    That of f is at most 2 / log t for every f, with equality for log_squared.
-    """
+    """Return an upper bound of the logarithmic derivative of a width from this level on, with the corollary's g."""
+    # That of f is at most 2 / log t for every f, with equality for log_squared.
     late = max(level, math.e)
     falls = 0.5 / (late * math.log(late) ** 1.5)
     return 2.0 / max(level, FIRST) + power / level + falls * max(0.0, log_n - math.log(PER_LEVEL * level))

@@ -54,9 +54,9 @@ def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: An
 class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
     """Optimism on a mean without the rewards beyond a slowly growing function of time: it needs to know nothing about the tails.
 
-    Adaptive in the long run only: its bound begins at a T that depends on eps and u and is large. With heavy tails and at
-    usual horizons it is close to uniform play. Use it as the baseline for "consistent without knowing anything". While
-    f(t) is below an arm's typical rewards, their mean counts as 0, which makes an arm of large losses look good.
+    Adaptive in the long run only: its bound begins at a large T that depends on eps and u, and with heavy tails and at usual
+    horizons it is close to uniform play. Use it as the baseline for "consistent without knowing anything". While f(t) is below an
+    arm's typical rewards, their mean counts as 0, which makes an arm of large losses look good.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     References
     ----------
-    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for
-    statistical robustness. AISTATS 2021, PMLR 130.
+    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for statistical
+    robustness. AISTATS 2021, PMLR 130.
     """
 
     f: Growth = "log_squared"

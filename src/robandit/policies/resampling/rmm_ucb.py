@@ -26,9 +26,9 @@ class RMMUCB(Resampled, Policy):
     limit
         The most pulls of a run; a longer horizon is rejected, with an estimate of its time. 2000 is the paper's.
     median
-        The median over an even number of blocks of a copy. "exact": the one for which the index is the paper's definition,
-        and its level is exact. "printed": the lower middle value, as in the paper's formula; then the level does not
-        hold, and runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
+        The median over an even number of blocks of a copy. "exact": the one for which the index is the paper's definition, and
+        its level is exact. "printed": the lower middle value, as in the paper's formula; then the level does not hold, and runs
+        may lock in on a bad arm (see `robandit.policies.resampling.signs`).
 
     Guarantee
     ---------

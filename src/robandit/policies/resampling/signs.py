@@ -10,16 +10,15 @@ At time t, m = ceil(1 + t (log t)^2). With a block's length n, and the sum N and
 
     U_lj = (n (center - mean_l) / 2 + N) / M.
 
-This is the same number without cancellation: for a single block it is N / M. If M is 0, U_lj is +inf or -inf as center is above or
-below the block's mean; if they are equal, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
+without cancellation; for a single block it is N / M. If M is 0, U_lj is +inf or -inf as center is above or below the block's mean;
+if they are equal, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
 
-Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value. So is center, and the test of theta compares
-center - theta with the median of mean_l(a_ij (X_i - theta)) over l. The second is not larger if it is not larger in half of the
-blocks, that is, if theta is at most U_lj in half of them: the largest such theta is the UPPER middle value of the U_lj. The
-paper's Lemma 2.5 and Algorithm 2 print the median again, which agrees with its definition of the index (equation 18) for odd k
-only. With the lower middle value the level does not hold, the index of an arm with 4 rewards stays bounded however large m is,
-and runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of half a standard deviation, T = 800. The default here
-is the definition; ``median="printed"`` is the formula.
+Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value, as is center. The test of theta compares center -
+theta with the median of mean_l(a_ij (X_i - theta)) over l, which is not larger if theta is at most U_lj in half of the blocks: the
+largest such theta is the UPPER middle value of the U_lj. The paper's Lemma 2.5 and Algorithm 2 print the median again, which agrees
+with its definition of the index (equation 18) for odd k only. With the lower middle value the level does not hold, the index of an
+arm with 4 rewards stays bounded however large m is, and runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of
+half a standard deviation, T = 800. The default here is the definition; ``median="printed"`` is the formula.
 
 Nothing random is stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), two rounds of SplitMix64's,
 keyed by the run's ``rng`` words, which therefore never change; so any sign can be computed at any time. pi orders hashes of (run,

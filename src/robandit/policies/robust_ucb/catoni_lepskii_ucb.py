@@ -61,10 +61,9 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     """Optimism on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
     This is our own baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
-    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, and the smallest one whose
-    estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps alone is worth. Do not use
-    it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow: an estimate solves one equation for
-    each scale.
+    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, with an equation to solve for
+    each; the smallest whose estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps
+    alone is worth. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow.
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
     `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite
@@ -191,10 +190,9 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     @staticmethod
     @out_of_line
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """A line above the index.
+        """A line above the index: the steeper of tangent and chord of its width with a fixed tau0, which is not narrower.
 
-        With tau0 fixed the width is not narrower, and a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n. This is first
-        concave, then convex in r, so it stays below the steeper of its tangent and its chord.
+        That is a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n: first concave, then convex in r.
         """
         value = CatoniLepskiiUCB.index(p, s, arm, level)
         if value == math.inf:

@@ -27,13 +27,9 @@ GREEDY, FORCED, KEPT = 0.0, 1.0, 2.0
 # Numbers of an arm: the estimate, the distance within which to look for the next, and 1 if it lacks some stored rewards.
 MEAN, REACH, OLD = 0, 1, 2
 
-# The plan.
-DONE = 0  # forced pulls so far
-LEAST = 1  # forced pulls at the start
-WAIT = 2  # the time before which none is due
-TURN = 3  # the next arm to force; -1: unknown
-BEST = 4  # the best arm; -1: unknown
-PLAN = 5  # after these: the forced pulls of each arm
+# The plan: forced pulls so far and at the start, the time before which none is due, the next arm to force and the best arm (-1:
+# unknown); after these, the forced pulls of each arm.
+DONE, LEAST, WAIT, TURN, BEST, PLAN = 0, 1, 2, 3, 4, 5
 
 NEVER = 2**62
 LOG_NEVER = 42.0
@@ -65,16 +61,14 @@ class ForceMoM(KeepsSums, Policy):
     median of means. The n rewards form q blocks of floor(n/q) consecutive ones; q is the largest odd number that exceeds neither
     n nor ``2 ceil(log(2K) + log log(e^e + n)) + 1``.
 
-    A pull is forced or not when it is made: the reward of a forced pull is stored even if it is late. A lost forced pull is
-    repeated. If you choose another arm in a forced round, its reward is stored too, but does not count as a turn. While an arm
-    has no stored reward, no greedy pull is chosen.
+    The reward of a forced pull is stored even if it is late; a lost forced pull is repeated. If you choose another arm in a forced
+    round, its reward is stored too, but is not a turn. While an arm has no stored reward, no greedy pull is chosen.
 
     Parameters
     ----------
     rho
         Exponent of the schedule, between 0 and 1. A larger one explores more: better in the worst case, worse on an easy problem.
-        2/3 is the largest for which both bounds below are, up to slow factors, the best possible together for every
-        order at once.
+        2/3 is the largest for which both bounds below are, up to slow factors, the best possible together for every order at once.
 
     Guarantee
     ---------

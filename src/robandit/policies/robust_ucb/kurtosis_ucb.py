@@ -39,17 +39,10 @@ from robandit.validation import within
 
 SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of X
 
-# Numbers of an arm.
-COUNT = 0
-MEAN = 1  # m
-REACH = 2  # the distance from MEAN within which to look for the next
-EVENT = 3  # the level L from which k differs
-NEXT = 4  # the number of rewards from which the blocks differ
-BLOCKS = 5  # k
-SIZE = 6
-ABOVE = 7  # y at the last evaluation
+# Numbers of an arm: rewards, m, the distance from it within which to look for the next, the level L from which k differs, the
+# number of rewards from which the blocks differ, k, the blocks' size, and y at the last evaluation.
+COUNT, MEAN, REACH, EVENT, NEXT, BLOCKS, SIZE, ABOVE = 0, 1, 2, 3, 4, 5, 6, 7
 ARM_FLOATS = 8
-
 OFF, SPREAD = 0, 1  # rows of an arm's blocks: d and a
 C1_SQUARED = 12.0 * 16.0
 SHRINK = 0.1  # the share by which c may fall before the line is renewed

@@ -1,9 +1,8 @@
 """The median of means of Robust UCB, exact, in O(1) amortised time per pull.
 
 With ``k = floor(min(1 + 16 log t, n / 2))`` blocks of ``N = floor(n / k)`` rewards the estimate changes only when k or N does. N
-grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. Between these events the index
-is a straight line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). The sums of blocks
-are exact: :mod:`robandit.policies._parts.blocks`. Memory: two numbers per reward.
+grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. In between the index is a straight
+line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). Memory: two numbers per reward.
 """
 
 from __future__ import annotations
@@ -19,17 +18,10 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls, slightly_above
 
-# Numbers of an arm.
-COUNT = 0
-MEAN = 1
-COEFFICIENT = 2  # width = COEFFICIENT * (2 + 32 log t)^power
-EVENT = 3  # the value of (2 + 32 log t)^power from which k may differ
-NEXT = 4  # the number of rewards from which k or N differs
-BLOCKS = 5  # k
-SIZE = 6  # N
-REACH = 7  # the distance from MEAN within which to look for the next
+# Numbers of an arm: rewards; estimate; the width over (2 + 32 log t)^power; the value of this power, and the number of rewards,
+# from which k or N may differ; k; N; and the distance from the estimate within which to look for the next.
+COUNT, MEAN, COEFFICIENT, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
 ARM_FLOATS = 8
-
 MOST_BLOCKS = 600  # 1 + 16 log(2^53) = 588.8
 
 

@@ -29,18 +29,12 @@ from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.index import SLACK, IndexHooks, log_time, most_pulls, no_pulls, slightly_above
 
-# Numbers of an arm.
-COUNT = 0
-SUM = 1  # of the kept samples; SUM + LOW is the pair
-LOW = 2
-MEAN = 3
-COEFFICIENT = 4  # width = COEFFICIENT * (log t)^power
-EVENT = 5  # the value of (log t)^power up to which the same samples are kept; -1: unknown
-DROPPED = 6  # stored samples that are not kept: the first of the stretch
+# Numbers of an arm: samples; the sum of the kept ones as a pair; their mean; the width over (log t)^power; the value of this
+# power up to which the same samples are kept (-1: unknown); and the stored samples that are not kept, which are the first of
+# the stretch.
+COUNT, SUM, LOW, MEAN, COEFFICIENT, EVENT, DROPPED = 0, 1, 2, 3, 4, 5, 6
 ARM_FLOATS = 7
-
-# Rows of the pool; a stretch is in descending order of key.
-KEY, VALUE = 0, 1
+KEY, VALUE = 0, 1  # rows of the pool; a stretch is in descending order of key
 HUGE = 1e150  # its square is finite
 
 

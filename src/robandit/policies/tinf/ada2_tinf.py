@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.facts import Adaptive
 from robandit.policies.tinf.ada_tinf import END, Doubling, State
+from robandit.policies.tinf.ftrl import huang_facts
 
 
 class Ada2TINF(Doubling, Policy):
     """`AdaTINF` with restarts after 1, 3, 7, 15 pulls and so on: it needs to know nothing, not even the horizon.
 
-    Each restart forgets everything, so regret is that of AdaTINF up to a constant factor. Use it when nothing is known and
-    the worst case matters: it protects against adversaries, and finds the scale of the rewards by itself. On easy problems the
-    restarts are costly.
+    Each restart forgets everything: regret is that of AdaTINF up to a constant factor. Use it when nothing is known and the worst
+    case matters: it protects against adversaries, and finds the scale of the rewards. On easy problems the restarts are costly.
 
     Guarantee
     ---------
@@ -42,14 +41,11 @@ class Ada2TINF(Doubling, Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
-    about = Facts(
-        random=True,
-        assumption=NONPOSITIVE,
+    about = huang_facts(
         bound="Ada2TINF of Huang et al.",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)",
         matches=(None, True),
         adaptive=Adaptive(True, True, True, True),
-        citation="Huang, Dai, Huang 2022",
     )
 
     def counters(self, state: State) -> dict[str, int]:

@@ -9,9 +9,8 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.facts import Adaptive
 from robandit.policies.tinf.ftrl import (
     HEARD,
     MADE,
@@ -19,6 +18,7 @@ from robandit.policies.tinf.ftrl import (
     Leader,
     equalise,
     hear,
+    huang_facts,
     make_decision,
     new_state,
     set_weights,
@@ -118,10 +118,9 @@ class Doubling(Leader):
 class AdaTINF(Doubling, Policy):
     """HTINF with eps = 1 that finds the scale of the rewards by doubling: it needs to know the horizon only.
 
-    Choices are random, by follow the regularised leader, and rewards beyond a threshold are skipped, as in `HTINF`. The scale of
-    the rewards starts at 1. The possible costs of skipped and learned rewards are added up, and when the sum exceeds what the
-    scale allows, the scale is at least doubled. Use it when you know the number of pulls and nothing about the moments;
-    `Ada2TINF` needs not even that. It protects the worst case only: no instance-dependent bound is known.
+    Choices are random and rewards beyond a threshold are skipped, as in `HTINF`. The scale of the rewards starts at 1, and is at
+    least doubled when the sum of the possible costs of skipped and learned rewards exceeds what it allows. Use it when you know
+    the number of pulls and nothing about the moments; `Ada2TINF` needs not even that. No instance-dependent bound is known.
 
     Parameters
     ----------
@@ -155,16 +154,13 @@ class AdaTINF(Doubling, Policy):
 
     horizon: int | None = None
 
-    about = Facts(
+    about = huang_facts(
         knows=("horizon",),
         anytime=False,
-        random=True,
-        assumption=NONPOSITIVE,
         bound="Theorem 6.1 of Huang et al.",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)",
         matches=(None, True),
         adaptive=Adaptive(True, True, True, True),
-        citation="Huang, Dai, Huang 2022",
         row=10,
         notes=("The AdaR-UCB paper omits the term sqrt(K T) of Theorem 6.1 of Huang et al.",),
     )

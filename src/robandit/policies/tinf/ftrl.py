@@ -30,15 +30,18 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.parameters import check_known
+from robandit.policies.assumptions import NONPOSITIVE
+from robandit.policies.facts import Facts
 from robandit.validation import invalid, positive, within
 
 Weight = Callable[[float, float], float]
+huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022")
 
 # Fields of ``root``: m, the smallest loss, both at the last decision, and the largest possible m.
 ROOT, LOW, START, START_LOW, TOP = 0, 1, 2, 3, 4
 
-# Fields of ``clock``: pulls, rewards, rewards too large to learn from, whether the weights are those of the present losses and time,
-# and an arm with the smallest loss.
+# Fields of ``clock``: pulls, rewards, rewards too large to learn from, 1 if the weights are up to date, and an arm of smallest
+# loss.
 MADE, HEARD, SKIPPED, FRESH, LEAD = 0, 1, 2, 3, 4
 
 PASSES = 200  # far more than ever needed
@@ -267,7 +270,7 @@ def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
 
 
 class Leader:
-    """What the policies of the family share. A subclass writes ``refresh``, `update`, and a ``decide`` where the default does not fit."""
+    """What the policies share. A subclass writes ``refresh``, `update`, and ``decide`` if it does more than `make_decision`."""
 
     weighted: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")

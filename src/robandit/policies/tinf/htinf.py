@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, new_state, set_weights, solve
+from robandit.policies.facts import Adaptive
+from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, huang_facts, new_state, set_weights, solve
 from robandit.validation import within
 
 LEAST_SIGMA = 1e-300  # its inverse must not overflow
@@ -26,9 +25,7 @@ class Params(NamedTuple):
 
 def root(p: Params, x: float) -> float:
     """Return x^(1/alpha)."""
-    if p.alpha == 2.0:
-        return math.sqrt(x)
-    return x ** (1.0 / p.alpha)
+    return math.sqrt(x) if p.alpha == 2.0 else x ** (1.0 / p.alpha)
 
 
 def rate(p: Params, t: float) -> float:
@@ -61,11 +58,11 @@ class Skipping(Leader):
 class HTINF(Skipping, Policy):
     """Random choices by follow the regularised leader, skipping rewards that are too large: heavy tails of known size.
 
-    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its
-    choice and added to the estimate. It is skipped if its absolute value exceeds a threshold, which grows with time and with the
-    probability. The policy is good in both worlds: no logarithm in the worst case, even against an adversary, and
-    logarithmic regret on random rewards. Use it when you know u and eps and choices may be random (their probabilities are
-    reported, for off-policy evaluation). Do not use it when large rewards are mostly gains (revenue): its guarantee fails there.
+    The probability of an arm falls with its estimated cumulative loss, to which each loss is added, divided by the probability of
+    its choice. It is skipped if its size exceeds a threshold, which grows with time and with the probability. Good in both worlds:
+    no logarithm in the worst case, even against an adversary, and logarithmic regret on random rewards. Use it when you know u and
+    eps and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards
+    are mostly gains (revenue): its guarantee fails there.
 
     Parameters
     ----------
@@ -101,16 +98,13 @@ class HTINF(Skipping, Policy):
     eps: float | None = None
     u: float | None = None
 
-    about = Facts(
+    about = huang_facts(
         knows=("eps", "u"),
-        random=True,
-        assumption=NONPOSITIVE,
         bound="HTINF of Huang et al.",
         instance="sum (u/gap)^(1/eps) log T",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps))",
         matches=(True, True),
         adaptive=Adaptive(False, False, False, False),
-        citation="Huang, Dai, Huang 2022",
         row=8,
         notes=("The instance-dependent bound assumes that the best arm is unique.",),
     )

@@ -52,12 +52,12 @@ def others(weights: Floats, arm: int) -> float:
 class UniINF(Leader, Policy):
     """Follow the regularised leader with a log-barrier and skipping: good in both worlds, and needs to know the horizon only.
 
-    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its choice and
-    added to the estimate, unless its absolute value exceeds a threshold. The loss, clipped at the threshold, also raises the
-    scale S, by which losses are divided. The threshold is S over four times the probability of the other arms, so it is unbounded
-    for an arm that is nearly certain. Use it when you know the number of pulls and nothing about the moments, and choices may be
-    random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains
-    (revenue): its guarantee fails there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly.
+    The probability of an arm falls with its estimated cumulative loss, to which each loss is added, divided by the probability of
+    its choice, unless its size exceeds a threshold: S over four times the probability of the other arms, unbounded for an arm that
+    is nearly certain. Losses are divided by the scale S, which the loss, clipped at the threshold, raises. Use it when you know the
+    number of pulls and nothing about the moments, and choices may be random (their probabilities are reported, for off-policy
+    evaluation). Do not use it when large rewards are mostly gains (revenue): its guarantee fails there. S starts at 4 and never
+    falls, so rewards much smaller than 1 are learned slowly.
 
     Parameters
     ----------
@@ -70,10 +70,8 @@ class UniINF(Leader, Policy):
     so its mean is at most 0), then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
     ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` up to logarithms, also against adversaries, and at most
     ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Must
-    know: the horizon. Not anytime, random.
-
-    The algorithm and its guarantee are from memory, with every constant re-derived, and were not checked against the paper's text
-    (confidence 0.88).
+    know: the horizon. Not anytime, random. Algorithm and guarantee are from memory, with every constant re-derived, not checked
+    against the paper's text (confidence 0.88).
 
     Notes
     -----
