@@ -64,7 +64,7 @@ def test_invalid_parameters():
         RUCBLT(f="sqrt")
     check_decay("X", 0.3)
     check_decay("X", "corollary")
-    with pytest.raises(InvalidInput, match=r"g = 'slow' must be 'corollary' or a number > 0 and < 1"):
+    with pytest.raises(InvalidInput, match=r"g = 'slow' must be a finite number > 0 and < 1; or pass 'corollary'"):
         check_decay("X", "slow")
     for wrong in (0.0, 1.0, -1.0, math.nan, None, True):
         with pytest.raises(InvalidInput, match="g = "):

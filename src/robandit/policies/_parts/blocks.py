@@ -73,8 +73,7 @@ def block_median(
     row = slots[arm, START] - 1
     low_end = guess - reach
     high_end = guess + reach
-    high = 0.0
-    low = 0.0
+    high = low = 0.0
     below = 0
     near = blocks
     for block in range(blocks):
@@ -120,7 +119,8 @@ def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> floa
 def place(values: Floats, left: int, right: int, rank: int) -> None:
     """Reorder values[left] to values[right] so that the one at ``rank`` is where sorting would put it (Hoare)."""
     while left < right:
-        pivot = median_of_three(values[left], values[(left + right) // 2], values[right])
+        a, b, c = values[left], values[(left + right) // 2], values[right]
+        pivot = max(min(a, b), min(max(a, b), c))  # their median
         i = left
         j = right
         while i <= j:
@@ -138,8 +138,3 @@ def place(values: Floats, left: int, right: int, rank: int) -> None:
             left = i
         else:
             return
-
-
-def median_of_three(a: float, b: float, c: float) -> float:
-    """Return the median of three numbers."""
-    return max(min(a, b), min(max(a, b), c))

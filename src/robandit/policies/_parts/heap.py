@@ -1,7 +1,4 @@
-"""A heap of an arm's rewards by absolute value, in the arm's stretch of a `reward_store` with one row.
-
-It holds rewards that are set aside until a rising level reaches their size; the smallest is at the front.
-"""
+"""A heap, in an arm's stretch of a `reward_store`, of rewards that wait until a rising level reaches their size: smallest first."""
 
 from __future__ import annotations
 

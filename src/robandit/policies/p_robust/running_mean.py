@@ -170,8 +170,7 @@ def hold(p: Any, s: Any, arm: int) -> None:
         s.spans[arm, HELD] = 0
         s.arms[arm, SINCE] = math.log(n)
         for k in range(s.points.shape[1]):
-            s.fit[arm, 0, k] = 0.0
-            s.fit[arm, 1, k] = 0.0
+            s.fit[arm, 0, k] = s.fit[arm, 1, k] = 0.0
     base = math.exp(-s.arms[arm, SINCE] / p.order)
     for k in range(s.points.shape[1]):
         s.work[SCALES, k] = base * s.points[SCALE, k]

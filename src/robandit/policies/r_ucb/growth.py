@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, NamedTuple
 
-from robandit.errors import InvalidInput
-from robandit.validation import choice, invalid, within
+from robandit.validation import choice, within
 
 INPUTS = "f and g are inputs; to choose them well, one would have to know eps and u."
 """Footnote of the policies that use them."""
@@ -22,7 +21,7 @@ Growth = Literal["log", "log_squared", "log_log", "corollary"]
 LOG, LOG_SQUARED, LOG_LOG, COROLLARY = 0, 1, 2, 3
 _KINDS = {"log": LOG, "log_squared": LOG_SQUARED, "log_log": LOG_LOG, "corollary": COROLLARY}
 FIRST = math.log(3.0)
-FIRST_LOG_LOG = math.log(16.0)
+KINK = math.log(16.0)  # where log_log begins to grow
 
 
 class Params(NamedTuple):
@@ -48,12 +47,8 @@ class Growing:
 
 def check_decay(owner: str, g: Any) -> None:
     """Raise `InvalidInput` unless g is a number in (0, 1) or "corollary"."""
-    if isinstance(g, str) and g == "corollary":
-        return
-    try:
-        within(g, "g", 0.0, 1.0, open_low=True, open_high=True)
-    except InvalidInput:
-        raise invalid("g", g, "'corollary' or a number > 0 and < 1", owner=owner) from None
+    if g != "corollary":
+        within(g, "g", 0.0, 1.0, open_low=True, open_high=True, owner=owner, hint="or pass 'corollary'")
 
 
 def growth_kind(f: Growth) -> int:
@@ -74,7 +69,7 @@ def growth(kind: int, level: float) -> float:
     if kind == LOG_SQUARED:
         return late * late
     if kind == LOG_LOG:
-        return math.log(max(level, FIRST_LOG_LOG))
+        return math.log(max(level, KINK))
     return 0.5 * math.exp(0.5 * math.sqrt(math.log(late)))
 
 
@@ -86,7 +81,7 @@ def steepest(kind: int, low: float, high: float) -> float:
     if kind == LOG_SQUARED:
         return 2.0 * max(high, FIRST)
     if kind == LOG_LOG:
-        return 1.0 / max(low, FIRST_LOG_LOG)
+        return 1.0 / max(low, KINK)
     root = math.sqrt(math.log(late))
     return 0.125 * math.exp(0.5 * root) / (late * root)
 

@@ -8,17 +8,7 @@ from robandit.policies.assumptions import Assumption
 from robandit.policies.classic.ucb1 import COUNT, UCB1
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, IndexPolicy, IndexState, slightly_above
-from robandit.policies.r_ucb.growth import (
-    FIRST_LOG_LOG,
-    INPUTS,
-    LOG_LOG,
-    LOG_SQUARED,
-    Growing,
-    Growth,
-    Params,
-    growth,
-    steepest,
-)
+from robandit.policies.r_ucb.growth import INPUTS, KINK, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth, steepest
 
 
 class RUCBLT(Growing, IndexPolicy):
@@ -84,9 +74,7 @@ class RUCBLT(Growing, IndexPolicy):
             until = level * (1.0 + min(0.25, 1.0 / math.sqrt(s.arms[arm, COUNT])))
             return height, (width(p, s, arm, until) - wide) / (until - level) + SLACK * wide / level, until
         slope = 0.5 * wide * (1.0 / level + steepest(p.f, level, level) / growth(p.f, level))
-        if p.f == LOG_LOG and level < FIRST_LOG_LOG:
-            return height, slope, FIRST_LOG_LOG
-        return height, slope, math.inf
+        return height, slope, KINK if p.f == LOG_LOG and level < KINK else math.inf
 
 
 def width(p: Params, s: IndexState, arm: int, level: float) -> float:

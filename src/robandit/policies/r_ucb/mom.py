@@ -28,7 +28,6 @@ from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Param
 # rewards from which the estimate may differ; q (0: the median of all rewards); size of the blocks; and the distance within
 # which to look for the next.
 COUNT, MEAN, SHRINK, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
-ARM_FLOATS = 8
 # Numbers of all arms: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g, from which near ones follow if
 # g is fixed.
 AT, SCALE, POWER, BASE, BASE_SCALE = 0, 1, 2, 3, 4
@@ -42,7 +41,7 @@ NEAR = 1.0 / 64.0
 class State(NamedTuple):
     """The numbers above; sorted first rewards; sums; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 8)
     now: Floats
     ordered: Floats  # (arms, most rewards of a plain median): the first rewards in ascending order
     scratch: Floats
@@ -119,12 +118,10 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         most = math.ceil(PER_LEVEL * math.log(most_pulls(horizon) + 2.0)) + 1
-        store = empty_sums(arms, horizon)
         now = np.zeros(5)
         now[AT] = now[BASE] = -1.0
-        ordered = np.zeros((arms, most))
-        numbers = np.zeros((arms, ARM_FLOATS))
-        return State(numbers, now, ordered, np.zeros(2 * most), *store, no_pulls(arms), *lazy_state(arms))
+        numbers, ordered, scratch = np.zeros((arms, 8)), np.zeros((arms, most)), np.zeros(2 * most)
+        return State(numbers, now, ordered, scratch, *empty_sums(arms, horizon), no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
@@ -223,26 +220,24 @@ def insert(ordered: Floats, count: int, reward: float) -> None:
 @out_of_line
 def refresh(p: Params, s: State, arm: int) -> None:
     """Update the estimate, and compute when it next changes."""
-    numbers = s.arms[arm]
-    n = int(numbers[COUNT])
+    own = s.arms[arm]
+    n = int(own[COUNT])
     blocks_now = PER_LEVEL * s.now[AT]
     if n <= blocks_now:
-        numbers[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
-        numbers[BLOCKS] = 0.0
-        numbers[EVENT] = math.inf
-        numbers[NEXT] = n + 1
+        own[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
+        own[BLOCKS] = 0.0
+        own[EVENT] = math.inf
+        own[NEXT] = n + 1
         return
     blocks = math.ceil(blocks_now)
     size = n // blocks
-    if blocks != numbers[BLOCKS] or size != numbers[SIZE]:
-        numbers[MEAN], numbers[REACH] = block_median(
-            s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
-        )
-        numbers[BLOCKS] = blocks
-        numbers[SIZE] = size
+    if blocks != own[BLOCKS] or size != own[SIZE]:
+        own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, blocks, size, s.scratch, own[MEAN], own[REACH])
+        own[BLOCKS] = blocks
+        own[SIZE] = size
     event = (1.0 - SLACK) * blocks / PER_LEVEL  # also valid if n = q, where the median of all rewards is next
-    numbers[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
-    numbers[NEXT] = (size + 1) * blocks
+    own[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
+    own[NEXT] = (size + 1) * blocks
 
 
 def width(p: Params, s: State, arm: int) -> float:

@@ -102,10 +102,8 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards; it holds the largest f of the run."""
-        last = growth(self.params().f, math.log(most_pulls(horizon) + 1.0))
-        return State(
-            np.zeros((arms, 3)), np.array([0.0, last]), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms)
-        )
+        reach = np.array([0.0, growth(self.params().f, math.log(most_pulls(horizon) + 1.0))])
+        return State(np.zeros((arms, 3)), reach, *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
     select = staticmethod(partial(select_passing))
 

@@ -21,6 +21,10 @@ class RMMUCB(Resampled, Policy):
     rewards (measurement errors, price changes). Not for skewed rewards (latency, revenue), where the bound is wrong; and not for
     long runs: time grows as T^2.5 (log T)^2 and memory as T^1.5 (log T)^2, 4 seconds and 80 MB for T = 2000.
 
+    The number of resamples is the paper's, each with its own signs, but a sign is kept for the whole run instead of being drawn in
+    every round. The number of rewards of an arm is not fixed but chosen by the policy, as in the paper. With late
+    rewards, t counts pulls made and blocks are filled in order of arrival.
+
     Parameters
     ----------
     limit
@@ -36,12 +40,6 @@ class RMMUCB(Resampled, Policy):
     ``1 - 1/ceil(1 + t (log t)^2)``. If also E|X - mean|^(1+eps) <= v for some eps in (0, 1], regret grows as
     ``sum (v/gap)^(1/eps) (log T)^2`` and is at worst ``K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))`` for large T
     (Theorem 3.2). Must know: nothing. Anytime up to its limit, random.
-
-    Notes
-    -----
-    The number of resamples is the paper's, each with its own signs, but a sign is kept for the whole run instead of being drawn in
-    every round. The number of rewards of an arm is not fixed but chosen by the policy, as in the paper. With late
-    rewards, t counts pulls made and blocks are filled in order of arrival.
 
     Examples
     --------

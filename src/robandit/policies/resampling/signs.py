@@ -46,17 +46,9 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
-from robandit.policies._parts.reward_store import (
-    START,
-    USED,
-    KeepsRewards,
-    append,
-    empty_store,
-    store_full,
-    stored_rewards,
-)
+from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full, stored_rewards
 from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
-from robandit.validation import integer
+from robandit.validation import integer, invalid
 
 WIDTH = 64  # bits of a hash, and j in a sheet
 LARGEST_LIMIT = 1_000_000
@@ -162,8 +154,7 @@ def index(p: Params, s: State, arm: int) -> float:
     k = block_count(p, n, t)
     if s.spans[arm, BLOCKS] != k:
         s.spans[arm, BLOCKS] = k
-        s.spans[arm, SHEETS] = 0
-        s.spans[arm, DONE] = 0
+        s.spans[arm, SHEETS] = s.spans[arm, DONE] = 0
         for block in range(k):
             s.blocks[arm, block] = 0.0
     done = s.spans[arm, DONE]
@@ -183,13 +174,10 @@ def index(p: Params, s: State, arm: int) -> float:
             break  # the maximum is reached, and all stored sheets have all rewards
         if (sheet + 1) * k > s.spans[arm, ROOM]:
             s.spans[s.spans.shape[0] - 1, ROW] = 1
-        sums = s.spare
-        tallies = s.spare_tallies
-        row = 0
-        first = 0
+        sums, tallies = s.spare, s.spare_tallies
+        row = first = 0
         if (sheet + 1) * k <= s.spans[arm, ROOM] and sheet <= stored:
-            sums = s.sums
-            tallies = s.tallies
+            sums, tallies = s.sums, s.tallies
             row = s.spans[arm, ROW] + sheet * k
             if sheet < stored:
                 first = done
@@ -319,13 +307,10 @@ class Resampled:
         """Return this policy; raise `NotApplicable` if the horizon exceeds its limit."""
         ready = super().prepared(horizon)  # type: ignore[misc]
         if horizon is not None and horizon > self.limit:
-            raise NotApplicable(
-                f"{self.label}: horizon = {horizon} must be at most limit = {self.limit}: an index takes {resamples(horizon):,} "
-                f"resamples at the end, and a run about {spelled(self._seconds(horizon))}; pass limit={horizon} to run it anyway",
-                parameter="horizon",
-                value=horizon,
-                rule=f"at most limit = {self.limit}",
-            )
+            rule, time = f"at most limit = {self.limit}", spelled(self._seconds(horizon))
+            cost = f"an index takes {resamples(horizon):,} resamples at the end, and a run about {time}"
+            hint = f"{cost}; pass limit={horizon} to run it anyway"
+            raise invalid("horizon", horizon, rule, owner=self.label, hint=hint, error=NotApplicable)
         return ready
 
     def init(self: Any, arms: int, horizon: int | None) -> State:
@@ -355,7 +340,8 @@ class Resampled:
     def grow(self: Any, state: State) -> State:
         """Return the state with more room for rewards and sheets."""
         if store_full(None, state):
-            state = KeepsRewards.grow(state)
+            pool, slots = enlarged(state.pool, state.slots)
+            state = state._replace(pool=pool, slots=slots)
         return more_sheets(self.params(), state) if sheets_full(state) else state
 
     @staticmethod

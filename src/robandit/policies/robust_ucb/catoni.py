@@ -73,7 +73,6 @@ LOOSE = 4.0 * TOLERANCE  # of the width: far above the error of an index
 # Numbers of an arm: the last root, the sum of psi' at it; of its table the center, h (0: no table), the middle of log(alpha
 # sqrt(v)), alpha there, the rewards that h still allows between the outer nodes, and the evaluations since it was made.
 ROOT, SLOPE, CENTER, REACH, MIDDLE, SCALE, NEAR, AGE = 0, 1, 2, 3, 4, 5, 6, 7
-NUMBERS = 8
 
 
 class Params(NamedTuple):
@@ -89,7 +88,7 @@ class State(NamedTuple):
     slots: Ints
     pulls: Ints
     table: Floats  # (arms, THETAS, ALPHAS): sums of psi
-    arms: Floats  # (arms, NUMBERS)
+    arms: Floats  # (arms, 8)
     work: Floats  # (2, ALPHAS): products
     lines: Floats
     lead: Ints
@@ -106,14 +105,8 @@ class Catoni(KeepsRewards, IndexHooks):
     @staticmethod
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return State(
-            *empty_store(arms, 1),
-            no_pulls(arms),
-            np.zeros((arms, THETAS, ALPHAS)),
-            np.zeros((arms, NUMBERS)),
-            np.zeros((2, ALPHAS)),
-            *lazy_state(arms),
-        )
+        table, work = np.zeros((arms, THETAS, ALPHAS)), np.zeros((2, ALPHAS))
+        return State(*empty_store(arms, 1), no_pulls(arms), table, np.zeros((arms, 8)), work, *lazy_state(arms))
 
     rewards = staticmethod(stored_rewards)
 
@@ -338,8 +331,7 @@ def fill(own: Floats, table: Floats, work: Floats, x: Floats) -> None:
             table[i, k] = 0.0
         for first in range(0, n, FACTORS):
             for k in range(ALPHAS):
-                work[0, k] = 1.0
-                work[1, k] = 1.0
+                work[0, k] = work[1, k] = 1.0
             for j in range(first, min(first + FACTORS, n)):
                 d = x[j] - theta
                 size = abs(d) * own[SCALE]

@@ -16,6 +16,7 @@ from robandit.policies._parts.reward_store import START, USED, KeepsRewards, app
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, log_time, no_pulls
+from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.validation import invalid, positive, within
 
 MOST = 1000  # moments in the grid; for each an equation is solved
@@ -27,7 +28,6 @@ SLACK = 1e-10  # far above the rounding of an index
 
 # Numbers of an arm: the mean, the (1+eps)-th root of the chosen moment, and the rewards when the two were computed (0: never).
 MEAN, SCALE, COUNTED = 0, 1, 2
-ARM_FLOATS = 3
 
 
 class Params(NamedTuple):
@@ -51,7 +51,7 @@ class State(NamedTuple):
 
     pool: Floats
     slots: Ints
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 3)
     pulls: Ints
     lines: Floats
     lead: Ints
@@ -156,14 +156,10 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return State(*empty_store(arms, 1), np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *lazy_state(arms))
+        return State(*empty_store(arms, 1), np.zeros((arms, 3)), no_pulls(arms), *lazy_state(arms))
 
     rewards = staticmethod(stored_rewards)
-
-    @staticmethod
-    def first(p: Params) -> float:
-        """Return 0: the index is infinite for arms with too few rewards."""
-        return 0.0
+    first = staticmethod(Catoni.first)
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

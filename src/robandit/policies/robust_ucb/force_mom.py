@@ -131,9 +131,7 @@ class ForceMoM(KeepsSums, Policy):
             return turn(s.plan)
         if not all_tried(s):
             return untried(stored_rewards, s, 1.0)
-        if s.plan[BEST] < 0:
-            return best(s)
-        return s.plan[BEST]
+        return s.plan[BEST] if s.plan[BEST] >= 0 else best(s)
 
     @staticmethod
     def take(p: Any, s: State, arm: int) -> float:
@@ -165,7 +163,10 @@ class ForceMoM(KeepsSums, Policy):
     def update(p: Any, s: State, arm: int, reward: float, mark: float) -> None:
         """Store the reward, unless its pull was greedy."""
         if mark != GREEDY:
-            learn(s, arm, reward)
+            if add_reward(s.pool, s.slots, arm, reward) == 1:
+                count_tried(s)
+            s.arms[arm, OLD] = 1.0  # the estimate is updated when it is needed
+            s.plan[BEST] = -1
 
     @staticmethod
     def estimate(p: Any, s: State, arm: int, out: Floats) -> None:
@@ -220,15 +221,6 @@ def find_turn(plan: Ints) -> None:
     plan[TURN] = chosen - PLAN
 
 
-@out_of_line
-def learn(s: State, arm: int, reward: float) -> None:
-    """Store a reward; the estimate is updated when it is needed."""
-    if add_reward(s.pool, s.slots, arm, reward) == 1:
-        count_tried(s)
-    s.arms[arm, OLD] = 1.0
-    s.plan[BEST] = -1
-
-
 def block_count(arms: int, n: float) -> int:
     """Return the number of blocks for n rewards, which is odd."""
     most = 2 * math.ceil(math.log(2.0 * arms) + math.log(math.log(math.exp(math.e) + n))) + 1
@@ -240,13 +232,12 @@ def block_count(arms: int, n: float) -> int:
 @out_of_line
 def refresh(s: State, arm: int) -> None:
     """Update the arm's estimate."""
-    if s.arms[arm, OLD] != 0.0:
-        s.arms[arm, OLD] = 0.0
+    own = s.arms[arm]
+    if own[OLD] != 0.0:
+        own[OLD] = 0.0
         n = s.slots[arm, USED]
         q = block_count(s.arms.shape[0], n)
-        mean, reach = block_median(s.pool, s.slots, arm, q, n // q, s.scratch, s.arms[arm, MEAN], s.arms[arm, REACH])
-        s.arms[arm, MEAN] = mean
-        s.arms[arm, REACH] = reach
+        own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, q, n // q, s.scratch, own[MEAN], own[REACH])
 
 
 @out_of_line

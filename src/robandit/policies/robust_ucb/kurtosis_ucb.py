@@ -42,7 +42,6 @@ SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of
 # Numbers of an arm: rewards, m, the distance from it within which to look for the next, the level L from which k differs, the
 # number of rewards from which the blocks differ, k, the blocks' size, and y at the last evaluation.
 COUNT, MEAN, REACH, EVENT, NEXT, BLOCKS, SIZE, ABOVE = 0, 1, 2, 3, 4, 5, 6, 7
-ARM_FLOATS = 8
 OFF, SPREAD = 0, 1  # rows of an arm's blocks: d and a
 C1_SQUARED = 12.0 * 16.0
 SHRINK = 0.1  # the share by which c may fall before the line is renewed
@@ -60,7 +59,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; sums; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 8)
     blocks: Floats  # (arms, 2, most blocks)
     scratch: Floats
     least: Ints  # [a lower bound of the fewest rewards of an arm]
@@ -153,10 +152,9 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         most = int(8.0 * level_at(most_pulls(horizon) + 2.0)) + 2
-        store = empty_sums(arms, horizon, 4)
-        numbers, blocks = np.zeros((arms, ARM_FLOATS)), np.zeros((arms, 2, most))
-        least = np.zeros(1, dtype=np.int64)
-        return State(numbers, blocks, np.zeros(2 * most), least, *store, no_pulls(arms), *lazy_state(arms))
+        numbers, blocks, scratch = np.zeros((arms, 8)), np.zeros((arms, 2, most)), np.zeros(2 * most)
+        store, least = empty_sums(arms, horizon, 4), np.zeros(1, dtype=np.int64)
+        return State(numbers, blocks, scratch, least, *store, no_pulls(arms), *lazy_state(arms))
 
     select = staticmethod(partial(select_explored))
 
@@ -260,21 +258,19 @@ def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
 @out_of_line
 def refresh(s: State, arm: int, level: float) -> None:
     """Update the blocks, and compute when they next change."""
-    numbers = s.arms[arm]
-    n = int(numbers[COUNT])
+    own = s.arms[arm]
+    n = int(own[COUNT])
     half = max(n // 2, 1)
     blocks = max(min(int(8.0 * level), half), 1)
     size = n // blocks
-    numbers[NEXT] = (size + 1) * blocks
-    numbers[EVENT] = (1.0 - SLACK) * (blocks + 1) / 8.0
-    if blocks == numbers[BLOCKS] and size == numbers[SIZE]:
+    own[NEXT] = (size + 1) * blocks
+    own[EVENT] = (1.0 - SLACK) * (blocks + 1) / 8.0
+    if blocks == own[BLOCKS] and size == own[SIZE]:
         return
-    numbers[MEAN], numbers[REACH] = block_median(
-        s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
-    )
-    numbers[BLOCKS] = blocks
-    numbers[SIZE] = size
-    center = numbers[MEAN]
+    own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, blocks, size, s.scratch, own[MEAN], own[REACH])
+    own[BLOCKS] = blocks
+    own[SIZE] = size
+    center = own[MEAN]
     square, square_rest = two_product(center, center)
     before = s.slots[arm, START] - 1
     for block in range(blocks):
@@ -324,10 +320,9 @@ def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float)
         scratch[block] = root_of(off[block], spread[block], c)
         scratch[blocks + block] = scratch[block]
     upper = blocks // 2
+    high = middle(scratch, 0, blocks, upper, upper)
     if blocks % 2 == 1:
-        return middle(scratch, 0, blocks, upper, upper)
-    middle(scratch, 0, blocks, upper, upper)
-    high = scratch[upper]
+        return high
     low = scratch[0]
     for block in range(1, upper):
         low = max(low, scratch[block])

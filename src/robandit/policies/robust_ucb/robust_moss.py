@@ -24,7 +24,6 @@ from robandit.validation import invalid, positive, within
 # Numbers of an arm: rewards, the sum of those up to LEVEL in size, the positive ones above it minus the negative ones, the
 # saturation level, the number of rewards (a power of a) at which it next changes, and the index.
 COUNT, SUM, BALANCE, LEVEL, EPOCH, INDEX = 0, 1, 2, 3, 4, 5
-ARM_FLOATS = 6
 
 
 class Params(NamedTuple):
@@ -41,7 +40,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; the heap of saturated rewards; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 6)
     pool: Floats
     slots: Ints
     pulls: Ints
@@ -132,7 +131,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return State(np.zeros((arms, ARM_FLOATS)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
+        return State(np.zeros((arms, 6)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

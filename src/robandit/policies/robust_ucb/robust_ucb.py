@@ -73,8 +73,8 @@ class RobustUCB(Policy):
     v
         Bound on E|X - mean|^(1+eps) of all arms, for the other two; the variance for ``"catoni"``.
     common_threshold
-        Truncate all rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, n their number, as described in the AdaR-UCB paper. The
-        original has a threshold for each reward. For ``"truncated"`` only.
+        Truncate all n rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, as described in the AdaR-UCB paper. The original has
+        a threshold for each reward. For ``"truncated"`` only.
 
     Guarantee
     ---------

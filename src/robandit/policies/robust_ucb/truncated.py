@@ -33,7 +33,6 @@ from robandit.policies.index import SLACK, IndexHooks, log_time, most_pulls, no_
 # power up to which the same samples are kept (-1: unknown); and the stored samples that are not kept, which are the first of
 # the stretch.
 COUNT, SUM, LOW, MEAN, COEFFICIENT, EVENT, DROPPED = 0, 1, 2, 3, 4, 5, 6
-ARM_FLOATS = 7
 KEY, VALUE = 0, 1  # rows of the pool; a stretch is in descending order of key
 HUGE = 1e150  # its square is finite
 
@@ -51,7 +50,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; ``limit`` is the largest level of the run; stored samples; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 7)
     limit: Floats
     pool: Floats
     slots: Ints
@@ -75,7 +74,7 @@ class Truncated(KeepsRewards, IndexHooks):
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         limit = math.log(most_pulls(horizon) + 2.0)
-        numbers = np.zeros((arms, ARM_FLOATS))
+        numbers = np.zeros((arms, 7))
         numbers[:, EVENT] = math.inf
         return State(numbers, np.array([limit]), *empty_store(arms, 2), no_pulls(arms), *lazy_state(arms))
 

@@ -15,17 +15,13 @@ class Ada2TINF(Doubling, Policy):
 
     Each restart forgets everything: regret is that of AdaTINF up to a constant factor. Use it when nothing is known and the worst
     case matters: it protects against adversaries, and finds the scale of the rewards. On easy problems the restarts are costly.
+    Losses, costs and late rewards: as for `AdaTINF`, with the time since the last restart. A reward that arrives after a restart is
+    learned like any other, since it is divided by the probability of its own decision.
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also
-    against adversaries. Must know: nothing. Anytime, random.
-
-    Notes
-    -----
-    Losses, costs and late rewards: as for `AdaTINF`, with the time since the last restart. A reward that arrives after a restart is
-    learned like any other, since it is divided by the probability of its own decision.
+    Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
+    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries. Must know: nothing. Anytime, random.
 
     Examples
     --------

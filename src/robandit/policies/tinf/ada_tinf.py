@@ -122,6 +122,10 @@ class AdaTINF(Doubling, Policy):
     least doubled when the sum of the possible costs of skipped and learned rewards exceeds what it allows. Use it when you know
     the number of pulls and nothing about the moments; `Ada2TINF` needs not even that. No instance-dependent bound is known.
 
+    The paper is about losses; here the loss is minus the reward. The cost of a skipped reward is its loss with its sign, as
+    printed. A late reward uses eta and the threshold of the time when it arrives (pulls made and assumed scale), and the
+    probability of its own decision.
+
     Parameters
     ----------
     horizon
@@ -129,15 +133,9 @@ class AdaTINF(Doubling, Policy):
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also
-    against adversaries (Theorem 6.1). Must know: the horizon. Not anytime, random.
-
-    Notes
-    -----
-    The paper is about losses; here the loss is minus the reward. The cost of a skipped reward is its loss with its sign, as
-    printed. A late reward uses eta and the threshold of the time when it arrives (pulls made and assumed scale), and the
-    probability of its own decision.
+    Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
+    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries (Theorem 6.1). Must know: the horizon. Not
+    anytime, random.
 
     Examples
     --------

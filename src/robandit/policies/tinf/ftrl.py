@@ -32,7 +32,7 @@ from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.facts import Facts
-from robandit.validation import invalid, positive, within
+from robandit.validation import array, invalid, positive, within
 
 Weight = Callable[[float, float], float]
 huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022")
@@ -93,13 +93,9 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
     owner = "tsallis_weights"
     rate = positive(eta, "eta", owner=owner)
     within(alpha, "alpha", 1.0, 2.0, open_low=True, owner=owner)
-    rule = "a list of two or more numbers with |loss| <= 1e300"
-    try:
-        values = np.array(losses, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise invalid("losses", losses, rule, owner=owner) from error
+    values = array(losses, "losses", owner=owner)
     if values.ndim != 1 or len(values) < 2 or not (np.abs(values) <= 1e300).all():
-        raise invalid("losses", losses, rule, owner=owner)
+        raise invalid("losses", losses, "a list of two or more numbers with |loss| <= 1e300", owner=owner)
     weights = np.zeros(len(values))
     q = alpha / (alpha - 1.0)
     with np.errstate(over="ignore"):  # eta times a loss may be infinite: its weight is 0
@@ -151,16 +147,11 @@ def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: 
     move = 0.0
     for _ in range(PASSES):
         near = abs(moved) <= SHORT and q > 2.0
-        total = 0.0
-        slope = 0.0
-        bend = 0.0
+        total = slope = bend = 0.0
         for arm in range(arms):
             z = m + eta * (losses[arm] - low)
             inverse = 1.0 / (1.0 + z)
-            if near:
-                x = weights[arm] * series(moved * inverse, a)
-            else:
-                x = weight(z, q)
+            x = weights[arm] * series(moved * inverse, a) if near else weight(z, q)
             weights[arm] = x
             total += x
             x *= inverse

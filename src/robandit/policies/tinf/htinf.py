@@ -11,7 +11,6 @@ from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, huan
 from robandit.validation import within
 
 LEAST_SIGMA = 1e-300  # its inverse must not overflow
-LOG_2 = math.log(2.0)
 
 
 class Params(NamedTuple):
@@ -64,6 +63,9 @@ class HTINF(Skipping, Policy):
     eps and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards
     are mostly gains (revenue): its guarantee fails there.
 
+    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
+    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
+
     Parameters
     ----------
     eps
@@ -76,11 +78,6 @@ class HTINF(Skipping, Policy):
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then regret
     is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` (printed constant 30), also against adversaries, and grows as
     ``sum (u/gap)^(1/eps) log T`` with a unique best arm. Must know: eps and u. Anytime, random.
-
-    Notes
-    -----
-    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
-    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
 
     Examples
     --------
@@ -133,7 +130,7 @@ def theta(alpha: float) -> float:
 
 def threshold_factor(eps: float) -> float:
     """Return theta(1 + eps), accurate for eps near 0 and near 1 too."""
-    first = -math.expm1(-LOG_2 * eps / (1.0 + 2.0 * eps))
+    first = -math.expm1(-math.log(2.0) * eps / (1.0 + 2.0 * eps))
     rest = 1.0 - eps
     if rest == 0.0:
         return min(first, math.exp(-0.5))

@@ -17,10 +17,9 @@ class OptTINF(Skipping, Policy):
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/2) u T^((2-eps)/2) + sqrt(K T)``, and grows as
-    ``sum (u^2/gap^(2-eps))^(1/eps) log T`` with a unique best arm (Theorem 4.2). Must know: nothing. Anytime, random. Losses
-    and late rewards: as for `HTINF`.
+    Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
+    ``K^(eps/2) u T^((2-eps)/2) + sqrt(K T)``, and grows as ``sum (u^2/gap^(2-eps))^(1/eps) log T`` with a unique best arm
+    (Theorem 4.2). Must know: nothing. Anytime, random. Losses and late rewards: as for `HTINF`.
 
     Examples
     --------

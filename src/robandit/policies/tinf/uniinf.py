@@ -52,12 +52,14 @@ def others(weights: Floats, arm: int) -> float:
 class UniINF(Leader, Policy):
     """Follow the regularised leader with a log-barrier and skipping: good in both worlds, and needs to know the horizon only.
 
-    The probability of an arm falls with its estimated cumulative loss, to which each loss is added, divided by the probability of
-    its choice, unless its size exceeds a threshold: S over four times the probability of the other arms, unbounded for an arm that
-    is nearly certain. Losses are divided by the scale S, which the loss, clipped at the threshold, raises. Use it when you know the
-    number of pulls and nothing about the moments, and choices may be random (their probabilities are reported, for off-policy
-    evaluation). Do not use it when large rewards are mostly gains (revenue): its guarantee fails there. S starts at 4 and never
-    falls, so rewards much smaller than 1 are learned slowly.
+    As in `HTINF`, losses add to an estimate by which an arm's probability falls, unless they exceed a threshold: here S over four
+    times the probability of the other arms, unbounded for an arm that is nearly certain. Losses are divided by the scale S, which
+    the loss, clipped at the threshold, raises. Use it when you know the number of pulls and nothing about the moments, and choices
+    may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains
+    (revenue): its guarantee fails there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly.
+
+    The paper is about losses; here the loss is minus the reward. A late reward uses the S of the time when it arrives, and the
+    probability of its own decision.
 
     Parameters
     ----------
@@ -72,11 +74,6 @@ class UniINF(Leader, Policy):
     ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Must
     know: the horizon. Not anytime, random. Algorithm and guarantee are from memory, with every constant re-derived, not checked
     against the paper's text (confidence 0.88).
-
-    Notes
-    -----
-    The paper is about losses; here the loss is minus the reward. A late reward uses the S of the time when it arrives, and the
-    probability of its own decision.
 
     Examples
     --------
