@@ -14,7 +14,7 @@ from helpers.rewards import KINDS
 from references.slow_p_robust import constant, psi, robust_mean
 from robandit.estimators import p_robust_mean as estimator
 from robandit.policies import MRUCB
-from robandit.policies.p_robust.running_mean import BLOCK, DIRECT, POINTS, add, constant_of
+from robandit.policies.p_robust.running_mean import BLOCK, DIRECT, POINTS, add, order_and_constant
 
 SAMPLE = [0.3, -1.2, 2.5, 0.1, -4.0]
 
@@ -37,7 +37,7 @@ def error(live, rewards, p, c):
     [(1.1, 0.718858069766), (1.3, 0.518629852667), (1.5, 0.438691337651), (1.9, 0.440557234800), (2.0, 0.5)],
 )
 def test_the_constant(p, value):
-    assert constant_of(p) == pytest.approx(value, rel=1e-9)
+    assert order_and_constant(p - 1.0) == pytest.approx((p, value), rel=1e-9)
     assert constant(p) == pytest.approx(value, rel=1e-9)
 
 

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from robandit import RUCBLT
 from robandit.errors import InvalidInput
-from robandit.policies.r_ucb.growth import check_decay, check_growth, decay, decay_number, growth, growth_kind, steepest
+from robandit.policies.r_ucb.growth import check_decay, decay, decay_number, growth, growth_kind, steepest
 
 WORDS = ["log", "log_squared", "log_log", "corollary"]
 
@@ -56,14 +57,14 @@ def test_g():
 
 def test_invalid_parameters():
     for word in WORDS:
-        check_growth("X", word)
+        RUCBLT(f=word)
     with pytest.raises(
-        InvalidInput, match=r"X: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"
+        InvalidInput, match=r"RUCBLT: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"
     ):
-        check_growth("X", "sqrt")
+        RUCBLT(f="sqrt")
     check_decay("X", 0.3)
     check_decay("X", "corollary")
-    with pytest.raises(InvalidInput, match=r"g = 'slow' must be 'corollary' or a number > 0 and < 1"):
+    with pytest.raises(InvalidInput, match=r"g = 'slow' must be a finite number > 0 and < 1; or pass 'corollary'"):
         check_decay("X", "slow")
     for wrong in (0.0, 1.0, -1.0, math.nan, None, True):
         with pytest.raises(InvalidInput, match="g = "):

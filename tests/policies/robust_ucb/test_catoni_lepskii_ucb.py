@@ -37,7 +37,7 @@ def test_an_estimate_is_that_of_the_one_shot_estimator():
     x = np.random.default_rng(1).pareto(1.8, 300) - 3.0
     for eps, range_factor, ratio in ((0.3, 10.0, 3.0), (0.7, 100.0, 2.0), (1.0, 5.0, 1.3)):
         p = CatoniLepskiiUCB(eps=eps, range_factor=range_factor, ratio=ratio).params()
-        own = np.zeros(catoni_lepskii_ucb.ARM_FLOATS)
+        own = np.zeros(3)
         catoni_lepskii_ucb.renew_estimate(p, own, x, (p.extra + math.log(20.0)) / 300.0)
         expected = lepskii_catoni(x, eps=eps, delta=0.05, range_factor=range_factor, ratio=ratio)
         assert own[catoni_lepskii_ucb.MEAN] == pytest.approx(expected.value, rel=1e-10)

@@ -9,27 +9,11 @@ cancel in HIGH. The field ``scratch`` has room for twice the largest number of b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, enlarged
-
-__all__ = [
-    "HIGH",
-    "LOW",
-    "KeepsSums",
-    "add_reward",
-    "block_median",
-    "empty_sums",
-    "enlarged_sums",
-    "median",
-    "middle",
-    "place",
-    "two_sum",
-]
 
 HIGH, LOW = 0, 1  # columns of the pool
 
@@ -54,11 +38,7 @@ def enlarged_sums(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
 class KeepsSums(KeepsRewards):
     """The hooks of a policy whose state has a store of sums."""
 
-    @staticmethod
-    def grow(state: Any) -> Any:
-        """Return the state with more room in its store."""
-        pool, slots = enlarged_sums(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
+    enlarged = staticmethod(enlarged_sums)
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:
@@ -93,8 +73,7 @@ def block_median(
     row = slots[arm, START] - 1
     low_end = guess - reach
     high_end = guess + reach
-    high = 0.0
-    low = 0.0
+    high = low = 0.0
     below = 0
     near = blocks
     for block in range(blocks):
@@ -140,7 +119,8 @@ def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> floa
 def place(values: Floats, left: int, right: int, rank: int) -> None:
     """Reorder values[left] to values[right] so that the one at ``rank`` is where sorting would put it (Hoare)."""
     while left < right:
-        pivot = median_of_three(values[left], values[(left + right) // 2], values[right])
+        a, b, c = values[left], values[(left + right) // 2], values[right]
+        pivot = max(min(a, b), min(max(a, b), c))  # their median
         i = left
         j = right
         while i <= j:
@@ -158,8 +138,3 @@ def place(values: Floats, left: int, right: int, rank: int) -> None:
             left = i
         else:
             return
-
-
-def median_of_three(a: float, b: float, c: float) -> float:
-    """Return the median of three numbers."""
-    return max(min(a, b), min(max(a, b), c))

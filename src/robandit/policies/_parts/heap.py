@@ -1,7 +1,4 @@
-"""A heap of an arm's rewards by absolute value, in the arm's stretch of a `reward_store` with one row.
-
-It holds rewards that are set aside until a rising level reaches their size; the smallest is at the front.
-"""
+"""A heap, in an arm's stretch of a `reward_store`, of rewards that wait until a rising level reaches their size: smallest first."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ import math
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, append
-
-__all__ = ["pop_smallest", "push", "smallest"]
 
 
 def smallest(pool: Floats, slots: Ints, arm: int) -> float:

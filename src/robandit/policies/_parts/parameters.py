@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from robandit.validation import integer, order, positive
 
-__all__ = ["check_known"]
-
 
 def check_known(policy: Any) -> None:
     """Raise `InvalidInput` unless the policy's ``eps``, ``u``, ``v`` and ``horizon``, where it has them, are valid or None."""
-    owner = type(policy).__name__
-    for name in ("eps", "u", "v", "horizon"):
-        value = getattr(policy, name, None)
-        if value is None:
-            continue
-        if name == "eps":
-            order(value, owner=owner)
-        elif name == "horizon":
-            integer(value, name, 1, owner=owner)
-        else:
-            positive(value, name, owner=owner)
+    checks: dict[str, Any] = {"eps": order, "u": positive, "v": positive, "horizon": partial(integer, least=1)}
+    for name, check in checks.items():
+        if (value := getattr(policy, name, None)) is not None:
+            check(value, name, owner=type(policy).__name__)

@@ -14,8 +14,6 @@ import numpy as np
 
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["START", "USED", "KeepsRewards", "append", "empty_store", "enlarged", "store_full", "stored_rewards"]
-
 # Columns of ``slots``, one row per arm. In the last row, column FULL is 1 if some arm has no room left.
 START, USED, ROOM = 0, 1, 2
 FULL = 0
@@ -69,9 +67,10 @@ class KeepsRewards:
     """The hooks of a policy whose state has a store: when it is full, and how it grows."""
 
     full: ClassVar[Any] = staticmethod(store_full)
+    enlarged: ClassVar[Any] = staticmethod(enlarged)
 
-    @staticmethod
-    def grow(state: Any) -> Any:
+    @classmethod
+    def grow(cls, state: Any) -> Any:
         """Return the state with more room in its store."""
-        pool, slots = enlarged(state.pool, state.slots)
+        pool, slots = cls.enlarged(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)

@@ -10,8 +10,6 @@ import math
 
 from robandit.kernel.types import Floats
 
-__all__ = ["COUNT", "MOMENTS", "add_reward", "mean_of", "variance_of"]
-
 # An arm's row.
 COUNT, SHIFT, SUM, SQUARES = 0, 1, 2, 3
 MOMENTS = 4

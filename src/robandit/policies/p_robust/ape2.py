@@ -11,20 +11,9 @@ from robandit.kernel.random import exponential
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import no_pulls
 from robandit.policies.p_robust.perturbed import Perturbed
-from robandit.policies.p_robust.running_mean import (
-    ARM_FLOATS,
-    MEAN,
-    SHRINK,
-    check_parameters,
-    constant_of,
-    learn_mean,
-    mean_state,
-)
+from robandit.policies.p_robust.running_mean import MEAN, SHRINK, learn_mean, mean_state, order_and_constant
 from robandit.validation import choice
-
-__all__ = ["APE2"]
 
 Perturbation = Literal["weibull", "gamma", "gev", "pareto", "frechet"]
 EXPONENTIAL, GUMBEL, PARETO, FRECHET = 0, 1, 2, 3
@@ -73,19 +62,17 @@ class APE2(Perturbed, Policy):
         Scale of the estimate and of the perturbation, in the units of the rewards. The authors search [1e-3, 1e2] for it.
     perturbation
         Law of the noise G, with the authors' parameters. ``"weibull"`` and ``"gamma"`` have shape 1, which is the standard
-        exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is
-        lambda (-log U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 if this alpha is above log K, else with
-        alpha = lambda = log K. As (1+eps)^2/eps >= 4, the second case needs 55 arms or more; so 2 arms, where log K < 1 would be an
-        invalid alpha, belong to the first.
+        exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is lambda (-log
+        U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 if this alpha is above log K, else (55 arms or more, as
+        (1+eps)^2/eps >= 4) with alpha = lambda = log K.
 
     Guarantee
     ---------
     It pulls the arm with the largest mean + c G / n^(eps/(1+eps)), with n rewards and G drawn for each arm and round.
     Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u, with Pareto or Frechet perturbations and alpha =
-    lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of
-    the authors' code (confidence 0.95). The parameters for which the theory holds are from memory, not
-    checked against the text (0.85): for Pareto and Frechet it requires lambda >= alpha, which the first case above,
-    the setting of the authors' experiments, violates.
+    lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of the authors' code (confidence
+    0.95). The parameters for which the theory holds are from memory, not checked against the text (0.85): for Pareto and
+    Frechet it requires lambda >= alpha, which the first case above, the setting of the authors' experiments, violates.
 
     Examples
     --------
@@ -116,7 +103,6 @@ class APE2(Perturbed, Policy):
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Yang, Lim, Oh 2020",
         row=6,
-        title="APE^2",
         notes=(
             "APE^2: its bounds depend on the law of the perturbation. These are printed in the AdaR-UCB paper, and seem to be "
             "for the Pareto and Frechet laws with alpha = lambda = log K.",
@@ -125,26 +111,20 @@ class APE2(Perturbed, Policy):
 
     def validate(self) -> None:
         """Check eps, the scale and the law."""
-        check_parameters(self, "c")
+        super().validate()
         choice(self.perturbation, "perturbation", get_args(Perturbation), owner="APE2")
 
     def params(self) -> Params:
         """Return the order, its constant, the scale and the law."""
-        assert self.eps is not None
-        order = 1.0 + self.eps
-        return Params(order, constant_of(order), float(self.c), KINDS[self.perturbation])
+        return Params(*order_and_constant(self.eps), float(self.c), KINDS[self.perturbation])
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards. The law's parameters depend on the number of arms."""
         assert self.eps is not None
-        order = 1.0 + self.eps
-        alpha, size = order * order / self.eps, 1.0
+        alpha, size = (1.0 + self.eps) * (1.0 + self.eps) / self.eps, 1.0
         if not alpha > math.log(arms):
             alpha = size = math.log(arms)
-        law = np.array([1.0 / alpha, size])
-        return State(
-            np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *mean_state(arms, order), law, np.zeros(4, dtype=np.uint64)
-        )
+        return State(*mean_state(arms, self.eps), np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64))
 
     add = staticmethod(learn_mean)
 

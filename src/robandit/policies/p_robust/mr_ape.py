@@ -10,31 +10,11 @@ from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import no_pulls
+from robandit.policies.p_robust.mr_ucb import Params, bonus
 from robandit.policies.p_robust.perturbed import Perturbed
-from robandit.policies.p_robust.running_mean import (
-    ARM_FLOATS,
-    MEAN,
-    SHRINK,
-    check_parameters,
-    constant_of,
-    learn_mean,
-    log_left,
-    mean_state,
-)
-
-__all__ = ["MRAPE"]
+from robandit.policies.p_robust.running_mean import ARM_FLOATS, MEAN, learn_mean, mean_state, order_and_constant
 
 REACH = ARM_FLOATS  # the largest perturbation of the arm
-
-
-class Params(NamedTuple):
-    """Order of the moment and its constant, the scale, and the horizon."""
-
-    order: float
-    b: float
-    unit: float
-    horizon: float
 
 
 class State(NamedTuple):
@@ -54,10 +34,9 @@ class State(NamedTuple):
 class MRAPE(Perturbed, Policy):
     """Random exploration that ends: a p-robust mean plus a uniform share of a bonus that falls to 0 at T/K pulls of an arm.
 
-    This is MR-UCB with a random bonus, drawn for each arm and round. Use it when you know the horizon and an order of finite
-    moments, but not their size, and decisions may be random. The scale c replaces a bound on the moments, so it must fit the
-    rewards, and the guarantee is exponential in u. The estimate shrinks towards 0: centre rewards whose mean is large compared
-    with their spread.
+    This is MR-UCB with a random bonus, drawn for each arm and round. Use it as `MRUCB`, if decisions may be random. The scale c
+    replaces a bound on the moments, so it must fit the rewards, and the guarantee is exponential in u. The estimate shrinks
+    towards 0: centre rewards whose mean is large compared with their spread.
 
     Parameters
     ----------
@@ -106,32 +85,23 @@ class MRAPE(Perturbed, Policy):
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Lim 2022",
         row=7,
-        title="MR-APE",
         notes=("MR-APE: rule and constants are those of the authors' code, not checked against the text.",),
     )
 
-    def validate(self) -> None:
-        """Check eps, the horizon and the scale."""
-        check_parameters(self, "c")
-
     def params(self) -> Params:
-        """Return the order, its constant, the scale and the horizon."""
-        assert self.eps is not None
+        """Return the order, its constant, the scales and the horizon."""
         assert self.horizon is not None
-        order = 1.0 + self.eps
-        return Params(order, constant_of(order), float(self.c), float(self.horizon))
+        return Params(*order_and_constant(self.eps), float(self.c), 2.0 * self.c, float(self.horizon))
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        assert self.eps is not None
-        means = mean_state(arms, 1.0 + self.eps)
-        return State(np.zeros((arms, ARM_FLOATS + 1)), no_pulls(arms), *means, np.zeros(4, dtype=np.uint64))
+        return State(*mean_state(arms, self.eps, 1), np.zeros(4, dtype=np.uint64))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Update the arm's mean and reach; other rewards do not change them."""
         learn_mean(p, s, arm, reward)
-        s.arms[arm, REACH] = 2.0 * p.unit * log_left(p, s, arm) * s.arms[arm, SHRINK]
+        s.arms[arm, REACH] = bonus(p, s, arm)
 
     @staticmethod
     def reach(p: Params, s: State, arm: int) -> float:

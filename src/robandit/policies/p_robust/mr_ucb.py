@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
+import math
+from typing import Any, NamedTuple
 
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import KeepsRewards
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import IndexPolicy, no_pulls
+from robandit.policies.index import IndexPolicy
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,
+    COUNT,
     MEAN,
     SHRINK,
-    check_parameters,
-    constant_of,
+    PRobust,
     learn_mean,
-    log_left,
     mean_state,
+    order_and_constant,
 )
-
-__all__ = ["MRUCB"]
 
 INDEX = ARM_FLOATS
 
@@ -52,7 +48,12 @@ class State(NamedTuple):
     lead: Ints
 
 
-class MRUCB(KeepsRewards, IndexPolicy):
+def bonus(p: Params, s: Any, arm: int) -> float:
+    """Return c log(max(T/(K n), 1)) / n^(eps/(1+eps)): it is 0 when the arm has its fair share of the pulls."""
+    return p.c * math.log(max(p.horizon / (s.arms.shape[0] * s.arms[arm, COUNT]), 1.0)) * s.arms[arm, SHRINK]
+
+
+class MRUCB(PRobust, IndexPolicy):
     """Optimism that ends: a p-robust mean plus a bonus that falls to 0 when an arm has its fair share T/K of the pulls.
 
     Use it when you know the horizon and an order of finite moments, but not their size. The scales replace a bound on the moments,
@@ -102,7 +103,6 @@ class MRUCB(KeepsRewards, IndexPolicy):
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u",
         matches=(None, False),
         adaptive=Adaptive(False, False, True, True),
-        title="MR-UCB",
         citation="Lee, Lim 2022",
         notes=(
             "MR-UCB: rule and constants are those of the authors' code, and the rate is assumed to be MR-APE's; neither was "
@@ -110,28 +110,20 @@ class MRUCB(KeepsRewards, IndexPolicy):
         ),
     )
 
-    def validate(self) -> None:
-        """Check eps, the horizon and the scales."""
-        check_parameters(self, "c", "c_est")
-
     def params(self) -> Params:
         """Return the order, its constant, the scales and the horizon."""
-        assert self.eps is not None
         assert self.horizon is not None
-        order = 1.0 + self.eps
-        return Params(order, constant_of(order), float(self.c_est), float(self.c), float(self.horizon))
+        return Params(*order_and_constant(self.eps), float(self.c_est), float(self.c), float(self.horizon))
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        assert self.eps is not None
-        means = mean_state(arms, 1.0 + self.eps)
-        return State(np.zeros((arms, ARM_FLOATS + 1)), no_pulls(arms), *means, *lazy_state(arms))
+        return State(*mean_state(arms, self.eps, 1), *lazy_state(arms))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Update the arm's mean and index; other rewards do not change them."""
         learn_mean(p, s, arm, reward)
-        s.arms[arm, INDEX] = s.arms[arm, MEAN] + p.c * log_left(p, s, arm) * s.arms[arm, SHRINK]
+        s.arms[arm, INDEX] = s.arms[arm, MEAN] + bonus(p, s, arm)
 
     @staticmethod
     def mean(p: Params, s: State, arm: int) -> float:

@@ -11,11 +11,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from robandit.kernel.types import Floats
-from robandit.policies._parts.reward_store import KeepsRewards
 from robandit.policies.index import IndexHooks, count_tried, expire_pull, select_by_score, take_pull
-from robandit.policies.p_robust.running_mean import COUNT, MEAN
-
-__all__ = ["Perturbed"]
+from robandit.policies.p_robust.running_mean import COUNT, MEAN, PRobust
 
 
 def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
@@ -27,15 +24,14 @@ def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
 
 def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
     """Fill in the mean and the reach; NaN and infinity before the first reward."""
-    if s.arms[arm, COUNT] == 0.0:
-        out[0] = math.nan
-        out[1] = math.inf
-    else:
+    out[0] = math.nan
+    out[1] = math.inf
+    if s.arms[arm, COUNT] > 0.0:
         out[0] = s.arms[arm, MEAN]
         out[1] = reach(p, s, arm)
 
 
-class Perturbed(KeepsRewards):
+class Perturbed(PRobust):
     """The hooks that follow from those of a subclass; see the module."""
 
     add: ClassVar[Any]

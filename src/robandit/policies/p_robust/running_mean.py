@@ -1,15 +1,13 @@
 """The p-robust mean of APE^2 and its successors, updated at a bounded cost per reward.
 
 The mean of n rewards is c n^(1/p - 1) F(n), F(n) = sum_j psi(X_j / (c n^(1/p))), psi(x) = sign(x) log(1 + |x| + b |x|^p). Each
-reward changes the argument of all terms, so a plain sum costs O(n) per reward and O(n^2) per arm. But for fixed rewards F is
-a smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed up to 63 rewards. From then on an
+reward changes the argument of all terms, so a plain sum costs O(n) per reward and O(n^2) per arm. But for fixed rewards F is a
+smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed up to 63 rewards. From then on an
 arm keeps F of its rewards at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m new points are computed
 from the stored rewards. Rewards that arrive in between are added to the points 16 at a time; those that still wait are summed.
-Sums of logarithms are logarithms of products; these are kept as product - 1, so that tiny terms lose no digits.
-A reward costs two dozen multiplications for the points and a few logarithms, whatever n is.
-
-The error is below 1e-12 of sum_j |psi_j| for all p in (1, 2], all n, and any rewards that are 0 or have |X|/c >= 1e-150.
-Interpolation contributes 3e-15 of it, rounding the rest; the tests measure less than 1e-13 in total.
+Sums of logarithms are logarithms of products, kept as product - 1, so that tiny terms lose no digits. A reward costs two dozen
+multiplications for the points and a few logarithms, whatever n is. The error is below 1e-12 of sum_j |psi_j| for all p in (1, 2],
+all n, and rewards that are 0 or have |X|/c >= 1e-150. Interpolation contributes 3e-15 of it; tests measure less than 1e-13.
 
 A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c); its state has ``arms`` with the columns COUNT, MEAN, SHRINK and
 SINCE, and the fields of `mean_state`. Rewards in another order give the same mean up to rounding, not to the last bit.
@@ -25,20 +23,9 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.parameters import check_known
-from robandit.policies._parts.reward_store import START, USED, append, empty_store
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
+from robandit.policies.index import no_pulls
 from robandit.validation import within
-
-__all__ = [
-    "ARM_FLOATS",
-    "COUNT",
-    "MEAN",
-    "SHRINK",
-    "check_parameters",
-    "constant_of",
-    "learn_mean",
-    "log_left",
-    "mean_state",
-]
 
 # Columns of ``arms``: rewards, the p-robust mean, n^(1/p - 1), and log m, where the arm's points begin. A policy may add more.
 COUNT, MEAN, SHRINK, SINCE = 0, 1, 2, 3
@@ -62,39 +49,43 @@ WIDEST = 1e150  # bounds c, so that rewards can be divided by it
 LOG_2 = math.log(2.0)
 
 
-def check_parameters(policy: Any, *scales: str) -> None:
-    """Raise `InvalidInput` unless eps and the horizon, where known, are valid, and the scales can divide rewards."""
-    check_known(policy)
-    for name in scales:
-        value, owner = getattr(policy, name), type(policy).__name__
-        within(value, name, 1.0 / WIDEST, WIDEST, open_low=True, open_high=True, owner=owner)
+class PRobust(KeepsRewards):
+    """What policies on the p-robust mean share, beside its hooks."""
+
+    def validate(self) -> None:
+        """Check that eps and the horizon, where known, are valid, and that the scales can divide rewards."""
+        check_known(self)
+        for name in ("c", "c_est"):
+            if hasattr(self, name):
+                bounds = 1.0 / WIDEST, WIDEST
+                within(getattr(self, name), name, *bounds, open_low=True, open_high=True, owner=type(self).__name__)
 
 
-def constant_of(order: float) -> float:
-    """Return the constant b of psi."""
+def order_and_constant(eps: float | None) -> tuple[float, float]:
+    """Return p = 1 + eps, and the constant b of psi."""
     from robandit.estimators.p_robust import b_p  # here, because only playing needs it
 
-    return b_p(order)
+    assert eps is not None
+    return 1.0 + eps, b_p(1.0 + eps)
 
 
-def mean_state(arms: int, order: float) -> tuple[Floats, Ints, Floats, Floats, Floats, Ints]:
-    """Return the fields ``fit``, ``spans``, ``points``, ``work``, ``pool`` and ``slots`` of a new run.
+def mean_state(
+    arms: int, eps: float | None, extra: int = 0
+) -> tuple[Floats, Ints, Floats, Ints, Floats, Floats, Floats, Ints]:
+    """Return the fields ``arms`` (with extra columns), ``pulls``, ``fit``, ``spans``, ``points``, ``work``, ``pool`` and ``slots``.
 
     ``fit`` holds F at the points of each arm, and its rounding error.
     """
+    assert eps is not None
     angles = (2.0 * np.arange(POINTS) + 1.0) * np.pi / (2.0 * POINTS)
     points = np.empty((4, POINTS))
     points[WHERE] = np.cos(angles)
     points[WEIGHT] = np.sin(angles) * (-1.0) ** np.arange(POINTS)
     points[SHARE] = 2.0 ** (-0.5 * (1.0 + points[WHERE]))
-    points[SCALE] = points[SHARE] ** (1.0 / order)
-    fit = np.zeros((arms, 2, POINTS))
-    return fit, np.zeros((arms, 2), dtype=np.int64), points, np.zeros((4, POINTS)), *empty_store(arms, 2)
-
-
-def log_left(p: Any, s: Any, arm: int) -> float:
-    """Return log(max(T/(K n), 1)): how far the arm is from its fair share of the pulls."""
-    return math.log(max(p.horizon / (s.arms.shape[0] * s.arms[arm, COUNT]), 1.0))
+    points[SCALE] = points[SHARE] ** (1.0 / (1.0 + eps))
+    fit, spans = np.zeros((arms, 2, POINTS)), np.zeros((arms, 2), dtype=np.int64)
+    numbers, work = np.zeros((arms, ARM_FLOATS + extra)), np.zeros((4, POINTS))
+    return numbers, no_pulls(arms), fit, spans, points, work, *empty_store(arms, 2)
 
 
 def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
@@ -179,8 +170,7 @@ def hold(p: Any, s: Any, arm: int) -> None:
         s.spans[arm, HELD] = 0
         s.arms[arm, SINCE] = math.log(n)
         for k in range(s.points.shape[1]):
-            s.fit[arm, 0, k] = 0.0
-            s.fit[arm, 1, k] = 0.0
+            s.fit[arm, 0, k] = s.fit[arm, 1, k] = 0.0
     base = math.exp(-s.arms[arm, SINCE] / p.order)
     for k in range(s.points.shape[1]):
         s.work[SCALES, k] = base * s.points[SCALE, k]

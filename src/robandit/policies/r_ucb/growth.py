@@ -1,14 +1,8 @@
 """The slow functions of time of R-UCB: f, which grows, and g, which falls.
 
-f is chosen by name, as a function of ``level = log t``:
-
-- ``"log"``: log t, from t = 3;
-- ``"log_squared"``: (log t)^2, from t = 3;
-- ``"log_log"``: log log t, from t = 16;
-- ``"corollary"``: exp(sqrt(log log t) / 2) / 2, from t = 3.
-
-Before that t, f has its value at that t. So the first three are always above 1, and the last is above 1 from t = 929 on. The
-corollary is that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
+f is chosen by name, as a function of ``level = log t``: ``"log"`` is log t, ``"log_squared"`` is (log t)^2, ``"log_log"`` is log
+log t, and ``"corollary"`` is exp(sqrt(log log t) / 2) / 2, that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2. Before
+t = 3 (log_log: 16) f has its value at that t. So the first three are always above 1, and the last is from t = 929 on.
 
 g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
 """
@@ -16,25 +10,9 @@ g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from robandit.errors import InvalidInput
-from robandit.validation import choice, invalid, within
-
-__all__ = [
-    "INPUTS",
-    "LOG",
-    "LOG_LOG",
-    "LOG_SQUARED",
-    "Growth",
-    "check_decay",
-    "check_growth",
-    "decay",
-    "decay_number",
-    "growth",
-    "growth_kind",
-    "steepest",
-]
+from robandit.validation import choice, within
 
 INPUTS = "f and g are inputs; to choose them well, one would have to know eps and u."
 """Footnote of the policies that use them."""
@@ -43,22 +21,34 @@ Growth = Literal["log", "log_squared", "log_log", "corollary"]
 LOG, LOG_SQUARED, LOG_LOG, COROLLARY = 0, 1, 2, 3
 _KINDS = {"log": LOG, "log_squared": LOG_SQUARED, "log_log": LOG_LOG, "corollary": COROLLARY}
 FIRST = math.log(3.0)
-FIRST_LOG_LOG = math.log(16.0)
+KINK = math.log(16.0)  # where log_log begins to grow
 
 
-def check_growth(owner: str, f: Any) -> None:
-    """Raise `InvalidInput` unless f is the name of a function."""
-    choice(f, "f", _KINDS, owner=owner)
+class Params(NamedTuple):
+    """f and g as numbers; g is 0 for the corollary's, or if the policy has none."""
+
+    f: int
+    g: float
+
+
+class Growing:
+    """The checks and numbers of a policy with a parameter f, and perhaps g."""
+
+    def validate(self: Any) -> None:
+        """Check f and g."""
+        choice(self.f, "f", _KINDS, owner=type(self).__name__)
+        if hasattr(self, "g"):
+            check_decay(type(self).__name__, self.g)
+
+    def params(self: Any) -> Params:
+        """Return f and g as numbers."""
+        return Params(growth_kind(self.f), decay_number(getattr(self, "g", 0.0)))
 
 
 def check_decay(owner: str, g: Any) -> None:
     """Raise `InvalidInput` unless g is a number in (0, 1) or "corollary"."""
-    if isinstance(g, str) and g == "corollary":
-        return
-    try:
-        within(g, "g", 0.0, 1.0, open_low=True, open_high=True)
-    except InvalidInput:
-        raise invalid("g", g, "'corollary' or a number > 0 and < 1", owner=owner) from None
+    if g != "corollary":
+        within(g, "g", 0.0, 1.0, open_low=True, open_high=True, owner=owner, hint="or pass 'corollary'")
 
 
 def growth_kind(f: Growth) -> int:
@@ -79,7 +69,7 @@ def growth(kind: int, level: float) -> float:
     if kind == LOG_SQUARED:
         return late * late
     if kind == LOG_LOG:
-        return math.log(max(level, FIRST_LOG_LOG))
+        return math.log(max(level, KINK))
     return 0.5 * math.exp(0.5 * math.sqrt(math.log(late)))
 
 
@@ -91,7 +81,7 @@ def steepest(kind: int, low: float, high: float) -> float:
     if kind == LOG_SQUARED:
         return 2.0 * max(high, FIRST)
     if kind == LOG_LOG:
-        return 1.0 / max(low, FIRST_LOG_LOG)
+        return 1.0 / max(low, KINK)
     root = math.sqrt(math.log(late))
     return 0.125 * math.exp(0.5 * root) / (late * root)
 

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from robandit.policies.assumptions import Assumption
 from robandit.policies.classic.ucb1 import COUNT, UCB1
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, IndexPolicy, IndexState, slightly_above
-from robandit.policies.r_ucb.growth import (
-    FIRST_LOG_LOG,
-    INPUTS,
-    LOG_LOG,
-    LOG_SQUARED,
-    Growth,
-    check_growth,
-    growth,
-    growth_kind,
-    steepest,
-)
-
-__all__ = ["RUCBLT"]
+from robandit.policies.r_ucb.growth import INPUTS, KINK, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth, steepest
 
 
-class Params(NamedTuple):
-    """f as a number."""
-
-    kind: int
-
-
-class RUCBLT(IndexPolicy):
+class RUCBLT(Growing, IndexPolicy):
     """UCB1 with a width that in time exceeds that of any scale: for light tails of unknown scale.
 
-    Use it when rewards have light (sub-Gaussian) tails and nobody knows their scale. Not for heavy tails: it relies on the sample
-    mean.
+    Use it for light (sub-Gaussian) tails whose scale nobody knows. Not for heavy tails: it relies on the sample mean.
 
     Parameters
     ----------
@@ -58,8 +38,8 @@ class RUCBLT(IndexPolicy):
 
     References
     ----------
-    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for
-    statistical robustness. AISTATS 2021, PMLR 130.
+    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for statistical
+    robustness. AISTATS 2021, PMLR 130.
     """
 
     f: Growth = "log_squared"
@@ -71,17 +51,8 @@ class RUCBLT(IndexPolicy):
         bound="Ashutosh et al., 2021",
         instance="sum f(T)/gap log T",
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
-        title="R-UCB-LT",
         notes=(INPUTS,),
     )
-
-    def validate(self) -> None:
-        """Check f."""
-        check_growth("RUCBLT", self.f)
-
-    def params(self) -> Params:
-        """Return f as a number."""
-        return Params(growth_kind(self.f))
 
     add = staticmethod(UCB1.add)
     rewards = staticmethod(UCB1.rewards)
@@ -94,23 +65,18 @@ class RUCBLT(IndexPolicy):
 
     @staticmethod
     def outlook(p: Params, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
-        """With log_squared the width is convex in the level and stays below a chord; otherwise it is concave from t = 3 on.
-
-        Except at the kink of log_log at t = 16, where a tangent ends.
-        """
+        """A chord if f is log_squared, where the width is convex in the level; else a tangent, up to log_log's kink at t = 16."""
         wide = width(p, s, arm, level)
         height = slightly_above(UCB1.mean(p, s, arm), wide)
         if level <= 0.0:
             return height, 0.0, 0.0
-        if p.kind == LOG_SQUARED:
+        if p.f == LOG_SQUARED:
             until = level * (1.0 + min(0.25, 1.0 / math.sqrt(s.arms[arm, COUNT])))
             return height, (width(p, s, arm, until) - wide) / (until - level) + SLACK * wide / level, until
-        slope = 0.5 * wide * (1.0 / level + steepest(p.kind, level, level) / growth(p.kind, level))
-        if p.kind == LOG_LOG and level < FIRST_LOG_LOG:
-            return height, slope, FIRST_LOG_LOG
-        return height, slope, math.inf
+        slope = 0.5 * wide * (1.0 / level + steepest(p.f, level, level) / growth(p.f, level))
+        return height, slope, KINK if p.f == LOG_LOG and level < KINK else math.inf
 
 
 def width(p: Params, s: IndexState, arm: int, level: float) -> float:
     """Return sqrt(f(t) log t / n), with level = log t."""
-    return math.sqrt(growth(p.kind, level) * level / s.arms[arm, COUNT])
+    return math.sqrt(growth(p.f, level) * level / s.arms[arm, COUNT])

@@ -1,12 +1,10 @@
 """R-UCB-MoM (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(1) amortised time per pull.
 
-The estimate is the median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them. Block
-means come from exact sums (:mod:`robandit.policies._parts.blocks`) and are computed only when q or the size of the blocks
-changes. The first rewards of an arm, as many as the median of all can need, are also kept sorted.
-
-The arg-max is lazy (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in
-``f (32 log t)^g``. With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0,
-log(n / (32 log t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
+The estimate is the median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them,
+which are also kept sorted. Block means are computed only when q or the size of the blocks changes. The arg-max is lazy
+(:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in ``f (32 log t)^g``.
+With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0, log(n / (32 log
+t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
 """
 
 from __future__ import annotations
@@ -24,43 +22,15 @@ from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median,
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
-from robandit.policies.r_ucb.growth import (
-    FIRST,
-    INPUTS,
-    Growth,
-    check_decay,
-    check_growth,
-    decay,
-    decay_number,
-    growth,
-    growth_kind,
-)
+from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Params, decay, growth
 
-__all__ = ["RUCBMoM"]
-
-FIXED = (
-    "The default here is a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
-    "g='corollary' is the paper's kind."
-)
-
-# Numbers of an arm.
-COUNT = 0
-MEAN = 1
-SHRINK = 2  # n^-g for a fixed g, log n otherwise
-EVENT = 3  # the time, as `clock` returns it, from which q may differ
-NEXT = 4  # the number of rewards from which the estimate differs
-BLOCKS = 5  # q; 0: the median of all rewards
-SIZE = 6
-REACH = 7  # the distance from MEAN within which to look for the next
-ARM_FLOATS = 8
-
-# Numbers common to all arms at a level.
-AT = 0  # the level
-SCALE = 1  # f (32 level)^g
-POWER = 2  # g
-BASE = 3  # an earlier level, and its (32 level)^g: with a fixed g, powers at near levels follow from it
-BASE_SCALE = 4
-NOW = 5
+# Numbers of an arm: rewards; estimate; n^-g for a fixed g, else log n; the time, as `clock` returns it, and the number of
+# rewards from which the estimate may differ; q (0: the median of all rewards); size of the blocks; and the distance within
+# which to look for the next.
+COUNT, MEAN, SHRINK, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
+# Numbers of all arms: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g, from which near ones follow if
+# g is fixed.
+AT, SCALE, POWER, BASE, BASE_SCALE = 0, 1, 2, 3, 4
 
 PER_LEVEL = 32.0
 SPAN = 0.1  # growth of the log of a width after which its line is renewed
@@ -68,17 +38,10 @@ STEEPER = math.expm1(SPAN) / SPAN  # slope of the chord of exp over that span
 NEAR = 1.0 / 64.0
 
 
-class Params(NamedTuple):
-    """The functions as numbers."""
-
-    f: int
-    g: float  # 0: the corollary's
-
-
 class State(NamedTuple):
     """The numbers above; sorted first rewards; sums; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 8)
     now: Floats
     ordered: Floats  # (arms, most rewards of a plain median): the first rewards in ascending order
     scratch: Floats
@@ -89,7 +52,7 @@ class State(NamedTuple):
     lead: Ints
 
 
-class RUCBMoM(KeepsSums, IndexPolicy):
+class RUCBMoM(Growing, KeepsSums, IndexPolicy):
     """Optimism on a median of means, with a width that in time exceeds that of any heavy-tailed law: it needs to know nothing.
 
     Statistically robust: for all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. The
@@ -139,33 +102,26 @@ class RUCBMoM(KeepsSums, IndexPolicy):
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=12,
-        title="R-UCB-MoM",
-        notes=(INPUTS, FIXED),
+        notes=(
+            INPUTS,
+            "The default here is a fixed g = 0.45, which is not slow-decaying: the bound then holds only for eps > 0.82. "
+            "g='corollary' is the paper's kind.",
+        ),
     )
 
     @property
     def facts(self) -> Facts:
         """Facts, with the footnote about a fixed g only if it is fixed."""
-        return self.about if not isinstance(self.g, str) else dataclasses.replace(self.about, notes=(INPUTS,))
-
-    def validate(self) -> None:
-        """Check f and g."""
-        check_growth("RUCBMoM", self.f)
-        check_decay("RUCBMoM", self.g)
-
-    def params(self) -> Params:
-        """Return f and g as numbers."""
-        return Params(growth_kind(self.f), decay_number(self.g))
+        facts = super().facts
+        return dataclasses.replace(facts, notes=(INPUTS,)) if isinstance(self.g, str) else facts
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         most = math.ceil(PER_LEVEL * math.log(most_pulls(horizon) + 2.0)) + 1
-        store = empty_sums(arms, horizon)
-        now = np.zeros(NOW)
+        now = np.zeros(5)
         now[AT] = now[BASE] = -1.0
-        ordered = np.zeros((arms, most))
-        numbers = np.zeros((arms, ARM_FLOATS))
-        return State(numbers, now, ordered, np.zeros(2 * most), *store, no_pulls(arms), *lazy_state(arms))
+        numbers, ordered, scratch = np.zeros((arms, 8)), np.zeros((arms, most)), np.zeros(2 * most)
+        return State(numbers, now, ordered, scratch, *empty_sums(arms, horizon), no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
@@ -244,10 +200,8 @@ def clock(p: Params, s: State) -> float:
 
 @out_of_line
 def largest_rate(power: float, log_n: float, level: float) -> float:
-    """Return an upper bound of the logarithmic derivative of a width from this level on, with the corollary's g.
-
-    That of f is at most 2 / log t for every f, with equality for log_squared.
-    """
+    """Return an upper bound of the logarithmic derivative of a width from this level on, with the corollary's g."""
+    # That of f is at most 2 / log t for every f, with equality for log_squared.
     late = max(level, math.e)
     falls = 0.5 / (late * math.log(late) ** 1.5)
     return 2.0 / max(level, FIRST) + power / level + falls * max(0.0, log_n - math.log(PER_LEVEL * level))
@@ -266,26 +220,24 @@ def insert(ordered: Floats, count: int, reward: float) -> None:
 @out_of_line
 def refresh(p: Params, s: State, arm: int) -> None:
     """Update the estimate, and compute when it next changes."""
-    numbers = s.arms[arm]
-    n = int(numbers[COUNT])
+    own = s.arms[arm]
+    n = int(own[COUNT])
     blocks_now = PER_LEVEL * s.now[AT]
     if n <= blocks_now:
-        numbers[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
-        numbers[BLOCKS] = 0.0
-        numbers[EVENT] = math.inf
-        numbers[NEXT] = n + 1
+        own[MEAN] = 0.5 * s.ordered[arm, (n - 1) // 2] + 0.5 * s.ordered[arm, n // 2]
+        own[BLOCKS] = 0.0
+        own[EVENT] = math.inf
+        own[NEXT] = n + 1
         return
     blocks = math.ceil(blocks_now)
     size = n // blocks
-    if blocks != numbers[BLOCKS] or size != numbers[SIZE]:
-        numbers[MEAN], numbers[REACH] = block_median(
-            s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
-        )
-        numbers[BLOCKS] = blocks
-        numbers[SIZE] = size
+    if blocks != own[BLOCKS] or size != own[SIZE]:
+        own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, blocks, size, s.scratch, own[MEAN], own[REACH])
+        own[BLOCKS] = blocks
+        own[SIZE] = size
     event = (1.0 - SLACK) * blocks / PER_LEVEL  # also valid if n = q, where the median of all rewards is next
-    numbers[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
-    numbers[NEXT] = (size + 1) * blocks
+    own[EVENT] = growth(p.f, event) * (PER_LEVEL * event) ** p.g if p.g > 0.0 else event
+    own[NEXT] = (size + 1) * blocks
 
 
 def width(p: Params, s: State, arm: int) -> float:

@@ -1,10 +1,9 @@
 """R-UCB-TEA (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(log) amortised time per pull.
 
 f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added when f passes them.
-Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. The next reward to be added is known in
-advance, so in between the index of an arm changes with time alone, and the lazy arg-max needs a line above ``16 f(t) log(t) /
-n``. This is convex in log t, so it stays below a chord. The term ``1 / log f(t)`` is the same for all arms and left out of
-comparisons.
+Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. Between additions the index of an arm
+changes with time alone: the lazy arg-max needs a line above ``16 f(t) log(t) / n``, which is convex in log t and stays below a
+chord. The term ``1 / log f(t)`` is the same for all arms and left out of comparisons.
 """
 
 from __future__ import annotations
@@ -23,23 +22,10 @@ from robandit.policies._parts.reward_store import START, USED, KeepsRewards, emp
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, all_tried, log_time, most_pulls, no_pulls, pulls_made, untried
-from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growth, check_growth, growth, growth_kind
+from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth
 
-__all__ = ["RUCBTEA"]
-
-# Numbers of an arm.
-COUNT = 0  # rewards
-KEPT = 1  # rewards in SUM
-SUM = 2
-# Numbers of the run.
-NOW = 0  # f at the present or last decision
-LAST = 1  # f at the last possible pull
-
-
-class Params(NamedTuple):
-    """f as a number."""
-
-    kind: int
+COUNT, KEPT, SUM = 0, 1, 2  # numbers of an arm: its rewards, and the number and sum of those that f has passed
+NOW, LAST = 0, 1  # numbers of the run: f at the present or last decision, and at the last possible pull
 
 
 class State(NamedTuple):
@@ -57,7 +43,7 @@ class State(NamedTuple):
 def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
     """Set f to its value at the next pull; while it is at most 1, return the arm with the fewest pulls."""
     now = level(p, s)
-    s.reach[NOW] = growth(p.kind, now)
+    s.reach[NOW] = growth(p.f, now)
     if not all_tried(s):
         return untried(rewards, s, first(p))
     if s.reach[NOW] <= 1.0:
@@ -65,12 +51,12 @@ def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: An
     return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
 
 
-class RUCBTEA(KeepsRewards, IndexPolicy):
+class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
     """Optimism on a mean without the rewards beyond a slowly growing function of time: it needs to know nothing about the tails.
 
-    Adaptive in the long run only: its bound begins at a T that depends on eps and u and is large. With heavy tails and at
-    usual horizons it is close to uniform play. Use it as the baseline for "consistent without knowing anything". While
-    f(t) is below an arm's typical rewards, their mean counts as 0, which makes an arm of large losses look good.
+    Adaptive in the long run only: its bound begins at a large T that depends on eps and u, and with heavy tails and at usual
+    horizons it is close to uniform play. Use it as the baseline for "consistent without knowing anything". While f(t) is below an
+    arm's typical rewards, their mean counts as 0, which makes an arm of large losses look good.
 
     Parameters
     ----------
@@ -95,8 +81,8 @@ class RUCBTEA(KeepsRewards, IndexPolicy):
 
     References
     ----------
-    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for
-    statistical robustness. AISTATS 2021, PMLR 130.
+    K. Ashutosh, J. Nair, A. Kagrecha, K. Jagannathan. Bandit algorithms: letting go of logarithmic regret for statistical
+    robustness. AISTATS 2021, PMLR 130.
     """
 
     f: Growth = "log_squared"
@@ -111,24 +97,13 @@ class RUCBTEA(KeepsRewards, IndexPolicy):
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
         row=11,
-        title="R-UCB-TEA",
         notes=(INPUTS,),
     )
 
-    def validate(self) -> None:
-        """Check f."""
-        check_growth("RUCBTEA", self.f)
-
-    def params(self) -> Params:
-        """Return f as a number."""
-        return Params(growth_kind(self.f))
-
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards; it holds the largest f of the run."""
-        last = growth(growth_kind(self.f), math.log(most_pulls(horizon) + 1.0))
-        return State(
-            np.zeros((arms, 3)), np.array([0.0, last]), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms)
-        )
+        reach = np.array([0.0, growth(self.params().f, math.log(most_pulls(horizon) + 1.0))])
+        return State(np.zeros((arms, 3)), reach, *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
     select = staticmethod(partial(select_passing))
 
@@ -160,10 +135,10 @@ class RUCBTEA(KeepsRewards, IndexPolicy):
         n = row[COUNT]
         now = 16.0 * s.reach[NOW] * level
         until = level * (1.0 + min(0.25, 0.5 / math.sqrt(n)))
-        later = 16.0 * growth(p.kind, until) * until
+        later = 16.0 * growth(p.f, until) * until
         slope = (later - now) / (n * (until - level))
         slack = SLACK * (abs(row[SUM]) + later) / n
-        event = passing(p.kind, smallest(s.pool, s.slots, arm)) * (1.0 - SLACK)
+        event = passing(p.f, smallest(s.pool, s.slots, arm)) * (1.0 - SLACK)
         return (row[SUM] + now) / n + slack, slope, min(until, event)
 
     @staticmethod
@@ -171,7 +146,7 @@ class RUCBTEA(KeepsRewards, IndexPolicy):
         """Fill in the truncated mean, the index, f(t) and the share of rewards beyond it, without changing the state."""
         row = s.arms[arm]
         level = log_time(s)
-        reach = growth(p.kind, level)
+        reach = growth(p.f, level)
         out[0] = out[3] = math.nan
         out[1] = math.inf
         out[2] = reach

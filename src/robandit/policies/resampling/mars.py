@@ -9,16 +9,16 @@ from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.resampling.signs import Params, Resampled
 
-__all__ = ["MARS"]
-
 
 class MARS(Resampled, Policy):
     """Optimism on means of random subsets, for symmetric rewards of unknown size; the forerunner of `RMMUCB`, with a single block.
 
-    The index of an arm is the largest mean of about t (log t)^2 random subsets of its rewards; each reward is in a
-    subset with probability 1/2. The bound is exact for every symmetric law, but as wide as the sample mean is uncertain. Use it if
-    rewards are symmetric and not very heavy-tailed; otherwise use `RMMUCB`. Not for skewed rewards, and
-    not for long runs: time and memory grow as T^2 (log T)^2 and T (log T)^2, 0.3 seconds and 6 MB for T = 2000.
+    The index of an arm is the largest mean of about t (log t)^2 subsets, each of which has each reward with probability 1/2. The
+    bound is exact for every symmetric law, but as wide as the sample mean is uncertain. Use it if rewards are symmetric and not
+    very heavy-tailed; otherwise use `RMMUCB`. Not for skewed rewards, and not for long runs: time and memory grow as T^2 (log T)^2
+    and T (log T)^2, 0.3 seconds and 6 MB for T = 2000. This is `RMMUCB` with one block, as described by Tamas et al. (2025), with
+    the same number of resamples and treatment of empty subsets. A subset keeps its members for the whole run. Late rewards: as
+    for `RMMUCB`.
 
     Parameters
     ----------
@@ -31,11 +31,6 @@ class MARS(Resampled, Policy):
     ``1 - 1/ceil(1 + t (log t)^2)``. Regret grows as ``sum gap/tau log T``, where tau comes from the moment generating function
     (as Tamas et al. quote Khorasani and Weyer, for their own number of resamples). Heavy tails have no such function, so the bound
     does not apply to them. Must know: nothing. Anytime up to its limit, random.
-
-    Notes
-    -----
-    This is `RMMUCB` with one block, as described by Tamas et al. (2025), with the same number of resamples and treatment of empty
-    subsets. A subset keeps its members for the whole run; each new reward joins it or not. Late rewards: as for `RMMUCB`.
 
     Examples
     --------
@@ -60,7 +55,6 @@ class MARS(Resampled, Policy):
         instance="sum gap/tau log T",
         matches=(False, None),
         adaptive=Adaptive(True, True, True, True),
-        title="MARS",
         notes=(
             "tau comes from the arm's moment generating function, so the bound does not cover heavy tails. It plays at most "
             "`limit` pulls, because a run of T takes T^2 (log T)^2 steps.",

@@ -11,8 +11,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.resampling.signs import Params, Resampled
 from robandit.validation import choice
 
-__all__ = ["RMMUCB"]
-
 
 class RMMUCB(Resampled, Policy):
     """Optimism on resampled medians of means, for heavy tails of unknown order and size, if every arm is symmetric.
@@ -23,14 +21,18 @@ class RMMUCB(Resampled, Policy):
     rewards (measurement errors, price changes). Not for skewed rewards (latency, revenue), where the bound is wrong; and not for
     long runs: time grows as T^2.5 (log T)^2 and memory as T^1.5 (log T)^2, 4 seconds and 80 MB for T = 2000.
 
+    The number of resamples is the paper's, each with its own signs, but a sign is kept for the whole run instead of being drawn in
+    every round. The number of rewards of an arm is not fixed but chosen by the policy, as in the paper. With late
+    rewards, t counts pulls made and blocks are filled in order of arrival.
+
     Parameters
     ----------
     limit
         The most pulls of a run; a longer horizon is rejected, with an estimate of its time. 2000 is the paper's.
     median
-        The median over an even number of blocks of a copy. "exact": the one for which the index is the paper's definition,
-        and its level is exact. "printed": the lower middle value, as in the paper's formula; then the level does not
-        hold, and runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
+        The median over an even number of blocks of a copy. "exact": the one for which the index is the paper's definition, and
+        its level is exact. "printed": the lower middle value, as in the paper's formula; then the level does not hold, and runs
+        may lock in on a bad arm (see `robandit.policies.resampling.signs`).
 
     Guarantee
     ---------
@@ -38,12 +40,6 @@ class RMMUCB(Resampled, Policy):
     ``1 - 1/ceil(1 + t (log t)^2)``. If also E|X - mean|^(1+eps) <= v for some eps in (0, 1], regret grows as
     ``sum (v/gap)^(1/eps) (log T)^2`` and is at worst ``K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))`` for large T
     (Theorem 3.2). Must know: nothing. Anytime up to its limit, random.
-
-    Notes
-    -----
-    The number of resamples is the paper's, each with its own signs, but a sign is kept for the whole run instead of being drawn in
-    every round. The number of rewards of an arm is not fixed but chosen by the policy, as in the paper. With late
-    rewards, t counts pulls made and blocks are filled in order of arrival.
 
     Examples
     --------
@@ -71,7 +67,6 @@ class RMMUCB(Resampled, Policy):
         worst="K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))",
         matches=(False, True),
         adaptive=Adaptive(True, True, True, True),
-        title="RMM-UCB",
         notes=(
             "v is a bound on E|X - mean|^(1+eps). It plays at most `limit` pulls, because a run of T takes T^2.5 (log T)^2 steps. "
             "If the number of blocks is even, the paper's formula disagrees with its definition of the index; the "

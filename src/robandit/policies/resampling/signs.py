@@ -10,32 +10,27 @@ At time t, m = ceil(1 + t (log t)^2). With a block's length n, and the sum N and
 
     U_lj = (n (center - mean_l) / 2 + N) / M.
 
-This is the same number without cancellation: for a single block it is N / M. If M is 0, U_lj is +inf or -inf as center is above or
-below the block's mean; if they are equal, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
+without cancellation; for a single block it is N / M. If M is 0, U_lj is +inf or -inf as center is above or below the block's mean;
+if they are equal, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
 
-Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value. So is center, and the test of theta compares
-center - theta with the median of mean_l(a_ij (X_i - theta)) over l. The second is not larger if it is not larger in half of the
-blocks, that is, if theta is at most U_lj in half of them: the largest such theta is the UPPER middle value of the U_lj. The
-paper's Lemma 2.5 and Algorithm 2 print the median again, which agrees with its definition of the index (equation 18) for odd k
-only. With the lower middle value the level does not hold, the index of an arm with 4 rewards stays bounded however large m is,
-and runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of half a standard deviation, T = 800. The default here
-is the definition; ``median="printed"`` is the formula.
+Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value, as is center. The test of theta compares center -
+theta with the median of mean_l(a_ij (X_i - theta)) over l, which is not larger if theta is at most U_lj in half of the blocks: the
+largest such theta is the UPPER middle value of the U_lj. The paper's Lemma 2.5 and Algorithm 2 print the median again, which agrees
+with its definition of the index (equation 18) for odd k only. With the lower middle value the level does not hold, the index of an
+arm with 4 rewards stays bounded however large m is, and runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of
+half a standard deviation, T = 800. The default here is the definition; ``median="printed"`` is the formula.
 
 Nothing random is stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), two rounds of SplitMix64's,
 keyed by the run's ``rng`` words, which therefore never change; so any sign can be computed at any time. pi orders hashes of (run,
-arm, j): the order of those in use stays a uniform permutation when m grows. A sign is the same in every round: it is drawn once,
-independent of the rewards. So each bound is exact for a number of rewards that is fixed in advance, as in the paper; the bounds
-of different rounds depend on each other.
+arm, j): the order of those in use stays a uniform permutation when m grows. A sign is the same in every round, independent of the
+rewards. So each bound is exact for a number of rewards that is fixed in advance, as in the paper; those of different rounds depend
+on each other.
 
-The state stores N and M for each arm, block and j, 64 j side by side (a sheet), so that
-
-- a reward is added to its own block, in O(m);
-- new j, about (log t)^2 in each round, are summed from the arm's rewards;
-- all are summed again when the number of blocks changes.
-
-Sheets are updated when an index is needed, so any number of late rewards can arrive at once. Until there is room for a
-sheet (after the next reward), it is computed in ``spare``. N is always summed in order of arrival, and the
-filter that skips most j keeps all that could be the maximum, so an index does not depend on when it was computed before.
+The state stores N and M for each arm, block and j, 64 j side by side (a sheet): a reward is added to its own block, in O(m); new
+j, about (log t)^2 in each round, are summed from the arm's rewards; all are summed again when the number of blocks changes. Sheets
+are updated when an index is needed, so any number of late rewards can arrive at once. Until there is room for a sheet (after the
+next reward), it is computed in ``spare``. N is always summed in order of arrival, and the filter that skips most j keeps all that
+could be the maximum, so an index does not depend on when it was computed before.
 """
 
 from __future__ import annotations
@@ -51,31 +46,17 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
-from robandit.policies._parts.reward_store import (
-    START,
-    USED,
-    KeepsRewards,
-    append,
-    empty_store,
-    store_full,
-    stored_rewards,
-)
+from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full, stored_rewards
 from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
-from robandit.validation import integer
-
-__all__ = ["Params", "Resampled", "resamples"]
+from robandit.validation import integer, invalid
 
 WIDTH = 64  # bits of a hash, and j in a sheet
 LARGEST_LIMIT = 1_000_000
 FIRST_ROOM = 16
 
-# Columns of ``spans``, one row per arm. In the last row, column ROW is 1 if some arm lacks room.
-ROW = 0  # the arm's first row in ``sums`` and ``tallies``
-ROOM = 1  # its rows there; a sheet has one for each block
-SHEETS = 2  # stored sheets
-DONE = 3  # rewards in them, and in ``blocks``
-BLOCKS = 4
-SEEN = 5  # j in ``best``
+# Columns of ``spans``, one row per arm: the arm's first row in ``sums`` and ``tallies``, its rows there (a sheet has one for each
+# block), stored sheets, rewards in them and in ``blocks``, blocks, j in ``best``. In the last row, ROW is 1 if an arm lacks room.
+ROW, ROOM, SHEETS, DONE, BLOCKS, SEEN = 0, 1, 2, 3, 4, 5
 
 # Steps of counters: odd, like GOLDEN.
 ONE = np.uint64(1)
@@ -107,31 +88,6 @@ class State(NamedTuple):
     values: Floats
     votes: Ints
     rng: UInts
-
-
-def new_state(p: Params, arms: int, limit: int) -> State:
-    """Return a state without rewards."""
-    pool, slots = empty_store(arms, 1)
-    spans = np.zeros((arms + 1, 6), dtype=np.int64)
-    spans[:arms, ROW] = FIRST_ROOM * np.arange(arms)
-    spans[:arms, ROOM] = FIRST_ROOM
-    most = block_count(p, limit, limit)
-    return State(
-        pool,
-        slots,
-        no_pulls(arms),
-        spans,
-        np.zeros((arms * FIRST_ROOM, WIDTH)),
-        np.zeros((arms * FIRST_ROOM, WIDTH), dtype=np.int32),
-        np.full(arms, -math.inf),
-        np.zeros((arms, most)),
-        np.zeros((most, WIDTH)),
-        np.zeros((most, WIDTH), dtype=np.int32),
-        np.zeros(most),
-        np.zeros(most),
-        np.zeros(WIDTH, dtype=np.int64),
-        np.zeros(4, dtype=np.uint64),
-    )
 
 
 def more_sheets(p: Params, state: State) -> State:
@@ -177,11 +133,6 @@ def block_count(p: Params, n: int, t: int) -> int:
     return max(1, math.floor(min(17.0 * math.log(float(t)), math.sqrt(float(n)))))
 
 
-def middle_rank(p: Params, k: int) -> int:
-    """Return the rank of the median of k sorted U_lj, from 0."""
-    return k // 2 if p.upper == 1 else (k - 1) // 2
-
-
 def spelled(seconds: float) -> str:
     """Return a duration in words.
 
@@ -203,8 +154,7 @@ def index(p: Params, s: State, arm: int) -> float:
     k = block_count(p, n, t)
     if s.spans[arm, BLOCKS] != k:
         s.spans[arm, BLOCKS] = k
-        s.spans[arm, SHEETS] = 0
-        s.spans[arm, DONE] = 0
+        s.spans[arm, SHEETS] = s.spans[arm, DONE] = 0
         for block in range(k):
             s.blocks[arm, block] = 0.0
     done = s.spans[arm, DONE]
@@ -217,27 +167,24 @@ def index(p: Params, s: State, arm: int) -> float:
     if s.spans[arm, SEEN] >= last or best == math.inf:
         return best
     shift(s, arm, n, k)
-    rank = middle_rank(p, k)
+    rank = k // 2 if p.upper == 1 else (k - 1) // 2  # of the median of k sorted U_lj
     stored = s.spans[arm, SHEETS]
     for sheet in range(s.spans[arm, SEEN] // WIDTH, (last + WIDTH - 1) // WIDTH):
         if best == math.inf and (done == n or sheet >= stored):
             break  # the maximum is reached, and all stored sheets have all rewards
         if (sheet + 1) * k > s.spans[arm, ROOM]:
             s.spans[s.spans.shape[0] - 1, ROW] = 1
-        sums = s.spare
-        tallies = s.spare_tallies
-        row = 0
-        first = 0
+        sums, tallies = s.spare, s.spare_tallies
+        row = first = 0
         if (sheet + 1) * k <= s.spans[arm, ROOM] and sheet <= stored:
-            sums = s.sums
-            tallies = s.tallies
+            sums, tallies = s.sums, s.tallies
             row = s.spans[arm, ROW] + sheet * k
             if sheet < stored:
                 first = done
             else:
                 stored += 1
-        flip(s.rng, s.pool, s.slots[arm, START], arm, sheet, first, n, k, sums, tallies, row)
-        best = raised(s.rng, s.shifts, s.values, s.votes, arm, sheet, last, k, rank, sums, tallies, row, best)
+        flip(s, arm, sheet, first, n, k, sums, tallies, row)
+        best = raised(s, arm, sheet, last, k, rank, sums, tallies, row, best)
     s.spans[arm, SHEETS] = stored
     s.spans[arm, DONE] = n
     s.spans[arm, SEEN] = last
@@ -280,19 +227,7 @@ def place_of(rng: UInts, arm: int, j: int) -> np.uint64:
 
 
 @out_of_line
-def flip(
-    rng: UInts,
-    pool: Floats,
-    start: int,
-    arm: int,
-    sheet: int,
-    first: int,
-    n: int,
-    k: int,
-    sums: Floats,
-    tallies: Any,
-    row: int,
-) -> None:
+def flip(s: State, arm: int, sheet: int, first: int, n: int, k: int, sums: Floats, tallies: Any, row: int) -> None:
     """Add the rewards from first to n to the sheet at ``row``; a first of 0 resets it."""
     if first == 0:
         for r in range(row, row + k):
@@ -300,8 +235,8 @@ def flip(
                 sums[r, b] = 0.0
                 tallies[r, b] = 0
     for i in range(first, n):
-        bits = signs(rng, arm, i, sheet)
-        reward = pool[0, start + i]
+        bits = signs(s.rng, arm, i, sheet)
+        reward = s.pool[0, s.slots[arm, START] + i]
         r = row + i % k
         for b in range(WIDTH):
             minus = (bits >> np.uint64(b)) & ONE != 0
@@ -311,23 +246,12 @@ def flip(
 
 @out_of_line
 def raised(
-    rng: UInts,
-    shifts: Floats,
-    values: Floats,
-    votes: Ints,
-    arm: int,
-    sheet: int,
-    last: int,
-    k: int,
-    rank: int,
-    sums: Floats,
-    tallies: Any,
-    row: int,
-    best: float,
+    s: State, arm: int, sheet: int, last: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, best: float
 ) -> float:
     """Return the largest of ``best`` and the U_j of the sheet at ``row``."""
     if best == math.inf:
         return best
+    votes = s.votes
     majority = k - rank  # this many values above best put the median above it
     for b in range(WIDTH):
         votes[b] = 0 if best > -math.inf else majority
@@ -335,7 +259,7 @@ def raised(
         floor = best - 1e-15 * abs(best)  # products are compared, not quotients, and rounding must not drop a candidate
         for block in range(k):
             r = row + block
-            by = shifts[block]
+            by = s.shifts[block]
             for b in range(WIDTH):
                 votes[b] += 1 if by + sums[r, b] > floor * tallies[r, b] else 0
             if by == 0.0:
@@ -343,35 +267,23 @@ def raised(
                     votes[b] += 1 if tallies[r, b] == 0 else 0
     for b in range(min(WIDTH, last - WIDTH * sheet)):
         if votes[b] >= majority:
-            best = max(best, resampled(rng, shifts, values, arm, WIDTH * sheet + b, k, rank, sums, tallies, row, b))
+            best = max(best, resampled(s, arm, WIDTH * sheet + b, k, rank, sums, tallies, row, b))
     return best
 
 
 @out_of_line
-def resampled(
-    rng: UInts,
-    shifts: Floats,
-    values: Floats,
-    arm: int,
-    j: int,
-    k: int,
-    rank: int,
-    sums: Floats,
-    tallies: Any,
-    row: int,
-    b: int,
-) -> float:
+def resampled(s: State, arm: int, j: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, b: int) -> float:
     """Return U_j, in column b of the sheet at ``row``; j counts from 0."""
     for block in range(k):
-        above = shifts[block] + sums[row + block, b]
+        above = s.shifts[block] + sums[row + block, b]
         if tallies[row + block, b] > 0:
-            values[block] = above / tallies[row + block, b]
-        elif above > 0.0 or (above == 0.0 and place_of(rng, arm, j + 1) >= place_of(rng, arm, 0)):
-            values[block] = math.inf
+            s.values[block] = above / tallies[row + block, b]
+        elif above > 0.0 or (above == 0.0 and place_of(s.rng, arm, j + 1) >= place_of(s.rng, arm, 0)):
+            s.values[block] = math.inf
         else:
-            values[block] = -math.inf
-    place(values, 0, k - 1, rank)
-    return values[rank]
+            s.values[block] = -math.inf
+    place(s.values, 0, k - 1, rank)
+    return s.values[rank]
 
 
 class Resampled:
@@ -395,23 +307,41 @@ class Resampled:
         """Return this policy; raise `NotApplicable` if the horizon exceeds its limit."""
         ready = super().prepared(horizon)  # type: ignore[misc]
         if horizon is not None and horizon > self.limit:
-            raise NotApplicable(
-                f"{self.label}: horizon = {horizon} must be at most limit = {self.limit}: an index takes {resamples(horizon):,} "
-                f"resamples at the end, and a run about {spelled(self._seconds(horizon))}; pass limit={horizon} to run it anyway",
-                parameter="horizon",
-                value=horizon,
-                rule=f"at most limit = {self.limit}",
-            )
+            rule, time = f"at most limit = {self.limit}", spelled(self._seconds(horizon))
+            cost = f"an index takes {resamples(horizon):,} resamples at the end, and a run about {time}"
+            hint = f"{cost}; pass limit={horizon} to run it anyway"
+            raise invalid("horizon", horizon, rule, owner=self.label, hint=hint, error=NotApplicable)
         return ready
 
     def init(self: Any, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return new_state(self.params(), arms, self.limit)
+        pool, slots = empty_store(arms, 1)
+        spans = np.zeros((arms + 1, 6), dtype=np.int64)
+        spans[:arms, ROW] = FIRST_ROOM * np.arange(arms)
+        spans[:arms, ROOM] = FIRST_ROOM
+        rows, most = arms * FIRST_ROOM, block_count(self.params(), self.limit, self.limit)
+        return State(
+            pool=pool,
+            slots=slots,
+            pulls=no_pulls(arms),
+            spans=spans,
+            sums=np.zeros((rows, WIDTH)),
+            tallies=np.zeros((rows, WIDTH), dtype=np.int32),
+            best=np.full(arms, -math.inf),
+            blocks=np.zeros((arms, most)),
+            spare=np.zeros((most, WIDTH)),
+            spare_tallies=np.zeros((most, WIDTH), dtype=np.int32),
+            shifts=np.zeros(most),
+            values=np.zeros(most),
+            votes=np.zeros(WIDTH, dtype=np.int64),
+            rng=np.zeros(4, dtype=np.uint64),
+        )
 
     def grow(self: Any, state: State) -> State:
         """Return the state with more room for rewards and sheets."""
         if store_full(None, state):
-            state = KeepsRewards.grow(state)
+            pool, slots = enlarged(state.pool, state.slots)
+            state = state._replace(pool=pool, slots=slots)
         return more_sheets(self.params(), state) if sheets_full(state) else state
 
     @staticmethod

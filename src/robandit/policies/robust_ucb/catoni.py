@@ -4,12 +4,11 @@ The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha
 for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``, so alpha changes for every
 arm in every round, and one arm gets one more reward. What makes it fast:
 
-**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas, and each reward is added at these 60
-nodes. Between the nodes S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves
-it, which happens a few times while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So
-an arm whose root jumps about costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with
-a v far below the variance: at 10 arms and 1e5 pulls, with rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4
-six times, and below 1e-6 the time per pull grows with n.
+**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas; each reward is added at these 60 nodes.
+Between them S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it, a few times
+while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So an arm whose root jumps about
+costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with a v far below the variance:
+for 10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4 six times, and less than 1e-6 O(n).
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
 are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17, below rounding.
@@ -49,8 +48,6 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
-__all__ = ["Catoni"]
-
 # The table covers log(alpha sqrt(v)) from BELOW under its value when the table is made to ABOVE over it.
 BELOW, ABOVE = 0.34, 0.06
 MARGIN = 0.02  # reserved at the upper end, for `outlook`
@@ -73,16 +70,9 @@ DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is exact
 ULP = 2.0**-52
 LOOSE = 4.0 * TOLERANCE  # of the width: far above the error of an index
 
-# Numbers of an arm.
-ROOT = 0  # the last root
-SLOPE = 1  # sum of psi' at it
-CENTER = 2
-REACH = 3  # h; 0: no table
-MIDDLE = 4  # of log(alpha sqrt(v))
-SCALE = 5  # alpha in the middle
-NEAR = 6  # rewards that h still allows between the outer nodes
-AGE = 7  # evaluations since the table was made
-NUMBERS = 8
+# Numbers of an arm: the last root, the sum of psi' at it; of its table the center, h (0: no table), the middle of log(alpha
+# sqrt(v)), alpha there, the rewards that h still allows between the outer nodes, and the evaluations since it was made.
+ROOT, SLOPE, CENTER, REACH, MIDDLE, SCALE, NEAR, AGE = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class Params(NamedTuple):
@@ -98,7 +88,7 @@ class State(NamedTuple):
     slots: Ints
     pulls: Ints
     table: Floats  # (arms, THETAS, ALPHAS): sums of psi
-    arms: Floats  # (arms, NUMBERS)
+    arms: Floats  # (arms, 8)
     work: Floats  # (2, ALPHAS): products
     lines: Floats
     lead: Ints
@@ -115,14 +105,8 @@ class Catoni(KeepsRewards, IndexHooks):
     @staticmethod
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return State(
-            *empty_store(arms, 1),
-            no_pulls(arms),
-            np.zeros((arms, THETAS, ALPHAS)),
-            np.zeros((arms, NUMBERS)),
-            np.zeros((2, ALPHAS)),
-            *lazy_state(arms),
-        )
+        table, work = np.zeros((arms, THETAS, ALPHAS)), np.zeros((2, ALPHAS))
+        return State(*empty_store(arms, 1), no_pulls(arms), table, np.zeros((arms, 8)), work, *lazy_state(arms))
 
     rewards = staticmethod(stored_rewards)
 
@@ -167,7 +151,7 @@ class Catoni(KeepsRewards, IndexHooks):
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
         """A line above the index while log alpha grows by D or less.
 
-        The second derivative of psi(z) in log z is at most 0.6, so after a growth of d <= D, S at the present root is at most ``d
+        psi(z) has a second derivative in log z of at most 0.6, so after a growth of d <= D, S at the present root is at most ``d
         G`` with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301
         x) in theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D)
         d G`` over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
@@ -239,10 +223,7 @@ def width(p: Params, share: float) -> float:
 
 
 def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
-    """Return the root, as its distance from the center in units of the reach, and minus the slope of the sum there.
-
-    The root is NaN if there is no table, or alpha is outside it. A root outside [-1, 1] must not be used.
-    """
+    """Return the root, from the center in units of the reach (invalid if NaN or beyond [-1, 1]), and minus the slope of S there."""
     u = math.nan
     slope = 0.0
     if own[REACH] > 0.0 and abs(place - own[MIDDLE] + 0.5 * MARGIN) <= HALF - 0.5 * MARGIN:
@@ -350,8 +331,7 @@ def fill(own: Floats, table: Floats, work: Floats, x: Floats) -> None:
             table[i, k] = 0.0
         for first in range(0, n, FACTORS):
             for k in range(ALPHAS):
-                work[0, k] = 1.0
-                work[1, k] = 1.0
+                work[0, k] = work[1, k] = 1.0
             for j in range(first, min(first + FACTORS, n)):
                 d = x[j] - theta
                 size = abs(d) * own[SCALE]

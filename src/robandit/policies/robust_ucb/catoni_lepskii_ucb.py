@@ -16,9 +16,8 @@ from robandit.policies._parts.reward_store import START, USED, KeepsRewards, app
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, log_time, no_pulls
+from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.validation import invalid, positive, within
-
-__all__ = ["CatoniLepskiiUCB"]
 
 MOST = 1000  # moments in the grid; for each an equation is solved
 TINY = 1e-290  # a smaller scale counts as zero
@@ -27,11 +26,8 @@ HALVINGS = 60
 AHEAD = 0.1  # length of a line in log t
 SLACK = 1e-10  # far above the rounding of an index
 
-# Numbers of an arm.
-MEAN = 0
-SCALE = 1  # the (1+eps)-th root of the chosen moment
-COUNTED = 2  # rewards when the two were computed; 0: never
-ARM_FLOATS = 3
+# Numbers of an arm: the mean, the (1+eps)-th root of the chosen moment, and the rewards when the two were computed (0: never).
+MEAN, SCALE, COUNTED = 0, 1, 2
 
 
 class Params(NamedTuple):
@@ -55,7 +51,7 @@ class State(NamedTuple):
 
     pool: Floats
     slots: Ints
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 3)
     pulls: Ints
     lines: Floats
     lead: Ints
@@ -65,20 +61,16 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     """Optimism on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
     This is our own baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
-    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, and the smallest one whose
-    estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps alone is worth. Do not use
-    it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow: an estimate solves one equation for
-    each scale.
+    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, with an equation to solve for
+    each; the smallest whose estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps
+    alone is worth. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow.
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
     `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite
-    while n <= D L, so every arm is pulled at least that often. The estimate is costly: mean and scale are recomputed, from all
-    rewards and at the present t, only when the number of rewards has grown by the factor 1 + refresh since the last time. In
-    between they are fixed, and the width changes with t and n.
-
-    An arm whose rewards are all zero has no moment. Once it has more than D L rewards, its mean and its width are zero (the
-    smallest scale), and it is pulled only when D L has grown past its number of rewards. Its first non-zero reward triggers a new
-    estimate.
+    while n <= D L, so every arm is pulled at least that often. Mean and scale are recomputed, from all rewards and at the present
+    t, only when the number of rewards has grown by the factor 1 + refresh; in between only the width changes, with t and n. If
+    all rewards of an arm are zero, so are its mean and width, and it is pulled only when D L has grown past their number; its
+    first non-zero reward triggers a new estimate.
 
     Parameters
     ----------
@@ -123,7 +115,6 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
         knows=("eps",),
         assumption=Assumption("moment estimate", "the moment is within range_factor of its estimate, as scales"),
         citation="ours, with the estimator of Bhatt, Fang, Li, Samorodnitsky 2022",
-        title="Catoni-Lepskii UCB",
         notes=("Ours: the estimator has a bound, the policy has none.",),
     )
 
@@ -145,8 +136,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     def params(self) -> Params:
         """Return powers and factors of the theorem."""
         assert self.eps is not None
-        eps = float(self.eps)
-        order = 1.0 + eps
+        eps, order = float(self.eps), 1.0 + self.eps
         points = grid_points(self.range_factor, self.ratio)
         c = influence_constant(order)
         return Params(
@@ -166,14 +156,10 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return State(*empty_store(arms, 1), np.zeros((arms, ARM_FLOATS)), no_pulls(arms), *lazy_state(arms))
+        return State(*empty_store(arms, 1), np.zeros((arms, 3)), no_pulls(arms), *lazy_state(arms))
 
     rewards = staticmethod(stored_rewards)
-
-    @staticmethod
-    def first(p: Params) -> float:
-        """Return 0: the index is infinite for arms with too few rewards."""
-        return 0.0
+    first = staticmethod(Catoni.first)
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
@@ -200,10 +186,9 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     @staticmethod
     @out_of_line
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """A line above the index.
+        """A line above the index: the steeper of tangent and chord of its width with a fixed tau0, which is not narrower.
 
-        With tau0 fixed the width is not narrower, and a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n. This is first
-        concave, then convex in r, so it stays below the steeper of its tangent and its chord.
+        That is a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n: first concave, then convex in r.
         """
         value = CatoniLepskiiUCB.index(p, s, arm, level)
         if value == math.inf:
@@ -237,9 +222,7 @@ def grid_points(range_factor: float, ratio: float) -> float:
 def d_of(p: Params, tau: float) -> float:
     """Return D of the theorem; infinite if it overflows."""
     log_d = math.log((1.0 + p.eps) / p.eps) + math.log1p(tau) + (math.log1p(1.0 / tau) + math.log(p.c)) / p.eps
-    if log_d > 700.0:
-        return math.inf
-    return math.exp(log_d)
+    return math.exp(log_d) if log_d <= 700.0 else math.inf
 
 
 @out_of_line

@@ -19,13 +19,7 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, expire_pull, no_pulls, select_largest, slightly_above, take_pull
 from robandit.validation import integer, invalid, positive, within
 
-__all__ = ["ClippedSGDUCB"]
-
-# Numbers of an arm.
-MEAN = 0
-COUNT = 1
-FILLED = 2  # rewards in the present batch
-
+MEAN, COUNT, FILLED = 0, 1, 2  # numbers of an arm; FILLED: rewards in the present batch
 LARGEST = 10_000  # groups, and first rewards, which are kept for every arm
 
 
@@ -64,12 +58,11 @@ def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, 
 class ClippedSGDUCB(IndexPolicy):
     """Optimism on a location that is learned by gradient steps of bounded size: for symmetric rewards with tails of any weight.
 
-    Each reward moves the arm's estimate towards itself, by at most ``range`` times a step size. If rewards are symmetric
-    about their mean, the estimate converges to it, even where a sample mean is useless. Otherwise it moves to a point
-    nearer to the median, and the policy looks for the arm where that is largest: use it only where symmetry is plausible. It keeps
-    a fixed number of values per arm. The step size is constant, so estimates keep fluctuating: arms that differ by much less
-    than a step cannot be distinguished. The width does not scale with the rewards: if you multiply all rewards by a number,
-    multiply ``range``, ``coeff`` and ``smoothing`` as well.
+    Each reward moves the arm's estimate towards itself, by at most ``range`` times a step size. If rewards are symmetric about
+    their mean, the estimate converges to it, even where a sample mean is useless. Otherwise it moves to a point nearer to the
+    median: use it only where symmetry is plausible. It keeps a fixed number of values per arm. The step size is constant, so
+    estimates keep fluctuating: arms that differ by much less than a step cannot be distinguished. The width does not scale with
+    the rewards: if you multiply all rewards by a number, multiply ``range``, ``coeff`` and ``smoothing`` as well.
 
     Parameters
     ----------
@@ -94,9 +87,8 @@ class ClippedSGDUCB(IndexPolicy):
     ---------
     Claimed in the paper's abstract: worst-case regret of order ``log(T) sqrt(K T log T)``, if the noise of every arm is symmetric,
     with or without a mean. Must know: T, and a bound on the size of the arms' locations. Not anytime; random by the smoothing
-    only. The rule and its constants are those of the paper's code, not checked against its text (confidence 0.90). Its proof
-    was not checked either, and may not cover the ``coeff`` of the experiments. Here t counts the next pull as well,
-    in the code only those made before.
+    only. The rule and its constants are those of the paper's code (which does not count the next pull in t), not checked against
+    its text (confidence 0.90). Its proof was not checked either, and may not cover the ``coeff`` of the experiments.
 
     Examples
     --------
@@ -132,7 +124,6 @@ class ClippedSGDUCB(IndexPolicy):
         bound="claim of Dorn et al.",
         worst="log T sqrt(K T log T)",
         adaptive=Adaptive(True, True, True, True),
-        title="Clipped-SGD-UCB",
         notes=(
             "Clipped-SGD-UCB: rule and constants are those of the paper's code. Neither they nor the claim were checked against "
             "the text.",

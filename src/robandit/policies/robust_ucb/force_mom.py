@@ -1,18 +1,15 @@
 """ForceMoM (Dewasurendra 2026): forced exploration on a schedule, and a median of means; in O(1) amortised time per pull.
 
-The schedule depends on t alone: it says whether a pull is forced or greedy. Rewards of greedy pulls are not used, so the best arm
-changes only after a forced pull, and is remembered until then. If two arms share the largest estimate, all are compared every time,
-because a tie goes to the fewest pulls. Block means come from exact sums (:mod:`robandit.policies._parts.blocks`), for
-arms with a new reward only.
-
-The schedule is a power of t. The number of forced pulls so far gives a time before which none is due, and until then the power is
-not computed. That time is rounded down by more than its rounding error, so decisions are those of the formula.
+Whether a pull is forced depends on t alone. Rewards of greedy pulls are not used, so the best arm changes only after a forced pull,
+and is remembered until then, unless arms share the largest estimate: a tie goes to the fewest pulls. Block means come from exact
+sums (:mod:`robandit.policies._parts.blocks`), for arms with a new reward only. The schedule is a power of t, not computed before
+the time at which the next forced pull is due, rounded down by more than its rounding error: decisions are those of the formula.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,35 +22,18 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import TAKEN, all_tried, count_tried, expire_pull, no_pulls, take_pull, untried
 from robandit.validation import within
 
-__all__ = ["ForceMoM"]
+# The kinds of pulls, as marks. The reward of a greedy one is not used; that of a kept one is, but the schedule does not count it.
+GREEDY, FORCED, KEPT = 0.0, 1.0, 2.0
+# Numbers of an arm: the estimate, the distance within which to look for the next, and 1 if it lacks some stored rewards.
+MEAN, REACH, OLD = 0, 1, 2
 
-# The kinds of pulls, as marks.
-GREEDY = 0.0  # its reward is not used
-FORCED = 1.0
-KEPT = 2.0  # its reward is stored, but the schedule does not count it
-
-# Numbers of an arm.
-MEAN = 0
-REACH = 1  # the distance from MEAN within which to look for the next
-OLD = 2  # 1: there are rewards that MEAN does not include
-
-# The plan.
-DONE = 0  # forced pulls so far
-LEAST = 1  # forced pulls at the start
-WAIT = 2  # the time before which none is due
-TURN = 3  # the next arm to force; -1: unknown
-BEST = 4  # the best arm; -1: unknown
-PLAN = 5  # after these: the forced pulls of each arm
+# The plan: forced pulls so far and at the start, the time before which none is due, the next arm to force and the best arm (-1:
+# unknown); after these, the forced pulls of each arm.
+DONE, LEAST, WAIT, TURN, BEST, PLAN = 0, 1, 2, 3, 4, 5
 
 NEVER = 2**62
 LOG_NEVER = 42.0
 EARLY = 1e-13  # far above the rounding of a power, and of its exponent
-
-
-class Params(NamedTuple):
-    """``rho`` as a float."""
-
-    rho: float
 
 
 class State(NamedTuple):
@@ -70,28 +50,25 @@ class State(NamedTuple):
 class ForceMoM(KeepsSums, Policy):
     """Explore on a fixed schedule, else play the arm with the largest median of means: it knows and assumes nothing.
 
-    The other policies that need to know nothing have a guarantee only under a condition on the shape of the rewards (such as
-    truncated non-positivity), or only from some time on. This one has it for all rewards with a finite moment of some order above
-    1. So use it for right-skewed rewards, such as revenue, of unknown order and scale. The price: regret on every problem is at
-    least that of the schedule, about ``K^(1-rho) T^rho`` pulls of any arm, where others reach log T; and by design it never uses
-    the rewards of greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant
-    added.
+    Other policies that need to know nothing have a guarantee only under a condition on the shape of the rewards (such as
+    truncated non-positivity), or from some time on. This one has it for all rewards with a finite moment of an order above 1. So
+    use it for right-skewed rewards, such as revenue, of unknown order and scale. The price: regret on every problem is at least
+    that of the schedule, about ``K^(1-rho) T^rho`` pulls of any arm, where others reach log T; and it never uses the rewards of
+    greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant added.
 
     With K arms, round t pulls the next arm in turn if fewer than ``max(K m0, ceil(K^(1-rho) t^rho))`` pulls were forced so far,
     where ``m0 = ceil(16 log(2K + e))``. Otherwise it pulls the arm whose stored rewards, those of forced pulls, have the largest
     median of means. The n rewards form q blocks of floor(n/q) consecutive ones; q is the largest odd number that exceeds neither
     n nor ``2 ceil(log(2K) + log log(e^e + n)) + 1``.
 
-    A pull is forced or not when it is made: the reward of a forced pull is stored even if it is late. A lost forced pull is
-    repeated. If you choose another arm in a forced round, its reward is stored too, but does not count as a turn. While an arm
-    has no stored reward, no greedy pull is chosen.
+    The reward of a forced pull is stored even if it is late; a lost forced pull is repeated. If you choose another arm in a forced
+    round, its reward is stored too, but is not a turn. While an arm has no stored reward, no greedy pull is chosen.
 
     Parameters
     ----------
     rho
         Exponent of the schedule, between 0 and 1. A larger one explores more: better in the worst case, worse on an easy problem.
-        2/3 is the largest for which both bounds below are, up to slow factors, the best possible together for every
-        order at once.
+        2/3 is the largest for which both bounds below are, up to slow factors, the best possible together for every order at once.
 
     Guarantee
     ---------
@@ -126,7 +103,6 @@ class ForceMoM(KeepsSums, Policy):
         matches=(False, False),
         adaptive=Adaptive(True, True, True, True),
         citation="Dewasurendra 2026",
-        title="ForceMoM",
         notes=(
             "ForceMoM: a preprint of July 2026, not peer reviewed. No policy that is adaptive without an assumption can match the "
             "bounds of the non-adaptive setting; for rho <= 2/3 no other such policy can have both exponents lower.",
@@ -136,10 +112,6 @@ class ForceMoM(KeepsSums, Policy):
     def validate(self) -> None:
         """Check that the exponent is between 0 and 1."""
         within(self.rho, "rho", 0.0, 1.0, open_low=True, open_high=True, owner="ForceMoM")
-
-    def params(self) -> Params:
-        """Return the exponent."""
-        return Params(float(self.rho))
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
@@ -153,18 +125,16 @@ class ForceMoM(KeepsSums, Policy):
         return State(np.zeros((arms, 3)), plan, no_pulls(arms), scratch, *empty_sums(arms, forced))
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
+    def select(p: Any, s: State) -> int:
         """Return the next arm in turn in a forced round, else the best arm."""
         if forced_now(p, s):
             return turn(s.plan)
         if not all_tried(s):
             return untried(stored_rewards, s, 1.0)
-        if s.plan[BEST] < 0:
-            return best(s)
-        return s.plan[BEST]
+        return s.plan[BEST] if s.plan[BEST] >= 0 else best(s)
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
+    def take(p: Any, s: State, arm: int) -> float:
         """Count the pull and return its kind."""
         mark = GREEDY
         if forced_now(p, s):
@@ -180,7 +150,7 @@ class ForceMoM(KeepsSums, Policy):
         return mark
 
     @staticmethod
-    def expire(p: Params, s: State, arm: int, mark: float) -> None:
+    def expire(p: Any, s: State, arm: int, mark: float) -> None:
         """Stop counting a lost pull against its arm in a tie; if it was forced, force another."""
         expire_pull(p, s, arm, mark)
         if mark == FORCED:
@@ -190,13 +160,16 @@ class ForceMoM(KeepsSums, Policy):
             s.plan[WAIT] = 0
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
+    def update(p: Any, s: State, arm: int, reward: float, mark: float) -> None:
         """Store the reward, unless its pull was greedy."""
         if mark != GREEDY:
-            learn(s, arm, reward)
+            if add_reward(s.pool, s.slots, arm, reward) == 1:
+                count_tried(s)
+            s.arms[arm, OLD] = 1.0  # the estimate is updated when it is needed
+            s.plan[BEST] = -1
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+    def estimate(p: Any, s: State, arm: int, out: Floats) -> None:
         """Fill in the median of means and the number of stored rewards."""
         out[0] = math.nan
         out[1] = s.slots[arm, USED]
@@ -210,7 +183,7 @@ def schedule(rho: float, arms: int, t: float) -> float:
     return float(arms) ** (1.0 - rho) * float(t) ** rho
 
 
-def forced_now(p: Params, s: State) -> bool:
+def forced_now(p: Any, s: State) -> bool:
     """Return whether the next pull is forced."""
     arms = s.arms.shape[0]
     t = s.pulls[arms + TAKEN] + 1
@@ -248,15 +221,6 @@ def find_turn(plan: Ints) -> None:
     plan[TURN] = chosen - PLAN
 
 
-@out_of_line
-def learn(s: State, arm: int, reward: float) -> None:
-    """Store a reward; the estimate is updated when it is needed."""
-    if add_reward(s.pool, s.slots, arm, reward) == 1:
-        count_tried(s)
-    s.arms[arm, OLD] = 1.0
-    s.plan[BEST] = -1
-
-
 def block_count(arms: int, n: float) -> int:
     """Return the number of blocks for n rewards, which is odd."""
     most = 2 * math.ceil(math.log(2.0 * arms) + math.log(math.log(math.exp(math.e) + n))) + 1
@@ -268,13 +232,12 @@ def block_count(arms: int, n: float) -> int:
 @out_of_line
 def refresh(s: State, arm: int) -> None:
     """Update the arm's estimate."""
-    if s.arms[arm, OLD] != 0.0:
-        s.arms[arm, OLD] = 0.0
+    own = s.arms[arm]
+    if own[OLD] != 0.0:
+        own[OLD] = 0.0
         n = s.slots[arm, USED]
         q = block_count(s.arms.shape[0], n)
-        mean, reach = block_median(s.pool, s.slots, arm, q, n // q, s.scratch, s.arms[arm, MEAN], s.arms[arm, REACH])
-        s.arms[arm, MEAN] = mean
-        s.arms[arm, REACH] = reach
+        own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, q, n // q, s.scratch, own[MEAN], own[REACH])
 
 
 @out_of_line

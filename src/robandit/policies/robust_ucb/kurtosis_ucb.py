@@ -14,9 +14,9 @@ condition is y <= min over the former of the max over the latter of the roots of
 logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does that of y; c falls in L at a
 rate of at most ``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
 
-**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the
-variance of a block has an absolute error of about 1e-31 of the largest X^2 so far and 1e-16 of itself: neither a mean that is
-far from zero nor an outlier in another block affects it. Squares of rewards above 1e150 overflow.
+**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the variance
+of a block is exact to about 1e-31 of the largest X^2 so far plus 1e-16 of itself: neither a mean far from zero nor an outlier in
+another block affects it. Squares of rewards above 1e150 overflow.
 """
 
 from __future__ import annotations
@@ -37,24 +37,12 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, no_pulls, pulls_made
 from robandit.validation import within
 
-__all__ = ["KurtosisUCB"]
-
 SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of X
 
-# Numbers of an arm.
-COUNT = 0
-MEAN = 1  # m
-REACH = 2  # the distance from MEAN within which to look for the next
-EVENT = 3  # the level L from which k differs
-NEXT = 4  # the number of rewards from which the blocks differ
-BLOCKS = 5  # k
-SIZE = 6
-ABOVE = 7  # y at the last evaluation
-ARM_FLOATS = 8
-
-# Rows of an arm's blocks.
-OFF, SPREAD = 0, 1  # d and a
-
+# Numbers of an arm: rewards, m, the distance from it within which to look for the next, the level L from which k differs, the
+# number of rewards from which the blocks differ, k, the blocks' size, and y at the last evaluation.
+COUNT, MEAN, REACH, EVENT, NEXT, BLOCKS, SIZE, ABOVE = 0, 1, 2, 3, 4, 5, 6, 7
+OFF, SPREAD = 0, 1  # rows of an arm's blocks: d and a
 C1_SQUARED = 12.0 * 16.0
 SHRINK = 0.1  # the share by which c may fall before the line is renewed
 SLACK = 1e-11  # far above the rounding of an index
@@ -71,7 +59,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; sums; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 8)
     blocks: Floats  # (arms, 2, most blocks)
     scratch: Floats
     least: Ints  # [a lower bound of the fewest rewards of an arm]
@@ -137,7 +125,6 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         bound="Lattimore 2017",
         instance="sum (kappa - 1 + Var/gap^2) gap log T",
         citation="Lattimore 2017",
-        title="Kurtosis UCB",
         notes=("The rule is from memory, not checked against the text.",),
     )
 
@@ -150,14 +137,10 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         """Return the largest kurtosis of the arms; a constant counts as 1."""
         if name != "kappa":
             return super().learned(name, problem, eps)
-        kurtosis = 1.0
-        for law in problem.laws:
-            variance = float(law.variance)
-            if variance > 0.0:
-                kurtosis = max(
-                    kurtosis, float(law.central_moment(4.0)) / variance**2 if variance < math.inf else math.inf
-                )
-        return kurtosis
+        spread = [law for law in problem.laws if law.variance > 0.0]
+        if any(law.variance == math.inf for law in spread):
+            return math.inf
+        return max([1.0, *(float(law.central_moment(4.0)) / float(law.variance) ** 2 for law in spread)])
 
     def params(self) -> Params:
         """Return the numbers of the formulas."""
@@ -169,10 +152,9 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         most = int(8.0 * level_at(most_pulls(horizon) + 2.0)) + 2
-        store = empty_sums(arms, horizon, 4)
-        numbers, blocks = np.zeros((arms, ARM_FLOATS)), np.zeros((arms, 2, most))
-        least = np.zeros(1, dtype=np.int64)
-        return State(numbers, blocks, np.zeros(2 * most), least, *store, no_pulls(arms), *lazy_state(arms))
+        numbers, blocks, scratch = np.zeros((arms, 8)), np.zeros((arms, 2, most)), np.zeros(2 * most)
+        store, least = empty_sums(arms, horizon, 4), np.zeros(1, dtype=np.int64)
+        return State(numbers, blocks, scratch, least, *store, no_pulls(arms), *lazy_state(arms))
 
     select = staticmethod(partial(select_explored))
 
@@ -276,21 +258,19 @@ def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
 @out_of_line
 def refresh(s: State, arm: int, level: float) -> None:
     """Update the blocks, and compute when they next change."""
-    numbers = s.arms[arm]
-    n = int(numbers[COUNT])
+    own = s.arms[arm]
+    n = int(own[COUNT])
     half = max(n // 2, 1)
     blocks = max(min(int(8.0 * level), half), 1)
     size = n // blocks
-    numbers[NEXT] = (size + 1) * blocks
-    numbers[EVENT] = (1.0 - SLACK) * (blocks + 1) / 8.0
-    if blocks == numbers[BLOCKS] and size == numbers[SIZE]:
+    own[NEXT] = (size + 1) * blocks
+    own[EVENT] = (1.0 - SLACK) * (blocks + 1) / 8.0
+    if blocks == own[BLOCKS] and size == own[SIZE]:
         return
-    numbers[MEAN], numbers[REACH] = block_median(
-        s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
-    )
-    numbers[BLOCKS] = blocks
-    numbers[SIZE] = size
-    center = numbers[MEAN]
+    own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, blocks, size, s.scratch, own[MEAN], own[REACH])
+    own[BLOCKS] = blocks
+    own[SIZE] = size
+    center = own[MEAN]
     square, square_rest = two_product(center, center)
     before = s.slots[arm, START] - 1
     for block in range(blocks):
@@ -340,10 +320,9 @@ def largest(off: Floats, spread: Floats, scratch: Floats, blocks: int, c: float)
         scratch[block] = root_of(off[block], spread[block], c)
         scratch[blocks + block] = scratch[block]
     upper = blocks // 2
+    high = middle(scratch, 0, blocks, upper, upper)
     if blocks % 2 == 1:
-        return middle(scratch, 0, blocks, upper, upper)
-    middle(scratch, 0, blocks, upper, upper)
-    high = scratch[upper]
+        return high
     low = scratch[0]
     for block in range(1, upper):
         low = max(low, scratch[block])

@@ -1,9 +1,8 @@
 """The median of means of Robust UCB, exact, in O(1) amortised time per pull.
 
 With ``k = floor(min(1 + 16 log t, n / 2))`` blocks of ``N = floor(n / k)`` rewards the estimate changes only when k or N does. N
-grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. Between these events the index
-is a straight line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). The sums of blocks
-are exact: :mod:`robandit.policies._parts.blocks`. Memory: two numbers per reward.
+grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. In between the index is a straight
+line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). Memory: two numbers per reward.
 """
 
 from __future__ import annotations
@@ -19,19 +18,9 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls, slightly_above
 
-__all__ = ["MedianOfMeans"]
-
-# Numbers of an arm.
-COUNT = 0
-MEAN = 1
-COEFFICIENT = 2  # width = COEFFICIENT * (2 + 32 log t)^power
-EVENT = 3  # the value of (2 + 32 log t)^power from which k may differ
-NEXT = 4  # the number of rewards from which k or N differs
-BLOCKS = 5  # k
-SIZE = 6  # N
-REACH = 7  # the distance from MEAN within which to look for the next
-ARM_FLOATS = 8
-
+# Numbers of an arm: rewards; estimate; the width over (2 + 32 log t)^power; the value of this power, and the number of rewards,
+# from which k or N may differ; k; N; and the distance from the estimate within which to look for the next.
+COUNT, MEAN, COEFFICIENT, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
 MOST_BLOCKS = 600  # 1 + 16 log(2^53) = 588.8
 
 
@@ -45,7 +34,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; sums; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 8)
     scratch: Floats
     pool: Floats
     slots: Ints
@@ -67,7 +56,7 @@ class MedianOfMeans(KeepsSums, IndexHooks):
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         store = empty_sums(arms, horizon)
-        return State(np.zeros((arms, ARM_FLOATS)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
+        return State(np.zeros((arms, 8)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
@@ -103,20 +92,18 @@ class MedianOfMeans(KeepsSums, IndexHooks):
 @out_of_line
 def refresh(p: Params, s: State, arm: int) -> None:
     """Update k, N and the estimate, and compute when they next change."""
-    numbers = s.arms[arm]
-    n = int(numbers[COUNT])
+    own = s.arms[arm]
+    n = int(own[COUNT])
     half = max(n // 2, 1)
     blocks = min(int(1.0 + 16.0 * log_time(s)), half)
     size = n // blocks
-    if blocks != numbers[BLOCKS] or size != numbers[SIZE]:
-        numbers[MEAN], numbers[REACH] = block_median(
-            s.pool, s.slots, arm, blocks, size, s.scratch, numbers[MEAN], numbers[REACH]
-        )
-        numbers[BLOCKS] = blocks
-        numbers[SIZE] = size
-    numbers[NEXT] = (size + 1) * blocks
-    numbers[EVENT] = math.inf
+    if blocks != own[BLOCKS] or size != own[SIZE]:
+        own[MEAN], own[REACH] = block_median(s.pool, s.slots, arm, blocks, size, s.scratch, own[MEAN], own[REACH])
+        own[BLOCKS] = blocks
+        own[SIZE] = size
+    own[NEXT] = (size + 1) * blocks
+    own[EVENT] = math.inf
     if blocks == half:  # k grows with n only
-        numbers[NEXT] = min((size + 1) * blocks, 2 * blocks + 2)
+        own[NEXT] = min((size + 1) * blocks, 2 * blocks + 2)
     else:  # k changes at 1 + 16 log t = k + 1
-        numbers[EVENT] = (1.0 - SLACK) * (2.0 + 2.0 * blocks) ** p.power
+        own[EVENT] = (1.0 - SLACK) * (2.0 + 2.0 * blocks) ** p.power

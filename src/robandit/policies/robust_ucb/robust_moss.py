@@ -1,8 +1,7 @@
 """Robust MOSS (Wei, Srivastava 2021), exact, in O(log) amortised time per pull.
 
-The index of an arm depends on its own rewards only, not on time, so it is computed when a reward arrives. The saturation level
-is constant on epochs and grows from one to the next. So a reward below it is never saturated again and is added to a running sum.
-The others are kept in a heap, counted with their signs, and added when the level passes them.
+The index of an arm depends on its own rewards only, so it is computed when a reward arrives. The saturation level grows from epoch
+to epoch, so a reward below it is added to a running sum. The others wait in a heap, counted with their signs, until it passes them.
 """
 
 from __future__ import annotations
@@ -22,22 +21,15 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, no_pulls
 from robandit.validation import invalid, positive, within
 
-__all__ = ["RobustMOSS"]
-
-# Numbers of an arm.
-COUNT = 0  # rewards
-SUM = 1  # of rewards up to LEVEL in size
-BALANCE = 2  # positive rewards above LEVEL minus negative ones
-LEVEL = 3  # saturation level
-EPOCH = 4  # the number of rewards (a power of a) at which LEVEL next changes
-INDEX = 5
-ARM_FLOATS = 6
+# Numbers of an arm: rewards, the sum of those up to LEVEL in size, the positive ones above it minus the negative ones, the
+# saturation level, the number of rewards (a power of a) at which it next changes, and the index.
+COUNT, SUM, BALANCE, LEVEL, EPOCH, INDEX = 0, 1, 2, 3, 4, 5
 
 
 class Params(NamedTuple):
-    """The parameters as numbers; ``scale`` is u^(1/(1+eps))."""
+    """Powers and factors."""
 
-    scale: float
+    scale: float  # u^(1/(1+eps))
     mean_power: float  # -1/(1+eps)
     width_power: float  # eps/(1+eps)
     width: float  # (1+eta) scale
@@ -48,7 +40,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; the heap of saturated rewards; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 6)
     pool: Floats
     slots: Ints
     pulls: Ints
@@ -76,10 +68,9 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
 
     Guarantee
     ---------
-    Regret at most of the order ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` in the worst case, and the sum over arms of
-    ``log(T gap^((1+eps)/eps) / K) / gap^(1/eps)`` on an instance (with u = 1). Must know: eps, u and the horizon. Not anytime,
-    not random. The algorithm is from memory, not checked against the paper's text (confidence 0.80); its
-    factor u^(1/(1+eps)) is the one that units require.
+    Regret at most of the order ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` in the worst case, and ``sum_i log(T gap_i^((1+eps)/eps) / K)
+    / gap_i^(1/eps)`` on an instance (with u = 1). Must know: eps, u and the horizon. Not anytime, not random. From memory, not
+    checked against the paper's text (confidence 0.80); the factor u^(1/(1+eps)) is the one that units require.
 
     Examples
     --------
@@ -113,7 +104,6 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         adaptive=Adaptive(False, False, False, False),
         citation="Wei, Srivastava 2021",
         row=4,
-        title="Robust MOSS",
         notes=("From memory, not checked against the paper's text.",),
     )
 
@@ -134,19 +124,14 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         assert self.eps is not None
         assert self.u is not None
         assert self.horizon is not None
-        scale = self.u ** (1.0 / (1.0 + self.eps))
-        return Params(
-            scale=float(scale),
-            mean_power=-1.0 / (1.0 + self.eps),
-            width_power=self.eps / (1.0 + self.eps),
-            width=float((1.0 + self.eta) * scale),
-            a=float(self.a),
-            horizon=float(self.horizon),
-        )
+        order = 1.0 + self.eps
+        scale = float(self.u ** (1.0 / order))
+        width = (1.0 + self.eta) * scale
+        return Params(scale, -1.0 / order, self.eps / order, width, float(self.a), float(self.horizon))
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
-        return State(np.zeros((arms, ARM_FLOATS)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
+        return State(np.zeros((arms, 6)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
@@ -177,10 +162,9 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
         """Fill in the saturated mean, the index, the saturation level and the share of rewards beyond it."""
         row = s.arms[arm]
-        if row[COUNT] == 0.0:
-            out[0] = out[2] = out[3] = math.nan
-            out[1] = math.inf
-        else:
+        out[0] = out[2] = out[3] = math.nan
+        out[1] = math.inf
+        if row[COUNT] > 0.0:
             out[0] = saturated_mean(row)
             out[1] = row[INDEX]
             out[2] = row[LEVEL]

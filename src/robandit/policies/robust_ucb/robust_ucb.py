@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from robandit.policies._parts.parameters import check_known
@@ -13,48 +14,40 @@ from robandit.policies.robust_ucb.median_of_means import MedianOfMeans
 from robandit.policies.robust_ucb.truncated import Truncated
 from robandit.validation import choice, invalid
 
-__all__ = ["RobustUCB"]
-
 # Each estimator is a class of static methods: params(policy), init(policy, arms, horizon), grow(state), and the hooks.
 _ESTIMATORS: dict[str, Any] = {"truncated": Truncated, "median_of_means": MedianOfMeans, "catoni": Catoni}
-_SOURCE = "Bubeck, Cesa-Bianchi, Lugosi 2013"
-_CENTRED = "The bound is in the centred moment v."
+_bubeck = partial(Facts, citation="Bubeck, Cesa-Bianchi, Lugosi 2013", matches=(True, True))
+_CENTRED = ("The bound is in the centred moment v.",)
 _FACTS = {
-    "truncated": Facts(
+    "truncated": _bubeck(
         knows=("eps", "u"),
         bound="Bubeck et al., truncated mean",
         instance="sum (u/gap)^(1/eps) log T",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log T)^(eps/(1+eps))",
-        matches=(True, True),
         adaptive=Adaptive(False, False, False, False),
-        citation=_SOURCE,
         row=1,
         title="Robust UCB - TM",
     ),
-    "median_of_means": Facts(
+    "median_of_means": _bubeck(
         knows=("eps", "v"),
         bound="Bubeck et al., median of means",
         instance="sum (v/gap)^(1/eps) log T",
         worst="K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(eps/(1+eps))",
-        matches=(True, True),
         adaptive=Adaptive(True, False, True, False),
-        citation=_SOURCE,
         row=2,
         title="Robust UCB - MoM",
-        notes=(_CENTRED,),
+        notes=_CENTRED,
     ),
-    "catoni": Facts(
+    "catoni": _bubeck(
         knows=("v",),
         assumption=FINITE_VARIANCE,
         bound="Bubeck et al., Catoni's estimator",
         instance="sum (v/gap + gap) log T",
         worst="sqrt(v K T log T) + sum gap log T",
-        matches=(True, True),
         adaptive=Adaptive(False, False, True, False),
-        citation=_SOURCE,
         row=3,
         title="Robust UCB - Catoni",
-        notes=(_CENTRED,),
+        notes=_CENTRED,
     ),
 }
 
@@ -62,11 +55,10 @@ _FACTS = {
 class RobustUCB(Policy):
     """Optimism on a robust mean, when you know the order of the moments and a bound on them: the standard for heavy tails.
 
-    It has three estimators of the mean, each with its own confidence width. Use ``"truncated"`` if rewards are spread around
-    zero, ``"median_of_means"`` if they may lie anywhere (it uses the centred moment v, so adding a constant to all rewards
-    changes nothing), ``"catoni"`` if the variance is finite: its width is by far the smallest. Do not use it without a known
-    bound: too small a bound voids the guarantee, and too large a one explores for long. With the printed constants the first two
-    are close to uniform play at usual horizons.
+    Each of the three estimators has its own width. Use ``"truncated"`` if rewards are spread around zero, ``"median_of_means"`` if
+    they may lie anywhere (adding a constant to all rewards changes nothing), ``"catoni"`` if the variance is finite: its width is
+    by far the smallest. Do not use it without a known bound: too small a bound voids the guarantee, and too large a one explores
+    for long. With the printed constants the first two are close to uniform play at usual horizons.
 
     Parameters
     ----------
@@ -81,8 +73,8 @@ class RobustUCB(Policy):
     v
         Bound on E|X - mean|^(1+eps) of all arms, for the other two; the variance for ``"catoni"``.
     common_threshold
-        Truncate all rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, n their number, as described in the AdaR-UCB paper. The
-        original has a threshold for each reward. For ``"truncated"`` only.
+        Truncate all n rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, as described in the AdaR-UCB paper. The original has
+        a threshold for each reward. For ``"truncated"`` only.
 
     Guarantee
     ---------

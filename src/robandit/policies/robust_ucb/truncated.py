@@ -3,15 +3,12 @@
 Sample j of an arm is kept at time t if ``|X_j|^(1+eps) / j <= u / (2 log t)``. The right side only falls, so each sample has a last
 level log t at which it is kept. Three properties make it fast and exact:
 
-**Few samples are at risk.** A sample that is kept at the largest level of the run (that of its horizon, or of 2^53
-pulls in a live bandit) is added to the sum and not stored. One that is dropped on arrival is not stored either. The others
-are stored in order of their keys: if u bounds the moment, their expected number is below ``2 L (1 + log n)``, L the largest level.
-
-**The index is a straight line** in ``(log t)^(eps/(1+eps))`` until the next stored sample is dropped, so the arg-max is lazy
-(:mod:`robandit.kernel.lazy`).
-
-**No digits are lost.** The sum of the kept samples is a pair of doubles, so subtracting a sample gives the sum
-without that sample.
+- Few samples are at risk. One that is kept at the largest level L of the run (that of its horizon, or of 2^53 pulls in a live
+  bandit) is added to the sum and not stored. One that is dropped on arrival is not stored either. The others are stored in order
+  of their keys: if u bounds the moment, their expected number is below ``2 L (1 + log n)``.
+- The index is a straight line in ``(log t)^(eps/(1+eps))`` until the next stored sample is dropped, so the arg-max is lazy
+  (:mod:`robandit.kernel.lazy`).
+- The sum of the kept samples is a pair of doubles, so subtracting a sample gives the sum without that sample, to the last digit.
 
 With a common threshold, ``|X_j|^(1+eps) <= u n / (2 log t)``, which rises with n and falls with t, dropped samples come back. Then
 they are stored too, and a sample is not stored if it is kept at the largest level with the present n. The number stored is the same
@@ -32,20 +29,11 @@ from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.index import SLACK, IndexHooks, log_time, most_pulls, no_pulls, slightly_above
 
-__all__ = ["Truncated"]
-
-# Numbers of an arm.
-COUNT = 0
-SUM = 1  # of the kept samples; SUM + LOW is the pair
-LOW = 2
-MEAN = 3
-COEFFICIENT = 4  # width = COEFFICIENT * (log t)^power
-EVENT = 5  # the value of (log t)^power up to which the same samples are kept; -1: unknown
-DROPPED = 6  # stored samples that are not kept: the first of the stretch
-ARM_FLOATS = 7
-
-# Rows of the pool; a stretch is in descending order of key.
-KEY, VALUE = 0, 1
+# Numbers of an arm: samples; the sum of the kept ones as a pair; their mean; the width over (log t)^power; the value of this
+# power up to which the same samples are kept (-1: unknown); and the stored samples that are not kept, which are the first of
+# the stretch.
+COUNT, SUM, LOW, MEAN, COEFFICIENT, EVENT, DROPPED = 0, 1, 2, 3, 4, 5, 6
+KEY, VALUE = 0, 1  # rows of the pool; a stretch is in descending order of key
 HUGE = 1e150  # its square is finite
 
 
@@ -62,7 +50,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The numbers above; ``limit`` is the largest level of the run; stored samples; pulls made; and the lazy arg-max."""
 
-    arms: Floats  # (arms, ARM_FLOATS)
+    arms: Floats  # (arms, 7)
     limit: Floats
     pool: Floats
     slots: Ints
@@ -86,7 +74,7 @@ class Truncated(KeepsRewards, IndexHooks):
     def init(policy: Any, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         limit = math.log(most_pulls(horizon) + 2.0)
-        numbers = np.zeros((arms, ARM_FLOATS))
+        numbers = np.zeros((arms, 7))
         numbers[:, EVENT] = math.inf
         return State(numbers, np.array([limit]), *empty_store(arms, 2), no_pulls(arms), *lazy_state(arms))
 

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import math
 
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ada_tinf import END, Doubling, Params, State, new_ledger_state
-
-__all__ = ["Ada2TINF"]
+from robandit.policies.facts import Adaptive
+from robandit.policies.tinf.ada_tinf import END, Doubling, State
+from robandit.policies.tinf.ftrl import huang_facts
 
 
 class Ada2TINF(Doubling, Policy):
     """`AdaTINF` with restarts after 1, 3, 7, 15 pulls and so on: it needs to know nothing, not even the horizon.
 
-    Each restart forgets everything, so regret is that of AdaTINF up to a constant factor. Use it when nothing is known and
-    the worst case matters: it protects against adversaries, and finds the scale of the rewards by itself. On easy problems the
-    restarts are costly.
+    Each restart forgets everything: regret is that of AdaTINF up to a constant factor. Use it when nothing is known and the worst
+    case matters: it protects against adversaries, and finds the scale of the rewards. On easy problems the restarts are costly.
+    Losses, costs and late rewards: as for `AdaTINF`, with the time since the last restart. A reward that arrives after a restart is
+    learned like any other, since it is divided by the probability of its own decision.
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also
-    against adversaries. Must know: nothing. Anytime, random.
-
-    Notes
-    -----
-    Losses, costs and late rewards: as for `AdaTINF`, with the time since the last restart. A reward that arrives after a restart is
-    learned like any other, since it is divided by the probability of its own decision.
+    Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
+    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries. Must know: nothing. Anytime, random.
 
     Examples
     --------
@@ -44,24 +37,12 @@ class Ada2TINF(Doubling, Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
-    about = Facts(
-        random=True,
-        assumption=NONPOSITIVE,
+    about = huang_facts(
         bound="Ada2TINF of Huang et al.",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)",
         matches=(None, True),
         adaptive=Adaptive(True, True, True, True),
-        citation="Huang, Dai, Huang 2022",
-        title="Ada2TINF",
     )
-
-    def params(self) -> Params:
-        """Return that it restarts."""
-        return Params(restarts=1)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses, for one pull."""
-        return new_ledger_state(arms, 1)
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of skipped rewards, J since the last restart, and the number of starts."""

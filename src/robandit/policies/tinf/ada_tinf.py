@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.parameters import check_known
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
+from robandit.policies.facts import Adaptive
 from robandit.policies.tinf.ftrl import (
-    FRESH,
     HEARD,
     MADE,
     SKIPPED,
     Leader,
-    describe_arm,
     equalise,
+    hear,
+    huang_facts,
     make_decision,
     new_state,
-    select_arm,
     set_weights,
     solve_square,
 )
 
-__all__ = ["AdaTINF", "Doubling", "new_ledger_state"]
-
 THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
 Q = 2.0  # weights are (1 + m + eta L)^-2
 
-# Fields of ``ledger``:
-LEVEL = 0  # 2^J: the assumed scale of the rewards
-SPENT = 1  # S: costs since J changed
-END = 2  # planned pulls plus 1
+# Fields of ``ledger``: 2^J, the assumed scale of the rewards; S, the costs since J changed; and planned pulls plus 1.
+LEVEL, SPENT, END = 0, 1, 2
 
 
 class Params(NamedTuple):
@@ -57,11 +49,6 @@ class State(NamedTuple):
     ledger: Floats
 
 
-def new_ledger_state(arms: int, horizon: int) -> State:
-    """Return a state without losses, for rewards of scale 1."""
-    return State(*new_state(arms, Q), np.array([1.0, 0.0, horizon + 1.0]))
-
-
 def restart_due(p: Params, s: State) -> bool:
     """Return whether the next pull is the first after a restart."""
     return p.restarts != 0 and s.clock[MADE] + 1.0 >= s.ledger[END]
@@ -79,42 +66,40 @@ def restart(s: State) -> None:
     s.clock[HEARD] = 0
 
 
-def refresh(p: Params, s: State) -> None:
-    """Compute the weights of the next pull: all equal if a restart is due.
-
-    The pull itself restarts, not this: until then rewards are learned as before the restart, however often weights are read.
-    """
-    if s.clock[FRESH] == 1:
-        return
-    if restart_due(p, s):
-        equalise(s)
-    else:
-        set_weights(solve_square, s, 1.0 / (s.ledger[LEVEL] * math.sqrt(s.clock[MADE] + 1.0)), Q)
-
-
 class Doubling(Leader):
-    """The hooks of `AdaTINF` and `Ada2TINF`."""
+    """The hooks of `AdaTINF` and `Ada2TINF`: the second has no horizon, plans one pull, and restarts."""
 
-    select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
-    estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
+    def params(self) -> Params:
+        """Return whether it restarts."""
+        return Params(restarts=int(not hasattr(self, "horizon")))
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Return a state without losses, for rewards of scale 1; the horizon is the policy's own."""
+        return State(*new_state(arms, Q), np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of skipped rewards, and J, the log of the scale to base 2."""
         return super().counters(state) | {"doublings": round(math.log2(state.ledger[LEVEL]))}
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
+    def refresh(p: Params, s: State) -> None:
+        """Compute the weights of the next pull: all equal if a restart is due, which the pull makes, not a look at the weights."""
+        if restart_due(p, s):
+            equalise(s)
+        else:
+            set_weights(solve_square, s, 1.0 / (s.ledger[LEVEL] * math.sqrt(s.clock[MADE] + 1.0)), Q)
+
+    @staticmethod
+    def decide(p: Params, s: State, arm: int) -> float:
         """Return the probability of the choice; restart if that is due."""
-        refresh(p, s)
         if restart_due(p, s):
             restart(s)
-        return make_decision(s, arm)
+        return make_decision(p, s, arm)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
         """Add the loss unless it is too large, and enter its cost."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
+        hear(s)
         rate = s.ledger[LEVEL] * math.sqrt(float(s.clock[MADE]))  # 1/eta
         root = math.sqrt(mark)
         if abs(reward) <= THETA * rate * root:
@@ -133,10 +118,13 @@ class Doubling(Leader):
 class AdaTINF(Doubling, Policy):
     """HTINF with eps = 1 that finds the scale of the rewards by doubling: it needs to know the horizon only.
 
-    Choices are random, by follow the regularised leader, and rewards beyond a threshold are skipped, as in `HTINF`. The scale of
-    the rewards starts at 1. The possible costs of skipped and learned rewards are added up, and when the sum exceeds what the
-    scale allows, the scale is at least doubled. Use it when you know the number of pulls and nothing about the moments;
-    `Ada2TINF` needs not even that. It protects the worst case only: no instance-dependent bound is known.
+    Choices are random and rewards beyond a threshold are skipped, as in `HTINF`. The scale of the rewards starts at 1, and is at
+    least doubled when the sum of the possible costs of skipped and learned rewards exceeds what it allows. Use it when you know
+    the number of pulls and nothing about the moments; `Ada2TINF` needs not even that. No instance-dependent bound is known.
+
+    The paper is about losses; here the loss is minus the reward. The cost of a skipped reward is its loss with its sign, as
+    printed. A late reward uses eta and the threshold of the time when it arrives (pulls made and assumed scale), and the
+    probability of its own decision.
 
     Parameters
     ----------
@@ -145,15 +133,9 @@ class AdaTINF(Doubling, Policy):
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also
-    against adversaries (Theorem 6.1). Must know: the horizon. Not anytime, random.
-
-    Notes
-    -----
-    The paper is about losses; here the loss is minus the reward. The cost of a skipped reward is its loss with its sign, as
-    printed. A late reward uses eta and the threshold of the time when it arrives (pulls made and assumed scale), and the
-    probability of its own decision.
+    Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
+    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries (Theorem 6.1). Must know: the horizon. Not
+    anytime, random.
 
     Examples
     --------
@@ -170,30 +152,13 @@ class AdaTINF(Doubling, Policy):
 
     horizon: int | None = None
 
-    about = Facts(
+    about = huang_facts(
         knows=("horizon",),
         anytime=False,
-        random=True,
-        assumption=NONPOSITIVE,
         bound="Theorem 6.1 of Huang et al.",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)",
         matches=(None, True),
         adaptive=Adaptive(True, True, True, True),
-        citation="Huang, Dai, Huang 2022",
         row=10,
-        title="AdaTINF",
         notes=("The AdaR-UCB paper omits the term sqrt(K T) of Theorem 6.1 of Huang et al.",),
     )
-
-    def validate(self) -> None:
-        """Check the number of pulls."""
-        check_known(self)
-
-    def params(self) -> Params:
-        """Return that it never restarts."""
-        return Params(restarts=0)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses; the horizon is the policy's own."""
-        assert self.horizon is not None
-        return new_ledger_state(arms, self.horizon)

@@ -4,17 +4,15 @@ With losses L and Tsallis entropy, the weights minimise ``eta <L, x> - alpha sum
 
     x_i = (1 + m + eta (L_i - min L))^(-q),  q = alpha / (alpha - 1),
 
-with the unique m >= 0 for which they sum to 1; it is at most K^(1/q) - 1. The unknown is m itself, and powers use log1p,
-so no digits are lost when alpha is near 1 and m is of order 1/q. With uniINF's log-barrier the weights minimise
-``eta <L, x> - sum log x_i``, and the same formula has q = 1.
+with the unique m >= 0 for which they sum to 1; it is at most K^(1/q) - 1. With uniINF's log-barrier they minimise
+``eta <L, x> - sum log x_i``, and q = 1. Powers of 1 + m use log1p: no digits are lost when alpha is near 1 and m of order 1/q.
 
 The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. It is concave in m, so every step ends at or
 left of the root and the next ones climb to it; it is straight if one arm has all the weight, so few steps suffice from any start.
 Near the root a step also uses the second derivative (it triples the correct digits instead of doubling them). After a short step
 the weights follow by their Taylor series, which costs less than a power. Once the third power of the step is below rounding, that
 is the last pass, and the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
-
-The start is the last *decision's* root, not the last one computed: reading the weights does not change any later digit.
+(Not at the last root computed: reading the weights must not change any later digit.)
 
 A state that uses this has the fields of `State`. The policies turn rewards into losses.
 """
@@ -23,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,38 +29,20 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.validation import invalid, positive, within
+from robandit.policies._parts.parameters import check_known
+from robandit.policies.assumptions import NONPOSITIVE
+from robandit.policies.facts import Facts
+from robandit.validation import array, invalid, positive, within
 
-__all__ = [
-    "Leader",
-    "State",
-    "check_alpha",
-    "describe_arm",
-    "equalise",
-    "make_decision",
-    "new_state",
-    "select_arm",
-    "set_weights",
-    "solve",
-    "solve_barrier",
-    "solve_square",
-    "take_decision",
-    "tsallis_weights",
-]
+Weight = Callable[[float, float], float]
+huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022")
 
-# Fields of ``root``:
-ROOT = 0  # the m of the weights
-LOW = 1  # the smallest loss
-START = 2  # both at the last decision
-START_LOW = 3
-TOP = 4  # the largest possible m
+# Fields of ``root``: m, the smallest loss, both at the last decision, and the largest possible m.
+ROOT, LOW, START, START_LOW, TOP = 0, 1, 2, 3, 4
 
-# Fields of ``clock``:
-MADE = 0  # pulls
-HEARD = 1  # rewards
-SKIPPED = 2  # rewards too large to learn from
-FRESH = 3  # 1: the weights are those of the present losses and time
-LEAD = 4  # an arm with the smallest loss
+# Fields of ``clock``: pulls, rewards, rewards too large to learn from, 1 if the weights are up to date, and an arm of smallest
+# loss.
+MADE, HEARD, SKIPPED, FRESH, LEAD = 0, 1, 2, 3, 4
 
 PASSES = 200  # far more than ever needed
 # Relative changes of the weights:
@@ -111,24 +92,15 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
     """
     owner = "tsallis_weights"
     rate = positive(eta, "eta", owner=owner)
-    check_alpha(owner, alpha)
-    rule = "a list of two or more numbers with |loss| <= 1e300"
-    try:
-        values = np.array(losses, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise invalid("losses", losses, rule, owner=owner) from error
+    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner=owner)
+    values = array(losses, "losses", owner=owner)
     if values.ndim != 1 or len(values) < 2 or not (np.abs(values) <= 1e300).all():
-        raise invalid("losses", losses, rule, owner=owner)
+        raise invalid("losses", losses, "a list of two or more numbers with |loss| <= 1e300", owner=owner)
     weights = np.zeros(len(values))
     q = alpha / (alpha - 1.0)
     with np.errstate(over="ignore"):  # eta times a loss may be infinite: its weight is 0
         solve(values, weights, values.min(), rate, q, largest_root(len(values), q))
     return weights
-
-
-def check_alpha(owner: str, alpha: Any) -> None:
-    """Raise `InvalidInput` unless alpha is the order of a moment with 1 < alpha <= 2."""
-    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner=owner)
 
 
 def solve(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
@@ -165,19 +137,9 @@ def power(z: float, q: float) -> float:
 
 
 @out_of_line
-def root_from(
-    weight: Callable[[float, float], float],
-    losses: Floats,
-    weights: Floats,
-    low: float,
-    eta: float,
-    q: float,
-    start: float,
-) -> float:
-    """Fill in the weights and return m; see the module.
-
-    ``slope`` and ``bend`` are the first two derivatives of ``total``, without the factors -q and q (q + 1).
-    """
+def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+    """Fill in the weights and return m; see the module."""
+    # ``slope`` and ``bend`` are the first two derivatives of ``total``, without the factors -q and q (q + 1).
     arms = losses.shape[0]
     a = 1.0 / q
     m = start
@@ -185,16 +147,11 @@ def root_from(
     move = 0.0
     for _ in range(PASSES):
         near = abs(moved) <= SHORT and q > 2.0
-        total = 0.0
-        slope = 0.0
-        bend = 0.0
+        total = slope = bend = 0.0
         for arm in range(arms):
             z = m + eta * (losses[arm] - low)
             inverse = 1.0 / (1.0 + z)
-            if near:
-                x = weights[arm] * series(moved * inverse, a)
-            else:
-                x = weight(z, q)
+            x = weights[arm] * series(moved * inverse, a) if near else weight(z, q)
             weights[arm] = x
             total += x
             x *= inverse
@@ -256,7 +213,7 @@ def equalise(s: Any) -> None:
     s.clock[FRESH] = 1
 
 
-def make_decision(s: Any, arm: int) -> float:
+def make_decision(p: Any, s: Any, arm: int) -> float:
     """Count a pull and return the probability with which the arm was chosen; the weights must be fresh."""
     s.root[START] = s.root[ROOT]
     s.root[START_LOW] = s.root[LOW]
@@ -265,12 +222,19 @@ def make_decision(s: Any, arm: int) -> float:
     return s.weights[arm]
 
 
-# Hooks, bound to a policy's ``refresh(p, s)``, which computes the weights unless they are fresh.
+def hear(s: Any) -> None:
+    """Count a reward, which makes the weights stale."""
+    s.clock[HEARD] += 1
+    s.clock[FRESH] = 0
+
+
+# Hooks, bound to a policy's ``refresh(p, s)``, which computes the weights of the next pull.
 
 
 def select_arm(refresh: Any, p: Any, s: Any) -> int:
     """Draw an arm by the weights, to within 2^-53: the leader gets what rounding leaves over."""
-    refresh(p, s)
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
     left = uniform(s.rng)
     for arm in range(s.weights.shape[0]):
         left -= s.weights[arm]
@@ -279,15 +243,17 @@ def select_arm(refresh: Any, p: Any, s: Any) -> int:
     return s.clock[LEAD]
 
 
-def take_decision(refresh: Any, p: Any, s: Any, arm: int) -> float:
+def take_decision(decide: Any, refresh: Any, p: Any, s: Any, arm: int) -> float:
     """Count a pull and return the probability with which the arm was chosen."""
-    refresh(p, s)
-    return make_decision(s, arm)
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
+    return decide(p, s, arm)
 
 
 def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
     """Fill in the mean implied by the losses (skipped rewards count as 0), and the probability of the next choice."""
-    refresh(p, s)
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
     out[0] = math.nan
     if s.clock[HEARD] > 0:
         out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
@@ -295,10 +261,26 @@ def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
 
 
 class Leader:
-    """What the policies of the family share, beside their hooks."""
+    """What the policies share. A subclass writes ``refresh``, `update`, and ``decide`` if it does more than `make_decision`."""
 
     weighted: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")
+    refresh: ClassVar[Any]
+    decide: ClassVar[Any] = staticmethod(make_decision)
+    select: ClassVar[Any]
+    take: ClassVar[Any]
+    estimate: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        """Bind the subclass's hooks."""
+        super().__init_subclass__()
+        cls.select = staticmethod(partial(select_arm, cls.refresh))
+        cls.take = staticmethod(partial(take_decision, cls.decide, cls.refresh))
+        cls.estimate = staticmethod(partial(describe_arm, cls.refresh))
+
+    def validate(self) -> None:
+        """Check eps, u and the horizon."""
+        check_known(self)
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return the number of skipped rewards."""

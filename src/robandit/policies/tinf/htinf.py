@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from robandit.policies._parts.parameters import check_known
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
-from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import (
-    FRESH,
-    HEARD,
-    MADE,
-    SKIPPED,
-    Leader,
-    State,
-    check_alpha,
-    describe_arm,
-    new_state,
-    select_arm,
-    set_weights,
-    solve,
-    take_decision,
-)
-
-__all__ = ["HTINF", "Skipping", "theta", "tsallis_params"]
+from robandit.policies.facts import Adaptive
+from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, huang_facts, new_state, set_weights, solve
+from robandit.validation import within
 
 LEAST_SIGMA = 1e-300  # its inverse must not overflow
-LOG_2 = math.log(2.0)
 
 
 class Params(NamedTuple):
@@ -43,9 +24,7 @@ class Params(NamedTuple):
 
 def root(p: Params, x: float) -> float:
     """Return x^(1/alpha)."""
-    if p.alpha == 2.0:
-        return math.sqrt(x)
-    return x ** (1.0 / p.alpha)
+    return math.sqrt(x) if p.alpha == 2.0 else x ** (1.0 / p.alpha)
 
 
 def rate(p: Params, t: float) -> float:
@@ -53,24 +32,22 @@ def rate(p: Params, t: float) -> float:
     return p.sigma * root(p, t)
 
 
-def refresh(p: Params, s: State) -> None:
-    """Compute the weights of the next pull."""
-    if s.clock[FRESH] == 0:
-        set_weights(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
-
-
 class Skipping(Leader):
     """The hooks of `HTINF` and `OptTINF`."""
 
-    select: ClassVar[Any] = staticmethod(partial(select_arm, refresh))
-    take: ClassVar[Any] = staticmethod(partial(take_decision, refresh))
-    estimate: ClassVar[Any] = staticmethod(partial(describe_arm, refresh))
+    def init(self: Any, arms: int, horizon: int | None) -> State:
+        """Return a state without losses."""
+        return new_state(arms, self.params().q)
+
+    @staticmethod
+    def refresh(p: Params, s: State) -> None:
+        """Compute the weights of the next pull."""
+        set_weights(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
         """Add the loss, divided by the probability of the choice, unless it is too large."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
+        hear(s)
         if abs(reward) <= p.theta * rate(p, float(s.clock[MADE])) * root(p, mark):
             s.losses[arm] -= reward / mark
         else:
@@ -80,11 +57,14 @@ class Skipping(Leader):
 class HTINF(Skipping, Policy):
     """Random choices by follow the regularised leader, skipping rewards that are too large: heavy tails of known size.
 
-    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its
-    choice and added to the estimate. It is skipped if its absolute value exceeds a threshold, which grows with time and with the
-    probability. The policy is good in both worlds: no logarithm in the worst case, even against an adversary, and
-    logarithmic regret on random rewards. Use it when you know u and eps and choices may be random (their probabilities are
-    reported, for off-policy evaluation). Do not use it when large rewards are mostly gains (revenue): its guarantee fails there.
+    The probability of an arm falls with its estimated cumulative loss, to which each loss is added, divided by the probability of
+    its choice. It is skipped if its size exceeds a threshold, which grows with time and with the probability. Good in both worlds:
+    no logarithm in the worst case, even against an adversary, and logarithmic regret on random rewards. Use it when you know u and
+    eps and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards
+    are mostly gains (revenue): its guarantee fails there.
+
+    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
+    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
 
     Parameters
     ----------
@@ -98,11 +78,6 @@ class HTINF(Skipping, Policy):
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then regret
     is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` (printed constant 30), also against adversaries, and grows as
     ``sum (u/gap)^(1/eps) log T`` with a unique best arm. Must know: eps and u. Anytime, random.
-
-    Notes
-    -----
-    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
-    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
 
     Examples
     --------
@@ -120,35 +95,22 @@ class HTINF(Skipping, Policy):
     eps: float | None = None
     u: float | None = None
 
-    about = Facts(
+    about = huang_facts(
         knows=("eps", "u"),
-        random=True,
-        assumption=NONPOSITIVE,
         bound="HTINF of Huang et al.",
         instance="sum (u/gap)^(1/eps) log T",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps))",
         matches=(True, True),
         adaptive=Adaptive(False, False, False, False),
-        citation="Huang, Dai, Huang 2022",
         row=8,
-        title="HTINF",
         notes=("The instance-dependent bound assumes that the best arm is unique.",),
     )
-
-    def validate(self) -> None:
-        """Check the order of the moment and its bound."""
-        check_known(self)
 
     def params(self) -> Params:
         """Return the paper's alpha and sigma, and what follows from them."""
         assert self.eps is not None
         assert self.u is not None
         return tsallis_params(float(self.eps), float(self.u) ** (1.0 / (1.0 + self.eps)))
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses."""
-        assert self.eps is not None
-        return new_state(arms, (1.0 + self.eps) / self.eps)
 
 
 def tsallis_params(eps: float, sigma: float) -> Params:
@@ -162,13 +124,13 @@ def theta(alpha: float) -> float:
     >>> theta(1.5), theta(2.0)
     (0.159103585, 0.206299474)
     """
-    check_alpha("theta", alpha)
+    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner="theta")
     return threshold_factor(alpha - 1.0)
 
 
 def threshold_factor(eps: float) -> float:
     """Return theta(1 + eps), accurate for eps near 0 and near 1 too."""
-    first = -math.expm1(-LOG_2 * eps / (1.0 + 2.0 * eps))
+    first = -math.expm1(-math.log(2.0) * eps / (1.0 + 2.0 * eps))
     rest = 1.0 - eps
     if rest == 0.0:
         return min(first, math.exp(-0.5))

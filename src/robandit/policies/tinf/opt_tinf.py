@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy, also_called
-from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import State, new_state
+from robandit.policies.facts import Adaptive
+from robandit.policies.tinf.ftrl import huang_facts
 from robandit.policies.tinf.htinf import Params, Skipping, tsallis_params
-
-__all__ = ["OptHTINF", "OptTINF"]
 
 
 class OptTINF(Skipping, Policy):
     """HTINF with eps = 1 and u = 1 for all rewards ("optimistic"): it needs to know nothing.
 
-    The price is a worse rate in both worlds when tails are heavy, and that it depends on the unit of the rewards: it plays at
-    random until the threshold, about 0.2 sqrt(t), reaches their size. Use it for rewards of order 1. `Ada2TINF` finds
-    the size by itself, and has the better worst case. The AdaR-UCB paper calls this policy OptHTINF.
+    The price is a worse rate when tails are heavy, and that it depends on the unit of the rewards: it plays at random until the
+    threshold, about 0.2 sqrt(t), reaches their size. Use it for rewards of order 1. `Ada2TINF` finds the size by itself, and has
+    the better worst case. The AdaR-UCB paper calls this policy OptHTINF.
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst ``K^(eps/2) u T^((2-eps)/2) + sqrt(K T)``, and grows as
-    ``sum (u^2/gap^(2-eps))^(1/eps) log T`` with a unique best arm (Theorem 4.2). Must know: nothing. Anytime, random.
-
-    Notes
-    -----
-    Losses and late rewards: as for `HTINF`.
+    Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
+    ``K^(eps/2) u T^((2-eps)/2) + sqrt(K T)``, and grows as ``sum (u^2/gap^(2-eps))^(1/eps) log T`` with a unique best arm
+    (Theorem 4.2). Must know: nothing. Anytime, random. Losses and late rewards: as for `HTINF`.
 
     Examples
     --------
@@ -41,17 +34,13 @@ class OptTINF(Skipping, Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
-    about = Facts(
-        random=True,
-        assumption=NONPOSITIVE,
+    about = huang_facts(
         bound="Theorem 4.2 of Huang et al.",
         instance="sum (u^2/gap^(2-eps))^(1/eps) log T",
         worst="K^(eps/2) u T^((2-eps)/2) + sqrt(K T)",
         matches=(False, False),
         adaptive=Adaptive(True, True, True, True),
-        citation="Huang, Dai, Huang 2022",
         row=9,
-        title="OptTINF",
         notes=(
             "The AdaR-UCB paper calls it OptHTINF; its source calls it OptTINF.",
             "The AdaR-UCB paper prints u^(1/(1+eps)) in the worst case and omits sqrt(K T); Theorem 4.2 of Huang et al. has u "
@@ -63,10 +52,6 @@ class OptTINF(Skipping, Policy):
     def params(self) -> Params:
         """Return the parameters for eps = 1 and sigma = 1."""
         return tsallis_params(1.0, 1.0)
-
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses."""
-        return new_state(arms, 2.0)
 
 
 OptHTINF = OptTINF  # the name in the AdaR-UCB paper

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.tinf.ftrl import (
-    FRESH,
-    HEARD,
-    SKIPPED,
-    Leader,
-    describe_arm,
-    make_decision,
-    new_state,
-    select_arm,
-    set_weights,
-    solve_barrier,
-)
-
-__all__ = ["UniINF"]
+from robandit.policies.tinf.ftrl import SKIPPED, Leader, hear, make_decision, new_state, set_weights, solve_barrier
 
 FIRST_SCALE = 4.0
 Q = 1.0  # weights are (1 + m + L / S)^-1
 
-# Fields of ``scale``:
-NOW = 0  # S: the inverse of the learning rate; it never falls
-
-# Columns of ``last``: an arm's last decision.
-CHANCE = 0  # the probability of the arm
-REST = 1  # the probability of all others
+NOW = 0  # the field of ``scale``, S: the inverse of the learning rate; it never falls
+CHANCE, REST = 0, 1  # columns of ``last``: the probabilities of the arm and of all others at its last decision
 
 
 class Params(NamedTuple):
@@ -57,12 +38,6 @@ class State(NamedTuple):
     last: Floats
 
 
-def refresh(p: Params, s: State) -> None:
-    """Compute the weights for the present losses and scale."""
-    if s.clock[FRESH] == 0:
-        set_weights(solve_barrier, s, 1.0 / s.scale[NOW], Q)
-
-
 def others(weights: Floats, arm: int) -> float:
     """Return 1 - weights[arm], as the sum of the other weights where the difference would cancel."""
     if weights[arm] <= 0.5:
@@ -77,12 +52,14 @@ def others(weights: Floats, arm: int) -> float:
 class UniINF(Leader, Policy):
     """Follow the regularised leader with a log-barrier and skipping: good in both worlds, and needs to know the horizon only.
 
-    The probability of an arm falls with its estimated cumulative loss. A loss is divided by the probability of its choice and
-    added to the estimate, unless its absolute value exceeds a threshold. The loss, clipped at the threshold, also raises the
-    scale S, by which losses are divided. The threshold is S over four times the probability of the other arms, so it is unbounded
-    for an arm that is nearly certain. Use it when you know the number of pulls and nothing about the moments, and choices may be
-    random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains
+    As in `HTINF`, losses add to an estimate by which an arm's probability falls, unless they exceed a threshold: here S over four
+    times the probability of the other arms, unbounded for an arm that is nearly certain. Losses are divided by the scale S, which
+    the loss, clipped at the threshold, raises. Use it when you know the number of pulls and nothing about the moments, and choices
+    may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains
     (revenue): its guarantee fails there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly.
+
+    The paper is about losses; here the loss is minus the reward. A late reward uses the S of the time when it arrives, and the
+    probability of its own decision.
 
     Parameters
     ----------
@@ -95,15 +72,8 @@ class UniINF(Leader, Policy):
     so its mean is at most 0), then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
     ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` up to logarithms, also against adversaries, and at most
     ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Must
-    know: the horizon. Not anytime, random.
-
-    The algorithm and its guarantee are from memory, with every constant re-derived, and were not checked against the paper's text
-    (confidence 0.88).
-
-    Notes
-    -----
-    The paper is about losses; here the loss is minus the reward. A late reward uses the S of the time when it arrives, and the
-    probability of its own decision.
+    know: the horizon. Not anytime, random. Algorithm and guarantee are from memory, with every constant re-derived, not checked
+    against the paper's text (confidence 0.88).
 
     Examples
     --------
@@ -132,16 +102,11 @@ class UniINF(Leader, Policy):
         matches=(False, True),
         adaptive=Adaptive(True, True, True, True),
         citation="Chen, Huang, Dai, Huang 2025",
-        title="uniINF",
         notes=(
             "From memory, with constants re-derived; not checked against the paper's text. One log T of each bound stands for "
             "a logarithm of T, K and u. The instance-dependent bound assumes that the best arm is unique.",
         ),
     )
-
-    def validate(self) -> None:
-        """Check the number of pulls."""
-        check_known(self)
 
     def params(self) -> Params:
         """Return log T, with T = 2 for a single pull, after which nothing is chosen."""
@@ -152,22 +117,22 @@ class UniINF(Leader, Policy):
         """Return a state without losses."""
         return State(*new_state(arms, Q), np.array([FIRST_SCALE]), np.zeros((arms, 2)))
 
-    select = staticmethod(partial(select_arm, refresh))
-    estimate = staticmethod(partial(describe_arm, refresh))
+    @staticmethod
+    def refresh(p: Params, s: State) -> None:
+        """Compute the weights for the present losses and scale."""
+        set_weights(solve_barrier, s, 1.0 / s.scale[NOW], Q)
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
+    def decide(p: Params, s: State, arm: int) -> float:
         """Return the probability of the choice, and store it with that of the other arms."""
-        refresh(p, s)
         s.last[arm, CHANCE] = s.weights[arm]
         s.last[arm, REST] = others(s.weights, arm)
-        return make_decision(s, arm)
+        return make_decision(p, s, arm)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
         """Add the loss, divided by the probability of the choice, unless it is too large; raise the scale by the clipped loss."""
-        s.clock[HEARD] += 1
-        s.clock[FRESH] = 0
+        hear(s)
         rest = 1.0 - mark
         if mark == s.last[arm, CHANCE]:
             rest = s.last[arm, REST]
