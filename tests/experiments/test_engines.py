@@ -219,7 +219,7 @@ def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expec
     done = len(os.listdir(tmp_path / "parts"))
     assert "was lost" in str(lost.value)
     assert f"Finished units are kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
-    assert str(lost.value).endswith("To go on: robandit run x")
+    assert str(lost.value).endswith("To continue: robandit run x")
     assert nothing_left(tmp_path)
     assert os.listdir(tmp_path / "failures") == []
     outcome = run(plan_of_many(), tmp_path)
@@ -259,7 +259,7 @@ def test_workers_with_other_versions_are_rejected_by_name(farm, tmp_path, packag
     assert "install the same versions" in str(caught.value)
     done = len(os.listdir(tmp_path / "run" / "parts"))
     assert (done > 0) == later
-    assert f"Finished units are kept in {tmp_path / 'run'} ({done} of 2000 units). To go on: robandit run x" in str(
+    assert f"Finished units are kept in {tmp_path / 'run'} ({done} of 2000 units). To continue: robandit run x" in str(
         caught.value
     )
     assert nothing_left(tmp_path / "run")

@@ -151,8 +151,8 @@ def test_a_log_that_thinning_leaves_nothing_of_says_so():
 def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
     rewards = [float("nan"), *range(1, 2 * ROWS)]
     given = open_records(pl.DataFrame({"arm": ["a", "b"] * ROWS, "reward": rewards}), skip_bad=True)
-    assert "LEFT OUT: 1 bad row" in notes_of(replayed(given, ["UCB1"], replications=1))
-    assert "LEFT OUT" not in notes_of(replayed(records(), ["UCB1"], replications=1))
+    assert "SKIPPED: 1 bad row" in notes_of(replayed(given, ["UCB1"], replications=1))
+    assert "SKIPPED" not in notes_of(replayed(records(), ["UCB1"], replications=1))
     whole = given.samples
     monkeypatch.setattr(given, "samples", lambda progress=None: whole(10, progress))
     assert "They are a random sample of 20 rewards" in notes_of(replayed(given, ["UCB1"], replications=1))

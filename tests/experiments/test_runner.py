@@ -237,7 +237,7 @@ def test_reports_tell_how_far_it_is(tmp_path):
         ({"threads": 1.5}, r"threads = 1\.5"),
         ({"tries": 0}, "tries = 0 must be"),
         ({"tries": True}, "tries = True"),
-        ({"threads": 2, "engine": ThreadPoolExecutor(1)}, "leave one out"),
+        ({"threads": 2, "engine": ThreadPoolExecutor(1)}, "give only one of them"),
         ({"engine": "dask"}, "engine = 'dask' must be a concurrent.futures.Executor"),
     ],
 )

@@ -194,7 +194,7 @@ def test_keys_that_are_rejected(text, line, expected):
         ("['UCB1',\n3]", 2, r"policies\[1\] = 3 must be a string such as \"AdaRUCB\", or a table with policy and grid"),
         ("['UCB1',\n'UBC1']", 2, r"policies\[1\]: policy 'UBC1' is not known \(did you mean UCB1\?\)"),
         ("['UCB1',\n'UCB1(scale=1.0)']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
-        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']", 2, r"have the same name, UCB1\(scale=1\): let them differ more"),
+        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']", 2, r"have the same name, UCB1\(scale=1\): choose values that differ more"),
         ("['all',\n'UCB1']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
         ("['UCB1(scale=2)',\n'UCB1(scal=2)']", 2, r"UCB1 has no parameter 'scal' \(did you mean scale\?\): it has scale=1.0"),
         ("[{},\n'UCB1']", 1, r"policies\[0\]: policy is missing: it must be a string"),
@@ -292,7 +292,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 def test_nothing_can_be_played():
     spec = parse_spec(SMALL.replace("UCB1", "KurtosisUCB").replace(COINS, "student_t(means=[0, 1], dof=1.5)"))
-    with pytest.raises(NotApplicable, match="Kurtosis UCB is left out"):
+    with pytest.raises(NotApplicable, match="Kurtosis UCB is skipped"):
         spec.plan()
 
 
@@ -421,7 +421,7 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
     )
     assert "robandit plan estimates the time" in expected
     assert (
-        "Robust UCB(estimator='catoni') is left out of tails(tail=1.3) (20,000 pulls): RobustUCB must be told v"
+        "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB must be told v"
         in expected
     )
     cli.show(file)

@@ -367,12 +367,12 @@ def test_ties_share_a_rank_and_a_win() -> None:
 def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     short, long = P, problem("p", 2000)
     made = made_up.results({short: {"a": [1.0] * 6, "b": [2.0] * 6}, long: {"a": [1.0] * 6, "b": [2.0] * 5}})
-    assert ranking(made)["reason"].to_list() == ["", "1 of 6 replications on p (T = 2,000) to come"]
+    assert ranking(made)["reason"].to_list() == ["", "1 of 6 replications on p (T = 2,000) not played yet"]
     cells = {played: {"a": [1.0] * 6} for played in (short, long, Q)}
     text = verdict(made_up.results(cells, policies={"a": rb.UCB1()}))
     assert "fails on p (T = 100), p (T = 2,000) and q." in text
     made = made_up.results({long: {"b": [1.0] * 6}}, left_out=[LeftOut(short, "b", "no variance")])
-    assert ranking(made)["reason"].to_list() == ["left out on p (T = 100): no variance"]
+    assert ranking(made)["reason"].to_list() == ["skipped on p (T = 100): no variance"]
 
 
 def test_who_is_not_ranked_and_why() -> None:
@@ -389,17 +389,17 @@ def test_who_is_not_ranked_and_why() -> None:
     assert frame["policy"].to_list()[:2] == ["a", "b"]
     assert frame["mean_rank"].to_list()[:2] == [1.0, 2.0]
     reasons = dict(frame.filter(frame["verdict"] == "not ranked")[["policy", "reason"]].rows())
-    assert reasons["few"] == "1 of 6 replications on p to come"
+    assert reasons["few"] == "1 of 6 replications on p not played yet"
     assert reasons["failed"] == "2 of 6 replications on p failed"
     assert reasons["random"] == "does not learn from rewards: a baseline"
-    assert reasons["out"] == "left out on p: no variance; and on 1 more"
+    assert reasons["out"] == "skipped on p: no variance; and on 1 more"
     assert set(reasons) == {"few", "failed", "random", "out"}
     text = verdict(Results(plan, made.measured, (failure,)))
     assert text.startswith(
         "Over 2 problems, a has the lowest mean rank of 2 policies: 1.00 (95 %: 1.00 to 1.00; intervals are too "
         "narrow with so few replications), significantly better than all others."
     )
-    assert text.endswith("Incomplete: of 60 replications 2 failed and 1 is still to come, when it is run again.")
+    assert text.endswith("Incomplete: of 60 replications 2 failed and 1 is not played yet (run again to continue).")
 
 
 def test_baselines_are_ranked_where_nobody_learns() -> None:
@@ -440,7 +440,7 @@ def test_verdict_of_unfinished_work() -> None:
     nothing = made_up.results({}, missing=[(P, "a"), (P, "b")])
     assert (
         verdict(nothing)
-        == "Nothing has been measured yet. Incomplete: of 2 replications 2 are still to come, when it is run again."
+        == "Nothing has been measured yet. Incomplete: of 2 replications 2 are not played yet (run again to continue)."
     )
     assert summary(nothing).is_empty()
     assert raw(nothing).is_empty()
