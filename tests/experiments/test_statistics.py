@@ -359,7 +359,7 @@ def test_ties_share_a_rank_and_a_win() -> None:
     assert frame["mean_rank"].to_list() == [1.5, 1.5, 3.0]
     assert frame["wins"].to_list() == [1, 1, 0]
     assert frame["verdict"].to_list() == ["first", "not significant", "worse"]
-    assert "b has the same in every one of 8 replications" in verdict(made)
+    assert "b has the same regret in each of 8 replications" in verdict(made)
     two = made_up.results({played: {"b": [1.0] * 8, "a": [1.0] * 8, "c": [2.0] * 8} for played in (P, Q)})
     assert verdict(two).startswith("Over 2 problems, a shares the lowest mean rank of 3 policies with b: 1.50 (95 %")
 
@@ -451,7 +451,9 @@ def test_verdict_of_unfinished_work() -> None:
 
 def test_refusals() -> None:
     made = made_up.results({P: {"a": [1.0]}})
-    with pytest.raises(InvalidInput, match=r"nothing was measured on q with horizon 100: there is p \(horizon 100\)"):
+    with pytest.raises(
+        InvalidInput, match=r"nothing was measured on q with horizon 100: choose one of p \(horizon 100\)"
+    ):
         paired(made, Q)
     with pytest.raises(InvalidInput, match="best = 'z' must be a policy with results on p: one of a"):
         paired(made, P, "z")

@@ -29,7 +29,7 @@ _HOW = {
     "other or on time.",
     "in-order": "each policy plays the recorded times one by one, since every arm has a reward at every time. Regret is the reward "
     "of the arm with the best mean minus the policy's. Replication 1 starts at the first time, others at random times; they wrap.",
-    "rejection": "a choice waits for the next row in which that arm was logged. Other rows are skipped and not used again.",
+    "rejection": "a choice waits for the next row in which that arm was logged. The rows in between are skipped.",
 }
 _TOLD = (
     "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the record was "

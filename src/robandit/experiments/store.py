@@ -191,7 +191,7 @@ def _check_empty(folder: Path) -> None:
     others = [name for name in names if name != "locks" and not name.startswith(".run.json.")]
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
         first = ", ".join(others[:3]) + (", ..." if others[3:] else "")
-        raise FileError(f"{folder} is not empty and not a run folder (it has {first}): {ELSEWHERE}")
+        raise FileError(f"{folder} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
 
 
 # --- run.json -------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def _significance(rivals: Sequence[Row]) -> str:
     if not close:
         return f"The difference is significant: the closest, {name}, has more by {interval} ({basis})."
     if closest["ties"] == 1.0:
-        return f"{name} has the same in every one of {counted(n, 'replication')}."
+        return f"{name} has the same regret in each of {counted(n, 'replication')}."
     if n < ENOUGH:
         return _too_few(n)
     names = listed([row["policy"] for row in close])
