@@ -47,8 +47,7 @@ class Interval(NamedTuple):
 def bootstrap_intervals(samples: Sequence[Floats]) -> list[Interval]:
     """Return the mean of each sample with its percentile bootstrap interval at `CONFIDENCE`.
 
-    With fewer than two values the ends are NaN. Samples of equal length share the resamples, but their intervals do not depend
-    on each other.
+    The ends are NaN for fewer than two values. Samples of equal length share resamples, which does not change their intervals.
 
     >>> bootstrap_intervals([np.array([1.0, 2.0, 3.0]), np.array([5.0, 5.0])])
     [Interval(measured=2.0, low=1.0, high=3.0), Interval(measured=5.0, low=5.0, high=5.0)]

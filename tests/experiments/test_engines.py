@@ -1,4 +1,4 @@
-"""Units on executors and on real Dask clusters: the same bytes, whoever is killed meanwhile, and errors that say how to go on."""
+"""Units on executors and on real Dask clusters: the same bytes even if processes are killed, and errors with a way to continue."""
 
 import json
 import os
@@ -277,7 +277,7 @@ def test_a_worker_looks_at_its_versions_itself():
 
 
 def test_a_robandit_that_is_only_a_folder_is_asked_for_its_version(two, monkeypatch):
-    """On either side, the package index's version is not known then."""
+    """Robandit as a folder on the path has no package metadata, on either side."""
     _, engine = two
     here = engines.versions()["robandit"]
 
@@ -326,7 +326,7 @@ def test_each_worker_compiles_a_policy_once(farm, tmp_path):
 
 
 class Instant(Executor):
-    """Answers at once, and counts the answers that are kept."""
+    """An engine that answers immediately, and counts the answers in memory."""
 
     def __init__(self):
         self.kept = self.most = self.submitted = 0

@@ -110,7 +110,7 @@ def test_results_of_their_own_are_whole(tmp_path):
 
 
 def test_keys_of_other_problems_are_hashes_of_all_of_them(made):
-    """As they always were: folders of earlier versions are found done."""
+    """Keys do not change, so that units in folders of earlier versions count as done."""
     costs = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     unit = made(problems={"costs": costs}).units[0]
     assert unit.describe()["problem"] == costs.to_dict()

@@ -13,7 +13,7 @@ ROWS = 40
 
 
 def records(**columns):
-    """Two arms, a reward each at every time; more columns or others in place of these."""
+    """Return records of two arms with a reward of each at every time. Columns can be added or replaced."""
     draws = np.random.default_rng(3).normal(size=2 * ROWS).round(3)
     frame = {"arm": ["a", "b"] * ROWS, "reward": draws, "time": np.repeat(np.arange(ROWS), 2)} | columns
     return open_records(pl.DataFrame({name: values for name, values in frame.items() if values is not None}))

@@ -1,4 +1,4 @@
-"""Runs: the same bytes however they are played, failures that stay alone, and what they report."""
+"""Runs: the same bytes on any number of threads, failures that do not affect other units, and progress reports."""
 
 import multiprocessing
 import os
@@ -39,7 +39,7 @@ def no_threads_left():
 
 
 class Wrong(Greedy):
-    """Chooses an arm that is not there."""
+    """A policy that chooses an arm that does not exist."""
 
     @staticmethod
     def select(p, s):
@@ -47,7 +47,7 @@ class Wrong(Greedy):
 
 
 class Unlucky(Greedy):
-    """Cannot start a number of times."""
+    """A policy that fails to start a given number of times."""
 
     left: ClassVar[list[int]] = []
 

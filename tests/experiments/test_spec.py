@@ -1,4 +1,4 @@
-"""Specs: what they come to, that they read back, and that whatever is wrong is rejected with its line."""
+"""Specs: the plans that they describe, round trips, and errors with line numbers."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def error_of(text, kind=InvalidInput):
     return int(match[1]), match[2]
 
 
-# ---- what a spec comes to
+# ---- the plan of a spec
 
 
 def test_defaults():
@@ -340,7 +340,7 @@ def distinct(entries, kinds):
 
 
 def kind(entry):
-    """One of each kind, so that no two can be the same."""
+    """Return the kind of an entry. Entries of different kinds are never equal."""
     return re.match(r"\w+", getattr(entry, "problem", None) or getattr(entry, "policy", None) or entry)[0]
 
 

@@ -1,4 +1,4 @@
-"""The run folder: what it holds is read back, and what cannot go on is rejected by name."""
+"""The run folder: it reads back equal, and a plan that cannot continue it is rejected with the reason."""
 
 import dataclasses
 import json
@@ -220,7 +220,7 @@ def test_what_a_killed_beginning_leaves_is_no_obstacle(tmp_path):
 
 
 def test_a_lock_of_a_finished_unit_is_swept_unless_someone_holds_it(copied):
-    """One who is killed between the part and the end of the lock leaves its file, and no one will ever want that unit again."""
+    """A process killed after it wrote the part leaves its lock file, and no later run locks that unit again."""
     stale, held = (copied.folder / "locks" / f"{name}.lock" for name in ("stale", "held"))
     stale.touch()
     with locked(held, wait=False) as mine:

@@ -2,8 +2,7 @@
 
 Regret is skewed, and a few bad replications contribute much of its mean. So mean +- standard deviation says little about it.
 
-- A mean has a percentile bootstrap interval. A quantile has the exact interval between two order statistics
-  (`robandit.intervals`).
+- Means have percentile bootstrap intervals. Quantiles have exact intervals between two order statistics (`robandit.intervals`).
 - Policies are compared in the same replications, on the same rewards. The interval of a difference is the hull of the bootstrap's
   and Student's. A difference is significant if its interval excludes 0 and a sign test of wins against losses agrees.
 
@@ -126,8 +125,7 @@ def summary(results: Results) -> pl.DataFrame:
 
     ``replications`` is the number of replications that were played, ``worst_replication`` the index of the one with the largest
     regret. ``uniform`` is the regret of choosing arms at random. ``told`` is the policy with all its parameters; ``knows`` lists
-    those that it must know. ``assumption_met``: whether the problem satisfies the assumption of its bound (null: unknown).
-    The columns are described in docs/reference/results.md.
+    those that it must know. ``assumption_met`` is false if the assumption of its bound fails, and null if this is unknown.
     """
     import polars as pl
 

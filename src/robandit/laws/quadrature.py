@@ -1,9 +1,8 @@
 """Moments of laws without a closed form, by quadrature with a relative error of about 1e-12.
 
 The variable of integration is the log of the distance to the nearest special point: the end of the support, the point about which
-the moment is taken, or the bulk of the law. The rule is the double-exponential rule of Takahasi and Mori, the trapezoidal rule
-after a hyperbolic sine. Since logs neither overflow nor underflow, it handles kinks, infinite densities at an end and tails like
-x^-1.0001.
+the moment is taken, or the bulk of the law. The rule is the double-exponential rule of Takahasi and Mori (trapezoidal after sinh).
+Logs neither overflow nor underflow, so it handles kinks, infinite densities at an end and tails like x^-1.0001.
 """
 
 from __future__ import annotations

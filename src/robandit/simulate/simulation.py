@@ -64,8 +64,7 @@ def simulate(
     threads
         The number of threads. None: one per available core.
     checkpoints
-        The times, from 1 to the horizon, at which regret is recorded. The horizon is always added. None: about 50 times, evenly
-        spaced on a log scale.
+        Times from 1 to the horizon at which regret is recorded. The horizon is always added. None: about 50, on a log scale.
     first
         The number of the first replication. ``replications=20, first=40`` plays replications 40 to 59 of a longer run.
     progress
