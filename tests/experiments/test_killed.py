@@ -18,8 +18,8 @@ from robandit.experiments.store import Store
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked from a warm process")
 
 # Each line of input is a folder, in which a new process plays. If the line starts with a space, the process first waits
-# for the file FOLDER.go while the next line is read. Modules are loaded and compiled once, before the forks. Polars is loaded after a fork, because its
-# threads would not survive it.
+# for the file FOLDER.go while the next line is read. Modules are loaded and compiled once, before the forks. Polars is loaded
+# after a fork, because its threads would not survive it.
 RUNS = """
 import os, signal, sys, time
 sys.path.insert(0, {tests!r})

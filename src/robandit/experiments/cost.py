@@ -49,7 +49,7 @@ class CellCost:
     ns_per_pull: float
     batches: tuple[tuple[int, int], ...]  # (number of units, replications in each), in the plan's order
     done: int  # number of units that are done
-    bytes: int  # size of the parts to come
+    bytes: int  # size of the parts of these units
 
     @property
     def units(self) -> int:
@@ -97,7 +97,7 @@ class Cost:
 
     @property
     def bytes(self) -> int:
-        """Size of the parts to come, within a factor of 3."""
+        """Size of the parts of units to play, within a factor of 3."""
         return sum(each.bytes for each in self.cells)
 
     @property

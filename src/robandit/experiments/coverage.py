@@ -65,7 +65,7 @@ Bounds = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Contender:
-    """A method that computes intervals: ``bounds(x, facts, delta)`` returns those of a batch of samples."""
+    """A method that computes intervals. ``bounds(x, facts, delta)`` returns their ends for a batch of samples."""
 
     name: str
     told: str  # the parameters that it needs

@@ -146,8 +146,8 @@ def _left_out(records: Records, table: MaybeTable) -> list[str]:
     if table is not None:
         reason = table.reason
     elif records.time is not None:
-        reason = f"more than {UNASKED:,} rows are sorted only if asked (--mode in-order)"
-    note = f"Not in order, since {reason.rstrip('.')}."
+        reason = f"more than {UNASKED:,} rows are sorted only on request (--mode in-order)"
+    note = f"The mode in-order is skipped: {reason.rstrip('.')}."
     if records.propensity is None:
         note += " For a log of choices in their order, use --mode rejection."
     return [note]
@@ -198,11 +198,11 @@ def _cautions(log: Log) -> str:
         chances = log.propensities[log.actions == arm]  # type: ignore[index]
         kept = float(np.sum(chances.min() / chances))
         if kept < KEPT * len(chances):
-            warnings += f" BUT THAT KEEPS ONLY {kept:,.0f} OF {len(chances):,} ROWS OF {name!r}:"
-            warnings += f" one has the propensity {chances.min():.3g}."
+            warnings += f" BUT THIS KEEPS ONLY {kept:,.0f} OF {len(chances):,} ROWS OF {name!r}:"
+            warnings += f" one row has the propensity {chances.min():.3g}."
     shares = np.bincount(log.actions) / n
     if np.count_nonzero(np.diff(log.actions)) < MIXED * n * (1.0 - float(shares @ shares)):
         warnings += (
-            " BUT ITS ARMS COME IN LONG RUNS: a choice waits for its arm's turn, and the log is read many times."
+            " BUT THE LOG HAS LONG RUNS OF ONE ARM: a choice waits for the next run, and the log is read many times."
         )
     return warnings

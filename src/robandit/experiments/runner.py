@@ -384,7 +384,7 @@ class _Dispatch:
             if error is None:
                 answer = future.result()
                 if isinstance(answer, Sent):
-                    check_seal(answer.content, "what a worker sent")
+                    check_seal(answer.content, "the answer of a worker")
                 return answer, False
         except CorruptFile as damage:  # in transit
             return Lapsed(f"{damage}\n"), False

@@ -101,12 +101,12 @@ class CombinedLaw(Law):
 
     @property
     def left_tail(self) -> float:
-        """The smallest index of all parts, which is that of the heaviest tail."""
+        """The index of the heaviest tail of all parts, which is the smallest."""
         return min(part.left_tail for _, part in self.parts)
 
     @property
     def right_tail(self) -> float:
-        """The smallest index of all parts, which is that of the heaviest tail."""
+        """The index of the heaviest tail of all parts, which is the smallest."""
         return min(part.right_tail for _, part in self.parts)
 
     @property

@@ -16,8 +16,8 @@ column       ``IN_ORDER``: row t of a table at time t                 ``LOGGED``
 ``PASSED``   .                                                        number of the arm's rows before ``PLACE``
 ============ ======================================================== =============================================
 
-The pool of ``IN_ORDER`` is the table, row by row. The pool of ``LOGGED`` has for each arm its increasing row numbers in the log,
-the rewards of these rows and, if the arm is thinned, the probabilities of keeping the rows.
+The pool of ``IN_ORDER`` is the table, row by row. The pool of ``LOGGED`` has for each arm its increasing row numbers in the log
+and the rewards of these rows. If the arm is thinned, the probabilities of keeping the rows follow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
-IN_ORDER, LOGGED = 100, 101  # codes, after those of laws
+IN_ORDER, LOGGED = 100, 101  # codes, after the codes of laws
 SCALE, OFFSET, LENGTH, MISSED = 2, 5, 6, 7  # columns, as in `robandit.laws.table`
 BEST, THINNED, PLACE, PASSED = range(8, 12)
 COLUMNS = 16

@@ -185,8 +185,8 @@ def draw_student(dof: float, rng: UInts) -> float:
 def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
     """Draw a stable variable with alpha != 1 (Chambers, Mallows and Stuck 1976), with ``skew`` = beta tan(pi alpha / 2).
 
-    The angle of the second cosine uses the exact ``1 - alpha``. Near alpha = 1 the rounding error of that angle is then
-    raised to a power of the same small size, and the result is accurate to a few units in its last place.
+    The angle of the second cosine uses the exact ``1 - alpha``. Near alpha = 1 its rounding error then enters with an exponent
+    that is as small, so the result is accurate to a few units in its last place.
     """
     angle = math.pi * (uniform(rng) - 0.5)
     shift = math.atan(skew)
