@@ -150,7 +150,7 @@ def test_more_replications_keep_what_is_done(copied):
     [
         (
             lambda: small_plan(replications=19),
-            r"has 20 replications, but the plan has only 19: give at least 20, or name another folder",
+            r"has 20 replications, but the plan has only 19: use at least 20, or name another folder",
         ),
         (lambda: small_plan(seed=8), r'seed is "7" there and "8" here; name another folder'),
         (lambda: small_plan(policies=[rb.UCB1(scale=3.0), rb.Uniform()]), r"cells\[0\]\.label is \"UCB1\" there"),

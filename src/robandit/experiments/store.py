@@ -220,7 +220,7 @@ def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, An
             raise InvalidInput(f"{folder} holds another experiment: {difference}; {ELSEWHERE}")
     if stored["replications"] > plan.replications:
         fewer = f"{folder} has {stored['replications']} replications, but the plan has only {plan.replications}"
-        raise InvalidInput(f"{fewer}: give at least {stored['replications']}, or {ELSEWHERE}")
+        raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}")
     kept = {key: value for key, value in stored.items() if key != "notes"}
     renewed = {key: data[key] for key in ("left_out", "notes") if key in data}
     return kept | {"replications": plan.replications} | renewed
