@@ -1,8 +1,8 @@
-"""Confidence intervals, each kind once: simulations, experiments and checks all use these.
+"""Confidence intervals for simulations, experiments and checks.
 
-- The mean of skewed values has a percentile bootstrap interval, from a fixed seed: equal values give equal intervals.
-- A mean that is nearly normal has Student's interval.
-- A quantile has the exact interval between two order statistics, which holds for every law.
+- The mean of skewed values has a percentile bootstrap interval with a fixed seed, so that equal values give equal intervals.
+- A mean with a nearly normal distribution has Student's interval.
+- A quantile has the exact interval between two order statistics, which is valid for every law.
 - A probability has the exact interval of Clopper and Pearson.
 """
 
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 CONFIDENCE = 0.95
-"""Of the intervals of regret."""
+"""The confidence of all intervals of regret."""
 RESAMPLES = 2000
-WEIGHTS = 2_000_000  # held at a time: 16 MB
+WEIGHTS = 2_000_000  # numbers in memory at a time: 16 MB
 
 
 class Interval(NamedTuple):
@@ -45,9 +45,9 @@ class Interval(NamedTuple):
 
 
 def bootstrap_intervals(samples: Sequence[Floats]) -> list[Interval]:
-    """Return the mean of each sample with its percentile bootstrap interval at `CONFIDENCE`; NaN ends for fewer than two values.
+    """Return the mean of each sample with its percentile bootstrap interval at `CONFIDENCE`.
 
-    Samples of equal length share the resamples, but the interval of one does not depend on the others.
+    The ends are NaN for fewer than two values. Samples of equal length share resamples, which does not change their intervals.
 
     >>> bootstrap_intervals([np.array([1.0, 2.0, 3.0]), np.array([5.0, 5.0])])
     [Interval(measured=2.0, low=1.0, high=3.0), Interval(measured=5.0, low=5.0, high=5.0)]
@@ -65,14 +65,14 @@ def bootstrap_intervals(samples: Sequence[Floats]) -> list[Interval]:
 
 
 def resampled_means(samples: Sequence[Floats], key: int = 0) -> Floats:
-    """Return `RESAMPLES` bootstrap means of each sample, a row per sample; all samples have one length and share the resamples.
+    """Return `RESAMPLES` bootstrap means of each sample, one row per sample.
 
-    Each ``key`` has resamples of its own.
+    All samples must have the same length, and share the resamples. Each ``key`` selects different resamples.
     """
     n = len(samples[0])
     means = [float(values.mean()) for values in samples]
-    # Resampled about the mean, so that equal values have exactly their own mean. One product per sample, since the last bits
-    # of a joint product depend on the other samples.
+    # The mean is subtracted before resampling, so that equal values have exactly their own mean. Each sample has its own
+    # product, since the last bits of a joint product depend on the other samples.
     centred = [(values - mean) / n for values, mean in zip(samples, means, strict=True)]
     parts = [np.stack([weights @ values for values in centred]) for weights in _resamples(n, key)]
     resampled: Floats = np.concatenate(parts, axis=1) + np.array(means)[:, None]
@@ -80,9 +80,9 @@ def resampled_means(samples: Sequence[Floats], key: int = 0) -> Floats:
 
 
 def percentile_interval(resampled: Floats, measured: float, n: int) -> Interval:
-    """Return the middle part of the resamples, widened to hold the measured number: resampled ranks are drawn to the middle.
+    """Return the percentile interval of the resampled numbers, widened to contain the measured number.
 
-    ``n`` is the size of the sample; the ends are NaN below 2.
+    Resampled ranks tend to the middle, so the plain interval may exclude it. If the sample size ``n`` is below 2, the ends are NaN.
     """
     if n < 2:
         return Interval(measured, math.nan, math.nan)
@@ -91,7 +91,7 @@ def percentile_interval(resampled: Floats, measured: float, n: int) -> Interval:
 
 
 def _resamples(n: int, key: int) -> Iterator[Floats]:
-    """Yield how often each of n values is drawn, a row per resample, in blocks; the same on every call."""
+    """Yield blocks of resamples, the same on every call. Each row holds the number of draws of each of n values."""
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(key,)))
     rows = max(1, WEIGHTS // n)
     for start in range(0, RESAMPLES, rows):
@@ -101,8 +101,8 @@ def _resamples(n: int, key: int) -> Iterator[Floats]:
 def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
     """Return a mean over replications with Student's interval: mean +- t s / sqrt(n).
 
-    The confidence is nominal: exact for normal values, too high for few skewed ones. For 10 exponential values an interval at
-    0.999 covers in 0.984 of all cases. Equal values give an interval without width, though a rare event may have been missed.
+    The coverage is exact for normal values. It is lower than the confidence for few skewed values: for 10 exponential values an
+    interval at 0.999 has a coverage of 0.984. Equal values give an interval of width 0, even if a rare event was missed.
 
     >>> mean_interval(np.array([1.0, 2.0, 3.0]), confidence=0.9).high  # 2 + 2.92 / sqrt(3)
     3.7
@@ -114,7 +114,7 @@ def mean_interval(values: Floats, confidence: float = 0.99) -> Interval:
 
 
 def around(measured: float, squared_error: float, count: int, confidence: float) -> Interval:
-    """Return a number with Student's interval, from its squared standard error over ``count`` values; infinite for one value."""
+    """Return Student's interval of a number from its squared standard error over ``count`` values. It is infinite for one value."""
     from scipy.special import stdtrit
 
     if not math.isfinite(measured):
@@ -128,22 +128,22 @@ def around(measured: float, squared_error: float, count: int, confidence: float)
 
 
 def quantile_interval(values: Floats, q: float) -> tuple[float, float]:
-    """Return two order statistics that hold the q-quantile at `CONFIDENCE`, for any law; NaN for an end that needs more values.
+    """Return two order statistics that enclose the q-quantile of any law at `CONFIDENCE`. An end is NaN if it needs more values.
 
-    The number of values below the quantile is binomial. Each end fails with a probability of 2.5 % at most.
+    The number of values below the quantile is binomial. Each end fails with a probability of at most 2.5 %.
     """
     from scipy.special import bdtr
 
     n, tail = len(values), (1.0 - CONFIDENCE) / 2.0
     below = bdtr(np.arange(n), n, q)  # P(B <= k) for k = 0 .. n - 1
-    first = int(np.searchsorted(below, tail, side="right"))  # this many order statistics lie safely below
-    last = int(np.searchsorted(below, 1.0 - tail, side="left"))  # this one, counted from 0, lies safely above
+    first = int(np.searchsorted(below, tail, side="right"))  # number of order statistics that are valid lower ends
+    last = int(np.searchsorted(below, 1.0 - tail, side="left"))  # index (from 0) of the first valid upper end
     ordered = np.sort(values)
     return (float(ordered[first - 1]) if first else math.nan, float(ordered[last]) if last < n else math.nan)
 
 
 def share(successes: int, trials: int, confidence: float = 0.99) -> Interval:
-    """Return a probability from independent trials with the exact interval of Clopper and Pearson.
+    """Return the share of successes in independent trials with the exact interval of Clopper and Pearson.
 
     >>> share(0, 1000)
     Interval(measured=0.0, low=0.0, high=0.0053)

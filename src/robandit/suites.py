@@ -1,6 +1,6 @@
-"""Fixed sets of problems, so that results can be compared between policies, versions and people.
+"""Suites: fixed sets of problems that make results comparable.
 
-A suite with a name and a version never changes: a new problem makes a new version.
+A suite with a given name and version never changes. A new problem makes a new version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = Literal["left-skewed", "symmetric", "right-skewed"]
 
 @dataclass(frozen=True)
 class Task:
-    """A problem with the horizon at which it is played."""
+    """A problem with a name, a horizon and a description."""
 
     name: str
     problem: Problem
@@ -32,7 +32,7 @@ class Task:
 
     @property
     def uniform(self) -> float:
-        """The mean regret of choosing arms at random: the baseline."""
+        """The mean regret of choosing arms at random, which is the baseline."""
         return float(self.horizon * self.problem.gaps.mean())
 
     @property
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Suite:
-    """Tasks under a name and a version."""
+    """A set of tasks with a name and a version."""
 
     name: str
     version: int
@@ -60,9 +60,9 @@ def _steps(first: float, step: float, arms: int) -> list[float]:
 
 
 def heavy() -> Suite:
-    """Seventeen problems with tail indices 1.1 to 3 and K = 2 to 50; one is light-tailed, three are right-skewed controls.
+    """Return seventeen problems with tail indices 1.1 to 3 and K = 2 to 50. Three are right-skewed controls, one is light-tailed.
 
-    The position of the best arm varies, since ties often go to the first arm.
+    The position of the best arm varies, since many policies choose the first arm in a tie.
 
     >>> suite = heavy()
     >>> suite.name, suite.version, len(suite.tasks)
@@ -74,7 +74,7 @@ def heavy() -> Suite:
 
 
 def light() -> Suite:
-    """Eight problems without heavy tails: they show the cost of robustness where it is not needed.
+    """Return eight problems without heavy tails, which show the cost of robustness where it is not needed.
 
     >>> [task.name for task in light().tasks if not task.centred_assumption]
     ['clicks', 'ratings']
@@ -83,7 +83,7 @@ def light() -> Suite:
 
 
 def paper() -> Suite:
-    """Ten problems: kinds of laws that satisfy the assumption of the AdaR-UCB paper, and two that violate it.
+    """Return ten problems: eight satisfy the assumption of the AdaR-UCB paper, and two violate it.
 
     >>> [task.name for task in paper().tasks if not task.problem.assumption().holds]
     ['control-pareto', 'control-shifted']
@@ -92,9 +92,9 @@ def paper() -> Suite:
 
 
 def lower_bound() -> Suite:
-    """The problems behind the paper's Theorems 2, 3 and 4, each at the gap that its proof chooses for T = 10,000.
+    """Return the problems behind the paper's Theorems 2, 3 and 4, each with the gap that its proof chooses for T = 10,000.
 
-    Theorems 2 and 3 have pairs of problems: a policy that does well on one does badly on the other.
+    Theorems 2 and 3 use pairs of problems. A policy that does well on one of them does badly on the other.
 
     >>> len(lower_bound().tasks)
     10
@@ -115,7 +115,7 @@ def named(name: str) -> Suite:
 
 
 def _suite(name: str, tasks: tuple[Task, ...]) -> Suite:
-    """Return version 1 of a suite; the last arms of each task, at least one but not all, are moved to the front."""
+    """Return version 1 of a suite. In each task some of the last arms (at least one, not all) are moved to the front."""
     rotated = []
     for i, task in enumerate(tasks):
         laws = task.problem.laws

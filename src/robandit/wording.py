@@ -1,4 +1,4 @@
-"""Counts, lists and numbers as sentences and tables write them."""
+"""Format counts, lists and numbers for sentences and tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def counted(n: int, one: str, several: str = "") -> str:
-    """Return a count with its noun; ``several`` is the plural, where an added s is wrong.
+    """Return a count with its noun. ``several`` is the plural, if it is not the singular with an s.
 
     >>> counted(1, "pull"), counted(2_000, "pull"), counted(3, "policy", "policies")
     ('1 pull', '2,000 pulls', '3 policies')
@@ -25,7 +25,7 @@ def joined(parts: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Return the first ``most`` names, and how many more there are.
+    """Return the first ``most`` names and the number of the others.
 
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
@@ -34,7 +34,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 
 def number(value: float) -> str:
-    """Return a measured number: an integer from 100 to 1e15, otherwise three significant digits.
+    """Format a measured number: as an integer from 100 to 1e15, otherwise with three significant digits.
 
     >>> number(1234.5), number(0.01234), number(math.inf), number(math.nan)
     ('1,234', '0.0123', '∞', '–')
@@ -45,7 +45,7 @@ def number(value: float) -> str:
 
 
 def compact(value: float, digits: int = 4) -> str:
-    """Return a reward with a few digits; large ones up to 1e7 have no exponent.
+    """Format a reward with a few significant digits, without an exponent up to 1e7.
 
     >>> compact(12345.6), compact(0.0123456), compact(1e9), compact(-math.inf), compact(math.nan)
     ('12,346', '0.01235', '1e+09', '-∞', '–')
@@ -56,7 +56,7 @@ def compact(value: float, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of 1 in percent: an integer from 10 % on, otherwise two significant digits.
+    """Format a share in percent: as an integer from 10 % on, otherwise with two significant digits.
 
     >>> percent(12.3456), percent(0.01234), percent(math.nan)
     ('1,235 %', '1.2 %', '–')
@@ -67,7 +67,7 @@ def percent(share: float) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share of 1 in percent: an integer from 10 % on, otherwise one decimal, so that columns line up.
+    """Format a share in percent: as an integer from 10 % on, otherwise with one decimal, so that columns line up.
 
     >>> share(0.123), share(0.02), share(math.nan)
     ('12 %', '2.0 %', '–')
@@ -76,7 +76,7 @@ def share(value: float) -> str:
 
 
 def rounded(value: float, digits: int = 4) -> float | int | None:
-    """Return the value with a few significant digits, as an int if it is one; None if it is not finite."""
+    """Round to a few significant digits. Return an int if the rounded value is an integer, and None if it is not finite."""
     if not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")

@@ -31,7 +31,7 @@ def test_another_experiment_in_the_folder_is_rejected_with_the_option_that_helps
         assert message.endswith("; give another with --out FOLDER, or remove two\n")
     spec.write_text(SPEC.replace("replications = 2", "replications = 1"))
     message = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
-    assert message.endswith(": ask for as many or more, or give another with --out FOLDER, or remove two\n")
+    assert message.endswith(": use at least 2, or give another with --out FOLDER, or remove two\n")
 
 
 def test_what_is_no_run_folder_is_not_to_be_removed(tmp_path):

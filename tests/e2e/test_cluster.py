@@ -92,6 +92,6 @@ def test_a_scheduler_that_dies_is_exit_code_1_and_says_how_to_go_on(tmp_path):
         assert process.returncode == 1, said
         last = said.splitlines()[-1]
         assert "was lost" in last
-        assert last.endswith(f"To go on: robandit run s.toml --engine dask --scheduler-file {file}")
+        assert last.endswith(f"To continue: robandit run s.toml --engine dask --scheduler-file {file}")
         assert "Traceback" not in said
         assert os.listdir(tmp_path / "s" / "locks") == []

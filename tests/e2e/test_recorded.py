@@ -137,7 +137,7 @@ def test_a_log_is_replayed_by_rejection_with_its_propensities(folder):
     assert "LONG RUNS" not in printed
     log.sort("arm").write_csv(folder / "sorted.csv")
     sorted_, _ = typed("replay", "sorted.csv", *FEW, "--mode", "rejection", cwd=folder)
-    assert "BUT ITS ARMS COME IN LONG RUNS" in sorted_
+    assert "BUT THE LOG HAS LONG RUNS OF ONE ARM" in sorted_
 
 
 def test_the_example_says_that_the_difference_is_not_significant(folder):

@@ -21,7 +21,7 @@ PROBLEM = rb.problems.negated_pareto(means=[-1.0, -1.5], tail=1.8)
 
 
 def brute_force(units, workers, compiling=0.0):
-    """When the last of these (seconds, policy) ends; one unit after the other, each to the first free worker."""
+    """Return the end time of the last unit (seconds, policy), if each in turn goes to the first free worker."""
     free = [0.0] * workers
     met = [set() for _ in range(workers)]
     for seconds, label in units:
@@ -32,7 +32,7 @@ def brute_force(units, workers, compiling=0.0):
 
 
 def made(batches, *, compiling=0.0, client=0.0, overhead=0.0):
-    """A cost whose units take exactly these seconds: (units, seconds, policy)."""
+    """Return a cost whose units take exactly these seconds: (units, seconds, policy)."""
     cells = []
     cell = small_plan(policies=[rb.UCB1()]).cells[0]
     for units, seconds, label in batches:
@@ -68,7 +68,7 @@ def test_schedules_are_those_of_brute_force(compiling):
 
 
 def test_schedules_lie_between_what_is_guaranteed():
-    # That more workers take no longer is so for units that do not depend on each other; what workers compile does.
+    # More workers never take longer if units do not depend on each other. Compilation makes them dependent.
     rng = random.Random(7)
     for _ in range(100):
         batches = random_batches(rng)
@@ -122,7 +122,7 @@ def test_a_thousand_workers_and_a_million_units():
     time = of.time_on(1000)
     assert of.least(1000) * (1 - 1e-12) <= time <= of.work / 1000 + of.longest[0]
     assert of.least(1000) == of.work / 1000  # with so many units, no single one matters
-    # The same by an event simulation that knows nothing of equal units.
+    # The same by an event simulation that does not use that units are equal.
     free = [0.0] * 1000
     for each in of.cells:
         ((units, count),) = each.batches
@@ -193,7 +193,7 @@ def test_bytes_are_right_within_a_factor_of_3(arms, horizon, replications, pulls
 
 
 class Meter:
-    """Stands for `simulate`: a pull costs more and more, and everything is written down."""
+    """A stand-in for `simulate` that records its calls. The cost of a pull grows with time."""
 
     def __init__(self, total):
         self.total, self.played = total, []

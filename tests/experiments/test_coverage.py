@@ -45,7 +45,7 @@ def test_facts_are_the_laws():
 
 
 def test_what_is_promised_is_kept(small):
-    """A contender whose bound holds with probability 0.95 fails this with probability below 1e-6."""
+    """A contender whose bound holds with probability 0.95 fails this test with probability below 1e-6."""
     least = stats.binom.ppf(1e-6, TRIALS, 0.95) / TRIALS
     kept = small.filter(
         pl.col("assumption") & pl.col("coverage").is_not_null() & ~pl.col("estimator").str.contains("scipy|Student")
@@ -56,14 +56,14 @@ def test_what_is_promised_is_kept(small):
 
 
 def test_common_practice_misses_a_skewed_mean(small):
-    """The negative control: a study that could not see a bound fail would prove nothing."""
+    """Negative control: the study must detect a bound that fails."""
     assert row(small, "Pareto 1.5", "scipy trimmed_mean_ci")["coverage"] < 0.05
     assert row(small, "Pareto 1.5", "adaptive, likelihood")["coverage"] < 0.9
     assert not row(small, "Pareto 1.5", "adaptive, likelihood")["assumption"]
 
 
 def test_coverage_of_student_intervals_is_counted_right():
-    """Exact for Gaussian samples, so the share must be binomial(0.95)."""
+    """The interval is exact for Gaussian samples, so the count must be binomial with p = 0.95."""
     student = [c for c in CONTENDERS if c.name == "mean, Student"]
     frame = coverage(sizes=[20], trials=4000, laws={"Gaussian": Gaussian(mean=3.0, sd=2.0)}, contenders=student)
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], 4000, 0.95) / 4000
@@ -86,7 +86,7 @@ def test_what_cannot_be_used_says_why(small):
 
 
 def test_samples_without_bounds_count_neither_way():
-    """With 80 % zeros most halves of 100 have no root, and no bound; with 99 % none has."""
+    """With 80 % zeros most halves of 100 values have no root and so no bound; with 99 % zeros none has."""
     some = {"some": ZeroInflated(-Pareto(tail=1.5), 0.8)}
     frame = coverage(sizes=[200], trials=200, laws=some, contenders=CONTENDERS[:1])
     assert frame["coverage"][0] == 1.0

@@ -1,4 +1,4 @@
-"""Real processes that are killed at random moments, interrupted, or at work on one folder at the same time."""
+"""Real processes that are killed at random moments, interrupted, or share one folder."""
 
 import os
 import random
@@ -17,9 +17,9 @@ from robandit.experiments.store import Store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked from a warm process")
 
-# Each line of input is a folder: a new process plays there. After a space, it waits for a file FOLDER.go, and the next line is
-# read meanwhile. Loading and compiling is done once, before; Polars only after,
-# because its threads would not survive a fork.
+# Each line of input is a folder, in which a new process plays. If the line starts with a space, the process first waits
+# for the file FOLDER.go while the next line is read. Modules are loaded and compiled once, before the forks. Polars is loaded
+# after a fork, because its threads would not survive it.
 RUNS = """
 import os, signal, sys, time
 sys.path.insert(0, {tests!r})
@@ -54,7 +54,7 @@ REPLICATIONS = 160  # 80 units
 
 
 class Runs:
-    """Starts runs in processes of their own."""
+    """Start each run in its own process."""
 
     def __init__(self):
         text = RUNS.format(tests=str(Path(__file__).parents[1]), replications=REPLICATIONS)
@@ -63,7 +63,7 @@ class Runs:
         )
 
     def start(self, line):
-        """Its process number."""
+        """Return its process id."""
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
         return int(self.line())
@@ -116,7 +116,7 @@ def test_killed_at_random_moments_nothing_is_lost_repeated_or_changed(runs, expe
     done, killed, stages = {}, 0, []
     for kill in range(10):
         pid = runs.start(folder)
-        # The first kills come at once, into the making of the folder; the others after some new parts, at any point of a unit.
+        # The first kills come immediately, while the folder is made. The others come after a few new parts, at any point of a unit.
         new = 0 if kill < 3 else rng.randint(0 if kill < 9 else 1, 5)
         wait_for(folder, len(done) + new)
         time.sleep(rng.uniform(0.0, 0.02))

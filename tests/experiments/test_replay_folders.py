@@ -93,14 +93,10 @@ def test_a_part_of_another_record_is_rejected_by_name(made, tmp_path):
         CorruptFile, match=rf"{mine[0].name} was measured on another problem.*; delete it and run again"
     ):
         Store.open(tmp_path / "one").results()
-    with pytest.raises(
-        InvalidInput, match="one holds another experiment: the recorded rewards are others; name another"
-    ):
+    with pytest.raises(InvalidInput, match="one holds another experiment: the recorded rewards differ; name another"):
         run(made(problems={"p": other}), tmp_path / "one")
     few = InOrder(rewards()[:200], ["a", "b"])  # not packed, but no line of base64 is shown
-    with pytest.raises(
-        InvalidInput, match="one holds another experiment: the recorded rewards are others; name another"
-    ):
+    with pytest.raises(InvalidInput, match="one holds another experiment: the recorded rewards differ; name another"):
         run(made(problems={"p": few}), tmp_path / "one")
 
 
@@ -114,7 +110,7 @@ def test_results_of_their_own_are_whole(tmp_path):
 
 
 def test_keys_of_other_problems_are_hashes_of_all_of_them(made):
-    """As they always were: folders of earlier versions are found done."""
+    """Keys do not change, so that units in folders of earlier versions count as done."""
     costs = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     unit = made(problems={"costs": costs}).units[0]
     assert unit.describe()["problem"] == costs.to_dict()

@@ -13,7 +13,7 @@ ROWS = 40
 
 
 def records(**columns):
-    """Two arms, a reward each at every time; more columns or others in place of these."""
+    """Return records of two arms with a reward of each at every time. Columns can be added or replaced."""
     draws = np.random.default_rng(3).normal(size=2 * ROWS).round(3)
     frame = {"arm": ["a", "b"] * ROWS, "reward": draws, "time": np.repeat(np.arange(ROWS), 2)} | columns
     return open_records(pl.DataFrame({name: values for name, values in frame.items() if values is not None}))
@@ -42,8 +42,8 @@ def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path
     ("columns", "names", "words"),
     [
         ({}, ["x, bootstrap", "x, in-order"], "since every arm has a reward at every time"),
-        ({"time": None}, ["x, bootstrap"], "Not in order, since there is no time column."),
-        ({"time": [0, *range(2 * ROWS - 1)]}, ["x, bootstrap"], "Not in order, since arm"),
+        ({"time": None}, ["x, bootstrap"], "The mode in-order is skipped: there is no time column."),
+        ({"time": [0, *range(2 * ROWS - 1)]}, ["x, bootstrap"], "The mode in-order is skipped: arm"),
         ({"time": ["1/2/2013"] * 2 * ROWS}, ["x, bootstrap"], "the time '1/2/2013' is neither a number nor a date"),
         (
             {"propensity": [0.5] * 2 * ROWS},
@@ -68,7 +68,7 @@ def test_a_table_too_long_to_hold_is_not_read_in_order(monkeypatch):
     monkeypatch.setattr("robandit.experiments.replay_plan.UNASKED", ROWS)
     plan = replayed(given, ["UCB1"], replications=1)
     assert [played.name for played in plan.problems] == ["recorded, bootstrap"]
-    assert f"more than {ROWS} rows are sorted only if asked" in notes_of(plan)
+    assert f"more than {ROWS} rows are sorted only on request" in notes_of(plan)
     asked = replayed(given, ["UCB1"], modes=["in-order"], replications=1)
     assert [played.name for played in asked.problems] == ["recorded, in-order"]
 
@@ -141,18 +141,18 @@ def test_propensities_count_in_every_way_and_in_what_is_said_of_the_best_arm():
 
 def test_a_log_that_thinning_leaves_nothing_of_says_so():
     log = confounded()
-    assert "THAT KEEPS ONLY" not in notes_of(replayed(open_records(log), ["UCB1"], replications=1))
+    assert "THIS KEEPS ONLY" not in notes_of(replayed(open_records(log), ["UCB1"], replications=1))
     rare = pl.when(pl.int_range(pl.len()) == 7).then(1e-9).otherwise(pl.col("propensity"))
     plan = replayed(open_records(log.with_columns(propensity=rare)), ["UCB1"], replications=1)
-    assert "BUT THAT KEEPS ONLY 1 OF" in notes_of(plan)
-    assert "one has the propensity 1e-09" in notes_of(plan)
+    assert "BUT THIS KEEPS ONLY 1 OF" in notes_of(plan)
+    assert "one row has the propensity 1e-09" in notes_of(plan)
 
 
 def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
     rewards = [float("nan"), *range(1, 2 * ROWS)]
     given = open_records(pl.DataFrame({"arm": ["a", "b"] * ROWS, "reward": rewards}), skip_bad=True)
-    assert "LEFT OUT: 1 bad row" in notes_of(replayed(given, ["UCB1"], replications=1))
-    assert "LEFT OUT" not in notes_of(replayed(records(), ["UCB1"], replications=1))
+    assert "SKIPPED: 1 bad row" in notes_of(replayed(given, ["UCB1"], replications=1))
+    assert "SKIPPED" not in notes_of(replayed(records(), ["UCB1"], replications=1))
     whole = given.samples
     monkeypatch.setattr(given, "samples", lambda progress=None: whole(10, progress))
     assert "They are a random sample of 20 rewards" in notes_of(replayed(given, ["UCB1"], replications=1))

@@ -1,4 +1,4 @@
-"""Runs: the same bytes however they are played, failures that stay alone, and what they report."""
+"""Runs: the same bytes on any number of threads, failures that do not affect other units, and progress reports."""
 
 import multiprocessing
 import os
@@ -39,7 +39,7 @@ def no_threads_left():
 
 
 class Wrong(Greedy):
-    """Chooses an arm that is not there."""
+    """A policy that chooses an arm that does not exist."""
 
     @staticmethod
     def select(p, s):
@@ -47,7 +47,7 @@ class Wrong(Greedy):
 
 
 class Unlucky(Greedy):
-    """Cannot start a number of times."""
+    """A policy that fails to start a given number of times."""
 
     left: ClassVar[list[int]] = []
 
@@ -73,7 +73,9 @@ def test_another_process_gives_the_same_bytes_and_its_death_ends_a_run(expected,
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as engine:
         outcome = run(small_plan(), tmp_path / "whole", engine=engine)
         os.kill(next(iter(engine._processes)), getattr(signal, "SIGKILL", signal.SIGTERM))
-        with pytest.raises(EngineLost, match=r"executor .*\. Finished units are kept in .*The same call"):
+        with pytest.raises(
+            EngineLost, match=r"executor .*\. Finished units are kept in .*To continue, repeat the call"
+        ):
             run(small_plan(), tmp_path / "lost", engine=engine)
     assert outcome.done == 10
     assert everything(tmp_path / "whole") == expected
@@ -237,7 +239,7 @@ def test_reports_tell_how_far_it_is(tmp_path):
         ({"threads": 1.5}, r"threads = 1\.5"),
         ({"tries": 0}, "tries = 0 must be"),
         ({"tries": True}, "tries = True"),
-        ({"threads": 2, "engine": ThreadPoolExecutor(1)}, "leave one out"),
+        ({"threads": 2, "engine": ThreadPoolExecutor(1)}, "give only one of them"),
         ({"engine": "dask"}, "engine = 'dask' must be a concurrent.futures.Executor"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Specs: what they come to, that they read back, and that whatever is wrong is rejected with its line."""
+"""Specs: the plans that they describe, round trips, and errors with line numbers."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def error_of(text, kind=InvalidInput):
     return int(match[1]), match[2]
 
 
-# ---- what a spec comes to
+# ---- the plan of a spec
 
 
 def test_defaults():
@@ -85,7 +85,7 @@ def test_golden_files_that_are_rejected_by_name():
     with pytest.raises(InvalidInput, match=r"spec\.corrupt\.toml:7: .*'gird' is not known \(did you mean grid\?\)"):
         read_spec(GOLDEN / "spec.corrupt.toml")
     with pytest.raises(
-        NewerFile, match=r"spec\.v2\.toml:4: version = 2 is of a newer Robandit: this one reads version 1"
+        NewerFile, match=r"spec\.v2\.toml:4: version = 2 needs a newer Robandit: this one reads version 1"
     ):
         read_spec(GOLDEN / "spec.v2.toml")
 
@@ -194,7 +194,8 @@ def test_keys_that_are_rejected(text, line, expected):
         ("['UCB1',\n3]", 2, r"policies\[1\] = 3 must be a string such as \"AdaRUCB\", or a table with policy and grid"),
         ("['UCB1',\n'UBC1']", 2, r"policies\[1\]: policy 'UBC1' is not known \(did you mean UCB1\?\)"),
         ("['UCB1',\n'UCB1(scale=1.0)']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
-        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']", 2, r"have the same name, UCB1\(scale=1\): let them differ more"),
+        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']", 2,
+         r"have the same name, UCB1\(scale=1\): choose values that differ more"),
         ("['all',\n'UCB1']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
         ("['UCB1(scale=2)',\n'UCB1(scal=2)']", 2, r"UCB1 has no parameter 'scal' \(did you mean scale\?\): it has scale=1.0"),
         ("[{},\n'UCB1']", 1, r"policies\[0\]: policy is missing: it must be a string"),
@@ -208,12 +209,12 @@ def test_keys_that_are_rejected(text, line, expected):
         ("[{policy = 'APE2', grid = {c = [\n1.0,\n1.0]}}]", 3, r"policies\[0\].grid.c\[1\]: the value 1.0 is given twice"),
         ("[{policy = 'APE2', grid = {c = [\n1.0,\n2021-01-01]}}]", 3, "must be a number, a string, true, false or a list"),
         ("[{policy = 'APE2', grid = {d = [1.0]}}]", 1, r"grid.d: APE2 has no parameter 'd': it has eps=None, c=1.0, pert"),
-        ("[{policy = 'APE2(c=2.0)', grid = {c = [1.0]}}]", 1, r"grid.c: APE2 has c = 2.0 already"),
+        ("[{policy = 'APE2(c=2.0)', grid = {c = [1.0]}}]", 1, r"grid.c: APE2 already has c = 2.0: remove it"),
         ("[{policy = 'APE2', grid = {c = [1.0, 1], eps = [-1.0]}}]", 1, r"grid.c\[1\]: the value 1 is given twice"),
         ("[{policy = 'APE2', grid = {c = [1.0, 2.0], eps = [-1.0]}}]", 1, r"policies\[0\].grid: APE2\(c=1.0, eps=-1.0\) cannot"),
-        ("[{policy = 'all', grid = {c = [1.0]}}]", 1, r"'all' has no parameters to make a grid of"),
+        ("[{policy = 'all', grid = {c = [1.0]}}]", 1, r"'all' has no parameters for a grid"),
         ("[{policy = 'RobustUCB', grid = {eps = [1.0]}}]", 1, r"RobustUCB stands for 3 policies: put estimator in the grid"),
-        ("['UCB1',\n'MRUCB(horizon=9)']", 2, r"is made for 9 pulls, and a horizon is 10"),
+        ("['UCB1',\n'MRUCB(horizon=9)']", 2, r"is made for 9 pulls, but a horizon is 10"),
         (f"[{{policy = 'APE2', grid = {{c = {list(range(1, 102))}, eps = {[i / 100 for i in range(1, 101)]}}}}}]", 1, "10,100"),
     ],
 )  # fmt: skip
@@ -234,7 +235,7 @@ def test_policies_that_are_rejected(policies, line, expected):
         ("[{problem = 'gaussian(means=[2, 0])', name = ''}]", 1, r"problems\[0\].name = '' must be a printable string"),
         ("[{problem = 'gaussian(means=[2, 0])', name = 1}]", 1, r"problems\[0\].name = 1 must be a printable string"),
         ("[{name = 'x'}]", 1, r"problems\[0\]: problem is missing"),
-        ("[{problem = 'heavy/pareto-1.6', grid = {tail = [1.5]}}]", 1, r"has no parameters to make a grid of"),
+        ("[{problem = 'heavy/pareto-1.6', grid = {tail = [1.5]}}]", 1, r"has no parameters for a grid"),
         ("[{problem = 'gaussian()', grid = {sd = [1.0]}}]", 1, r"problems\[0\].grid.sd\[0\]: gaussian\(sd=1.0\) needs means"),
         ("[{problem = 'gaussian(means=[1, 0])', grid = {tail = [1.0]}}]", 1, r"gaussian has no parameter 'tail': it has means"),
         ("[{problem = 'gauss(means=[1, 0])', grid = {sd = [1.0]}}]", 1, r"problem 'gauss' is not known"),
@@ -292,7 +293,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 def test_nothing_can_be_played():
     spec = parse_spec(SMALL.replace("UCB1", "KurtosisUCB").replace(COINS, "student_t(means=[0, 1], dof=1.5)"))
-    with pytest.raises(NotApplicable, match="Kurtosis UCB is left out"):
+    with pytest.raises(NotApplicable, match="Kurtosis UCB is skipped"):
         spec.plan()
 
 
@@ -339,7 +340,7 @@ def distinct(entries, kinds):
 
 
 def kind(entry):
-    """One of each kind, so that no two can be the same."""
+    """Return the kind of an entry. Entries of different kinds are never equal."""
     return re.match(r"\w+", getattr(entry, "problem", None) or getattr(entry, "policy", None) or entry)[0]
 
 
@@ -421,7 +422,7 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
     )
     assert "robandit plan estimates the time" in expected
     assert (
-        "Robust UCB(estimator='catoni') is left out of tails(tail=1.3) (20,000 pulls): RobustUCB must be told v"
+        "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB must be told v"
         in expected
     )
     cli.show(file)

@@ -1,4 +1,4 @@
-"""Specs, notation and run folders that are damaged: an error of ours or an answer, and never anything else."""
+"""Damaged specs, notation and run folders: they give an answer or an error of Robandit, and no other exception."""
 
 import json
 import shutil
@@ -75,10 +75,10 @@ def test_specs_of_other_things(data):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run folder, one of whose units has failed."""
+    """A run folder with one failed unit."""
     place = tmp_path_factory.mktemp("fuzz") / "run"
     shutil.copytree(GOLDEN / "run.format1", place)
-    for name in FOLDERS:  # an empty one is in no repository
+    for name in FOLDERS:  # git does not store empty folders
         (place / name).mkdir(exist_ok=True)
     store = Store.open(place)
     unit = store.plan.units[-1]

@@ -58,7 +58,7 @@ def test_intervals_of_quantiles_cover(covered: dict[str, np.ndarray], name: str,
 
 
 def order_statistics(n: int, q: float) -> tuple[int, int]:
-    """By definition: the highest order statistic that exceeds the quantile with at most 2.5 %, and its mirror; from 1."""
+    """Return by definition, from 1: the highest order statistic above the quantile with at most 2.5 %, and its mirror."""
     below = [k for k in range(1, n + 1) if stats.binom.cdf(k - 1, n, q) <= 0.025]
     above = [k for k in range(1, n + 1) if stats.binom.sf(k - 1, n, q) <= 0.025]
     return max(below, default=0), min(above, default=0)
@@ -75,7 +75,7 @@ def test_quantiles_lie_between_order_statistics(n: int) -> None:
 
 
 def test_mean_interval_is_that_of_all_resamples() -> None:
-    """Six values have 46,656 resamples, which can all be looked at."""
+    """Six values have only 46,656 resamples, so all can be checked."""
     values = [0.0, 1.0, 1.0, 4.0, 9.0, 60.0]
     means = [sum(drawn) / 6.0 for drawn in itertools.product(values, repeat=6)]
     low, high = np.quantile(means, [0.025, 0.975])
@@ -205,7 +205,7 @@ def test_the_interval_of_a_difference_holds_the_bootstrap_s() -> None:
 
 
 def test_one_replication_does_not_decide() -> None:
-    """The mean is significant by its interval; but the other is better in 95 of 100 replications."""
+    """The difference of means is significant by its interval, but the other policy is better in 95 of 100 replications."""
     rng = np.random.default_rng(0)
     own, other = np.full(200, 10.0), np.where(np.arange(200) % 20 == 0, 2000.0, 9.0) + 0.01 * rng.random(200)
     made = made_up.results({P: {"own": own, "other": other}})
@@ -219,7 +219,7 @@ def test_one_replication_does_not_decide() -> None:
 
 
 def false_verdicts(draw: object, n: int, samples: int = 1000) -> float:
-    """How often differences with mean 0 are called significant, in %."""
+    """Return the share of differences with mean 0 that are called significant, in %."""
     others = draw((samples, n))  # type: ignore[operator]
     made = made_up.results({P: {"own": np.zeros(n)} | {f"e{i}": row for i, row in enumerate(others)}})
     return 100.0 - 100.0 * paired(made, P, "own")["verdict"].to_list().count("not significant") / samples
@@ -270,7 +270,7 @@ def test_few_replications_resolve_nothing(n: int, word: str) -> None:
 
 
 def test_a_policy_is_seldom_called_worse_than_its_equal() -> None:
-    """Differences of two equal laws: 400 comparisons of 20 replications. Control: with a true difference they are found."""
+    """Compare two equal laws 400 times with 20 replications. Control: a true difference is detected."""
     rng = np.random.default_rng(3)
     own = rng.exponential(size=20)
     equals = made_up.results({P: {"own": own} | {f"e{i}": own + rng.standard_t(3, size=20) for i in range(400)}})
@@ -318,7 +318,7 @@ def test_ranks(means: list[list[int]]) -> None:
 
 
 def test_ranking_by_other_means() -> None:
-    """Resampled with other random numbers and scipy's ranks."""
+    """The reference resamples with other random numbers and uses scipy's ranks."""
     rng = np.random.default_rng(2)
     tables = {played: rng.exponential(size=(4, 30)) + 0.15 * np.arange(4)[:, None] for played in (P, Q)}
     made = made_up.results({played: dict(zip("abcd", table, strict=True)) for played, table in tables.items()})
@@ -341,7 +341,7 @@ def test_ranking_by_other_means() -> None:
 
 
 def test_more_problems_make_ranks_more_certain() -> None:
-    """Replications are drawn on each problem by itself; and the first is first by luck, but the interval has its rank."""
+    """Each problem has its own resamples. The first policy is first by luck, but its interval contains its rank."""
     rng = np.random.default_rng(6)
     finals = {label: rng.exponential(size=30) for label in "abcd"}
     widths = []
@@ -359,7 +359,7 @@ def test_ties_share_a_rank_and_a_win() -> None:
     assert frame["mean_rank"].to_list() == [1.5, 1.5, 3.0]
     assert frame["wins"].to_list() == [1, 1, 0]
     assert frame["verdict"].to_list() == ["first", "not significant", "worse"]
-    assert "b has the same in every one of 8 replications" in verdict(made)
+    assert "b has the same regret in each of 8 replications" in verdict(made)
     two = made_up.results({played: {"b": [1.0] * 8, "a": [1.0] * 8, "c": [2.0] * 8} for played in (P, Q)})
     assert verdict(two).startswith("Over 2 problems, a shares the lowest mean rank of 3 policies with b: 1.50 (95 %")
 
@@ -367,12 +367,12 @@ def test_ties_share_a_rank_and_a_win() -> None:
 def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     short, long = P, problem("p", 2000)
     made = made_up.results({short: {"a": [1.0] * 6, "b": [2.0] * 6}, long: {"a": [1.0] * 6, "b": [2.0] * 5}})
-    assert ranking(made)["reason"].to_list() == ["", "1 of 6 replications on p (T = 2,000) to come"]
+    assert ranking(made)["reason"].to_list() == ["", "1 of 6 replications on p (T = 2,000) not played yet"]
     cells = {played: {"a": [1.0] * 6} for played in (short, long, Q)}
     text = verdict(made_up.results(cells, policies={"a": rb.UCB1()}))
     assert "fails on p (T = 100), p (T = 2,000) and q." in text
     made = made_up.results({long: {"b": [1.0] * 6}}, left_out=[LeftOut(short, "b", "no variance")])
-    assert ranking(made)["reason"].to_list() == ["left out on p (T = 100): no variance"]
+    assert ranking(made)["reason"].to_list() == ["skipped on p (T = 100): no variance"]
 
 
 def test_who_is_not_ranked_and_why() -> None:
@@ -389,17 +389,17 @@ def test_who_is_not_ranked_and_why() -> None:
     assert frame["policy"].to_list()[:2] == ["a", "b"]
     assert frame["mean_rank"].to_list()[:2] == [1.0, 2.0]
     reasons = dict(frame.filter(frame["verdict"] == "not ranked")[["policy", "reason"]].rows())
-    assert reasons["few"] == "1 of 6 replications on p to come"
+    assert reasons["few"] == "1 of 6 replications on p not played yet"
     assert reasons["failed"] == "2 of 6 replications on p failed"
     assert reasons["random"] == "does not learn from rewards: a baseline"
-    assert reasons["out"] == "left out on p: no variance; and on 1 more"
+    assert reasons["out"] == "skipped on p: no variance; and on 1 more"
     assert set(reasons) == {"few", "failed", "random", "out"}
     text = verdict(Results(plan, made.measured, (failure,)))
     assert text.startswith(
         "Over 2 problems, a has the lowest mean rank of 2 policies: 1.00 (95 %: 1.00 to 1.00; intervals are too "
         "narrow with so few replications), significantly better than all others."
     )
-    assert text.endswith("Incomplete: of 60 replications 2 failed and 1 is still to come, when it is run again.")
+    assert text.endswith("Incomplete: of 60 replications 2 failed and 1 is not played yet (run again to continue).")
 
 
 def test_baselines_are_ranked_where_nobody_learns() -> None:
@@ -440,7 +440,7 @@ def test_verdict_of_unfinished_work() -> None:
     nothing = made_up.results({}, missing=[(P, "a"), (P, "b")])
     assert (
         verdict(nothing)
-        == "Nothing has been measured yet. Incomplete: of 2 replications 2 are still to come, when it is run again."
+        == "Nothing has been measured yet. Incomplete: of 2 replications 2 are not played yet (run again to continue)."
     )
     assert summary(nothing).is_empty()
     assert raw(nothing).is_empty()
@@ -451,7 +451,9 @@ def test_verdict_of_unfinished_work() -> None:
 
 def test_refusals() -> None:
     made = made_up.results({P: {"a": [1.0]}})
-    with pytest.raises(InvalidInput, match=r"nothing was measured on q with horizon 100: there is p \(horizon 100\)"):
+    with pytest.raises(
+        InvalidInput, match=r"nothing was measured on q with horizon 100: choose one of p \(horizon 100\)"
+    ):
         paired(made, Q)
     with pytest.raises(InvalidInput, match="best = 'z' must be a policy with results on p: one of a"):
         paired(made, P, "z")

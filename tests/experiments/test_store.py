@@ -1,4 +1,4 @@
-"""The run folder: what it holds is read back, and what cannot go on is rejected by name."""
+"""The run folder: it reads back equal, and a plan that cannot continue it is rejected with the reason."""
 
 import dataclasses
 import json
@@ -148,7 +148,10 @@ def test_more_replications_keep_what_is_done(copied):
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (lambda: small_plan(replications=19), r"holds 20 replications, and 19 are asked for.*more.*another folder"),
+        (
+            lambda: small_plan(replications=19),
+            r"has 20 replications, but the plan has only 19: use at least 20, or name another folder",
+        ),
         (lambda: small_plan(seed=8), r'seed is "7" there and "8" here; name another folder'),
         (lambda: small_plan(policies=[rb.UCB1(scale=3.0), rb.Uniform()]), r"cells\[0\]\.label is \"UCB1\" there"),
         (lambda: small_plan(policies=[rb.UCB1()]), r"the number of cells is 2 there and 1 here"),
@@ -217,7 +220,7 @@ def test_what_a_killed_beginning_leaves_is_no_obstacle(tmp_path):
 
 
 def test_a_lock_of_a_finished_unit_is_swept_unless_someone_holds_it(copied):
-    """One who is killed between the part and the end of the lock leaves its file, and no one will ever want that unit again."""
+    """A process killed after it wrote the part leaves its lock file, and no later run locks that unit again."""
     stale, held = (copied.folder / "locks" / f"{name}.lock" for name in ("stale", "held"))
     stale.touch()
     with locked(held, wait=False) as mine:

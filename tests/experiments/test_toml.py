@@ -35,7 +35,7 @@ end = true'''
 
 
 def paths(data, path=()):
-    """Every place in what was read."""
+    """Yield the path of every value in the data."""
     for key, value in data.items() if isinstance(data, dict) else enumerate(data):
         yield (*path, key)
         if isinstance(value, (dict, list)):

@@ -107,7 +107,7 @@ FAR = Constant(-10.0)
         # equal indices: the heavier constant decides
         (Mixture((Pareto(1.5, 0.5), -Pareto(1.5, 1.0), FAR), (0.3, 0.3, 0.4)), True),
         (Mixture((Pareto(1.5, 1.0), -Pareto(1.5, 0.5), FAR), (0.3, 0.3, 0.4)), False),
-        # both tails and the mean are negative, and only a stretch of M between 1 and 5 tells the two apart
+        # both tails and the mean are negative, and the two laws differ only for some M between 1 and 5
         (Mixture((Gaussian(5.0, 0.1), Gaussian(-1.0, 0.1), -Pareto(1.5, 100.0)), (0.1, 0.899, 0.001)), False),
         (Mixture((Gaussian(5.0, 0.1), Gaussian(-1.0, 0.1), -Pareto(1.5, 100.0)), (0.1, 0.898, 0.002)), True),
         (Mixture((Lomax(1.5), -Lomax(1.5)), (0.5, 0.5)), True),

@@ -243,7 +243,7 @@ def test_laws_weigh_by_propensity():
 
 
 def test_every_arm_keeps_a_row():
-    """All rows but one of an arm are almost never kept; this one is found in every replication."""
+    """All rows of an arm but one are almost never kept. That row is found in every replication."""
     actions = [0] * 50 + [1] * 50
     propensities = [1e-9] + [1.0] * 49 + [1.0] * 50
     problem = Logged(actions, np.arange(100.0), ["a", "b"], propensities)

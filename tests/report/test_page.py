@@ -243,7 +243,7 @@ def test_failed_and_missing_replications_are_reported(results, tmp_path):
         **{name: getattr(results.measured[0], name)[:5] for name in ("replications", "regret", "pulls")},
     )
     read = page(replace(results, measured=(cut, *results.measured[1:])), tmp_path)
-    assert read.text.count("Incomplete: of 24 replications 3 are still to come") == 1
+    assert read.text.count("Incomplete: of 24 replications 3 are not played yet") == 1
     read = page(examples.hostile(), tmp_path)
     assert "replications 0 to 7, tried 3 times:" in read.text
 
@@ -262,7 +262,7 @@ def test_a_suite_is_ranked_first_and_has_a_part_for_each_problem(read_suite):
     (row,) = (row for row in ranks if row[0].startswith("Kurtosis"))
     assert row[-1].strip() == "not ranked"
     assert (
-        "Not ranked: Uniform : does not learn from rewards: a baseline Kurtosis UCB : left out on costs:"
+        "Not ranked: Uniform : does not learn from rewards: a baseline Kurtosis UCB : skipped on costs:"
         in read_suite.text
     )
 

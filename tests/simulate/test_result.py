@@ -42,7 +42,7 @@ def test_summary_against_numpy(result):
         assert row["q95"] == pytest.approx(final[10] + 0.45 * (final[11] - final[10]))
         assert row["worst"] == final[11]
         assert final[0] <= row["mean_low"] <= row["mean"] <= row["mean_high"] <= final[11]
-        # Within half of the normal interval's width: the bootstrap is not something else.
+        # The bootstrap interval agrees with the normal interval up to half of its width.
         width = 2 * 1.96 * final.std() / math.sqrt(12)
         assert row["mean_high"] - row["mean_low"] == pytest.approx(width, rel=0.2)
     assert result.summary().equals(summary), "the bootstrap is seeded"

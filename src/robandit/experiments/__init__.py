@@ -1,4 +1,4 @@
-"""Experiments: many policies on many problems, played into a folder that survives interruptions, and what came out.
+"""Experiments: play many policies on many problems into a folder that survives interruptions, and summarise the results.
 
 >>> import tempfile
 >>> import robandit as rb

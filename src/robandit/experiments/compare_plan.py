@@ -23,17 +23,17 @@ def compared(
     seed: int = 1,
     quick: bool = False,
 ) -> Plan:
-    """Return the plan of `robandit compare`; by default one heavy-tailed problem and all policies that learn.
+    """Return the plan of `robandit compare`. The default is one heavy-tailed problem and all policies that learn.
 
-    Problems of a suite have their own horizons unless one is given, others 50,000. ``quick``: a tenth of the pulls and 20
-    replications, unless given.
+    If no horizon is given, problems of a suite use their own, and other problems use 50,000. With ``quick``, the defaults are
+    a tenth of these pulls and 20 replications.
     """
     horizon, replications, seed = asked_numbers(horizon, replications, seed, quick=quick)
     if not problems and suite is None:
         problems = ["negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)"]
     try:
         named = problems_in(() if suite is None else (suite,), problems)
-    except Misplaced as error:  # a command line has no places to name
+    except Misplaced as error:  # drop the place in the spec: a command line has no spec
         raise InvalidInput(error.message) from error
     chosen = asked_policies(policies)
     played = []
@@ -46,7 +46,7 @@ def compared(
 def asked_numbers(
     horizon: int | None, replications: int | None, seed: int, *, quick: bool
 ) -> tuple[int | None, int, int]:
-    """Check the numbers of a command line; return the horizon, the replications (50 by default, 20 if quick) and the seed."""
+    """Check the numbers of a command line. Return the horizon, the replications (default: 50, or 20 if quick) and the seed."""
     if horizon is not None:
         horizon = integer(horizon, "horizon", 1)
     if replications is None:
@@ -55,8 +55,8 @@ def asked_numbers(
 
 
 def asked_policies(policies: Sequence[str]) -> list[Policy]:
-    """Return the policies that a command line names; by default all that learn."""
+    """Return the policies that a command line names. The default is all policies that learn."""
     try:
         return [policy for _, policy in policies_in(policies or ("all", 'AdaRUCB(bonus="tight")'))]
-    except Misplaced as error:  # as above
+    except Misplaced as error:  # as in `compared`
         raise InvalidInput(error.message) from error

@@ -1,8 +1,8 @@
-"""The cost of a plan before it is played: processor time, bytes, and the time on a number of workers.
+"""Estimate the cost of a plan before it is played: processor time, bytes, and the time on a number of workers.
 
-A unit takes ``overhead + replications (REPLICATION + horizon x seconds per pull)`` of its worker, and ``client`` of the process
-that submits units and writes their parts. Units go in the plan's order, each to the worker that is free first; this schedule is
-simulated, not approximated. Machines are assumed to be as fast as the one where seconds per pull were measured.
+A unit occupies its worker for ``overhead + replications (REPLICATION + horizon x seconds per pull)`` seconds. It occupies the
+client, which submits units and writes their parts, for ``client`` seconds. Units start in the plan's order, each on the first free
+worker. This schedule is simulated, not approximated. All machines are assumed to be as fast as the one that was measured.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ from robandit.validation import integer, positive, within
 
 __all__ = ["CellCost", "Cost", "better_cut", "cost", "measure", "recorded"]
 
-# In seconds, on a machine with two cores and a local Dask cluster. `make bench` measures the first two, and the total.
-OVERHEAD = 0.01  # of a worker per unit: receiving it, making its part, sending the part back
-CLIENT = 0.01  # of the client per unit: submitting it, checking its part and writing that to disk
-REPLICATION = 250e-6  # per replication: its random streams, its state and its turn among the threads
+# Seconds on a machine with two cores and a local Dask cluster. `make bench` measures the first two, and the total.
+OVERHEAD = 0.01  # of a worker per unit: it receives the unit, makes the part and sends it back
+CLIENT = 0.01  # of the client per unit: it submits the unit, checks the part and writes it to disk
+REPLICATION = 250e-6  # per replication: create the random streams and the state, and wait for a thread
 
-# For the size of a part. Polars compresses regret and pulls to 6 to 43 % (laws, horizons and policies differ).
-FRAME = 2000
-PACKED = 0.2
+FRAME = 2000  # bytes of a part without numbers
+PACKED = 0.2  # compressed size of its numbers; measured: 6 to 43 %, depending on law, horizon and policy
 
 FIRST = 1000  # pulls in the first measured prefix
-GROWTH = 4  # ratio of one prefix to the one before
+GROWTH = 4  # ratio of the lengths of two successive prefixes
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,9 @@ class CellCost:
 
     cell: Cell
     ns_per_pull: float
-    batches: tuple[tuple[int, int], ...]  # numbers of units and their replications, in the plan's order
+    batches: tuple[tuple[int, int], ...]  # (number of units, replications in each), in the plan's order
     done: int  # number of units that are done
-    bytes: int  # size of the parts to come
+    bytes: int  # size of the parts of these units
 
     @property
     def units(self) -> int:
@@ -74,9 +73,9 @@ class CellCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of the units of a plan that are not done. `cost` makes one."""
+    """The cost of the units of a plan that are not done, as `cost` returns it."""
 
-    cells: tuple[CellCost, ...]  # a cell that shares its units with an earlier one has none
+    cells: tuple[CellCost, ...]  # units that two cells share are counted in the first one
     overhead: float
     client: float
     compiling: float
@@ -98,35 +97,35 @@ class Cost:
 
     @property
     def bytes(self) -> int:
-        """Size of the parts to come, within a factor of 3."""
+        """Size of the parts of units to play, within a factor of 3."""
         return sum(each.bytes for each in self.cells)
 
     @property
     def work(self) -> float:
-        """Seconds of all workers together, compiling excluded."""
+        """Total seconds of all workers, without compilation."""
         return sum(each.seconds + each.units * self.overhead for each in self.cells)
 
     @property
     def cpu_hours(self) -> float:
-        """Hours of all workers and the client."""
+        """Total hours of all workers and the client."""
         return (self.work + self.units * self.client) / 3600.0
 
     @cached_property
     def longest(self) -> tuple[float, Cell | None]:
-        """Seconds of the longest unit, which more workers cannot shorten, and its cell."""
+        """Seconds of the longest unit and its cell. More workers cannot make the run shorter than this."""
         times = [(self.overhead + each.playing(count), each.cell) for each in self.cells for _, count in each.batches]
         return max(times, key=lambda time: time[0], default=(0.0, None))
 
     def least(self, workers: int) -> float:
-        """Return a lower bound on the seconds, for any order of the units."""
+        """Return a lower bound on `time_on` that holds for any order of the units."""
         workers = integer(workers, "workers", 1, None)
         return max(self.work / workers, self.longest[0], self.units * self.client)
 
     def time_on(self, workers: int) -> float:
-        """Return the seconds on that many workers of one thread each.
+        """Return the seconds of the run on that many workers, with one thread each.
 
-        They lie between `least` and ``work / workers + longest`` (plus ``compiling`` once per policy, and once more), or are the
-        client's time for all units, if that is longer. More workers take no longer, unless each of them compiles.
+        The result lies between `least` and ``work / workers + longest`` (plus ``compiling`` once per policy, and once more), unless
+        the client needs longer for all units. More workers never take longer, unless each of them compiles.
         """
         workers = integer(workers, "workers", 1, None)
         batches = (
@@ -137,7 +136,7 @@ class Cost:
         return max(_makespan(batches, min(workers, max(self.units, 1)), self.compiling), self.units * self.client)
 
     def limit(self, workers: int) -> str:
-        """Return why more workers would not help much: "client", "longest unit", or "" if they would."""
+        """Return the reason why more workers would not help much: "client" or "longest unit", or "" if they would help."""
         time = self.time_on(workers)
         if self.units and self.units * self.client >= 0.9 * time:
             return "client"
@@ -160,15 +159,15 @@ def cost(
     plan
         The plan. A unit that two cells share counts once, as in `robandit.experiments.run`.
     ns_per_pull
-        For each cell, from `measure` or `recorded`; None: `recorded` where the folder has it, otherwise `measure`.
+        Nanoseconds per pull for each cell. None uses `recorded` for cells with units in the folder, and `measure` for the others.
     folder
-        A run folder of this plan: units done there cost nothing.
+        A run folder of this plan. Units that are done there cost nothing.
     overhead
-        Seconds of a worker per unit, beyond its replications.
+        Seconds of a worker per unit, in addition to its replications.
     client
         Seconds of the client per unit.
     compiling
-        Seconds of a worker at its first unit of a policy; 0 if workers find compiled code in their cache.
+        Seconds that a worker compiles before its first unit of a policy; 0 if compiled code is in its cache.
 
     Examples
     --------
@@ -202,9 +201,9 @@ def cost(
 
 
 def better_cut(plan: Plan, ns_per_pull: Mapping[Cell, float], workers: int, **options: Any) -> tuple[int, float] | None:
-    """Return the ``unit_pulls`` that would save most time on that many workers, and the time; None if none saves a tenth.
+    """Return the ``unit_pulls`` with the shortest time on that many workers, and that time; None if no value saves a tenth.
 
-    The options are those of `cost`. An existing run folder keeps its units.
+    The options are passed to `cost`. The units of an existing run folder do not change.
     """
     now = cost(plan, ns_per_pull=ns_per_pull, **options).time_on(workers)
     candidates = []
@@ -229,21 +228,21 @@ def measure(
     known: Mapping[Cell, float] | None = None,
     track: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> dict[Cell, float]:
-    """Return nanoseconds per pull for each cell, from a short play of each policy on each problem in this process.
+    """Measure nanoseconds per pull for each cell: play each policy on each problem for a short time in this process.
 
-    Prefixes of the first replication are played, each four times as long as the one before, until the time is used up. Later pulls
-    are assumed to cost as much as those in the last three quarters of the last prefix. Processor time excludes compiling.
+    The function plays prefixes of the first replication, each four times as long as the one before, until the time is used up.
+    It assumes that later pulls cost as much as those in the last three quarters of the last prefix. Compilation is not counted.
 
     Parameters
     ----------
     plan
-        What is to be played.
+        The plan to measure.
     seconds
-        Approximate time of all measurements; each has at least ``FIRST`` pulls.
+        Approximate total time. Each measurement has at least ``FIRST`` pulls, even if it takes longer.
     known
         Cells to skip.
     track
-        Wraps the list of measurements, to show progress.
+        A function that wraps the list of measurements, to show progress.
     """
     seconds = positive(seconds, "seconds")
     pairs: dict[tuple[Any, Problem], list[Cell]] = {}
@@ -263,7 +262,7 @@ def measure(
 
 
 def recorded(plan: Plan, folder: str | os.PathLike[str]) -> dict[Cell, float]:
-    """Return nanoseconds per pull for the cells with units in a run folder, on whatever machine these were played."""
+    """Return nanoseconds per pull for the cells with units in a run folder, as measured on the machines that played them."""
     ledger = Ledger(Path(folder))
     done_keys = _parts(folder)
     seconds: defaultdict[Cell, float] = defaultdict(float)
@@ -276,14 +275,14 @@ def recorded(plan: Plan, folder: str | os.PathLike[str]) -> dict[Cell, float]:
 
 
 def _makespan(batches: Iterable[tuple[int, float, str]], workers: int, compiling: float) -> float:
-    """Return when the last unit ends, if each goes to the worker that is free first (of several, to the lowest number).
+    """Return the end time of the last unit, if each unit goes to the first free worker (of several, to the lowest number).
 
-    Units of a batch are equal. Once all workers are within one unit of each other, each gets one unit per round, and rounds are
-    counted, not simulated: a million units on a thousand workers take less than a second.
+    Units of a batch are equal. Once all workers are within one unit of each other, each gets one unit per round. These rounds are
+    counted, not simulated, so that a million units on a thousand workers take less than a second.
     """
     free = [(0.0, worker) for worker in range(workers)]  # a heap
     last = 0.0
-    compiled: dict[str, set[int]] = {}  # by policy: the workers that have it
+    compiled: dict[str, set[int]] = {}  # for each policy, the workers that have compiled it
     for units, seconds, label in batches:
         ready = compiled.setdefault(label, set())
         while units:
@@ -304,7 +303,7 @@ def _makespan(batches: Iterable[tuple[int, float, str]], workers: int, compiling
 
 
 def _left(plan: Plan, cell: Cell, done_keys: set[str]) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the units of a cell that are not done, in batches, and the number of the others."""
+    """Return the batches of units of a cell that are not done, and the number of units that are done."""
     if not done_keys:
         size = plan.unit_replications(cell)
         full, rest = divmod(plan.replications, size)
@@ -322,19 +321,19 @@ def _left(plan: Plan, cell: Cell, done_keys: set[str]) -> tuple[tuple[tuple[int,
 
 
 def _parts(folder: str | os.PathLike[str] | None) -> set[str]:
-    """Return the keys of the units with a part; damage is found when parts are read."""
+    """Return the keys of the units that have a part, without checking the parts."""
     return set() if folder is None else {path.stem for path in (Path(folder) / "parts").glob("*.parquet")}
 
 
 def _part_bytes(cell: Cell, count: int) -> int:
-    """Return the approximate size of a part with ``count`` replications, with its file in ``times``."""
+    """Return the approximate size of a part with ``count`` replications, including its file in ``times``."""
     problem, checkpoints = cell.played.problem, min(50, cell.played.horizon)
     about = json.dumps([cell.policy.to_dict(), problem_reference(problem)])
     return round(FRAME + len(about) + 10 * checkpoints + PACKED * count * 8 * (checkpoints + problem.arms))
 
 
 def _prefixes(cell: Cell, seed: int, seconds: float) -> tuple[list[int], list[float]]:
-    """Return pulls, and their processor time from the start, for growing prefixes of the first replication."""
+    """Return the lengths of growing prefixes of the first replication, and the processor time of each."""
     horizon = cell.played.horizon
     ready = cell.policy.prepared(horizon)  # for the full horizon, even if the prefix is short
     pulls, taken = [0], [0.0]

@@ -1,4 +1,4 @@
-"""The coverage study: how often the bounds of each estimator hold on each law, and how wide they are, beside common practice."""
+"""The coverage study: the coverage and width of each estimator's intervals on each law, compared with common methods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LAWS: dict[str, Law] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """True values of a law: parameters for estimators that need them, and whether assumptions hold."""
+    """Exact facts of a law: the parameters that estimators need, and whether their assumptions hold."""
 
     law: Law
     eps: float
@@ -53,7 +53,7 @@ class Facts:
 
 @cache
 def facts(law: Law) -> Facts:
-    """Return the facts of a law; eps is min(1, 0.9 (tail index - 1))."""
+    """Return the facts of a law, with eps = min(1, 0.9 (tail index - 1))."""
     eps = min(1.0, 0.9 * (law.tail_index - 1.0))
     u, v = law.absolute_moment(1.0 + eps), law.central_moment(1.0 + eps)
     about_0, about_median = (law.truncated_nonpositivity(about).holds for about in (0.0, law_median(law)))
@@ -65,23 +65,23 @@ Bounds = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class Contender:
-    """A method for intervals: ``bounds(x, facts, delta)`` for a batch of samples."""
+    """A method that computes intervals. ``bounds(x, facts, delta)`` returns their ends for a batch of samples."""
 
     name: str
     told: str  # the parameters that it needs
     bounds: Callable[[Floats, Facts, float], Bounds]
     applies: Callable[[Facts], bool] = lambda _: True  # whether its assumption holds for a law
-    package: str = "robandit"  # that provides it; without the package, it is left out
+    package: str = "robandit"  # the method is skipped if this package is not installed
 
 
 def _estimated(function: Callable[..., Estimate], **options: Any) -> Callable[[Floats, Facts, float], Bounds]:
-    """Return the bounds of one of our estimators; options that are functions are called with the facts."""
+    """Return the ``bounds`` function of one of our estimators. Options that are functions are called with the facts."""
 
     def bounds(x: Floats, known: Facts, delta: float) -> Bounds:
         parameters = {name: option(known) if callable(option) else option for name, option in options.items()}
         try:
             estimate = function(x, delta=delta, **parameters)
-        except NoThresholdError:  # some row has no bounds: find it by bisection
+        except NoThresholdError:  # at least one row has no bounds: find these rows by bisection
             if len(x) == 1:
                 return np.full(1, -math.inf), np.full(1, math.inf)
             half = len(x) // 2
@@ -124,7 +124,7 @@ def _statsmodels_trimmed(x: Floats, known: Facts, delta: float) -> Bounds:
 
     trimmed = [TrimmedMean(row, 0.1) for row in x]
     means = np.array([each.mean_trimmed for each in trimmed])
-    # The interval that its test of the mean implies.
+    # This interval is implied by its test of the mean.
     widths = np.array([stats.t.ppf(1.0 - delta / 2.0, e.ttest_mean()[2]) * e.std_mean_trimmed for e in trimmed])
     return means - widths, means + widths
 
@@ -175,11 +175,11 @@ def coverage(
     contenders: Sequence[Contender] = CONTENDERS,
     advance: Callable[[str], None] = lambda _: None,
 ) -> pl.DataFrame:
-    """Return the share of intervals of each contender that hold the mean, and their median half-width.
+    """Return the share of each contender's intervals that contain the mean, and their median half-width.
 
-    There is a row per law, size and contender. ``coverage`` and ``half_width`` are empty where the contender cannot be used
-    (``note`` says why). Samples without a finite bound do not count; ``note`` has their number. ``assumption`` is false where the
-    contender's assumption fails, so that it promises nothing. ``advance`` is called after each row.
+    There is one row per law, size and contender. ``coverage`` and ``half_width`` are empty where the contender cannot be used;
+    ``note`` gives the reason. Samples without a finite bound are not counted; ``note`` gives their number. ``assumption`` is false
+    where the contender's assumption fails: its intervals then have no guarantee. ``advance`` is called after each row.
     """
     import polars as pl
 
@@ -229,7 +229,7 @@ def _measure(contender: Contender, known: Facts, n: int, delta: float, trials: i
 
 
 def _samples(law: Law, n: int, trials: int, seed: int) -> Iterator[Floats]:
-    """Yield the same samples for every contender, a batch at a time."""
+    """Yield batches of samples, which are the same for every contender."""
     per_batch = max(1, BATCH // n)
     for number, start in enumerate(range(0, trials, per_batch)):
         count = min(per_batch, trials - start)

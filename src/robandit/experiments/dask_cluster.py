@@ -1,4 +1,4 @@
-"""The engine for a Dask cluster, which is imported only if it is used."""
+"""The engine for a Dask cluster. Dask is imported only if the engine is used."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from robandit.wording import counted
 
 T = TypeVar("T")
 
-PER_THREAD = 4  # units under way for each thread; Dask queues those beyond two at the scheduler
-SCHEMES = ("tcp", "tls", "ucx")  # that reach another process
+PER_THREAD = 4  # submitted units per thread: Dask sends two to the worker and queues the others at the scheduler
+SCHEMES = ("tcp", "tls", "ucx")  # protocols between processes
 CONNECT = 10.0  # seconds to reach a scheduler
-ANSWER = 60.0  # seconds until a silent scheduler counts as lost: a busy one answers late
+ANSWER = 60.0  # seconds until a silent scheduler counts as lost; a busy scheduler answers late
 LOOK = 1.0  # seconds between two checks of the workers
-CLOSE = 10.0  # seconds for closing connections
-OWN_LOGS = logging.CRITICAL  # for our own local cluster: the run reports which units failed, and why
+CLOSE = 10.0  # seconds to close connections
+OWN_LOGS = logging.CRITICAL  # log level of our own local cluster: the run itself reports the failed units
 OWN_VERSION = "__import__('robandit').__version__"
-ENDED = ("closing_gracefully", "closing", "closed", "failed")  # states of a nanny, which restarts a worker process
+ENDED = ("closing_gracefully", "closing", "closed", "failed")  # states in which a nanny restarts no worker
 IGNORE_INTERRUPT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
@@ -42,7 +42,7 @@ def dask_engine(
 ) -> Iterator[Engine]:
     """Connect to a Dask cluster, or start one on this machine, and yield an ``engine`` for `robandit.experiments.run`.
 
-    Give exactly one parameter. Needs ``robandit[cluster]``. A script that starts workers must do so below
+    Give exactly one parameter. This function needs ``robandit[cluster]``. A script that starts workers must do so below
     ``if __name__ == "__main__":``, because workers import the script.
 
     Parameters
@@ -75,24 +75,24 @@ def dask_engine(
 
 
 class DaskEngine(Engine):
-    """A Dask cluster. The plan is sent once, units go by number."""
+    """An engine that plays units on a Dask cluster. It sends the plan once, and then only the numbers of units."""
 
     def __init__(self, client: Any, *, cluster: Any = None) -> None:
-        """Use the client; ``cluster`` is our own on this machine, if we started one."""
+        """Use the client. ``cluster`` is the local cluster, if we started one."""
         self._client = client
         self._address = str(client.scheduler.address)
         self._cluster = cluster
         self.shares_cache = cluster is not None
         self._required = versions()
         self._plan: Any = None  # the plan on the cluster
-        self._bare: Plan | None = None  # the same here, without cached properties
-        self._prefix, self._count = "", 0  # of the keys of tasks
+        self._bare: Plan | None = None  # a local copy of the plan, without cached properties
+        self._prefix, self._count = "", 0  # parts of the next task's key
         self._futures: dict[Future[Answer], Any] = {}
         self._threads: dict[str, int] = {}
         self._trouble: Exception | None = None
         self._watch: Future[None] | None = None
         scheduler = self._ask(lambda: client.scheduler.versions(packages=["bokeh"]))
-        if scheduler["packages"].get("bokeh") is not None:  # without it the page only says that bokeh is missing
+        if scheduler["packages"].get("bokeh") is not None:  # otherwise the page only says that bokeh is missing
             self.dashboard = client.dashboard_link
 
     def begin(self, plan: Plan) -> None:
@@ -100,11 +100,11 @@ class DaskEngine(Engine):
         self._prefix = f"robandit-{uuid.uuid4().hex[:8]}"
         self._ask(self._look)
         self.workers()
-        self._send(plan)  # after the check: it would kill a worker that has no Robandit
+        self._send(plan)  # after the check, because the plan would kill a worker without Robandit
         self._watch = self._soon(self._keep_looking())
 
     def _send(self, plan: Plan) -> None:
-        """Send the plan as a task, not as data: data are lost with the workers that hold them, a task is run again."""
+        """Send the plan as a task, not as data. Data are lost if their workers die; a task is run again."""
         dask: Any = import_module("dask")
         self._count += 1
         self._bare = replace(plan)
@@ -121,7 +121,7 @@ class DaskEngine(Engine):
         except Exception as error:
             raise self._lost(error) from error
         self._futures[answer] = future
-        answer.add_done_callback(lambda done: self._futures.pop(done, None))  # then the cluster forgets it
+        answer.add_done_callback(lambda done: self._futures.pop(done, None))  # so that the cluster frees the result
         return answer
 
     async def _answer(self, future: Any) -> Answer:
@@ -129,7 +129,7 @@ class DaskEngine(Engine):
         return answer
 
     def room(self, under_way: Mapping[Future[Answer], object]) -> int:
-        """Return how many more units the threads of the cluster can queue."""
+        """Return the number of units that can still be submitted."""
         return PER_THREAD * sum(self._threads.values()) - len(under_way)
 
     def workers(self) -> int:
@@ -143,11 +143,11 @@ class DaskEngine(Engine):
         return len(self._threads)
 
     def explain(self, error: BaseException) -> Exception | None:
-        """Return what Dask's error means for the unit."""
+        """Return the exception that Dask's error means for the unit."""
         if isinstance(error, VersionSkew):
             return error
         if isinstance(error, _distributed().KilledWorker):
-            if "-plan-" in str(error.task):  # the plan only waited on a worker that something else killed
+            if "-plan-" in str(error.task):  # something else killed the worker that held the plan: send it again
                 assert self._bare is not None
                 self._send(self._bare)
             died = counted(error.allowed_failures + 1, "worker")
@@ -155,13 +155,13 @@ class DaskEngine(Engine):
         if isinstance(error, (CancelledError, asyncio.CancelledError)) or self._client.status != "running":
             return self._lost(error)
         try:
-            self._ask(self._look)  # a worker without the right packages may not be able to name the cause
+            self._ask(self._look)  # the cause may be a worker without the right packages
         except EngineLost as lost:
             return lost
         return self._trouble
 
     def end(self, under_way: Iterable[Future[Answer]]) -> None:
-        """Cancel what is not done; the cluster stays its owner's."""
+        """Cancel the units that are not done. The cluster keeps running."""
         if self._watch is not None:
             self._watch.cancel()
         left = [future for future in map(self._futures.get, under_way) if future is not None]
@@ -179,7 +179,7 @@ class DaskEngine(Engine):
             await asyncio.sleep(LOOK)
 
     async def _look(self) -> None:
-        """Update the list of workers; only those with the right versions count."""
+        """Update the list of workers, which contains only workers with the right versions."""
         cores: dict[str, int] = await self._client.scheduler.ncores()
         new = [address for address in cores if address not in self._threads]
         packages = zip(new, await asyncio.gather(*map(self._packages, new)), strict=True)
@@ -188,14 +188,14 @@ class DaskEngine(Engine):
         self._threads = {address: n for address, n in cores.items() if address in self._threads or address in installed}
 
     async def _packages(self, address: str) -> dict[str, str | None] | None:
-        """Return the versions on a worker, which need not have Robandit; None if it does not answer now."""
+        """Return the versions on a worker, with or without Robandit; None if it does not answer in time."""
         message = {"op": "versions", "packages": [name for name in self._required if name != "python"]}
         question = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
         with suppress(asyncio.TimeoutError):
             answers = await asyncio.wait_for(question, CLOSE)
             if isinstance(answers.get(address), dict):
                 packages = dict(answers[address]["packages"])
-                if packages["robandit"] is None:  # it may be a folder on the path, not an installed package
+                if packages["robandit"] is None:  # Robandit may be a folder on the path, not an installed package
                     query = self._client._run(eval, OWN_VERSION, workers=[address], on_error="return")
                     own = (await asyncio.wait_for(query, ANSWER)).get(address)
                     packages["robandit"] = own if isinstance(own, str) else None
@@ -205,7 +205,7 @@ class DaskEngine(Engine):
     def _lost(self, error: BaseException | None = None) -> EngineLost:
         if isinstance(error, EngineLost):
             return error
-        # The message of a forgotten task is a paragraph, its reason a word.
+        # The message of a forgotten task is a paragraph. Its reason is one word.
         why = getattr(error, "reason", None) or (f"{type(error).__name__}: {error}" if error is not None else "")
         return EngineLost(f"the connection to the Dask scheduler {self._address} was lost{f' ({why})' if why else ''}")
 
@@ -241,7 +241,7 @@ def _address(file: Path) -> str:
 
 
 def _check_address(address: str) -> None:
-    """Reject a malformed address at once: Dask would retry for a while, and then fail with a stack trace."""
+    """Reject a malformed address immediately. Dask would retry for a while and then fail with a stack trace."""
     match = re.fullmatch(r"(?:(\w+)://)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):(\d{1,5})/?", address)
     if match is None or match[1] not in (None, *SCHEMES) or not 0 < int(match[2]) < 65_536:
         schemes = f"{', '.join(f'{scheme}://' for scheme in SCHEMES[:-1])} or {SCHEMES[-1]}://"
@@ -250,7 +250,7 @@ def _check_address(address: str) -> None:
 
 
 def _local_cluster(workers: int, stack: ExitStack) -> Any:
-    # Dask gives up a worker that is not back after this time, even if it came back and died again meanwhile.
+    # After this timeout Dask abandons a worker that died, even if it was restarted meanwhile and died again.
     stack.enter_context(import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "365 days"}))
     cluster = _distributed().LocalCluster(
         n_workers=workers,
@@ -258,7 +258,7 @@ def _local_cluster(workers: int, stack: ExitStack) -> Any:
         processes=True,
         dashboard_address="127.0.0.1:0",
         silence_logs=OWN_LOGS,
-        preload=[IGNORE_INTERRUPT],  # Ctrl-C reaches all processes of a terminal; the client ends the workers
+        preload=[IGNORE_INTERRUPT],  # Ctrl-C reaches all processes of a terminal, but only the client may end workers
     )
     stack.callback(cluster.close, timeout=CLOSE)
     return cluster
@@ -273,7 +273,7 @@ def _client(where: Any) -> Any:
 
 
 def _close(client: Any) -> None:
-    if client.status != "running":  # the scheduler is gone, which has been reported
+    if client.status != "running":  # the loss of the scheduler has been reported already
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     with suppress(Exception):
         client.close(timeout=CLOSE)
@@ -281,8 +281,8 @@ def _close(client: Any) -> None:
 
 @contextmanager
 def _log_level(level: int) -> Iterator[None]:
-    """Hide Dask's messages below this level: it logs every worker that comes or goes, which a run reports in its own way."""
-    _distributed()  # its import sets these levels
+    """Hide Dask's messages below this level. Dask logs each worker that joins or leaves, which a run reports itself."""
+    _distributed()  # importing Dask sets these levels
     before = {logger: logger.level for logger in map(logging.getLogger, ("distributed", "distributed.client"))}
     for logger in before:
         logger.setLevel(level)

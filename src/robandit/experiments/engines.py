@@ -1,7 +1,7 @@
-"""Engines play units outside this process: the contract, what runs on a worker, the engine for any executor, and versions.
+"""Engines, which play units outside this process: the base class, the functions that workers run, and the check of versions.
 
-A worker needs no disk in common with the client. It plays a unit and sends back the bytes of its part; the client holds the unit's
-lock meanwhile, and writes the part. The engine for Dask is in `robandit.experiments.dask_cluster`.
+A worker and the client need no shared disk. The worker plays a unit and sends back the bytes of its part. The client holds the
+unit's lock meanwhile and writes the part. The engine for Dask is in `robandit.experiments.dask_cluster`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from robandit.experiments.plan import Plan, Unit
 from robandit.kernel.cores import cores
 from robandit.wording import listed
 
-AHEAD = 16  # units that wait in an executor of unknown size
+AHEAD = 16  # waiting units in an executor, whose number of workers is unknown
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The answer of a worker that played its unit."""
+    """The answer of a worker that has played its unit."""
 
     content: bytes  # the unit's part
     seconds: float
@@ -38,7 +38,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Lapsed:
-    """The answer if the unit failed."""
+    """The answer of a worker whose unit failed."""
 
     traceback: str
 
@@ -47,12 +47,12 @@ Answer: TypeAlias = Sent | Lapsed
 
 
 def play(plan: Plan, number: int, required: Mapping[str, str]) -> Answer:
-    """Play the unit with this number in the plan; `VersionSkew` if the versions here are not the required ones."""
+    """Play the unit with this number in the plan. Raise `VersionSkew` if other versions are installed than required."""
     return play_unit(plan.units[number], required)
 
 
 def play_unit(unit: Unit, required: Mapping[str, str]) -> Answer:
-    """Play a unit; `VersionSkew` if the versions here are not the required ones."""
+    """Play a unit. Raise `VersionSkew` if other versions are installed than required."""
     skew = version_skew(required, {_worker_name(): versions()})
     if skew is not None:
         raise skew
@@ -71,16 +71,16 @@ def _worker_name() -> str:
 
 
 class WorkersDied(Exception):
-    """Every worker that had a unit died. Units that only waited on these workers are blamed, too."""
+    """All workers that had a unit died. This may also happen to a unit that only waited on these workers."""
 
 
 class Engine(ABC):
-    """Plays units of one plan at a time. Its owner opens and closes it."""
+    """Base class of engines, which play units of one plan at a time. The caller opens and closes the engine."""
 
     shares_cache: bool = True
-    """Whether workers find what this process compiled: then it compiles first, once for all."""
+    """Whether workers share this process's cache. If so, this process compiles every policy before they start."""
     dashboard: str | None = None
-    """Address of a page that shows its work."""
+    """Address of the engine's dashboard, if it has one."""
 
     @abstractmethod
     def begin(self, plan: Plan) -> None:
@@ -92,14 +92,14 @@ class Engine(ABC):
 
     @abstractmethod
     def room(self, under_way: Mapping[Future[Answer], object]) -> int:
-        """Return how many more units to submit now: enough to keep workers busy, but no more, since the client locks each."""
+        """Return the number of units to submit now: just enough to keep workers busy, since the client locks each unit."""
 
     def workers(self) -> int | None:
-        """Return the number of workers; None if unknown. Raises if they cannot be reached or used."""
+        """Return the number of workers, or None if it is unknown. Raise if they cannot be reached or used."""
         return None
 
     def explain(self, error: BaseException) -> Exception | None:
-        """Return what a future's error means: `EngineLost`, `VersionSkew` or `WorkersDied`; None if the unit itself failed."""
+        """Translate a future's error to `EngineLost`, `VersionSkew` or `WorkersDied`. Return None if the unit itself failed."""
         if isinstance(error, (EngineLost, VersionSkew)):
             return error
         if isinstance(error, BrokenExecutor):
@@ -110,14 +110,14 @@ class Engine(ABC):
 
     @abstractmethod
     def end(self, under_way: Iterable[Future[Answer]]) -> None:
-        """Cancel what is not done. Does not wait for workers, and does not fail."""
+        """Cancel the units that are not done. Do not wait for workers, and do not raise."""
 
 
 class ExecutorEngine(Engine):
-    """Any executor; each unit is sent with its problem."""
+    """An engine that plays units on any executor. Each unit is sent together with its problem."""
 
     def __init__(self, executor: Executor) -> None:
-        """Use the executor, which stays its owner's."""
+        """Use the executor without closing it."""
         self._executor = executor
         self._units: Sequence[Unit] = ()
 
@@ -133,11 +133,11 @@ class ExecutorEngine(Engine):
             raise EngineLost(f"the executor takes no more work: {error}") from error
 
     def room(self, under_way: Mapping[Future[Answer], object]) -> int:
-        """Return how many units may be added to the waiting ones."""
+        """Return the number of units that can be added to those that wait."""
         return AHEAD - sum(not future.running() for future in under_way)
 
     def end(self, under_way: Iterable[Future[Answer]]) -> None:
-        """Cancel what has not started."""
+        """Cancel the units that have not started."""
         for future in under_way:
             future.cancel()
         self._units = ()
@@ -145,8 +145,8 @@ class ExecutorEngine(Engine):
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Return the versions of everything that results may depend on."""
-    own: str = import_module("robandit").__version__  # an import would go up the layers
+    """Return the versions of all packages that results may depend on."""
+    own: str = import_module("robandit").__version__  # an import statement would break the order of layers
     return {"robandit": own, "python": platform.python_version()} | {
         n: version(n) for n in ("numpy", "numba", "polars")
     }
@@ -154,7 +154,7 @@ def versions() -> Mapping[str, str]:
 
 @cache
 def installed_version() -> str:
-    """Return Robandit's version from the package metadata, which is what Dask reports of its workers."""
+    """Return Robandit's version from the package metadata, which Dask also reports for its workers."""
     try:
         return version("robandit")
     except PackageNotFoundError:  # Robandit is a folder on the path, not an installed package
@@ -167,7 +167,7 @@ def machine() -> dict[str, Any]:
 
 
 def version_skew(required: Mapping[str, str], installed: Mapping[str, Mapping[str, str | None]]) -> VersionSkew | None:
-    """Return the error that names all differences of versions, worker by worker; None if there are none."""
+    """Return an error that lists all differences of versions by worker, or None if all versions agree."""
     differences = []
     for name, mine in required.items():
         others: dict[str | None, list[str]] = {}
@@ -183,5 +183,5 @@ def version_skew(required: Mapping[str, str], installed: Mapping[str, Mapping[st
 
 
 def _compared(name: str, number: str | None) -> str | None:
-    """Return the part of a version that matters: results do not depend on Python's third number."""
+    """Return the part of a version that results depend on. For Python these are the first two numbers."""
     return ".".join(number.split(".")[:2]) if name == "python" and number is not None else number

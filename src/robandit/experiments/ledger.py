@@ -19,12 +19,12 @@ from robandit.kernel.cache import say
 from robandit.simulate.result import Result
 
 FOLDERS = ("parts", "times", "failures")
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)  # what damaged JSON may raise
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)  # raised for damaged JSON
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The units of a run folder, by their keys. It holds no plan, so it is cheap to send to another process."""
+    """The units of a run folder, by their keys. A ledger holds no plan, so it is cheap to send to another process."""
 
     folder: Path
 
@@ -49,7 +49,7 @@ class Ledger:
         self.receive(unit, result.to_bytes(whole=False), float(result.seconds[0]))
 
     def receive(self, unit: Unit, content: bytes, seconds: float) -> None:
-        """Store a unit's part that a worker made. The part is written after the time: where it exists, the unit is done."""
+        """Store the part that a worker made. The part is written last, so that a unit with a part is done."""
         write_json(self._time(unit), {"seconds": seconds})
         write_atomically(self.part(unit), content)
         self._failure(unit).unlink(missing_ok=True)
@@ -62,7 +62,7 @@ class Ledger:
         write_json(self._failure(unit), about)
 
     def set_aside(self, unit: Unit) -> Path | None:
-        """Move a damaged part of the unit out of the way, log it, and return its new path; None if there is none."""
+        """Move a damaged part of the unit to another folder, log this, and return its new path; None if no part exists."""
         part = self.part(unit)
         if not part.exists():
             return None
@@ -73,18 +73,18 @@ class Ledger:
             number += 1
             aside = aside.with_name(f"{unit.key}.{number}.parquet")
         os.replace(part, aside)
-        say(f"{part} is damaged: it is moved to {aside}, and played again")
+        say(f"{part} is damaged: it is moved to {aside}, and its unit is played again")
         return aside
 
     def seconds(self, unit: Unit) -> float:
-        """Return the processor time of a unit; NaN if it is unknown."""
+        """Return the processor time of a unit, or NaN if it is unknown."""
         try:
             return float(json.loads(self._time(unit).read_bytes())["seconds"])
-        except UNREADABLE:  # results do not need it
+        except UNREADABLE:  # results do not need the time
             return float("nan")
 
     def failure(self, unit: Unit) -> Failure | None:
-        """Return the recorded failure of a unit; None if it did not fail."""
+        """Return the recorded failure of a unit, or None if it did not fail."""
         path = self._failure(unit)
         try:
             about = json.loads(path.read_bytes())
@@ -95,13 +95,13 @@ class Ledger:
             raise CorruptFile(f"{path} is damaged ({error}): delete it") from error
 
     def sweep(self) -> None:
-        """Remove what killed processes left half-written; units locked by a live process are skipped."""
+        """Remove unfinished files of killed processes. Units locked by a running process are skipped."""
         for name in FOLDERS:
-            for path in (self.folder / name).glob(".*.*.*"):  # as write_atomically names them: .KEY.parquet.RANDOM
+            for path in (self.folder / name).glob(".*.*.*"):  # write_atomically names them .KEY.parquet.RANDOM
                 with self._locked(path.name.split(".")[1]) as mine:
                     if mine:
                         path.unlink(missing_ok=True)
-        for lock in (self.folder / "locks").glob("*.lock"):  # a process killed after it wrote its part leaves one
+        for lock in (self.folder / "locks").glob("*.lock"):  # left by a process killed just after it wrote its part
             with self._locked(lock.stem):
                 pass
 

@@ -1,4 +1,4 @@
-"""File locks between threads and processes of one machine; a lock ends with its holder, even after kill -9."""
+"""File locks between threads and processes of one machine. A lock is released when its holder ends, even by kill -9."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from robandit.errors import FileError
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold the lock with this name, or yield False if it is taken and ``wait`` is false.
+    """Hold the lock with this path and yield True, or yield False if it is taken and ``wait`` is false.
 
-    Forked children of the holder do not hold it. The file is removed at the end.
+    Forked children of the holder do not hold the lock. The file is removed at the end.
     """
     try:
         lock = _acquired(path, wait)
@@ -28,7 +28,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     finally:
         if lock is not None and lock.handle is not None:
             with suppress(OSError):
-                path.unlink()  # while it is held; `_acquired` handles those who wait for this file
+                path.unlink()  # while the lock is held; `_acquired` handles processes that wait for this file
             lock.close()
 
 
@@ -47,11 +47,11 @@ def _acquired(path: Path, wait: bool) -> _Lock | None:
         except BaseException:
             lock.close()
             raise
-        lock.close()  # its holder removed the file, and another may have locked a new one: try again
+        lock.close()  # the last holder removed this file, and another process may have locked a new one: try again
 
 
 class _Lock:
-    """An open file to be locked. A forked process closes its copy, which would hold the lock after its parent is killed."""
+    """An open lock file. A forked process closes its copy, which would otherwise keep the lock after its parent is killed."""
 
     opened: ClassVar[set[_Lock]] = set()
     guard: ClassVar[threading.RLock] = threading.RLock()  # no fork between opening a file and registering it
@@ -62,15 +62,15 @@ class _Lock:
             self.opened.add(self)
 
     def close(self) -> None:
-        """Unlock and close it."""
+        """Unlock and close the file."""
         with self.guard:
             if self.handle is not None:
                 with suppress(OSError):
-                    _unlock(self.handle)  # explicitly: a child between fork and exec may have a copy for a moment
+                    _unlock(self.handle)  # explicitly, because a child between fork and exec may hold a copy
                 self.forget()
 
     def forget(self) -> None:
-        """Close it without unlocking: another process may hold the lock through its own copy."""
+        """Close the file without unlocking, since another process may hold the lock through its copy."""
         handle, self.handle = self.handle, None
         self.opened.discard(self)
         if handle is not None:
@@ -96,7 +96,7 @@ if sys.platform == "win32":
             try:
                 msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
                 return True
-            except OSError:  # a wait ends after ten seconds
+            except OSError:  # LK_LOCK gives up after ten seconds
                 if not wait:
                     return False
 

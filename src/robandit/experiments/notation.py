@@ -1,6 +1,6 @@
-"""Policies and problems as text, in Python's notation: ``AdaRUCB(bonus="tight")``, ``gaussian(means=[1.0, 0.0])``.
+"""Read policies and problems in Python's notation: ``AdaRUCB(bonus="tight")``, ``gaussian(means=[1.0, 0.0])``.
 
-Only names and literals are parsed; nothing is evaluated.
+Only names and literals are parsed. No code is evaluated.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _REQUIRED = inspect.Parameter.empty
 def policies_from(text: str) -> list[Policy]:
     """Return the policies that a text stands for.
 
-    With parentheses it is one. A bare name is the algorithm with default parameters, or several if the class has variants; ``all``
-    is every policy that learns. Names from tables, such as AdaR-UCB, take no parameters, since tables round them.
+    A name with parentheses is one policy. A bare name is the algorithm with default parameters, or all its variants if it has
+    several. ``all`` is every policy that learns. Names from tables, such as AdaR-UCB, take no parameters, since tables round them.
 
     >>> policies_from('AdaRUCB(bonus="tight")')[0].name
     "AdaR-UCB(bonus='tight')"
@@ -46,7 +46,7 @@ def policies_from(text: str) -> list[Policy]:
 
 
 def problem_from(text: str) -> problems.Problem:
-    """Return the problem that a text stands for: a builder of `robandit.problems` with its parameters, or a suite's task.
+    """Return the problem that a text stands for: a call of a builder in `robandit.problems`, or the name of a suite's task.
 
     >>> problem_from("negated_pareto(means=[-1.0, -1.5], tail=1.5)").means.tolist()
     [-1.0, -1.5]
@@ -61,7 +61,7 @@ def problem_from(text: str) -> problems.Problem:
 
 
 def task_from(text: str) -> suites.Task | None:
-    """Return the task that ``suite/task`` names; None if the text has another form."""
+    """Return the task with the name ``suite/task``, or None if the text has another form."""
     head, slash, tail = text.partition("/")
     if not slash or "(" in head:
         return None
@@ -80,7 +80,7 @@ def suite_from(name: str) -> suites.Suite:
 
 
 def policy_call(text: str) -> tuple[str, dict[str, Any] | None]:
-    """Return the name and the parameters in a text, unchecked; the parameters are None if there are no parentheses.
+    """Return the name and the parameters in a text, without checking them. Parameters are None if there are no parentheses.
 
     A name from a table stands for the class, or for the variant with that name.
 
@@ -93,7 +93,7 @@ def policy_call(text: str) -> tuple[str, dict[str, Any] | None]:
 
 
 def problem_call(text: str) -> tuple[str, dict[str, Any] | None]:
-    """Return the name and the parameters of a problem, in the same way."""
+    """Return the name and the parameters of a problem, as `policy_call` does for policies."""
     example = "'negated_pareto(means=[-1.0, -1.5], tail=1.5)', or 'heavy/pareto-1.6' for a problem of a suite"
     return _call(text, "problem", example, BUILDERS, {})
 
@@ -125,7 +125,7 @@ def _call(
 
 
 def written(name: str, parameters: Mapping[str, Any]) -> str:
-    """Return the notation of a name with parameters.
+    """Write a name with parameters in this notation.
 
     >>> written("gaussian", {"means": [1.0, 0.0], "sd": 2.0})
     'gaussian(means=[1.0, 0.0], sd=2.0)'
@@ -142,17 +142,17 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def policy_made(name: str, parameters: Mapping[str, Any]) -> Policy:
-    """Return the policy of that class with these parameters."""
+    """Return the policy of this class with these parameters."""
     cls = policy_class(name)
     check_parameters(name, parameters)
-    try:  # from_dict checks types, and converts 2 to a float where the parameter is one
+    try:  # from_dict checks types, and converts 2 to 2.0 if the parameter is a float
         return Policy.from_dict({"policy": cls.tag(), **parameters})
     except (InvalidInput, ArithmeticError) as error:
         raise InvalidInput(f"{written(name, parameters)} cannot be made: {_reason(cls, parameters, error)}") from error
 
 
 def _reason(cls: type[Policy], parameters: Mapping[str, Any], error: Exception) -> str:
-    """Return the policy's own message about a parameter, or the types that the parameter may have."""
+    """Return the policy's own error message, or a message with the types that the parameter may have."""
     own_error = error.__cause__.__cause__ if error.__cause__ is not None else None
     if isinstance(own_error, InvalidInput):
         return str(own_error)
@@ -163,7 +163,7 @@ def _reason(cls: type[Policy], parameters: Mapping[str, Any], error: Exception) 
 
 
 def _kinds(hint: Any) -> str:
-    """Return a type in words: ``float or 'paper' or 'tight'``."""
+    """Return a type in words, such as ``float or 'paper' or 'tight'``."""
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
     if get_args(hint):
@@ -195,7 +195,7 @@ def problem_made(name: str, parameters: Mapping[str, Any]) -> problems.Problem:
 
 
 def parameters_of(name: str) -> dict[str, Any]:
-    """Return the parameters of a policy or a builder with their defaults; `inspect.Parameter.empty` for required ones."""
+    """Return the parameters of a policy or a builder with their defaults (`inspect.Parameter.empty` if required)."""
     if name in BUILDERS:
         return {key: each.default for key, each in inspect.signature(builder(name)).parameters.items()}
     return {field.name: field.default for field in dataclasses.fields(policy_class(name))}
@@ -211,7 +211,7 @@ def check_parameters(name: str, parameters: Iterable[str]) -> None:
 
 
 def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str | None:
-    """Return the known word that was probably meant, ignoring case and punctuation; ``also`` maps other spellings to known words.
+    """Return the known word that is closest, ignoring case and punctuation. ``also`` maps other spellings to known words.
 
     >>> close("ada-rucb", ["UCB1", "AdaRUCB"])
     'AdaRUCB'
@@ -231,7 +231,7 @@ def _question(meant: str | None) -> str:
 
 
 def unknown(what: str, word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str:
-    """Return the message about an unknown word: what was probably meant, and all known words."""
+    """Return the message about an unknown word, with the closest known word and all known words."""
     return f"{what} is not known{_question(close(word, known, also))}: there are {', '.join(known)}"
 
 
@@ -253,7 +253,7 @@ def _literal(node: ast.expr, source: str, place: str) -> Any:
 def is_plain(value: Any) -> bool:
     """Return whether a value can be a parameter: a number, a string, True, False, None or a list of these.
 
-    Integers with thousands of digits are rejected: Python reads them in hexadecimal, but cannot print them.
+    Integers with thousands of digits are rejected, because Python can read them in hexadecimal but cannot print them.
     """
     if isinstance(value, (list, tuple)):
         return all(map(is_plain, value))
@@ -272,7 +272,7 @@ def _labels() -> dict[str, str]:
 
 @functools.cache
 def _table_names() -> dict[str, tuple[str, dict[str, Any] | None]]:
-    """Return the class and parameters for each name in tables, except names with parameters in parentheses."""
+    """Return the class and parameters for each name in tables that has no parameters in parentheses."""
     calls: dict[str, tuple[str, dict[str, Any] | None]] = {}
     for policy in all_policies():
         cls = type(policy)

@@ -1,6 +1,6 @@
 """The parts of an experiment: cells (a policy on a problem for a horizon) and units of work (some replications of a cell).
 
-A unit is a pure function of its description: it gives the same bytes wherever, whenever and beside whatever else it runs.
+The result of a unit depends only on its description. It has the same bytes on every machine and in every order of units.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result, problem_reference
 from robandit.simulate.simulation import compiled_play, simulate
 
-PULLS = 5_000_000  # in a unit: about half a second at 100 ns each
+PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
 MOST_REPLICATIONS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Played:
-    """A problem with the name and the horizon of its games."""
+    """A problem with its name and the horizon of each run."""
 
     name: str
     problem: Problem
@@ -44,18 +44,18 @@ class Cell:
     """A policy on a problem."""
 
     played: Played
-    policy: Policy  # with everything that it must know about this problem
-    label: str  # the policy's name before it was told anything: the same on every problem
+    policy: Policy  # with all parameters that it must know for this problem
+    label: str  # the policy's name without these parameters, which is the same on every problem
 
     def compile(self) -> None:
-        """Compile its loop, or load it from the cache."""
+        """Compile the loop of the cell, or load it from the cache."""
         horizon = self.played.horizon
         compiled_play(self.policy.prepared(horizon), self.played.problem, horizon)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A policy that does not play a problem, and the reason."""
+    """A policy that is skipped on a problem, and the reason."""
 
     played: Played
     label: str
@@ -73,12 +73,12 @@ class Unit:
 
     @cached_property
     def key(self) -> str:
-        """Its name in a ledger: a hash of everything its numbers depend on."""
+        """The unit's name in a ledger: a hash of `describe`."""
         text = json.dumps(self.describe(), sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def describe(self) -> dict[str, Any]:
-        """Return everything its numbers depend on as plain JSON data; for a long record, the fingerprint."""
+        """Return plain JSON data that determine the unit's results. Long records are replaced by their fingerprint."""
         played = self.cell.played
         return {
             "policy": self.cell.policy.to_dict(),
@@ -91,11 +91,11 @@ class Unit:
 
     @property
     def pulls(self) -> int:
-        """Number of pulls."""
+        """Total number of pulls."""
         return self.count * self.cell.played.horizon
 
     def run(self, *, stop: threading.Event | None = None, pool: ThreadPoolExecutor | None = None) -> Result:
-        """Play it, on one thread unless a pool is given; the options are those of `robandit.simulate`."""
+        """Play the unit, on one thread unless a pool is given. The options are those of `robandit.simulate`."""
         policy, played = self.cell.policy, self.cell.played
         options: dict[str, Any] = {"first": self.first, "threads": 1, "progress": False, "stop": stop, "pool": pool}
         return simulate(policy, played.problem, played.horizon, self.count, self.seed, **options)
@@ -103,7 +103,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything to be played."""
+    """All cells and units of an experiment."""
 
     cells: tuple[Cell, ...]
     left_out: tuple[LeftOut, ...]
@@ -116,7 +116,7 @@ class Plan:
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """The work, cut in the same way on every machine: about ``unit_pulls`` pulls each, and at least one replication."""
+        """The units, the same on every machine. Each has about ``unit_pulls`` pulls and at least one replication."""
         return tuple(
             Unit(cell, self.seed, first, min(size, self.replications - first))
             for cell in self.cells
@@ -130,7 +130,7 @@ class Plan:
 
     @property
     def combinations(self) -> tuple[Cell | LeftOut, ...]:
-        """Each policy with each problem, those left out at the end."""
+        """All pairs of a policy and a problem, first those that are played, then those that are skipped."""
         return (*self.cells, *self.left_out)
 
     @property
@@ -139,7 +139,7 @@ class Plan:
         return tuple(dict.fromkeys(cell.played for cell in self.cells))
 
     def called(self, played: Played) -> str:
-        """Return the problem's name, with the horizon if the plan has several for it."""
+        """Return the problem's name, followed by the horizon if the plan plays it for several horizons."""
         return f"{played.name} (T = {played.horizon:,})" if played.name in self._at_several else played.name
 
     @cached_property
@@ -157,9 +157,9 @@ def planned(
     eps: float | None = None,
     notes: Sequence[str] = (),
 ) -> Plan:
-    """Return the plan of each policy on each problem, told exactly what it must know.
+    """Return the plan of each policy on each problem. Each policy gets exactly the parameters that it must know.
 
-    Policies that cannot be told, or cannot play so many pulls, are left out, with the reason. ``notes`` go into the report.
+    A policy is skipped, with the reason, if a parameter has no value or the horizon is too long. ``notes`` go into the report.
     """
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
@@ -172,7 +172,7 @@ def planned(
     for played in problems:
         if (played.name, played.horizon) in names:
             both = f"{played.name!r} with horizon {played.horizon}"
-            raise InvalidInput(f"two problems are named {both}: give one another name")
+            raise InvalidInput(f"two problems are named {both}: rename one of them")
         names.add((played.name, played.horizon))
         played.problem.check_horizon(played.horizon)
         for policy, label in zip(policies, labels, strict=True):
@@ -183,6 +183,6 @@ def planned(
             except NotApplicable as reason:
                 left_out.append(LeftOut(played, label, str(reason)))
     if not cells:
-        reasons = [f"{each.label} is left out: {each.reason}" for each in left_out]
+        reasons = [f"{each.label} is skipped: {each.reason}" for each in left_out]
         raise NotApplicable("; ".join(reasons) or "nothing to play")
     return Plan(tuple(cells), tuple(left_out), seed, replications, notes=tuple(notes))

@@ -20,23 +20,23 @@ from robandit.wording import counted
 Mode = Literal["bootstrap", "in-order", "rejection"]
 MaybeTable: TypeAlias = Table | Incomplete | None
 MOST_PULLS = 50_000  # by default, as in `robandit compare`
-UNASKED = 2_000_000  # rows that are sorted in memory without being asked to
-KEPT = 0.1  # share of an arm's rows: a note warns if thinning keeps fewer
-MIXED = 0.2  # share of the changes of arm in a log of random order: a note warns below it
+UNASKED = 2_000_000  # longer records are sorted in memory only on request
+KEPT = 0.1  # a note warns if thinning keeps a smaller share of an arm's rows
+MIXED = 0.2  # a note warns if the arm changes less often than this share of the changes in a random order
 
 _HOW = {
-    "bootstrap": "each pull draws one of the arm's recorded rewards at random. This is right if rewards do not depend on each "
+    "bootstrap": "each pull draws one of the arm's recorded rewards at random. This is valid if rewards do not depend on each "
     "other or on time.",
-    "in-order": "time by time, since every arm has a reward at every time: what each policy would have got. Regret is how much "
-    "more the arm with the best mean got. Replication 1 starts at the first time, the others at random times, and wrap around.",
-    "rejection": "a choice waits for the next row in which that arm was logged; skipped rows are lost.",
+    "in-order": "each policy plays the recorded times one by one, since every arm has a reward at every time. Regret is the reward "
+    "of the arm with the best mean minus the policy's. Replication 1 starts at the first time, others at random times; they wrap.",
+    "rejection": "a choice waits for the next row in which that arm was logged. The rows in between are skipped.",
 }
 _TOLD = (
-    "Policies that need moments are told those of the record, and UCB-V its range, which were unknown when it was made. UCB1 "
-    "assumes a range of 1."
+    "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the record was "
+    "made. UCB1 assumes a range of 1."
 )
 _THINNED = " Rows are thinned by their propensities, as if each arm had been logged at random."
-_UNTHINNED = " This is right if the logged choices did not depend on anything that also changed the rewards."
+_UNTHINNED = " This is valid if the logged choices did not depend on anything that also changed the rewards."
 
 
 def replayed(
@@ -51,23 +51,23 @@ def replayed(
     quick: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Plan:
-    """Return the plan of policies on recorded rewards; by default all that learn, in every mode that the record allows.
+    """Return the plan of policies on recorded rewards. The default is all policies that learn, in all modes that are possible.
 
     Parameters
     ----------
     records
-        From `robandit.recorded.open_records`.
+        The record that `robandit.recorded.open_records` returns.
     policies
-        Such as ``AdaRUCB`` or ``AdaRUCB(bonus="tight")``.
+        Policies in the notation of a spec, such as ``AdaRUCB`` or ``AdaRUCB(bonus="tight")``.
     name
         The name of the record in tables and reports.
     modes
-        ``"bootstrap"``: rewards are drawn from each arm's record. ``"in-order"``: row by row, for records that have a reward of
-        every arm at every time. ``"rejection"``: the log is read in its order, and rows with another arm than the policy's choice
-        are skipped. Empty: bootstrap, in order if the record allows it, and rejection if it has propensities.
+        ``"bootstrap"`` draws rewards from each arm's record. ``"in-order"`` plays a record that has a reward of every arm at
+        every time row by row. ``"rejection"`` reads a log in its order and skips rows with another arm than the policy's choice.
+        Empty: bootstrap, in-order if the record allows it, and rejection if it has propensities.
     horizon
-        Pulls in each replication; by default as many as there are rewards (times, for in-order; rewards of the rarest arm, for
-        rejection), and at most 50,000.
+        Pulls in each replication. The default is the number of rewards (in-order: of times; rejection: of the rarest arm's
+        rewards), but at most 50,000.
     replications
         Independent runs of each policy; by default 50.
     seed
@@ -75,7 +75,7 @@ def replayed(
     quick
         A tenth of the pulls and 20 replications, unless given.
     progress
-        Called with the number of rows read, and of all rows if known.
+        Called with the number of rows read so far and the total number of rows, if known.
     """
     horizon, replications, seed = asked_numbers(horizon, replications, seed, quick=quick)
     for mode in modes:
@@ -109,7 +109,7 @@ def replayed(
 
 
 def table_unasked(records: Records, rows: int) -> MaybeTable:
-    """Return the reward of every arm at every time, if it costs little; None without a time column, or with too many rows."""
+    """Return the table of rewards by time and arm; None without a time column, or if there are too many rows to sort."""
     if records.time is None or rows > UNASKED:
         return None
     try:
@@ -119,8 +119,8 @@ def table_unasked(records: Records, rows: int) -> MaybeTable:
 
 
 def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None) -> Resolution:
-    """Return whether the record shows which arm is best: time by time, or weighted by propensity, where possible."""
-    # Rows with bad times are dropped, perhaps all rows of an arm.
+    """Return whether the record shows which arm is best. Compare rewards at equal times, or weigh by propensity, if possible."""
+    # Rows with bad times are dropped. This may drop all rows of an arm.
     if isinstance(table, Table) and table.arms == tuple(samples):
         return resolution(samples, table=table.rewards)
     if log is not None and log.propensities is not None:
@@ -131,10 +131,10 @@ def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | Non
 
 
 def _read(records: Records, samples: Samples) -> str:
-    """Return a note about the rows that were read, and those that were left out."""
+    """Return a note about the rows that were read and the rows that were skipped."""
     note = f"{records.source}: {sum(samples.counts.values()):,} rewards of {len(samples)} arms"
     note += f", minus the column {records.reward!r}" if records.negated else ""
-    note += f"; LEFT OUT: {samples.bad}" if samples.bad.count else ""
+    note += f"; SKIPPED: {samples.bad}" if samples.bad.count else ""
     return f"{note}."
 
 
@@ -146,8 +146,8 @@ def _left_out(records: Records, table: MaybeTable) -> list[str]:
     if table is not None:
         reason = table.reason
     elif records.time is not None:
-        reason = f"more than {UNASKED:,} rows are sorted only if asked (--mode in-order)"
-    note = f"Not in order, since {reason.rstrip('.')}."
+        reason = f"more than {UNASKED:,} rows are sorted only on request (--mode in-order)"
+    note = f"The mode in-order is skipped: {reason.rstrip('.')}."
     if records.propensity is None:
         note += " For a log of choices in their order, use --mode rejection."
     return [note]
@@ -192,17 +192,17 @@ def _logged(log: Log) -> Logged:
 
 
 def _cautions(log: Log) -> str:
-    """Return warnings about a log that makes a rejection replay unreliable."""
+    """Return warnings about properties of a log that make a rejection replay unreliable."""
     warnings, n = "", len(log.actions)
     for arm, name in enumerate(log.arms if log.propensities is not None else ()):
         chances = log.propensities[log.actions == arm]  # type: ignore[index]
         kept = float(np.sum(chances.min() / chances))
         if kept < KEPT * len(chances):
-            warnings += f" BUT THAT KEEPS ONLY {kept:,.0f} OF {len(chances):,} ROWS OF {name!r}:"
-            warnings += f" one has the propensity {chances.min():.3g}."
+            warnings += f" BUT THIS KEEPS ONLY {kept:,.0f} OF {len(chances):,} ROWS OF {name!r}:"
+            warnings += f" one row has the propensity {chances.min():.3g}."
     shares = np.bincount(log.actions) / n
     if np.count_nonzero(np.diff(log.actions)) < MIXED * n * (1.0 - float(shares @ shares)):
         warnings += (
-            " BUT ITS ARMS COME IN LONG RUNS: a choice waits for its arm's turn, and the log is read many times."
+            " BUT THE LOG HAS LONG RUNS OF ONE ARM: a choice waits for the next run, and the log is read many times."
         )
     return warnings

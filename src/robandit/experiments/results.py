@@ -1,4 +1,4 @@
-"""What an experiment measured, cell by cell, and as tidy tables."""
+"""The results of an experiment, cell by cell and as tidy tables."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell. Arrays have a row per replication that was played."""
+    """The results of one cell. Arrays have one row per replication that was played."""
 
     cell: Cell
-    replications: Ints  # their numbers: all of the plan's, unless units failed or are still to come
+    replications: Ints  # numbers of the replications: all of the plan's, unless units failed or were not played yet
     checkpoints: Ints
     regret: Floats
-    """Pseudo-regret, a column per checkpoint; realised regret, which can be negative, on a problem that is played in order."""
-    pulls: Ints  # a column per arm
-    seconds: float  # processor time in the loop, compilation excluded; NaN if unknown
+    """Pseudo-regret, one column per checkpoint. On a problem played in order it is realised regret, which can be negative."""
+    pulls: Ints  # one column per arm
+    seconds: float  # processor time in the loop, without compilation; NaN if unknown
 
     @property
     def final(self) -> Floats:
@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def ns_per_pull(self) -> float:
-        """Processor time of a pull, rewards included."""
+        """Processor time of a pull, including the draw of the reward."""
         return self.seconds / (len(self.regret) * self.cell.played.horizon) * 1e9
 
 
@@ -68,7 +68,7 @@ class Results:
         failures: Iterable[Failure] = (),
         about: dict[str, Any] | None = None,
     ) -> Results:
-        """Put units together; each comes with its processor time."""
+        """Combine the results of units, each given with its processor time."""
         by_cell: dict[Cell, list[tuple[Unit, Result, float]]] = {}
         for part in played:
             by_cell.setdefault(part[0].cell, []).append(part)
@@ -81,7 +81,7 @@ class Results:
         return tuple(dict.fromkeys(m.cell.played for m in self.measured))
 
     def on(self, played: Played) -> tuple[Measured, ...]:
-        """Return what was measured on one problem."""
+        """Return the measured cells of one problem."""
         return tuple(m for m in self.measured if m.cell.played == played)
 
     @property
@@ -104,14 +104,14 @@ def _measured(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:
 
 
 def regret_table(measured: Iterable[Measured]) -> pl.DataFrame:
-    """Return regret, a row per problem, horizon, policy, replication and checkpoint ``t``."""
+    """Return regret with one row per problem, horizon, policy, replication and checkpoint ``t``."""
     import polars as pl
 
     return _table({"t": pl.Int64, "regret": pl.Float64}, [(m, m.checkpoints, m.regret) for m in measured])
 
 
 def pulls_table(measured: Iterable[Measured]) -> pl.DataFrame:
-    """Return pulls, a row per problem, horizon, policy, replication and ``arm``."""
+    """Return pulls with one row per problem, horizon, policy, replication and ``arm``."""
     import polars as pl
 
     rows = [(m, np.arange(m.cell.played.problem.arms), m.pulls) for m in measured]
@@ -119,7 +119,7 @@ def pulls_table(measured: Iterable[Measured]) -> pl.DataFrame:
 
 
 def _table(columns: dict[str, Any], rows: list[tuple[Measured, Ints, Any]]) -> pl.DataFrame:
-    """Return a row per cell, replication and element of its values; ``columns`` are the element's index and value."""
+    """Return a table with one row per cell, replication and index. ``columns`` names the index and the value."""
     import polars as pl
 
     schema = {"problem": pl.String, "horizon": pl.Int64, "policy": pl.String, "replication": pl.Int64} | columns

@@ -1,4 +1,4 @@
-"""Plays a plan into a run folder: in parallel, with retries, and continuing where an earlier run ended."""
+"""Play a plan into a run folder: in parallel, with retries, and from where an earlier run ended."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from robandit.validation import integer, invalid
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
 TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
-OPEN_FILES = 16_384  # the most units under way at once
+OPEN_FILES = 16_384  # at most this many units run at once
 
 
 @dataclass(frozen=True)
 class Compiling:
-    """Reported before a policy is compiled, or loaded from the cache."""
+    """The report before a policy is compiled or loaded from the cache."""
 
     number: int
     total: int
@@ -45,17 +45,17 @@ class Compiling:
 
 @dataclass(frozen=True)
 class Playing:
-    """Reported while units are played, about five times a second."""
+    """The report while units are played, about five times a second."""
 
     units: int  # in the plan
     units_done: int
     pulls: int  # in the plan
-    pulls_done: int  # including those of earlier and other runs
+    pulls_done: int  # including pulls of earlier and other runs
     rate: float  # pulls per second of this run; 0 before its first unit is done
     failures: int = 0
-    retries: int = 0  # how often a unit was tried again after a failure
-    workers: int | None = None  # of the engine, if known; 0: it waits for some
-    held: int = 0  # units locked by other runs, if no others are left
+    retries: int = 0  # number of second and later tries
+    workers: int | None = None  # the engine's workers, if known; 0 if it waits for workers
+    held: int = 0  # units locked by other runs, if only such units remain
 
     @property
     def units_left(self) -> int:
@@ -73,7 +73,7 @@ Progress: TypeAlias = Callable[[Compiling | Playing], None]
 
 @dataclass(frozen=True)
 class _Ended:
-    """How a run finished with a unit; "found" means that another run had played it."""
+    """The way in which a run finished with a unit. "found" means that another run had played it."""
 
     how: Literal["played", "found", "busy", "failed", "stopped"]
     damaged: Path | None = None
@@ -81,7 +81,7 @@ class _Ended:
 
 
 class _Tally:
-    """Counts how units ended."""
+    """Count the units by the way in which they ended."""
 
     def __init__(self, units: list[Unit], todo: list[Unit]) -> None:
         self.units, self.todo = len(units), len(todo)
@@ -113,14 +113,14 @@ class _Tally:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended. A unit that two cells share counts once."""
+    """The outcome of a run. A unit that two cells share counts once."""
 
     store: Store
     done: int  # units that this run played
-    before: int  # units that were done when it started
-    elsewhere: int  # units that other runs on the same folder played meanwhile
+    before: int  # units that were done when this run started
+    elsewhere: int  # units that other runs played in the same folder meanwhile
     failed: tuple[Failure, ...]
-    damaged: tuple[Path, ...]  # damaged parts, which were moved here and played again
+    damaged: tuple[Path, ...]  # new paths of damaged parts, whose units were played again
     seconds: float
 
 
@@ -137,24 +137,24 @@ def run(
 ) -> RunOutcome:
     """Play the units of a plan that are not done, and store each in the run folder as soon as it is finished.
 
-    However a run ends, at most the units under way are lost, and the same call continues; Ctrl-C stops them within a fraction of a
-    second. Several runs may share a folder; each unit is played by one of them. A unit that fails is tried again, then recorded
-    with its traceback, and the others go on; the next run tries it again. The results have the same bytes in all these cases.
+    If a run is interrupted, only the running units are lost, and the same call continues. Ctrl-C stops a run within a fraction of
+    a second. Several runs may share a folder; each unit is played by one of them. A unit that fails ``tries`` times is recorded
+    with its traceback, and the run continues; the next run tries it again. The results have the same bytes in all these cases.
 
     Parameters
     ----------
     plan
-        What to play.
+        The plan to play.
     folder
         A new or empty folder, or one where this plan was played before, perhaps with fewer replications.
     threads
-        None: one per available core.
+        The number of threads. None: one per available core.
     engine
-        Play there instead: any ``concurrent.futures.Executor``, or what `robandit.experiments.dask_engine` yields. Its workers
-        need not see the folder: they send what they played. If the engine is lost, `EngineLost` is raised, and the same call with
-        another engine continues.
+        An engine to play on instead of threads: any ``concurrent.futures.Executor``, or the engine that
+        `robandit.experiments.dask_engine` yields. Its workers need no access to the folder. If the engine is lost, `EngineLost`
+        is raised, and the same call with another engine continues.
     tries
-        How often a unit may fail.
+        The number of tries per unit.
     command
         The command line, stored for the report.
     spec_text
@@ -167,7 +167,7 @@ def run(
         threads = integer(threads, "threads", 1, None)
         if engine is not None:
             clash = f"threads = {threads} and an engine are given"
-            raise InvalidInput(f"{clash}: an engine has its own workers; leave one out")
+            raise InvalidInput(f"{clash}: an engine has its own workers; give only one of them")
     workers = _engine_for(engine) if engine is not None else None
     start = time.monotonic()
     store = Store.create(folder, plan, command=command, spec_text=spec_text)
@@ -187,7 +187,7 @@ def run(
         try:
             _Dispatch(workers, store, tries, tally, report).play(left)
         except (EngineLost, VersionSkew) as lost:
-            next_step = f"To go on: {command}" if command else "The same call, on an engine that works, goes on"
+            next_step = f"To continue: {command}" if command else "To continue, repeat the call with a working engine"
             done = f"{tally.state().units_done} of {len(units)} units"
             raise type(lost)(f"{lost}. Finished units are kept in {store.folder} ({done}). {next_step}") from lost
     return RunOutcome(
@@ -209,17 +209,17 @@ def _engine_for(engine: object) -> Engine:
         if distributed is not None and isinstance(engine, distributed.ClientExecutor):
             return DaskEngine(engine._client)
         return ExecutorEngine(engine)
-    raise invalid("engine", engine, "a concurrent.futures.Executor, or what robandit.experiments.dask_engine yields")
+    raise invalid("engine", engine, "a concurrent.futures.Executor or an engine from robandit.experiments.dask_engine")
 
 
 def _compile(units: Iterable[Unit], report: Progress) -> None:
-    """Compile one policy after the other: two at once would only wait for each other, without a sign of progress."""
+    """Compile the policies one by one. Two at once would only wait for each other, and progress would not show."""
     cells: dict[str, Cell] = {}
     for unit in units:
         cells.setdefault(unit.cell.label, unit.cell)
     for number, (label, cell) in enumerate(cells.items(), 1):
         report(Compiling(number, len(cells), label))
-        with suppress(Exception):  # its units will fail in the same way, and be recorded
+        with suppress(Exception):  # the units will fail with the same error, which is then recorded
             cell.compile()
 
 
@@ -228,8 +228,8 @@ def _play(todo: list[Unit], work: partial[_Ended], threads: int, tally: _Tally, 
     finished: queue.SimpleQueue[Future[_Ended]] = queue.SimpleQueue()
     futures: dict[Future[_Ended], Unit] = {}
     stop = threading.Event()
-    # Replications of all units share the players: no core is idle while the last slow unit is played. Units have threads of
-    # their own, which only wait and write; one more than players, so that there is work while one writes.
+    # Replications of all units share the players, so that no core is idle while the last slow unit is played. The threads of
+    # units only wait and write. There is one more of them than players, so that the players have work while one thread writes.
     with (
         ThreadPoolExecutor(threads, "robandit-players") as players,
         ThreadPoolExecutor(threads + 1, "robandit-units") as pool,
@@ -256,11 +256,11 @@ def _play(todo: list[Unit], work: partial[_Ended], threads: int, tally: _Tally, 
                         tally.held = 0
                         tally.add(futures[future], ended)
                         report(tally.state())
-                if todo:  # locked by other runs: wait until these finish or give up
+                if todo:  # other runs have locked these units: wait until they finish or give up
                     tally.held = len(todo)
                     time.sleep(TICK)
                     report(tally.state())
-        finally:  # after a failure or Ctrl-C no unit starts, and running ones stop soon
+        finally:  # after a failure or Ctrl-C no unit starts, and running units stop soon
             stop.set()
             for future in futures:
                 future.cancel()
@@ -285,7 +285,7 @@ def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool:
                 if attempt == tries:
                     ledger.fail(Failure(unit, tries, traceback.format_exc()))
             else:
-                ledger.keep(unit, result)  # an error here is the disk's: it ends the run
+                ledger.keep(unit, result)  # not in the try block: an error of the disk ends the run
                 return _Ended("played", damaged, attempt - 1)
     return _Ended("failed", damaged, tries - 1)
 
@@ -299,15 +299,15 @@ class _UnderWay:
 
 
 class _Dispatch:
-    """A run on an engine. Units go by their numbers in the plan."""
+    """A run on an engine. Units are identified by their numbers in the plan."""
 
     def __init__(self, engine: Engine, store: Store, tries: int, tally: _Tally, report: Progress) -> None:
         self.engine, self.tries, self.tally, self.report = engine, tries, tally, report
         self.plan, self.ledger = store.plan, store.ledger
         self.most = _most_locks()
         self.waiting: deque[int] = deque()
-        self.suspects: deque[int] = deque()  # their workers died
-        self.busy: list[int] = []  # locked by other runs
+        self.suspects: deque[int] = deque()  # units whose workers died
+        self.busy: list[int] = []  # units locked by other runs
         self.failed: Counter[int] = Counter()
         self.under_way: dict[Future[Answer], _UnderWay] = {}
         self.finished: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
@@ -322,7 +322,7 @@ class _Dispatch:
                     self._take(self.finished.get(timeout=TICK))
                 self.report(self.tally.state())
         finally:
-            # After a failure or Ctrl-C no unit starts. Workers finish their units, but nothing waits for them.
+            # After a failure or Ctrl-C no unit starts. Workers finish their units, but the run does not wait for them.
             self.engine.end(self.under_way)
             for each in self.under_way.values():
                 each.lock.close()
@@ -334,7 +334,7 @@ class _Dispatch:
         while self.waiting and room > 0:
             room -= self._start(self.waiting.popleft())
         if not self.under_way and not self.waiting:
-            if self.suspects:  # alone, so that it is clear which unit kills workers
+            if self.suspects:  # play each alone, to find the unit that kills workers
                 self._start(self.suspects.popleft(), alone=True)
             else:
                 self.tally.held = len(self.busy)
@@ -342,7 +342,7 @@ class _Dispatch:
                 self.busy.clear()
 
     def _start(self, number: int, *, alone: bool = False) -> bool:
-        """Lock and submit a unit; return False if it is locked or done elsewhere."""
+        """Lock and submit a unit. Return False if another run has locked or played it."""
         unit = self.plan.units[number]
         with ExitStack() as stack:
             if not stack.enter_context(self.ledger.claimed(unit)):
@@ -378,26 +378,26 @@ class _Dispatch:
             (self.suspects if died else self.waiting).append(each.number)
 
     def _answer(self, future: Future[Answer]) -> tuple[Answer, bool]:
-        """Return the answer for a unit, and whether its workers died. Raise what is not the unit's fault."""
+        """Return the answer for a unit, and whether its workers died. Raise errors that the unit did not cause."""
         error = CancelledError() if future.cancelled() else future.exception()
         try:
             if error is None:
                 answer = future.result()
                 if isinstance(answer, Sent):
-                    check_seal(answer.content, "what a worker sent")
+                    check_seal(answer.content, "the answer of a worker")
                 return answer, False
         except CorruptFile as damage:  # in transit
             return Lapsed(f"{damage}\n"), False
         cause = self.engine.explain(error)
         if isinstance(cause, WorkersDied):
-            return Lapsed(f"{cause}. It was alone there: perhaps it needs more memory than a worker has.\n"), True
+            return Lapsed(f"{cause}. No other unit was running: it may need more memory than a worker has.\n"), True
         if cause is not None:
             raise cause from error
         return Lapsed("".join(traceback.format_exception(error))), False
 
 
 def _most_locks() -> int:
-    """Return how many units may be under way at once, each with an open file; raise the system's limit as far as allowed."""
+    """Raise the limit of open files as far as allowed. Return the number of units that may run at once, one file each."""
     if sys.platform == "win32":
         return 4096
     import resource

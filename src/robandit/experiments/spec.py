@@ -1,4 +1,4 @@
-"""The description of an experiment in a TOML file: problems x policies x horizons, checked strictly."""
+"""Read and check the description of an experiment in a TOML file: problems x policies x horizons."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from robandit.wording import counted
 __all__ = ["EXAMPLE", "PolicyEntry", "ProblemEntry", "Spec", "parse_spec", "read_spec", "resolved_text", "summary"]
 
 EXAMPLE = (files("robandit.experiments") / "example.toml").read_text(encoding="utf-8")
-LARGEST_SEED = 2**1024 - 1  # a seed is printed, and Python prints at most 4,300 digits
+LARGEST_SEED = 2**1024 - 1  # seeds are printed, and Python prints at most 4,300 digits
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An experiment. It is checked completely when it is made.
+    """The description of an experiment. All values are checked when it is created.
 
     Parameters
     ----------
     policies
         Strings in the notation of `robandit.experiments.notation`, or entries with a grid.
     problems
-        The same for problems.
+        Strings in the same notation, or entries with a name or a grid.
     suites
-        Names of suites, whose problems are added with names such as ``heavy/pareto-1.6``.
+        Names of suites. Their problems are added with names such as ``heavy/pareto-1.6``.
     horizons
-        Pulls in each replication; every problem is played for each horizon. Empty: a suite's problems have their own.
+        Pulls in each replication. Every problem is played for each horizon. Empty: problems of suites use their own horizons.
     replications
         Independent runs of each policy.
     seed
         Same seed, same numbers.
     eps
-        The value for policies that need the order of the moments; None: the right one for each problem.
+        The value for policies that need the order of the moments. None: the right value for each problem.
     name
         The title of the experiment.
     version
@@ -118,15 +118,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return [Played(one.name, one.problem, t) for one in named for t in self.horizons or (one.horizon or 0,)]
 
     def chosen(self) -> list[Policy]:
-        """Return the policies as they are written, before they are told anything."""
+        """Return the policies as they are written, without the parameters that depend on the problem."""
         return [policy for _, policy in entries.policies_in(self.policies)]
 
     def plan(self) -> Plan:
-        """Return the plan: each policy on each problem for each horizon, told exactly what it must know."""
+        """Return the plan: each policy on each problem for each horizon, with exactly the parameters that it must know."""
         return planned(self.played(), self.chosen(), replications=self.replications, seed=self.seed, eps=self.eps)
 
     def to_toml(self) -> str:
-        """Return a TOML text that reads back equal; defaults are left out, except version, name, seed and replications.
+        """Return a TOML text that reads back equal. Defaults are omitted, except version, name, seed and replications.
 
         >>> print(Spec(policies=("UCB1",), suites=("heavy",)).to_toml())
         version = 1
@@ -149,7 +149,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return "\n".join(text) + "\n"
 
     def resolved(self) -> dict[str, Any]:
-        """Return everything to be played as plain JSON data: every cell with its informed policy, and what is left out, and why."""
+        """Return the plan as plain JSON data: all cells with their policies and parameters, and all skipped pairs with reasons."""
         plan = self.plan()
         data: dict[str, Any] = {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")}
         data |= {"cells": [], "left_out": []}
@@ -172,14 +172,14 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise Misplaced(path, f"the policy {policy.name} is given twice: leave one out")
             if other is not policy:  # names round to six digits
                 clash = f"{policy!r} and {other!r} have the same name, {policy.name}"
-                raise Misplaced(path, f"{clash}: let them differ more")
+                raise Misplaced(path, f"{clash}: choose values that differ more")
             own = getattr(policy, "eps", None)
             if self.eps is not None and "eps" in policy.facts.knows and own not in (None, self.eps):
                 raise Misplaced(path, f"{policy!r} has an eps, and the spec has eps = {self.eps!r}: leave one out")
             longest = getattr(policy, "horizon", None)
             if longest is not None and longest < horizon:
-                clash = f"{policy!r} is made for {longest} pulls, and a horizon is {horizon}"
-                raise Misplaced(path, f"{clash}: drop its own")
+                clash = f"{policy!r} is made for {longest} pulls, but a horizon is {horizon}"
+                raise Misplaced(path, f"{clash}: remove the policy's horizon")
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
@@ -197,7 +197,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def parse_spec(text: str, where: str = "spec") -> Spec:
-    """Parse the spec in a TOML text; errors start with ``where:line:``.
+    """Parse the spec in a TOML text. Error messages start with ``where:line:``.
 
     >>> parse_spec("policies = ['UCB1']\\nsuites = ['heavy']\\nreplications = 0")
     Traceback (most recent call last):
@@ -211,7 +211,7 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
     version = data.get("version", VERSION)
     if type(version) is int and version > VERSION:
         raise NewerFile(
-            f"{where}:{line_of(lines(text), ('version',))}: version = {formatted(version)} is of a newer Robandit: this one "
+            f"{where}:{line_of(lines(text), ('version',))}: version = {formatted(version)} needs a newer Robandit: this one "
             f"reads version {VERSION}; update Robandit, or write the spec for version {VERSION}"
         )
     try:
@@ -230,7 +230,7 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
 
 
 def summary(spec: Spec, plan: Plan) -> str:
-    """Return the size of an experiment, and what is left out. `robandit plan` estimates the time.
+    """Return the size of an experiment and the policies that are skipped. `robandit plan` estimates the time.
 
     >>> spec = Spec(policies=("UCB1",), problems=("bernoulli(means=[0.5, 0.25])",), horizons=(1000, 2000), replications=10)
     >>> print(summary(spec, spec.plan()))
@@ -249,12 +249,12 @@ def summary(spec: Spec, plan: Plan) -> str:
     reasons: dict[tuple[str, str], list[str]] = {}
     for each in plan.left_out:
         reasons.setdefault((each.label, each.reason), []).append(f"{each.played.name} ({each.played.horizon:,} pulls)")
-    text += [f"{label} is left out of {', '.join(on)}: {reason}" for (label, reason), on in reasons.items()]
+    text += [f"{label} is skipped on {', '.join(on)}: {reason}" for (label, reason), on in reasons.items()]
     return "\n".join(text)
 
 
 def resolved_text(spec: Spec) -> str:
-    """Return the spec in its canonical form, and below it a line for each informed policy on each problem.
+    """Return the spec in its canonical form, followed by one line per policy and problem with the policy's parameters.
 
     >>> print(resolved_text(Spec(policies=("HTINF",), problems=("gaussian(means=[1.0, 0.0])",), horizons=(1000,))))
     version = 1
@@ -267,5 +267,5 @@ def resolved_text(spec: Spec) -> str:
     for played in dict.fromkeys(spec.played()):
         text.append(f"{played.name}, {played.horizon:,} pulls")
         text += [f"    {cell.policy!r}" for cell in plan.cells if cell.played == played]
-        text += [f"    left out: {each.label}: {each.reason}" for each in plan.left_out if each.played == played]
+        text += [f"    skipped: {each.label}: {each.reason}" for each in plan.left_out if each.played == played]
     return "\n".join(text)

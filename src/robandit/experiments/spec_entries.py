@@ -1,4 +1,4 @@
-"""The entries of a spec: the problems and policies that they stand for, and errors with the place where they occur."""
+"""The entries of a spec: convert them to problems and policies, and report errors with their place in the spec."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Misplaced(InvalidInput):
     """An error with its place in the spec."""
 
     def __init__(self, path: Path, message: str, **details: Any) -> None:
-        """Put the place before the message, unless the details name it."""
+        """Put the place before the message, unless details are given: then the message already names it."""
         place = f"{_formatted_path(path)}: " if path and not details else ""
         super().__init__(f"{place}{message}", **details)
         self.path = path
@@ -62,7 +62,7 @@ class Misplaced(InvalidInput):
 
 
 def _formatted_path(path: Path) -> str:
-    """Return a place as people write it: ``policies[0].grid.c``."""
+    """Return a place as text, such as ``policies[0].grid.c``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
@@ -74,7 +74,7 @@ def misplaced(path: Path, value: Any, rule: str = "") -> Misplaced:
 
 
 def checked_integer(path: Path, value: Any, least: int, most: int) -> int:
-    """Return an integer from ``least`` to ``most``."""
+    """Return the value as an int, or raise unless it is an integer from ``least`` to ``most``."""
     try:
         return integer(value, _formatted_path(path), least, most)
     except InvalidInput:
@@ -89,7 +89,7 @@ def check_name(path: Path, value: Any) -> None:
 
 @contextmanager
 def _placed(path: Path) -> Iterator[None]:
-    """Add the place to errors that have none."""
+    """Add the place to errors that do not have one."""
     try:
         yield
     except Misplaced:
@@ -99,7 +99,7 @@ def _placed(path: Path) -> Iterator[None]:
 
 
 def mistyped(data: dict[str, Any], message: str, fields: Mapping[str, Sequence[str]]) -> Misplaced:
-    """Translate msgspec's message, such as ``Expected `int`, got `str` - at `$.horizons[1]```; ``fields`` are by table."""
+    """Translate msgspec's message, such as ``Expected `int`, got `str` - at `$.horizons[1]```; ``fields`` lists a table's keys."""
     at = re.search(r" - at `\$(.*?)`$", message)
     steps = re.findall(r"\.(\w+)|\[(\d+)\]", at[1]) if at else []
     path: Path = tuple(key or int(index) for key, index in steps)
@@ -123,14 +123,14 @@ def mistyped(data: dict[str, Any], message: str, fields: Mapping[str, Sequence[s
 
 
 class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A policy for each combination of values in a grid."""
+    """An entry that stands for one policy per combination of values in a grid."""
 
     policy: str
     grid: dict[str, tuple[Any, ...]] = {}
 
 
 class ProblemEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A problem with a name, or one for each combination of values in a grid."""
+    """An entry that stands for a named problem, or for one problem per combination of values in a grid."""
 
     problem: str
     name: str | None = None
@@ -139,12 +139,12 @@ class ProblemEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True)
 class NamedProblem:
-    """A problem, and the place in the spec that asks for it."""
+    """A problem, its name, and the place of its entry in the spec."""
 
     path: Path
     name: str
     problem: Problem
-    horizon: int | None = None  # that of a suite's problem
+    horizon: int | None = None  # only problems of suites have one
 
 
 def problems_in(suites: Iterable[str], problems: Iterable[str | ProblemEntry]) -> list[NamedProblem]:
@@ -172,7 +172,7 @@ def _problems_of(entry: str | ProblemEntry, path: Path) -> Iterator[NamedProblem
     with _placed(place):
         task = notation.task_from(text)
         if task is not None and grid:
-            raise InvalidInput(f"{text} has no parameters to make a grid of: leave the grid out")
+            raise InvalidInput(f"{text} has no parameters for a grid: remove the grid")
         if task is not None:
             yield NamedProblem(path, title or text, task.problem, task.horizon)
             return
@@ -204,7 +204,7 @@ def _policies_of(entry: str | PolicyEntry, path: Path) -> Iterator[Policy]:
             return
         name, parameters = notation.policy_call(text)
         if name == "all":
-            raise InvalidInput("'all' has no parameters to make a grid of: name one policy")
+            raise InvalidInput("'all' has no parameters for a grid: name one policy")
         if parameters is None:
             _check_one(name, grid)
     fixed = parameters or {}
@@ -227,7 +227,7 @@ def _check_one(name: str, grid: Iterable[str]) -> None:
 def _points(
     name: str, fixed: Mapping[str, Any], grid: Mapping[str, Sequence[Any]], path: Path
 ) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Yield each combination of a grid's values, and the place to name if it is rejected."""
+    """Yield each combination of a grid's values, with the place for an error message about it."""
     if not isinstance(grid, Mapping):
         raise misplaced(path, grid)
     for key, values in grid.items():
@@ -235,7 +235,7 @@ def _points(
         with _placed(place):
             notation.check_parameters(name, [key])
             if key in fixed:
-                raise InvalidInput(f"{name} has {key} = {fixed[key]!r} already: leave it out there, or here")
+                raise InvalidInput(f"{name} already has {key} = {fixed[key]!r}: remove it there or from the grid")
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise misplaced(place, values, _VALUES)
         if not values:

@@ -1,10 +1,10 @@
-"""Tables of regret: medians and quantiles beside means, paired comparisons, ranks; and `Findings`, which computes each once.
+"""Tables of regret: means, medians and quantiles, paired comparisons and ranks. `Findings` computes each table once.
 
-Regret is skewed, and its worst replications carry much of its mean: mean +- standard deviation says little about it. So
+Regret is skewed, and a few bad replications contribute much of its mean. So mean +- standard deviation says little about it.
 
-- a mean has a percentile bootstrap interval, a quantile the exact one between two order statistics (`robandit.intervals`);
-- policies are compared in the same replications, on the same rewards. A difference is significant if its interval, which holds
-  both the bootstrap's and Student's, excludes 0 and a sign test of wins against losses agrees: no single replication decides.
+- Means have percentile bootstrap intervals. Quantiles have exact intervals between two order statistics (`robandit.intervals`).
+- Policies are compared in the same replications, on the same rewards. The interval of a difference is the hull of the bootstrap's
+  and Student's. A difference is significant if its interval excludes 0 and a sign test of wins against losses agrees.
 
 All intervals are for 95 %. With fewer than ``ENOUGH`` replications nothing is significant.
 """
@@ -44,13 +44,13 @@ SUMMARY = (
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The tables and the verdict of some results, each computed once, when it is first used."""
+    """The tables and the verdict of an experiment. Each is computed when it is first used, and cached."""
 
     results: Results
 
     @cached_property
     def standings(self) -> tuple[Standing, ...]:
-        """Each problem with its policies, in the plan's order."""
+        """One `Standing` per problem, in the plan's order."""
         rows: dict[tuple[str, int], list[Row]] = {}
         for row in summary(self.results).iter_rows(named=True):
             rows.setdefault((row["problem"], row["horizon"]), []).append(row)
@@ -58,7 +58,7 @@ class Findings:
 
     @cached_property
     def ranking(self) -> list[Row]:
-        """The rows of `ranking`; none if the plan has one problem only."""
+        """The rows of `ranking`; empty if the plan has only one problem."""
         return ranking(self.results).to_dicts() if len(self.results.plan.problems) > 1 else []
 
     @property
@@ -68,14 +68,14 @@ class Findings:
 
     @property
     def unranked(self) -> list[Row]:
-        """The rows of the others, which have a reason."""
+        """The rows of policies without a rank. Each has a reason."""
         return [row for row in self.ranking if row["verdict"] == "not ranked"]
 
     @cached_property
     def verdict(self) -> str:
-        """A few sentences for the top of a report: the winner, whether it is significant, what the policy was told and assumes.
+        """The verdict in a few sentences: the winner, whether its lead is significant, its parameters and its assumption.
 
-        Policies that do not learn from rewards are baselines and win only if no other policy plays.
+        Policies that do not learn from rewards are baselines. They win only if no other policy plays.
         """
         results = self.results
         if not results.measured:
@@ -90,16 +90,16 @@ class Findings:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """The policies on one problem, the lowest mean regret first."""
+    """The policies on one problem, sorted by mean regret."""
 
     results: Results
     played: Played
     rows: list[Row]
-    """Of `summary`."""
+    """The problem's rows of `summary`."""
 
     @cached_property
     def measured(self) -> dict[str, Measured]:
-        """By the policy's label, in the order of the rows."""
+        """The measured cells by the policy's label, in the order of the rows."""
         by_label = {m.cell.label: m for m in self.results.on(self.played)}
         return {row["policy"]: by_label[row["policy"]] for row in self.rows}
 
@@ -111,21 +111,21 @@ class Standing:
 
     @cached_property
     def pairs(self) -> list[Row]:
-        """The rows of `paired` against the best."""
+        """The rows of `paired`, which compare all other policies with the best."""
         return paired(self.results, self.played, self.best).to_dicts()
 
 
 def verdict(results: Results) -> str:
-    """Return `Findings.verdict`: a few sentences for the top of a report."""
+    """Return `Findings.verdict`, a few sentences for the top of a report."""
     return Findings(results).verdict
 
 
 def summary(results: Results) -> pl.DataFrame:
-    """Final regret: a row per problem, horizon and policy, the lowest mean first within a problem.
+    """Return the final regret with one row per problem, horizon and policy. Rows of a problem are sorted by their mean.
 
-    ``replications`` were played; ``worst_replication`` is the number of the one with the largest regret. ``uniform`` is the regret
-    of choosing arms at random. ``told`` is the policy as it played, ``knows`` what it had to be told, ``assumption_met`` whether
-    the problem satisfies what its bound assumes (null: unknown). Docs: docs/reference/results.md.
+    ``replications`` is the number of replications that were played, ``worst_replication`` the index of the one with the largest
+    regret. ``uniform`` is the regret of choosing arms at random. ``told`` is the policy with all its parameters; ``knows`` lists
+    those that it must know. ``assumption_met`` is false if the assumption of its bound fails, and null if this is unknown.
     """
     import polars as pl
 
@@ -152,12 +152,12 @@ def summary(results: Results) -> pl.DataFrame:
 
 
 def raw(results: Results) -> pl.DataFrame:
-    """Regret itself: a row per problem, horizon, policy, replication and checkpoint ``t``."""
+    """Return all regret values with one row per problem, horizon, policy, replication and checkpoint ``t``."""
     return regret_table(results.measured)
 
 
 def curves(measured: Measured) -> pl.DataFrame:
-    """Regret of one policy on one problem over time, a row per checkpoint: t, mean, median, q05, q25, q75, q95, worst."""
+    """Return the regret of one cell over time, one row per checkpoint: t, mean, median, q05, q25, q75, q95, worst."""
     import polars as pl
 
     quantiles = np.quantile(measured.regret, [0.5, 0.05, 0.25, 0.75, 0.95], axis=0)
@@ -172,9 +172,9 @@ def curves(measured: Measured) -> pl.DataFrame:
 
 
 def worst_replications(results: Results, played: Played, count: int = 5) -> pl.DataFrame:
-    """The ``count`` replications of each policy with the most regret: policy, replication, regret.
+    """Return the ``count`` replications of each policy with the largest regret: policy, replication, regret.
 
-    Policies come in the order of their means, the lowest first. ``simulate(..., 1, first=replication)`` plays one of them again.
+    Policies are sorted by their mean regret. ``simulate(..., 1, first=replication)`` plays one of the replications again.
     """
     import polars as pl
 
@@ -188,11 +188,11 @@ def worst_replications(results: Results, played: Played, count: int = 5) -> pl.D
 
 
 def paired(results: Results, played: Played, best: str | None = None) -> pl.DataFrame:
-    """Every other policy against ``best`` (default: the lowest mean), in the replications that both played.
+    """Compare every other policy with ``best`` (default: the lowest mean) in the replications that both played.
 
-    ``difference`` is the other's mean regret minus that of ``best``. ``wins`` is the share of replications in which the other has
-    less regret, ``ties`` the share in which both have the same. ``verdict``: "worse" or "better" where the interval of the
-    difference lies on one side of 0 and a sign test of wins against losses agrees at 5 %, otherwise "not significant".
+    ``difference`` is the other policy's mean regret minus the mean regret of ``best``. ``wins`` is the share of replications in
+    which the other policy has less regret, and ``ties`` the share in which both have the same. ``verdict`` is "worse" or "better"
+    if the interval of the difference excludes 0 and a sign test of wins against losses agrees at 5 %, else "not significant".
     """
     import polars as pl
 
@@ -207,7 +207,7 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
     rows: list[Row] = []
     for label, difference, interval in zip(others, differences, bootstrap_intervals(differences), strict=True):
         n, (mean, low, high) = len(difference), interval
-        if n >= 2:  # both intervals are too narrow for few skewed values, each on its own side
+        if n >= 2:  # for few skewed values both intervals are too narrow, on different sides
             student = intervals.mean_interval(difference, CONFIDENCE)
             low, high = min(low, student.low), max(high, student.high)
         rows.append(
@@ -233,7 +233,9 @@ def _measured_on(results: Results, played: Played) -> tuple[Measured, ...]:
     measured = results.on(played)
     if not measured:
         known = ", ".join(f"{each.name} (horizon {each.horizon})" for each in results.problems) or "none yet"
-        raise InvalidInput(f"nothing was measured on {played.name} with horizon {played.horizon}: there is {known}")
+        raise InvalidInput(
+            f"nothing was measured on {played.name} with horizon {played.horizon}: choose one of {known}"
+        )
     return measured
 
 
@@ -242,7 +244,7 @@ def _mean_and_label(measured: Measured) -> tuple[float, str]:
 
 
 def _differences(best: Measured, other: Measured) -> Floats:
-    """Return the other's final regret minus the best's, in the replications that both played."""
+    """Return the other policy's final regret minus the best policy's, in the replications that both played."""
     shared: Ints = np.intersect1d(best.replications, other.replications)
 
     def finals(measured: Measured) -> Floats:
@@ -253,7 +255,7 @@ def _differences(best: Measured, other: Measured) -> Floats:
 
 
 def _side(n: int, low: float, high: float) -> str:
-    """Return the verdict of an interval of a difference."""
+    """Return the verdict that follows from the interval of a difference."""
     if n >= ENOUGH and low > 0.0:
         return "worse"
     if n >= ENOUGH and high < 0.0:
@@ -262,7 +264,7 @@ def _side(n: int, low: float, high: float) -> str:
 
 
 def _agreed(difference: Floats, side: str) -> str:
-    """Return the verdict, if a two-sided sign test at 5 % agrees; ties do not count."""
+    """Return the verdict if a two-sided sign test at 5 % agrees, else "not significant". Ties do not count."""
     from scipy.special import bdtr
 
     more, less = int((difference > 0.0).sum()), int((difference < 0.0).sum())
@@ -272,13 +274,13 @@ def _agreed(difference: Floats, side: str) -> str:
 
 
 def ranking(results: Results) -> pl.DataFrame:
-    """Policies by their mean rank over all problems of the plan, the best first.
+    """Return the policies sorted by their mean rank over all problems of the plan.
 
-    On each problem the policy with the lowest mean regret has rank 1; equal means share the mean of their ranks. The interval of
-    the mean rank is a bootstrap over the replications of each problem, the same resamples for all policies. ``wins`` counts the
-    problems on which no mean is lower, ``share_of_uniform`` is the geometric mean. Ranked are the policies that learn from rewards
-    and played every replication of every problem; the others come last, with the ``reason``. ``verdict`` compares mean ranks with
-    the first one: "first", "worse", "not significant", or "not ranked".
+    On each problem the policy with the lowest mean regret has rank 1. Equal means share the mean of their ranks. The interval of
+    the mean rank is a bootstrap over the replications of each problem, with the same resamples for all policies. ``wins`` counts
+    the problems on which no mean is lower. ``share_of_uniform`` is the geometric mean over the problems. A policy is ranked if it
+    learns from rewards and played every replication of every problem. The others come last, with the ``reason``. ``verdict``
+    compares the mean rank with that of the first policy: "first", "worse", "not significant", or "not ranked".
     """
     import polars as pl
 
@@ -316,7 +318,7 @@ def ranking(results: Results) -> pl.DataFrame:
 
 
 def _ranks(means: Floats) -> Floats:
-    """Return ranks from 1 within each column; equal numbers share the mean of their ranks. (scipy.stats takes 2 s to import.)"""
+    """Return the ranks within each column; equal numbers share their mean rank. (Importing scipy.stats would take 2 s.)"""
     ranks = np.empty_like(means)
     for i, row in enumerate(means):
         ranks[i] = (means < row).sum(axis=0) + 0.5 * (1.0 + (means == row).sum(axis=0))
@@ -324,7 +326,7 @@ def _ranks(means: Floats) -> Floats:
 
 
 def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
-    """Return the labels that can be ranked; for the others, how many problems they played in full, and why they are not ranked."""
+    """Return the policies to rank and, for each other policy, the number of problems that it completed and the reason."""
     plan = results.plan
     labels = dict.fromkeys(each.label for each in plan.combinations)
     learns = {cell.label: cell.policy.uses_rewards for cell in plan.cells}
@@ -338,9 +340,9 @@ def _rankable(results: Results) -> tuple[list[str], dict[str, tuple[int, str]]]:
         for played in everywhere:
             count = counts.get((label, played), 0)
             if (label, played) in left_out:
-                gaps.append(f"left out on {plan.called(played)}: {left_out[label, played]}")
+                gaps.append(f"skipped on {plan.called(played)}: {left_out[label, played]}")
             elif count < plan.replications:
-                word = "failed" if (label, played) in failed else "to come"
+                word = "failed" if (label, played) in failed else "not played yet"
                 of = f"{plan.replications - count} of {counted(plan.replications, 'replication')}"
                 gaps.append(f"{of} on {plan.called(played)} {word}")
         complete = len(everywhere) - len(gaps)

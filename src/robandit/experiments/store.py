@@ -1,4 +1,4 @@
-"""The run folder: a plan, its results so far, and the runs that made them. Its layout is in docs/reference/run-folder.md."""
+"""The run folder: a plan, its results so far, and the runs that made them. See docs/reference/run-folder.md for its layout."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from robandit.validation import integer, invalid
 
 __all__ = ["ELSEWHERE", "Store"]
 
-ELSEWHERE = "name another folder"  # the way out of a folder that is taken; a command adds the option for it
+ELSEWHERE = "name another folder"  # the hint if a folder cannot be used; commands add the name of their option
 UNPARSABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
-FORMAT_VERSION = 1  # of run.json and the folder
-TABLE_VERSION = 1  # of regret.parquet and pulls.parquet
-ROW_GROUP = 1 << 18  # rows; fixed, so that the bytes do not depend on Polars' default
+FORMAT_VERSION = 1  # version of run.json and the folder
+TABLE_VERSION = 1  # version of regret.parquet and pulls.parquet
+ROW_GROUP = 1 << 18  # rows per group; fixed, so that the bytes do not depend on Polars' default
 
 
 @dataclass(frozen=True)
 class Store:
-    """A run folder. `create` makes or continues one, `open` reads one."""
+    """A run folder. `create` makes or continues a run folder, and `open` reads one."""
 
     folder: Path
     plan: Plan
-    """As it was read back from the folder."""
+    """The plan, as read from the folder."""
     makers: tuple[dict[str, Any], ...]
-    """The command, versions and machine of each run that differs from those before, the last run at the end."""
+    """The distinct commands, versions and machines of all runs. The last run is at the end."""
 
     @property
     def ledger(self) -> Ledger:
-        """The state of its units."""
+        """The state of the folder's units."""
         return Ledger(self.folder)
 
     @classmethod
@@ -54,14 +54,14 @@ class Store:
     ) -> Store:
         """Make a run folder for a plan, or continue an existing one.
 
-        To continue, the plan must be the same, but it may have more replications: finished units stay.
+        To continue a folder, the plan must be the same, except that it may have more replications. Finished units are kept.
 
         Parameters
         ----------
         folder
             A new or empty folder, or a run folder.
         plan
-            What is to be played.
+            The plan to play.
         command
             The command line, for the report.
         spec_text
@@ -86,7 +86,7 @@ class Store:
             data = json.loads(json.dumps(data, allow_nan=False))
             if data != stored:
                 write_json(place / "run.json", data)
-            # After run.json: until it exists, the folder holds nothing but locks, even if this process is killed.
+            # After run.json, so that a folder without run.json holds only locks, even if this process is killed.
             for name in FOLDERS:
                 (place / name).mkdir(exist_ok=True)
             for leftover in (*place.glob(".run.json.*"), *place.glob(".spec.toml.*")):
@@ -105,13 +105,13 @@ class Store:
         return _parsed(place, _read(place))
 
     def continued(self, plan: Plan) -> Plan:
-        """Return the plan as a run would continue it here: cut into the same units. Another experiment is rejected."""
+        """Return the plan with the same units as in this folder. Raise if the plan is another experiment."""
         _continued(self.folder, _read(self.folder), plan)
         return replace(plan, unit_pulls=self.plan.unit_pulls)
 
     @property
     def about(self) -> dict[str, Any]:
-        """The command, versions and machine of the last run, those of ``earlier`` different runs, the spec and its name."""
+        """The command, versions and machine of the last run and of ``earlier`` different runs, and the spec with its name."""
         about = self.makers[-1] | {"earlier": list(self.makers[:-1])}
         spec = self.folder / "spec.toml"
         if spec.exists():
@@ -123,12 +123,12 @@ class Store:
         return about
 
     def failures(self) -> tuple[Failure, ...]:
-        """Return the units that failed and have not been played since."""
+        """Return the units that failed and were not played since then."""
         recorded = (self.ledger.failure(unit) for unit in self.plan.units if not self.ledger.part(unit).exists())
         return tuple(failure for failure in recorded if failure is not None)
 
     def results(self) -> Results:
-        """Load the results so far. A damaged part raises an error that names it."""
+        """Load the results so far. Raise an error with the name of the file if a part is damaged."""
         units = (unit for unit in self.plan.units if self.ledger.part(unit).exists())
         played = ((unit, self._result(unit), self.ledger.seconds(unit)) for unit in units)
         return Results.of(self.plan, played, self.failures(), self.about)
@@ -139,7 +139,7 @@ class Store:
             result = Result.from_parquet(path, unit.cell.played.problem)
         except CorruptFile as error:
             hint = f"run again in {self.folder}: it will be set aside and played again"
-            if self.ledger.done(unit):  # its checksum is right, but it is another unit's
+            if self.ledger.done(unit):  # the checksum is right, but the file belongs to another unit
                 hint = "delete it and run again"
             raise CorruptFile(f"{error}; {hint}") from error
         played = Played("", result.problem, result.horizon)
@@ -153,14 +153,14 @@ class Store:
     ) -> tuple[Path, Path]:
         """Write all results as tidy tables, ``regret.parquet`` and ``pulls.parquet``, and return their paths.
 
-        The bytes depend only on what was measured, not on how.
+        The bytes depend only on the results, not on the machines or the order of the runs.
 
         Parameters
         ----------
         folder
-            By default ``results`` in the run folder.
+            The folder for the tables. The default is ``results`` in the run folder.
         results
-            What `results` returned, if it is loaded already.
+            The return value of `results`, if it is loaded already.
         """
         place = self.folder / "results" if folder is None else Path(folder)
         measured = (self.results() if results is None else results).measured
@@ -178,7 +178,7 @@ class Store:
 
 @contextmanager
 def _named(folder: Path) -> Iterator[None]:
-    """Name the folder in errors of the system."""
+    """Convert errors of the system to `FileError` with the name of the folder."""
     try:
         yield
     except OSError as error:
@@ -186,7 +186,7 @@ def _named(folder: Path) -> Iterator[None]:
 
 
 def _check_empty(folder: Path) -> None:
-    """Reject a folder with other files, except what a run leaves that was killed at its start."""
+    """Reject a folder with other files. Files of a run that was killed at its start are allowed."""
     names = sorted(path.name for path in folder.iterdir())
     others = [name for name in names if name != "locks" and not name.startswith(".run.json.")]
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
@@ -198,11 +198,11 @@ def _check_empty(folder: Path) -> None:
 
 
 def _data(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain JSON data, with each problem once."""
+    """Return a plan as plain JSON data that contain each problem once."""
     problems = dict.fromkeys(each.played for each in plan.combinations)
     number = {played: i for i, played in enumerate(problems)}
     return {
-        "seed": str(plan.seed),  # may have 128 bits, which JSON readers round
+        "seed": str(plan.seed),  # a string: seeds may have 128 bits, and JSON readers round large numbers
         "replications": plan.replications,
         "unit_pulls": plan.unit_pulls,
         "problems": [{"name": p.name, "horizon": p.horizon, "problem": p.problem.to_dict()} for p in problems],
@@ -212,25 +212,25 @@ def _data(plan: Plan) -> dict[str, Any]:
 
 
 def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, Any]:
-    """Return the new data of run.json when a plan continues in a folder; raise if it is another experiment."""
+    """Return the new data of run.json if the plan continues a folder. Raise if it is another experiment."""
     data = json.loads(json.dumps(_data(plan), allow_nan=False))
     for part in ("seed", "problems", "cells"):
         difference = _difference(part, stored.get(part), data[part])
         if difference is not None:
             raise InvalidInput(f"{folder} holds another experiment: {difference}; {ELSEWHERE}")
     if stored["replications"] > plan.replications:
-        fewer = f"{folder} holds {stored['replications']} replications, and {plan.replications} are asked for"
-        raise InvalidInput(f"{fewer}: ask for as many or more, or {ELSEWHERE}")
+        fewer = f"{folder} has {stored['replications']} replications, but the plan has only {plan.replications}"
+        raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}")
     kept = {key: value for key, value in stored.items() if key != "notes"}
     renewed = {key: data[key] for key in ("left_out", "notes") if key in data}
     return kept | {"replications": plan.replications} | renewed
 
 
 def _difference(where: str, stored: Any, new: Any) -> str | None:
-    """Describe the first difference of two pieces of JSON data; None if they are equal."""
-    if is_packed(stored) or is_packed(new):  # a record; one of two may be too short to be packed
+    """Describe the first difference between two pieces of JSON data. Return None if they are equal."""
+    if is_packed(stored) or is_packed(new):  # a record; only long records are packed
         kind = _RECORDED.get(where.rpartition(".")[2], "numbers")
-        return None if stored == new else f"the recorded {kind} are others"
+        return None if stored == new else f"the recorded {kind} differ"
     if isinstance(stored, dict) and isinstance(new, dict) and set(stored) == set(new):
         pairs = [(f"{where}.{key}", stored[key], new[key]) for key in stored]
     elif isinstance(stored, list) and isinstance(new, list):
@@ -286,7 +286,7 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
         makers = tuple(dict(maker) for maker in data["runs"])
         return Store(folder, plan, (*makers[:-1], makers[-1]))  # raises if there is none
     except UNPARSABLE as error:
-        if own_error and isinstance(error, InvalidInput):  # such as a policy of the user's own that is not imported
+        if own_error and isinstance(error, InvalidInput):  # for example, a user's policy class is not imported
             raise
         raise CorruptFile(f"{folder / 'run.json'} is damaged: {type(error).__name__}: {error}") from error
 

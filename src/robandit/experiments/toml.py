@@ -1,4 +1,4 @@
-"""What the standard library's TOML reader lacks: the lines of keys, elements and errors, and a writer."""
+"""TOML functions that the standard library lacks: line numbers of keys, elements and errors, and a writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHER = re.compile(r"[^,\]}#\n]*")  # numbers, dates, true and false
 
 
 def lines(text: str) -> dict[Path, int]:
-    """Return the line (from 1) of every key, table and list element of a valid TOML text.
+    """Return the line number of every key, table and list element of a valid TOML text.
 
     >>> lines('seed = 1\\npolicies = [\\n  "UCB1",\\n  {policy = "APE2"},\\n]')[("policies", 1, "policy")]
     4
@@ -31,14 +31,14 @@ def lines(text: str) -> dict[Path, int]:
 
 
 def line_of(line_numbers: Mapping[Path, int], path: Path) -> int:
-    """Return the line of a path, or of the innermost element around it; 1 for the whole file."""
+    """Return the line of a path, or of the innermost known element around it. The line of the empty path is 1."""
     while path and path not in line_numbers:
         path = path[:-1]
     return line_numbers.get(path, 1)
 
 
 def syntax_message(text: str, error: Exception) -> str:
-    """Return what is wrong with a text that the reader rejects, with its line at the front."""
+    """Return the line and the message of an error of the TOML reader, as ``line: message``."""
     if isinstance(error, RecursionError):
         return "1: this is not a spec: lists or tables are nested too deeply"
     at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
@@ -70,7 +70,7 @@ def toml_value(value: Any) -> str:
 
 
 class _Scanner:
-    """Walks through a valid text without checking it."""
+    """Walk through a valid TOML text, without checks, and collect line numbers."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -91,7 +91,7 @@ class _Scanner:
             self.skip(_SPACE)
 
     def header(self) -> Path:
-        """``[name]`` or ``[[name]]``."""
+        """Read ``[name]`` or ``[[name]]``."""
         several = self.text.startswith("[[", self.at)
         line = self.line()
         self.at += 1 + several
@@ -109,7 +109,7 @@ class _Scanner:
         return path
 
     def pair(self, table: Path) -> None:
-        """``key = value``."""
+        """Read ``key = value``."""
         line = self.line()
         path = table
         for name in self.key():
@@ -120,7 +120,7 @@ class _Scanner:
         self.value(path)
 
     def key(self) -> list[str]:
-        """The names of a dotted key."""
+        """Return the names of a dotted key."""
         names: list[str] = []
         while True:
             self.skip(_INLINE_SPACE)
@@ -142,7 +142,7 @@ class _Scanner:
             self.skip(_STRING if sign in "\"'" else _OTHER)
 
     def inside(self, end: str, path: Path) -> None:
-        """A list or an inline table, with its elements."""
+        """Read a list or an inline table, with its elements."""
         self.at += 1
         index = 0
         while True:

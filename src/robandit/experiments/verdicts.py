@@ -1,4 +1,4 @@
-"""The verdict of an experiment in sentences: the winner, whether it is significant, what the policy was told and assumes."""
+"""The verdict of an experiment in sentences: the winner, whether its lead is significant, its parameters and its assumption."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from robandit.policies.assumptions import assumption_met
 from robandit.policies.facts import Facts
 from robandit.wording import counted, joined, listed, number, share
 
-ENOUGH = 6  # five differences have the same sign by chance in 1 of 16 cases, six in 1 of 32: below 5 %
+ENOUGH = 6  # six differences have the same sign by chance in 1 of 32 cases, which is below 5 %; five in 1 of 16
 MANY = 50  # with fewer replications, intervals of skewed numbers are much too narrow
 
 Row: TypeAlias = dict[str, Any]
 
 
 def on_one_problem(measured: Mapping[str, Measured], best: str, pairs: Sequence[Row]) -> str:
-    """Return the verdict on one problem; ``pairs`` are the rows of `robandit.experiments.paired` against the best."""
+    """Return the verdict on one problem. ``pairs`` are the rows of `robandit.experiments.paired` for the best policy."""
     played = measured[best].cell.played
     mean, uniform = float(measured[best].final.mean()), played.uniform_regret
     of_uniform = f", {share(mean / uniform)} of choosing arms at random" if uniform > 0.0 else ""
@@ -48,7 +48,7 @@ def _significance(rivals: Sequence[Row]) -> str:
     if not close:
         return f"The difference is significant: the closest, {name}, has more by {interval} ({basis})."
     if closest["ties"] == 1.0:
-        return f"{name} has the same in every one of {counted(n, 'replication')}."
+        return f"{name} has the same regret in each of {counted(n, 'replication')}."
     if n < ENOUGH:
         return _too_few(n)
     names = listed([row["policy"] for row in close])
@@ -56,7 +56,7 @@ def _significance(rivals: Sequence[Row]) -> str:
 
 
 def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
-    """Return the verdict over several problems; ``ranked`` are the rows of policies with a rank."""
+    """Return the verdict over several problems. ``ranked`` are the rows of policies with a rank."""
     problems = len(results.plan.problems)
     if not ranked:
         return f"No policy has played all of the {problems} problems in full, so none is ranked over all of them."
@@ -92,7 +92,7 @@ def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
 
 
 def missing_replications(results: Results) -> str:
-    """Return a sentence about what failed or is still to come; empty if nothing is missing."""
+    """Return a sentence about replications that failed or were not played yet; empty if all were played."""
     if results.complete:
         return ""
     planned = len(results.plan.cells) * results.plan.replications
@@ -100,12 +100,12 @@ def missing_replications(results: Results) -> str:
     missing = planned - sum(len(m.replications) for m in results.measured) - failed
     parts = [f"{failed:,} failed"] if failed else []
     if missing > 0:
-        parts.append(f"{missing:,} {'is' if missing == 1 else 'are'} still to come, when it is run again")
+        parts.append(f"{missing:,} {'is' if missing == 1 else 'are'} not played yet (run again to continue)")
     return f" Incomplete: of {counted(planned, 'replication')} {' and '.join(parts)}."
 
 
 def _knowledge(measured: Measured) -> str:
-    """Return what a policy was told, and whether its assumption holds."""
+    """Return a sentence with the policy's parameters and whether its assumption holds."""
     policy = measured.cell.policy.prepared(measured.cell.played.horizon)
     facts = policy.facts
     values = [(name, getattr(policy, name)) for name in facts.knows]

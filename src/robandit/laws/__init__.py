@@ -1,6 +1,6 @@
-"""Reward laws: immutable values with exact moments, tail indices, a compiled sampler and a verdict on the assumption.
+"""Reward laws: immutable objects with exact moments, tail indices, a compiled sampler and a verdict on the assumption.
 
-Every law can be an arm. Its facts come from formulas or from quadratures to about 1e-9, never from samples; `Law` lists them.
+Every law can be an arm. `Law` lists the facts of a law. They come from formulas or quadratures to about 1e-9, never from samples.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Law(ABC):
-    """The distribution of one arm's reward: an immutable value with exact facts and a compiled sampler.
+    """The distribution of one arm's reward: an immutable object with exact facts and a compiled sampler.
 
-    To write your own, derive a frozen dataclass from this class and implement its abstract members by formulas, not from samples;
+    To write a law, derive a frozen dataclass from this class and implement the abstract members by formulas, not from samples.
     ``robandit.checks.check_law`` checks it. Combine laws with ``-law``, ``law + c``, ``law * s``, ``c - law`` and combinators.
     """
 
@@ -34,12 +34,12 @@ class Law(ABC):
 
     @abstractmethod
     def components(self) -> tuple[Component, ...]:
-        """The law as a finite mixture of base variables that the sampler can draw (``robandit.laws.table``)."""
+        """Return the law as a finite mixture of base variables that the sampler can draw (``robandit.laws.table``)."""
 
     @property
     @abstractmethod
     def mean(self) -> float:
-        """E X; may be infinite, and is NaN where it is undefined."""
+        """E X, which may be infinite; NaN if it is undefined."""
 
     @property
     @abstractmethod
@@ -58,17 +58,17 @@ class Law(ABC):
 
     @abstractmethod
     def cdf(self, x: ArrayLike) -> Floats:
-        """P(X <= x), for an array of x."""
+        """Return P(X <= x) for an array of x."""
 
     @abstractmethod
     def finite_moment(self, order: float, about: float) -> float:
-        """E|X - about|^order for an order in (0, tail_index); ``absolute_moment`` handles all other orders."""
+        """Return E|X - about|^order for an order in (0, tail_index). ``absolute_moment`` handles all other orders."""
 
     @abstractmethod
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """The two sides of ``partial_mean``: E[(X - about) 1{X - about > m}] and E[(X - about) 1{X - about < -m}]."""
+        """Return the two sides of ``partial_mean``: E[(X - about) 1{X - about > m}] and E[(X - about) 1{X - about < -m}]."""
 
-    # --- defaults: override them where they are wrong --------------------------------------------------------------
+    # --- defaults: laws override them if necessary -----------------------------------------------------------------
 
     @property
     def symmetric_about(self) -> float | None:
@@ -77,22 +77,22 @@ class Law(ABC):
 
     @property
     def nonzero_probability(self) -> float:
-        """P(X != 0): 1 for a law without atoms."""
+        """P(X != 0), which is 1 for a law without atoms."""
         return 1.0
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """The values and probabilities of a law on finitely many points, else None."""
+        """Return the values and probabilities of a law on finitely many points, else None."""
         return None
 
     # --- derived ---------------------------------------------------------------------------------------------------
 
     @property
     def tail_index(self) -> float:
-        """The sup of the orders p with E|X|^p finite: infinite for light tails. The moment of this order is infinite."""
+        """The sup of the orders p with E|X|^p finite; infinite for light tails. The moment of this order itself is infinite."""
         return min(self.left_tail, self.right_tail)
 
     def absolute_moment(self, order: float, about: float = 0.0) -> float:
-        """E|X - about|^order; the tail index decides whether it is infinite, not a quadrature.
+        """Return E|X - about|^order. The tail index, not a quadrature, decides whether it is infinite.
 
         >>> from robandit.laws import Pareto
         >>> Pareto(tail=1.5).absolute_moment(1.25)
@@ -114,7 +114,7 @@ class Law(ABC):
         return value
 
     def central_moment(self, order: float) -> float:
-        """E|X - mean|^order; NaN if the mean is undefined, infinite if the mean is."""
+        """Return E|X - mean|^order; NaN if the mean is undefined, infinite if the mean is infinite."""
         order = within(order, "order", 0.0, math.inf)
         mean = self.mean
         return self.absolute_moment(order, mean) if math.isfinite(mean) else abs(mean)
@@ -125,14 +125,14 @@ class Law(ABC):
         return self.central_moment(2.0)
 
     def partial_mean(self, m: float, about: float = 0.0) -> float:
-        """E[(X - about) 1{|X - about| > m}] for m >= 0."""
+        """Return E[(X - about) 1{|X - about| > m}] for m >= 0."""
         upper, lower = self.partial_means(within(m, "m", 0.0, math.inf), finite(about, "about"))
         return upper + lower
 
     def truncated_nonpositivity(self, about: float = 0.0) -> Verdict:
-        """Whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
+        """Return whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
 
-        With ``about=0`` this is what AdaR-UCB's analysis requires of the best arm.
+        With ``about=0`` this is the assumption of AdaR-UCB's analysis about the best arm.
 
         >>> from robandit.laws import Pareto, StudentT
         >>> (-Pareto(tail=1.5)).truncated_nonpositivity().reason
@@ -145,7 +145,7 @@ class Law(ABC):
         return judge(self, finite(about, "about"))
 
     def sample(self, size: int, seed: int | np.random.SeedSequence) -> Floats:
-        """``size`` independent rewards from the compiled sampler; equal seeds give equal bytes.
+        """Return ``size`` independent rewards from the compiled sampler. Equal seeds give equal bytes.
 
         >>> from robandit.laws import Bernoulli
         >>> float(Bernoulli(p=0.25).sample(10_000, seed=0).mean())
@@ -166,7 +166,7 @@ class Law(ABC):
     # --- arithmetic ------------------------------------------------------------------------------------------------
 
     def __neg__(self) -> Law:
-        """The law of -X."""
+        """Return the law of -X."""
         from robandit.laws.combinators import Negated
 
         return Negated(self)
@@ -177,21 +177,21 @@ class Law(ABC):
         return Affine(self, loc, scale)
 
     def __add__(self, shift: float) -> Law:
-        """The law of X + shift."""
+        """Return the law of X + shift."""
         return self._affine(loc=shift)
 
     __radd__ = __add__
 
     def __sub__(self, shift: float) -> Law:
-        """The law of X - shift."""
+        """Return the law of X - shift."""
         return self + -finite(shift, "shift")
 
     def __rsub__(self, minuend: float) -> Law:
-        """The law of minuend - X."""
+        """Return the law of minuend - X."""
         return self._affine(minuend, -1.0)
 
     def __mul__(self, factor: float) -> Law:
-        """The law of X * factor."""
+        """Return the law of X * factor."""
         return self._affine(scale=factor)
 
     __rmul__ = __mul__
@@ -199,7 +199,7 @@ class Law(ABC):
     # --- JSON ------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The law as plain JSON data: its class name under "kind", and its parameters.
+        """Return the law as plain JSON data: its class name under "kind", and its parameters.
 
         >>> from robandit.laws import Pareto
         >>> Pareto(tail=1.5).to_dict()
@@ -210,7 +210,7 @@ class Law(ABC):
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Law:
-        """The law that ``to_dict`` wrote; unknown classes and parameters are rejected."""
+        """Return the law that ``to_dict`` wrote. Unknown classes and parameters are rejected."""
         if not isinstance(data, Mapping) or "kind" not in data:
             raise invalid("law", data, 'an object with the class name under "kind"')
         laws = known_laws()
@@ -227,14 +227,14 @@ class Law(ABC):
 
 
 def checked_law(value: Any, name: str) -> Law:
-    """Return the value if it is a law."""
+    """Return the value, or raise if it is not a law."""
     if not isinstance(value, Law):
         raise invalid(name, value, "a law", hint="wrap a plain number as Constant(number)")
     return value
 
 
 def law_with_mean(value: Any, name: str) -> Law:
-    """Return the value if it is a law with a finite mean."""
+    """Return the value, or raise if it is not a law with a finite mean."""
     law = checked_law(value, name)
     if not math.isfinite(law.mean):
         rule = "a law with a finite mean"
@@ -244,13 +244,13 @@ def law_with_mean(value: Any, name: str) -> Law:
 
 
 def store_checked(law: Law, check: Callable[[Any, str], Any], *names: str) -> None:
-    """Replace each named parameter of a frozen law by what ``check(value, name)`` returns."""
+    """Replace each named parameter of a frozen law by the result of ``check(value, name)``."""
     for name in names:
         object.__setattr__(law, name, check(getattr(law, name), name))
 
 
 def known_laws() -> dict[str, type[Law]]:
-    """Return every law by its class name, including yours. Robandit's cannot be replaced."""
+    """Return all laws by class name, including users' laws. A user's law cannot replace one of Robandit."""
     laws = sorted(_concrete(Law), key=lambda law: not law.__module__.startswith("robandit."))  # type: ignore[type-abstract]
     return {law.__name__: law for law in reversed(laws)}
 

@@ -1,4 +1,4 @@
-"""Laws made of laws: shifted and scaled, negated, mixed, with extra zeros."""
+"""Laws made from other laws: shifted and scaled, negated, mixed, or with extra zeros."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from robandit.validation import finite, invalid, items_of, points, probabilities
 
 
 class Leaf(NamedTuple):
-    """A law that is not a combination, as it occurs inside one: with a probability, shifted and scaled.
+    """A simple law inside a combination, with its probability, shift and scale.
 
-    Atoms are mapped one by one, with the rounding of the sampler: mapping x back could put it on the wrong side of a step.
+    Atoms are mapped one by one, with the rounding of the sampler. Mapping x back instead could put it on the wrong side of a step.
     """
 
     weight: float
@@ -31,23 +31,23 @@ class Leaf(NamedTuple):
     law: Law
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """The mapped values and their probabilities."""
+        """Return the mapped values and their probabilities."""
         inner = self.law.atoms()
         return None if inner is None else (self.loc + self.scale * inner[0], inner[1])
 
     @property
     def left_tail(self) -> float:
-        """The law's left tail index, or its right one if the scale is negative."""
+        """The law's left tail index, or its right tail index if the scale is negative."""
         return self.law.left_tail if self.scale > 0.0 else self.law.right_tail
 
     @property
     def right_tail(self) -> float:
-        """The law's right tail index, or its left one if the scale is negative."""
+        """The law's right tail index, or its left tail index if the scale is negative."""
         return self.law.right_tail if self.scale > 0.0 else self.law.left_tail
 
     @property
     def support(self) -> tuple[float, float]:
-        """The law's support, mapped."""
+        """The mapped support of the law."""
         first, second = (self.loc + self.scale * end for end in self.law.support)
         return min(first, second), max(first, second)
 
@@ -60,7 +60,7 @@ class Leaf(NamedTuple):
         return self.law.nonzero_probability if self.loc == 0.0 else 1.0
 
     def cdf(self, x: Floats) -> Floats:
-        """P(loc + scale X <= x)."""
+        """Return P(loc + scale X <= x)."""
         atoms = self.atoms()
         if atoms is not None:
             order = np.argsort(atoms[0], kind="stable")
@@ -69,7 +69,7 @@ class Leaf(NamedTuple):
         return self.law.cdf(inner) if self.scale > 0.0 else np.asarray(1.0 - self.law.cdf(inner))
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """The two sides for loc + scale X."""
+        """Return the two sides of the partial mean of loc + scale X."""
         atoms = self.atoms()
         if atoms is not None:
             return atoms_partial_means(*atoms, m, about)
@@ -80,7 +80,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(law: Law, weight: float = 1.0, loc: float = 0.0, scale: float = 1.0) -> Iterator[Leaf]:
-    """Yield the laws that a combination is made of; the maps are composed in the same order as in ``components``."""
+    """Yield the simple laws of a combination. The maps are composed in the same order as in ``components``."""
     if isinstance(law, MixedLaw):
         for share, part in law.parts:
             yield from leaves(part, weight * share, loc, scale)
@@ -97,30 +97,30 @@ class CombinedLaw(Law):
     @property
     @abstractmethod
     def parts(self) -> Sequence[tuple[float, Law | Leaf]]:
-        """The weights (above 0) and what they weigh."""
+        """The positive weights and their laws."""
 
     @property
     def left_tail(self) -> float:
-        """The smallest index: the heaviest tail."""
+        """The index of the heaviest tail of all parts, which is the smallest."""
         return min(part.left_tail for _, part in self.parts)
 
     @property
     def right_tail(self) -> float:
-        """The smallest index: the heaviest tail."""
+        """The index of the heaviest tail of all parts, which is the smallest."""
         return min(part.right_tail for _, part in self.parts)
 
     @property
     def support(self) -> tuple[float, float]:
-        """From the least end to the greatest."""
+        """The interval from the least end of all parts to the greatest."""
         return min(part.support[0] for _, part in self.parts), max(part.support[1] for _, part in self.parts)
 
     @property
     def nonzero_probability(self) -> float:
-        """The weighted sum."""
+        """The weighted sum of the parts' probabilities."""
         return min(math.fsum(weight * part.nonzero_probability for weight, part in self.parts), 1.0)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """All points in increasing order, equal ones joined; None if a part is not concentrated on points."""
+        """Return the atoms of all parts, increasing, with equal values merged; None if a part is not discrete."""
         values: list[Floats] = []
         masses: list[Floats] = []
         for weight, part in self.parts:
@@ -132,7 +132,7 @@ class CombinedLaw(Law):
         return distinct, np.bincount(place, weights=np.concatenate(masses)).astype(np.float64)
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """The weighted sum."""
+        """Return the weighted sum of the parts' cdfs."""
         x = points(x)
         total = np.zeros(x.shape)
         for weight, part in self.parts:
@@ -140,18 +140,18 @@ class CombinedLaw(Law):
         return total
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """The weighted sums."""
+        """Return the weighted sums of the parts' two sides."""
         sides = [(weight, part.partial_means(m, about)) for weight, part in self.parts]
         return _sum([w * side[0] for w, side in sides]), _sum([w * side[1] for w, side in sides])
 
 
 def _sum(terms: list[float]) -> float:
-    """Return an accurate sum that follows the rules for infinities; fsum alone rejects inf - inf."""
+    """Return an accurate sum of numbers that may be infinite. (``math.fsum`` rejects inf - inf.)"""
     return math.fsum(terms) if all(map(math.isfinite, terms)) else sum(terms)
 
 
 class AffineLaw(CombinedLaw):
-    """The law of ``loc + scale * X`` with scale != 0: each fact is that of the inner law, mapped exactly."""
+    """The law of ``loc + scale * X`` with scale != 0. Its facts are the exactly mapped facts of the inner law."""
 
     law: Law
 
@@ -162,11 +162,11 @@ class AffineLaw(CombinedLaw):
 
     @property
     def parts(self) -> Sequence[tuple[float, Leaf]]:
-        """The laws that it is made of, mapped."""
+        """The mapped simple laws of the inner law."""
         return [(leaf.weight, leaf) for leaf in leaves(self)]
 
     def components(self) -> tuple[Component, ...]:
-        """The inner law's, each shifted and scaled."""
+        """Return the shifted and scaled components of the inner law."""
         loc, scale = self.map
         inner = self.law.components()
         return tuple(part._replace(loc=loc + scale * part.loc, scale=scale * part.scale) for part in inner)
@@ -179,13 +179,13 @@ class AffineLaw(CombinedLaw):
 
     @property
     def symmetric_about(self) -> float | None:
-        """The inner law's centre, mapped."""
+        """The mapped centre of the inner law."""
         loc, scale = self.map
         centre = self.law.symmetric_about
         return None if centre is None else loc + scale * centre
 
     def finite_moment(self, order: float, about: float) -> float:
-        """|scale|^order E|X - (about - loc)/scale|^order."""
+        """Return |scale|^order E|X - (about - loc)/scale|^order."""
         loc, scale = self.map
         return float(abs(scale) ** order) * self.law.absolute_moment(order, (about - loc) / scale)
 
@@ -212,7 +212,7 @@ class Affine(AffineLaw):
 
     @property
     def map(self) -> tuple[float, float]:
-        """The parameters."""
+        """The parameters ``loc`` and ``scale``."""
         return self.loc, self.scale
 
 
@@ -233,30 +233,30 @@ class Negated(AffineLaw):
 
     @property
     def map(self) -> tuple[float, float]:
-        """0 and -1."""
+        """The location 0 and the scale -1."""
         return 0.0, -1.0
 
     def __neg__(self) -> Law:
-        """The law that was negated."""
+        """Return the law that was negated."""
         return self.law
 
 
 class MixedLaw(CombinedLaw):
-    """A finite mixture: probabilities and moments are weighted sums."""
+    """A finite mixture, whose probabilities and moments are weighted sums."""
 
     @property
     @abstractmethod
     def parts(self) -> tuple[tuple[float, Law], ...]:
-        """The weights (above 0) and the laws."""
+        """The positive weights and the laws."""
 
     def components(self) -> tuple[Component, ...]:
-        """All components of all parts."""
+        """Return all components of all parts."""
         inner = ((weight, part) for weight, law in self.parts for part in law.components())
         return tuple(part._replace(weight=weight * part.weight) for weight, part in inner)
 
     @property
     def mean(self) -> float:
-        """The weighted sum; NaN if one mean is undefined, or two are infinite with different signs."""
+        """The weighted sum of the means; NaN if one is undefined, or two are infinite with different signs."""
         return _sum([weight * law.mean for weight, law in self.parts])
 
     @property
@@ -266,13 +266,13 @@ class MixedLaw(CombinedLaw):
         return centres.pop() if len(centres) == 1 else None
 
     def finite_moment(self, order: float, about: float) -> float:
-        """The weighted sum."""
+        """Return the weighted sum of the parts' moments."""
         return math.fsum(weight * law.absolute_moment(order, about) for weight, law in self.parts)
 
 
 @dataclass(frozen=True)
 class Mixture(MixedLaw):
-    """Draw a law by its weight, then a value from that law.
+    """A mixture: draw a law according to the weights, then a value from that law.
 
     >>> from robandit.laws import Gaussian, Pareto
     >>> Mixture((Gaussian(), -Pareto(tail=1.5)), (0.5, 0.5)).mean
@@ -298,7 +298,7 @@ class Mixture(MixedLaw):
 
 @dataclass(frozen=True)
 class ZeroInflated(MixedLaw):
-    """Exactly 0 with the given probability, else a draw from the law: for rewards that are mostly absent.
+    """A law for rewards that are mostly 0: exactly 0 with the given probability, else a draw from the inner law.
 
     >>> from robandit.laws import Pareto
     >>> law = ZeroInflated(-Pareto(tail=1.5), zero_probability=0.75)
@@ -316,13 +316,13 @@ class ZeroInflated(MixedLaw):
 
     @property
     def parts(self) -> tuple[tuple[float, Law], ...]:
-        """The zero first, because it is the cheapest to draw; then the law."""
+        """The constant 0, which comes first because it is the cheapest to draw, and the law."""
         both = ((self.zero_probability, Constant(0.0)), (1.0 - self.zero_probability, self.law))
         return tuple((weight, law) for weight, law in both if weight > 0.0)
 
 
 def scaled_to_mean(law: Law, mean: float) -> Law:
-    """Return the law times the factor that gives it this mean; shape and tails stay.
+    """Return the law multiplied by the factor that gives it this mean. Its shape and tail indices do not change.
 
     >>> from robandit.laws import Pareto
     >>> scaled_to_mean(Pareto(tail=1.5), -1.0)

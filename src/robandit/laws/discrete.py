@@ -18,29 +18,29 @@ from robandit.laws.base import Law, store_checked
 from robandit.laws.table import BERNOULLI, CONSTANT, DISCRETE, EMPIRICAL, Component
 from robandit.validation import array, check_items, finite, invalid, numbers, points, probabilities, within
 
-# --- facts of atoms: increasing values with their probabilities --------------------------------------------------------
+# --- facts of atoms, which are increasing values with their probabilities ----------------------------------------------
 
 
 def atoms_cdf(values: Floats, masses: Floats, x: Floats) -> Floats:
-    """Return P(X <= x); NaN where x is NaN."""
+    """Return P(X <= x), with NaN where x is NaN."""
     steps = np.append(0.0, np.minimum(np.cumsum(masses), 1.0))
     steps[-1] = 1.0
     return np.where(np.isnan(x), np.nan, steps[np.searchsorted(values, x, side="right")])
 
 
 def atoms_partial_means(values: Floats, masses: Floats, m: float, about: float) -> tuple[float, float]:
-    """Return the two sides of the partial mean; the values may have any order."""
+    """Return the two sides of the partial mean. The values may have any order."""
     offset = values - about
     parts = offset * masses
     return math.fsum(parts[offset > m]), math.fsum(parts[offset < -m])
 
 
 class FiniteLaw(Law):
-    """A law on finitely many values: every fact is a finite sum."""
+    """A law on finitely many values. Its facts are finite sums."""
 
     @abstractmethod
     def atoms(self) -> tuple[Floats, Floats]:
-        """The values, increasing, and their probabilities."""
+        """Return the increasing values and their probabilities."""
 
     @cached_property
     def _atoms(self) -> tuple[Floats, Floats]:
@@ -50,28 +50,28 @@ class FiniteLaw(Law):
     def _components(self) -> tuple[Component, ...]:
         values, masses = self._atoms
         cumulative = np.minimum(np.cumsum(masses), 1.0)
-        # Exactly 1 from the last possible value on: a uniform of 1 gives that value, not an impossible one after it.
+        # Set to exactly 1 from the last possible value on, so that a uniform of 1 gives this value, not an impossible one.
         cumulative[np.flatnonzero(masses)[-1] :] = 1.0
         return (Component(1.0, 0.0, 1.0, DISCRETE, data=np.concatenate([cumulative, values])),)
 
     def components(self) -> tuple[Component, ...]:
-        """One component, with the cumulative probabilities and then the values in the pool."""
+        """Return one component. Its pool holds the cumulative probabilities and then the values."""
         return self._components
 
     @cached_property
     def mean(self) -> float:
-        """The sum, rounded once."""
+        """The mean, rounded once."""
         values, masses = self._atoms
         return math.fsum(values * masses)
 
     @property
     def left_tail(self) -> float:
-        """Infinite: the law is bounded."""
+        """Infinite, because the law is bounded."""
         return math.inf
 
     @property
     def right_tail(self) -> float:
-        """Infinite: the law is bounded."""
+        """Infinite, because the law is bounded."""
         return math.inf
 
     @property
@@ -97,22 +97,22 @@ class FiniteLaw(Law):
         return centre if mirrored else None
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """A step function."""
+        """Return the cdf, which is a step function."""
         return atoms_cdf(*self._atoms, points(x))
 
     def finite_moment(self, order: float, about: float) -> float:
-        """The sum."""
+        """Return the sum over the atoms."""
         values, masses = self._atoms
         return math.fsum(np.abs(values - about) ** order * masses)
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """The two sums."""
+        """Return the two sums over the atoms."""
         return atoms_partial_means(*self._atoms, m, about)
 
 
 @dataclass(frozen=True)
 class Constant(FiniteLaw):
-    """Always the same value.
+    """A law that always gives the same value.
 
     >>> Constant(-2.0).mean
     -2.0
@@ -125,17 +125,17 @@ class Constant(FiniteLaw):
         store_checked(self, finite, "value")
 
     def components(self) -> tuple[Component, ...]:
-        """A location without a random part."""
+        """Return one component: a location without a random part."""
         return (Component(1.0, self.value, 0.0, CONSTANT),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """The value."""
+        """Return the value with probability 1."""
         return np.array([self.value]), np.ones(1)
 
 
 @dataclass(frozen=True)
 class Bernoulli(FiniteLaw):
-    """1 with probability p, else 0.
+    """The law of a reward that is 1 with probability p, else 0.
 
     >>> Bernoulli(p=0.25).variance
     0.1875
@@ -148,11 +148,11 @@ class Bernoulli(FiniteLaw):
         object.__setattr__(self, "p", within(self.p, "p", 0.0, 1.0))
 
     def components(self) -> tuple[Component, ...]:
-        """One component."""
+        """Return one component."""
         return (Component(1.0, 0.0, 1.0, BERNOULLI, self.p),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """0 and 1."""
+        """Return 0 and 1 with their probabilities."""
         return np.array([0.0, 1.0]), np.array([1.0 - self.p, self.p])
 
     @property
@@ -163,7 +163,7 @@ class Bernoulli(FiniteLaw):
 
 @dataclass(frozen=True)
 class Discrete(FiniteLaw):
-    """The given values with the given probabilities, sorted by value; repeated values are rejected.
+    """A law on the given values, which are sorted, with the given probabilities. Repeated values are rejected.
 
     >>> Discrete(values=(-10.0, 0.0), probabilities=(0.1, 0.9)).mean
     -1.0
@@ -186,12 +186,12 @@ class Discrete(FiniteLaw):
         object.__setattr__(self, "probabilities", tuple(masses[i] for i in order))
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """The parameters."""
+        """Return the parameters as arrays."""
         return np.array(self.values), np.array(self.probabilities)
 
 
 def two_point(low: float, high: float, high_probability: float) -> Discrete:
-    """``high`` with the given probability, else ``low``.
+    """Return the law of ``high`` with the given probability, else ``low``.
 
     >>> two_point(0.0, 10.0, 0.25).mean
     2.5
@@ -204,12 +204,12 @@ def two_point(low: float, high: float, high_probability: float) -> Discrete:
 
 
 class Sample(FiniteLaw):
-    """A recorded sample: its arrays are copied, read-only and compared by content."""
+    """Base class of recorded samples. Their arrays are copied, read-only and compared by content."""
 
     data: Floats
 
     def __repr__(self) -> str:
-        """All values of a short sample, a summary of a long one."""
+        """Return all values of a short sample, or a summary of a long one."""
         name = type(self).__name__
         if self.data.size <= 32:
             return f"{name}({', '.join(repr(each.tolist()) for each in self._arrays)})"
@@ -227,7 +227,7 @@ class Sample(FiniteLaw):
 
     @cached_property
     def _hash(self) -> int:
-        # + 0.0 because 0 and -0 are equal
+        # + 0.0 turns -0.0 into 0.0, because they are equal
         return hash((type(self).__name__, *(hashlib.sha256((a + 0.0).tobytes()).digest() for a in self._arrays)))
 
     def __reduce__(self) -> tuple[type[Sample], tuple[Floats, ...]]:
@@ -254,11 +254,11 @@ class Empirical(Sample):
         object.__setattr__(self, "data", _sample(data, "data"))
 
     def components(self) -> tuple[Component, ...]:
-        """One component with the sample in the pool."""
+        """Return one component with the sample in the pool."""
         return (Component(1.0, 0.0, 1.0, EMPIRICAL, data=self.data),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """The distinct values and their shares."""
+        """Return the distinct values and their shares."""
         values, counts = np.unique(self.data, return_counts=True)
         return values, counts / self.data.size
 
@@ -295,7 +295,7 @@ class Weighted(Sample):
             return math.fsum(self.weights) if np.isfinite(self.weights.sum()) else math.inf
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """The distinct values and their shares of the weight."""
+        """Return the distinct values and their shares of the weight."""
         values, place = np.unique(self.data, return_inverse=True)
         return values, np.bincount(place, weights=self.weights) / self._total
 

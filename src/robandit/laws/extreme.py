@@ -1,4 +1,4 @@
-"""Powers of an exponential variable: Frechet (heavy right tail) and Weibull (every moment finite)."""
+"""Laws of powers of an exponential variable: Frechet (heavy right tail) and Weibull (every moment finite)."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Frechet(PowerTail):
 
 
 def _power(t: float, exponent: float) -> float:
-    """t^exponent, infinite where it overflows; for t <= 0 its limit at 0."""
+    """Return t^exponent: infinite if it overflows, and the limit at 0 for t <= 0."""
     log = log_power(t, exponent)
     return math.exp(log) if log < 709.0 else math.inf
 
 
 def _upper_gamma(s: float, x: float) -> float:
-    """The integral of t^(s-1) e^-t from x on; s is negative for laws without a mean."""
+    """Return the integral of t^(s-1) e^-t from x to infinity. For laws without a mean, s is negative."""
     from scipy import special
 
     if x == math.inf:

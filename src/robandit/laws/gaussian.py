@@ -60,14 +60,14 @@ class Gaussian(SymmetricLaw):
         return Density(lambda x, _: constant - 0.5 * x * x, 0.0, 1.0)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """The normal tail, and the density at t."""
+        """Return the normal tail and the density at t."""
         from scipy import special
 
         return float(special.ndtr(-t)), math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
 
 
 def normal_variance(law: Law) -> float | None:
-    """Return the variance if the law is a normal law, shifted or scaled or not; None otherwise."""
+    """Return the variance if the law is normal, possibly shifted and scaled; None otherwise."""
     parts = tuple(leaves(law))
     return law.variance if len(parts) == 1 and isinstance(parts[0].law, Gaussian) else None
 
@@ -95,7 +95,7 @@ class LogNormal(LocationScale):
 
     @property
     def placement(self) -> tuple[float, float]:
-        """0 and the median."""
+        """The location 0, and the median as the scale."""
         return 0.0, math.exp(self.mu)
 
     @property
@@ -104,7 +104,7 @@ class LogNormal(LocationScale):
         return LOGNORMAL, self.sigma, self.mu
 
     def components(self) -> tuple[Component, ...]:
-        """One component; the sampler adds mu before it takes the exponential."""
+        """Return one component. The sampler adds mu before it takes the exponential."""
         return (Component(1.0, 0.0, 1.0, *self.standard_code),)
 
     def standard_cdf(self, z: Floats) -> Floats:
@@ -129,11 +129,11 @@ class LogNormal(LocationScale):
         return Density(log_density, 0.0, 1.0, reach=45.0 + order * sigma**2 + 12.0 * sigma)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """Normal tails, the second shifted by sigma."""
+        """Return two normal tails. The second is shifted by sigma."""
         return self._sides(t, -1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """Normal tails, the second shifted by sigma."""
+        """Return two normal tails. The second is shifted by sigma."""
         return self._sides(t, 1.0)
 
     def _sides(self, t: float, sign: float) -> tuple[float, float]:

@@ -1,8 +1,8 @@
-"""The sampler of recorded rewards, in the order in which they were recorded.
+"""The sampler that returns recorded rewards in their order.
 
-For the sampler a replay is one more code, so it needs no compiled loop of its own. Its table has one row per arm and more
-columns than that of laws. Some columns hold the position of the replication in the record, so each replication has its own copy
-of ``par`` (`robandit.problems.replays` writes it). The columns, besides the location 0 and the scale 1:
+A replay is one more code of the sampler of laws, so it needs no compiled loop of its own. Its table has one row per arm and more
+columns than the table of laws. Some columns hold the position of the replication in the record, so each replication has its own
+copy of ``par`` (`robandit.problems.replays` writes it). Besides the location 0 and the scale 1, the columns are:
 
 ============ ======================================================== =============================================
 column       ``IN_ORDER``: row t of a table at time t                 ``LOGGED``: the next row where the arm was played
@@ -16,8 +16,8 @@ column       ``IN_ORDER``: row t of a table at time t                 ``LOGGED``
 ``PASSED``   .                                                        number of the arm's rows before ``PLACE``
 ============ ======================================================== =============================================
 
-The pool of ``IN_ORDER`` is the table, row by row. The pool of ``LOGGED`` has for each arm its row numbers in the log (increasing),
-the rewards there and, if it is thinned, the probabilities of keeping the rows.
+The pool of ``IN_ORDER`` is the table, row by row. The pool of ``LOGGED`` has for each arm its increasing row numbers in the log
+and the rewards of these rows. If the arm is thinned, the probabilities of keeping the rows follow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 
-IN_ORDER, LOGGED = 100, 101  # codes, after those of laws
+IN_ORDER, LOGGED = 100, 101  # codes, after the codes of laws
 SCALE, OFFSET, LENGTH, MISSED = 2, 5, 6, 7  # columns, as in `robandit.laws.table`
 BEST, THINNED, PLACE, PASSED = range(8, 12)
 COLUMNS = 16
@@ -37,7 +37,7 @@ COLUMNS = 16
 # One function for both codes: each compiled function adds a tenth of a second to the compilation of every policy.
 @out_of_line
 def replayed(kind: int, arm: int, par: Floats, pool: Floats, rng: UInts) -> float:
-    """Return the arm's recorded reward at this time, or in the next row where it was played; rows passed over are lost."""
+    """Return the arm's recorded reward at this time, or in the next row where it was played. Rows in between are skipped."""
     offset, count, place = int(par[arm, OFFSET]), int(par[arm, LENGTH]), par[0, PLACE]
     if kind == IN_ORDER:
         start = int(place) * par.shape[0]

@@ -18,7 +18,7 @@ __all__ = ["LocationScale", "PowerTail", "SymmetricLaw", "log_power"]
 
 
 class LocationScale(Law):
-    """A law ``loc + scale * Z``: the subclass gives the facts of Z, this class derives those of X."""
+    """A law ``X = loc + scale * Z``. A subclass gives the facts of Z, from which this class derives the facts of X."""
 
     @property
     def placement(self) -> tuple[float, float]:
@@ -32,7 +32,7 @@ class LocationScale(Law):
 
     @property
     def standard_mean(self) -> float:
-        """E Z: for Z >= 0 the moment of order 1; override it if Z can be negative."""
+        """E Z, computed as E|Z|. Laws whose Z can be negative override it."""
         return self.standard_moment(1.0) if self.right_tail > 1.0 else math.inf
 
     @property
@@ -61,7 +61,7 @@ class LocationScale(Law):
         """P(Z < t) and E[Z 1{Z < t}]."""
 
     def components(self) -> tuple[Component, ...]:
-        """One component."""
+        """Return one component."""
         loc, scale = self.placement
         return (Component(1.0, loc, scale, *self.standard_code),)
 
@@ -73,12 +73,12 @@ class LocationScale(Law):
 
     @property
     def left_tail(self) -> float:
-        """Infinite: the law is bounded below."""
+        """Infinite, because the law is bounded below."""
         return math.inf
 
     @property
     def right_tail(self) -> float:
-        """Infinite: lighter than every power."""
+        """Infinite, because the tail is lighter than every power."""
         return math.inf
 
     @property
@@ -89,12 +89,12 @@ class LocationScale(Law):
         return loc + scale * low, loc + scale * high
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """P(X <= x), in closed form."""
+        """Return P(X <= x) in closed form."""
         loc, scale = self.placement
         return self.standard_cdf((points(x) - loc) / scale)
 
     def finite_moment(self, order: float, about: float) -> float:
-        """In closed form about ``loc``, by quadrature to about 1e-12 about other points."""
+        """Return a moment: about ``loc`` in closed form, about other points by quadrature to about 1e-12."""
         loc, scale = self.placement
         centre = (about - loc) / scale
         value = self.standard_moment_about(order, centre) if centre != 0.0 else self.standard_moment(order)
@@ -105,7 +105,7 @@ class LocationScale(Law):
         return moment(self.standard_density(order), order, centre, f"the moment of order {order} of {self!r}")
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """In closed form."""
+        """Return the two sides in closed form."""
         loc, scale = self.placement
         centre, level = (about - loc) / scale, m / scale
         sides = self.standard_above(centre + level), self.standard_below(centre - level)
@@ -114,7 +114,7 @@ class LocationScale(Law):
 
 
 class SymmetricLaw(LocationScale):
-    """A law ``loc + scale * Z`` where -Z has the law of Z; ``standard_density`` gives the density for Z > 0."""
+    """A law ``loc + scale * Z`` where -Z and Z have the same law. ``standard_density`` is the density for Z > 0."""
 
     @property
     def placement(self) -> tuple[float, float]:
@@ -142,7 +142,7 @@ class SymmetricLaw(LocationScale):
         return self.placement[0]
 
     def standard_moment_about(self, order: float, centre: float) -> float:
-        """The sum over both halves: the left one is the right one about -centre."""
+        """Return the sum over both halves. The left half about the centre is the right half about -centre."""
         density = self.standard_density(order)
         what = f"the moment of order {order} of {self!r}"
         return moment(density, order, centre, what) + moment(density, order, -centre, what)
@@ -155,7 +155,7 @@ class SymmetricLaw(LocationScale):
 
 @dataclass(frozen=True)
 class PowerTail(LocationScale):
-    """A law on x >= 0 with a scale, whose right tail falls like x^-tail."""
+    """A law on x >= 0 with a scale and a right tail that falls like x^-tail."""
 
     tail: float
     scale: float = 1.0
@@ -171,5 +171,5 @@ class PowerTail(LocationScale):
 
 
 def log_power(t: float, exponent: float) -> float:
-    """Return log(t^exponent); for t <= 0, where laws on t >= 0 have no mass, its limit at 0."""
+    """Return log(t^exponent). For t <= 0, where laws on t >= 0 have no mass, return the limit at 0."""
     return exponent * math.log(t) if t > 0.0 else -math.copysign(math.inf, exponent)

@@ -22,7 +22,7 @@ def law_median(law: Law) -> float:
         high = max(1.0, low + 1.0)
         while float(law.cdf(high)) < 0.5:
             high *= 2.0
-    # Not brentq: at a jump of the cdf the answer is the jump itself, to the last bit.
+    # Bisection, not brentq, because at a jump of the cdf the median must be exactly the place of the jump.
     while low < (middle := 0.5 * low + 0.5 * high) < high:
         low, high = (low, middle) if float(law.cdf(middle)) >= 0.5 else (middle, high)
     return high

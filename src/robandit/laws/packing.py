@@ -1,4 +1,4 @@
-"""Arrays in JSON: short arrays as readable lists, long arrays as the base64 text of their bytes."""
+"""Write arrays in JSON: short arrays as readable lists, long arrays as the base64 text of their bytes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from robandit.validation import invalid
 
-LONG = 1000  # values; nobody reads longer lists, and base64 takes half the space
+LONG = 1000  # longer lists are not readable, and base64 takes half the space
 KINDS = {"float64": "<f8", "int32": "<i4"}
 
 
 def packed(values: np.ndarray[Any, Any], kind: str = "float64") -> list[Any] | dict[str, str]:
-    """Return a one-dimensional array as JSON data; equal values give the same text on every machine.
+    """Return a one-dimensional array as JSON data. Equal values give the same text on every machine.
 
     >>> packed(np.array([1.5, 2.0]))
     [1.5, 2.0]
@@ -34,7 +34,7 @@ def is_packed(value: Any) -> bool:
 
 
 def unpacked(value: Any, name: str) -> Any:
-    """Return the array that `packed` wrote. Other values are returned unchanged: the caller checks them.
+    """Return the array that `packed` wrote. Other values are returned unchanged, and the caller checks them.
 
     >>> unpacked(packed(np.arange(2000.0)), "data").tolist() == list(range(2000))
     True

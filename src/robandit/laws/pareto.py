@@ -1,4 +1,4 @@
-"""Laws whose right tail falls like a power: Pareto, Lomax, and Burr, whose bulk has a parameter of its own."""
+"""Laws whose right tail falls like a power: Pareto, Lomax and Burr. Burr has another parameter for its bulk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robandit.validation import positive
 
 @dataclass(frozen=True)
 class Pareto(PowerTail):
-    """P(X > x) = (scale / x)^tail for x >= scale: the reference heavy tail, with E X^p finite exactly for p < tail.
+    """P(X > x) = (scale / x)^tail for x >= scale: the reference heavy tail. E X^p is finite if and only if p < tail.
 
     Mean ``scale tail / (tail - 1)`` for tail > 1, raw moments ``scale^p tail / (tail - p)``.
 
@@ -32,7 +32,7 @@ class Pareto(PowerTail):
 
     @property
     def standard_support(self) -> tuple[float, float]:
-        """From 1 on."""
+        """The interval from 1 to infinity."""
         return 1.0, math.inf
 
     def standard_cdf(self, z: Floats) -> Floats:
@@ -54,7 +54,7 @@ class Pareto(PowerTail):
         mass = t**-self.tail
         if self.tail <= 1.0:
             return mass, math.inf
-        if mass == 0.0:  # t times the mean may overflow, and 0 times infinity is NaN
+        if mass == 0.0:  # the formula below may give NaN: t times the mean may overflow, and 0 times infinity is NaN
             return mass, self.standard_mean * t ** (1.0 - self.tail)
         return mass, self.standard_mean * t * mass
 
@@ -64,7 +64,7 @@ class Pareto(PowerTail):
 
 
 def _below(tail: float, t: float) -> tuple[float, float]:
-    """P(Z < t) and E[Z 1{Z < t}] for a Pareto variable with least value 1."""
+    """Return P(Z < t) and E[Z 1{Z < t}] for a Pareto variable with least value 1."""
     if t <= 1.0:
         return 0.0, 0.0
     log_t = math.log(t)
@@ -88,7 +88,7 @@ class Lomax(PowerTail):
         return PARETO, 1.0 / self.tail, 0.0
 
     def components(self) -> tuple[Component, ...]:
-        """A Pareto component, shifted down by its least value."""
+        """Return a Pareto component, shifted down by its least value."""
         return (Component(1.0, -self.scale, self.scale, *self.standard_code),)
 
     @property
@@ -120,12 +120,12 @@ class Lomax(PowerTail):
         mass = (1.0 + t) ** -self.tail
         if self.tail <= 1.0:
             return mass, math.inf
-        if mass == 0.0:  # as above: tail times t may overflow
+        if mass == 0.0:  # the formula below may give NaN, because tail times t may overflow
             return mass, self.tail / (self.tail - 1.0) * t ** (1.0 - self.tail)
         return mass, mass * (1.0 + self.tail * t) / (self.tail - 1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """Those of the Pareto variable, minus 1."""
+        """Return both values for a Pareto variable minus 1."""
         mass, part = _below(self.tail, 1.0 + t)
         return mass, part - mass
 
@@ -165,7 +165,7 @@ class Burr(LocationScale):
 
     def standard_moment(self, order: float) -> float:
         """k B(k - order/c, 1 + order/c)."""
-        # k - order/c, computed from the tail index: it is positive exactly if the order is below that index
+        # This is k - order/c. Computed from the tail index, it is positive if and only if the order is below that index.
         rest = (self.right_tail - order) / self.c
         return self.k * math.exp(math.lgamma(rest) + math.lgamma(1.0 + order / self.c) - math.lgamma(self.k + 1.0))
 
@@ -205,11 +205,11 @@ class Burr(LocationScale):
         inverse = 1.0 / self.c
         if self.right_tail > 1.0:
             return mass, self.standard_mean * float(special.betainc(1.0 + inverse, self.k - inverse, share))
-        # Without a mean the beta function has a negative parameter; a hypergeometric series gives the same integral.
+        # If there is no mean, the beta function has a negative parameter. A hypergeometric series gives the same integral.
         series = float(special.hyp2f1(1.0 + inverse, 1.0 + inverse - self.k, 2.0 + inverse, share))
         return mass, self.k * share ** (1.0 + inverse) / (1.0 + inverse) * series
 
 
 def _softplus(y: float) -> float:
-    """log(1 + e^y) for any y, even if e^y overflows."""
+    """Return log(1 + e^y) for any y, even if e^y overflows."""
     return y if y > 700.0 else math.log1p(math.exp(y))

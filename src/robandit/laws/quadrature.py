@@ -1,8 +1,8 @@
-"""Moments of laws by quadrature, to a relative error of about 1e-12, where no closed form exists.
+"""Moments of laws without a closed form, by quadrature with a relative error of about 1e-12.
 
 The variable of integration is the log of the distance to the nearest special point: the end of the support, the point about which
-the moment is taken, or the bulk of the law. The rule is the double-exponential one of Takahasi and Mori: the trapezoidal rule after
-a hyperbolic sine. It handles kinks, infinite densities at an end and tails like x^-1.0001: logs neither overflow nor underflow.
+the moment is taken, or the bulk of the law. The rule is the double-exponential rule of Takahasi and Mori (trapezoidal after sinh).
+Logs neither overflow nor underflow, so it handles kinks, infinite densities at an end and tails like x^-1.0001.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ NEGLIGIBLE = 45.0
 class Density(NamedTuple):
     """The density f of a law with location 0 and scale 1, in the form that the quadrature needs.
 
-    ``log_density(x, log_x)`` is log f(x), where ``log_x`` is log|x|, exact even where x underflows. The support starts at ``lower``
+    ``log_density(x, log_x)`` is log f(x), where ``log_x`` is log|x| and exact even if x underflows. The support starts at ``lower``
     >= 0; a symmetric law is integrated as two halves. ``centre`` is a point in the bulk. For a heavy right tail, ``log_kernel(w)``
-    is log(f(1/w) w^-(tail+1)), which has a finite limit at w = 0. P(X < x) vanishes at ``lower`` like a power of x - lower with the
-    exponent ``edge`` (1 for a bounded density). ``reach`` is how far from 0 log X matters, if the default is not enough.
+    is log(f(1/w) w^-(tail+1)), which has a finite limit at w = 0. At ``lower``, P(X < x) vanishes like (x - lower)^``edge``
+    (``edge`` is 1 for a bounded density). ``reach`` is the largest |log X| to integrate, if the default is not enough.
     """
 
     log_density: Callable[[Floats, Floats], Floats]
@@ -70,7 +70,7 @@ def moment(density: Density, order: float, about: float, what: str) -> float:
     total = 0.0
     for left, right in pairwise(breaks):
         half = 0.5 * (right - left)
-        if half == 0.0:  # neighbours among the smallest doubles, with nothing between them
+        if half == 0.0:  # both are neighbours among the smallest doubles
             continue
         edge = density.edge if left == density.lower else 1.0
         total += _finite(density, order, about, left, 1.0, half, edge, what)
@@ -80,7 +80,7 @@ def moment(density: Density, order: float, about: float, what: str) -> float:
 
 
 def _terms(log_terms: Floats) -> Floats:
-    """Return exp of the terms, with 0 for NaN: there the log of 0 met infinity."""
+    """Return exp of the terms, with 0 for NaN, which results from the log of 0 plus infinity."""
     return np.asarray(np.exp(np.where(np.isnan(log_terms), -np.inf, log_terms)))
 
 
@@ -118,8 +118,8 @@ def _infinite(density: Density, order: float, about: float, base: float, edge: f
         log_x = np.logaddexp(math.log(base), log_offset) if base > 0.0 else log_offset
         if kernel is None:
             return _terms(order * log_distance + density.log_density(base + offset, log_x) + log_offset)
-        # f(x) = kernel(1/x) x^-(tail + 1): one power of x holds all the decay and the other factors tend to constants, so
-        # that nothing cancels even where log x is a million.
+        # f(x) = kernel(1/x) x^-(tail + 1): one power of x contains all the decay, and the other factors tend to constants. So
+        # nothing cancels, even if log x is a million.
         powers = (order - density.tail) * log_x + order * (log_distance - log_x) + (log_offset - log_x)
         return _terms(kernel(np.exp(-log_x)) + powers)
 

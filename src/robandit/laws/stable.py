@@ -24,10 +24,10 @@ class Stable(Law):
     """The stable law with index alpha in (0, 2], skewness beta in [-1, 1], location and scale, in Nolan's S1 form.
 
     log E exp(itX) = ``i loc t - |scale t|^alpha (1 - i beta sign(t) tan(pi alpha/2))`` for alpha != 1, and
-    ``i loc t - |scale t| (1 + i beta (2/pi) sign(t) log|t|)`` for alpha = 1. For alpha > 1 the mean is ``loc``, whatever beta; for
-    alpha <= 1 no mean exists. The tail index is alpha, on both sides unless beta is -1 or 1. alpha = 2 is the normal law with
+    ``i loc t - |scale t| (1 + i beta (2/pi) sign(t) log|t|)`` for alpha = 1. For alpha > 1 the mean is ``loc`` for every beta. For
+    alpha <= 1 no mean exists. The tail index is alpha on both sides, unless beta is -1 or 1. alpha = 2 is the normal law with
     variance 2 scale^2. Moments about loc are exact. Moments about other points, the cdf and partial means are quadratures to about
-    1e-9 if alpha is at least 0.05 away from 1; closer to 1 with a skew, they may raise `InvalidInput`.
+    1e-9 if alpha is at least 0.05 away from 1. Closer to 1 they may raise `InvalidInput` if the law is skewed.
 
     >>> Stable(alpha=1.5).absolute_moment(1.0)
     1.7054652401
@@ -54,13 +54,13 @@ class Stable(Law):
 
     @property
     def _origin(self) -> float:
-        """The origin in X = origin + scale Z with Z standard: it differs from loc only for alpha = 1 with a skew."""
+        """The origin in X = origin + scale Z with Z standard. It differs from loc only if alpha = 1 and beta != 0."""
         if self.alpha == 1.0:
             return self.loc + 2.0 / math.pi * self.beta * self.scale * math.log(self.scale)
         return self.loc
 
     def components(self) -> tuple[Component, ...]:
-        """One component: Chambers, Mallows and Stuck's transform."""
+        """Return one component, which uses the transform of Chambers, Mallows and Stuck."""
         if self.alpha == 1.0:
             code, a, b = (CAUCHY, 0.0, 0.0) if self.beta == 0.0 else (STABLE_ONE, 0.0, self.beta)
         else:
@@ -69,7 +69,7 @@ class Stable(Law):
 
     @property
     def mean(self) -> float:
-        """The location for alpha > 1; else infinite if only one tail is heavy, and undefined if both are."""
+        """The location for alpha > 1. For smaller alpha: infinite if only one tail is heavy, undefined if both are heavy."""
         if self.alpha > 1.0:
             return self.loc
         return math.copysign(math.inf, self.beta) if abs(self.beta) == 1.0 else math.nan
@@ -97,7 +97,7 @@ class Stable(Law):
         return self.loc if self.beta == 0.0 or self.alpha == 2.0 else None
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """P(X <= x) by quadrature over the angle of the sampler's transform."""
+        """Return P(X <= x) by quadrature over the angle of the sampler's transform."""
         z = (points(x) - self._origin) / self.scale
         if self.alpha == 2.0:
             return Gaussian(0.0, math.sqrt(2.0)).cdf(z)
@@ -133,11 +133,11 @@ class Stable(Law):
 
     @cached_property
     def _angles(self) -> tuple[_Angles, _Angles]:
-        """The quadratures for the right side and, mirrored, for the left side."""
+        """The quadratures for the right side and for the mirrored left side."""
         return _Angles(self.alpha, self._skew, self.beta), _Angles(self.alpha, -self._skew, -self.beta)
 
     def finite_moment(self, order: float, about: float) -> float:
-        """Exact about loc; from the characteristic function about other points."""
+        """Return a moment: about loc exactly, about other points from the characteristic function."""
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).finite_moment(order, about)
         centre = (about - self._origin) / self.scale
@@ -154,8 +154,8 @@ class Stable(Law):
         """E|Z - c|^p = (2/pi) Gamma(1+p) sin(pi p/2) times the integral of (1 - Re phi(t)) t^(-1-p) over t > 0.
 
         phi(t) contains exp(-ict), which oscillates. It is conjugated to exp(i|c|t), and the ray of integration is turned into the
-        upper half-plane, where that factor decays. There the integral of the term i|c|t would diverge: a function that is
-        imaginary on the real line, and so does not change the real part, is added to cancel it.
+        upper half-plane, where that factor decays. There the integral of the term i|c|t would diverge. To cancel this term, a
+        function is added that is imaginary on the real line, so that it does not change the real part.
         """
         side = 1.0 if centre > 0.0 else -1.0
         shift = abs(centre)
@@ -191,7 +191,7 @@ class Stable(Law):
         return 2.0 / math.pi * math.gamma(1.0 + order) * math.sin(0.5 * math.pi * order) * integral
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """By quadrature over the angle of the sampler's transform."""
+        """Return the two sides by quadrature over the angle of the sampler's transform."""
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).partial_means(m, about)
         if self.alpha <= 1.0:
@@ -203,7 +203,7 @@ class Stable(Law):
         return self.scale * upper, self.scale * lower
 
     def _above(self, side: int, t: float, centre: float) -> float:
-        """E[(Z - centre) 1{Z > t}] for Z or, on side 1, for -Z."""
+        """Return E[(Z - centre) 1{Z > t}] for Z on side 0, for -Z on side 1."""
         if t >= 0.0:
             mass, part = self._angles[side].partial(t)
         else:
@@ -213,7 +213,7 @@ class Stable(Law):
 
 
 def _exponential_rest(z: NDArray[Any]) -> NDArray[Any]:
-    """(exp(z) - 1 - z) / z^2 for |z| < 1/2, by its series."""
+    """Return (exp(z) - 1 - z) / z^2 for |z| < 1/2 by its series."""
     total = np.zeros_like(z)
     for k in range(16, 2, -1):
         total = (total + 1.0) * z / k
@@ -231,7 +231,7 @@ class _Angles:
     def __init__(self, alpha: float, skew: float, beta: float) -> None:
         self.power = alpha / (alpha - 1.0)
         shift = math.atan(skew)
-        # Distances of V0 from -pi/2, and of the sine's angle at pi/2 from pi: exactly 0 if the skew is full.
+        # ``start`` is V0 + pi/2, and ``end`` is pi minus the sine's angle at pi/2. Each is exactly 0 at one full skew.
         start = 0.0 if alpha < 1.0 and beta == 1.0 else 0.5 * math.pi - shift / alpha
         end = 0.0 if alpha > 1.0 and beta == -1.0 else math.pi - 0.5 * math.pi * alpha - shift
         length = math.pi - start
@@ -257,14 +257,14 @@ class _Angles:
         self.log_part = np.concatenate([near_start + log_weight, near_end + log_weight])
 
     def above(self, t: Floats) -> Floats:
-        """P(Z > t) for an array of t >= 0."""
+        """Return P(Z > t) for an array of t >= 0."""
         with np.errstate(all="ignore"):
             level = np.exp((np.log(t)[:, None] - self.log_a) * self.power)
             share = np.exp(-level) if self.power > 0.0 else -np.expm1(-level)
         return np.asarray(share @ self.weight)
 
     def partial(self, t: float) -> tuple[float, float]:
-        """P(Z > t) and E[Z 1{Z > t}] for t >= 0 and alpha > 1."""
+        """Return P(Z > t) and E[Z 1{Z > t}] for t >= 0 and alpha > 1."""
         from scipy import special
 
         if not self.weight.any():
@@ -277,7 +277,7 @@ class _Angles:
 
 
 def _log_sine(base: float, slope: float, log_offset: Floats) -> Floats:
-    """log sin(base + slope * offset), accurate for base = 0 however small the offset."""
+    """Return log sin(base + slope * offset). For base = 0 it is accurate for every offset, however small."""
     offset = np.exp(log_offset)
     if base == 0.0:
         angle = abs(slope) * offset

@@ -1,4 +1,4 @@
-"""Symmetric heavy tails: Student's t, and Cauchy, the t law with one degree of freedom."""
+"""Symmetric laws with heavy tails: Student's t, and the Cauchy law, which is t with one degree of freedom."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class StudentT(SymmetricLaw):
 
 @dataclass(frozen=True)
 class Cauchy(SymmetricLaw):
-    """loc + scale tan(pi (U - 1/2)): tail index 1 and no mean, so that problems reject it; diagnostics use it.
+    """loc + scale tan(pi (U - 1/2)), with tail index 1. It has no mean, so problems reject it. It serves diagnostics.
 
     E|X - loc|^p = ``scale^p / cos(pi p / 2)`` for p < 1.
 
@@ -97,11 +97,11 @@ class Cauchy(SymmetricLaw):
 
     @property
     def right_tail(self) -> float:
-        """1."""
+        """The tail index 1."""
         return 1.0
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """The angle over pi, in the form that does not cancel."""
+        """Return the angle over pi, in a form without cancellation."""
         return np.asarray(np.arctan2(1.0, -z) / math.pi)
 
     def standard_moment(self, order: float) -> float:
@@ -113,12 +113,12 @@ class Cauchy(SymmetricLaw):
         return _density(1.0)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """The angle over pi; the partial mean is infinite."""
+        """Return the angle over pi, and infinity for the partial mean."""
         return math.atan2(1.0, t) / math.pi, math.inf
 
 
 def _log_constant(dof: float) -> float:
-    """The log of the density at 0."""
+    """Return the log of the density at 0."""
     return math.lgamma(0.5 * (dof + 1.0)) - math.lgamma(0.5 * dof) - 0.5 * math.log(dof * math.pi)
 
 

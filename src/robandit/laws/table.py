@@ -1,7 +1,7 @@
-"""Laws as rows of numbers, and the one compiled function that draws from all of them.
+"""Tables of laws, and the compiled function that draws from every law.
 
 A law is a finite mixture of affine images ``loc + scale * Z`` of a few base variables ``Z``. So a list of laws becomes a table with
-one row per component, and a kernel is compiled per policy, not per policy and problem. The base variables, with ``a`` and ``b``:
+one row per component. Kernels are compiled per policy, not per problem. The base variables have the parameters ``a`` and ``b``:
 
 ============== ================================================== ======================== ==================
 code           Z                                                  a                        b
@@ -44,14 +44,14 @@ __all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate"]
 
 PARETO, CONSTANT, BERNOULLI, GAUSSIAN, STUDENT, POWER, LOGNORMAL, BURR, CAUCHY = range(9)
 STABLE, STABLE_ONE, DISCRETE, EMPIRICAL = range(9, 13)
-# Columns of ``par``; the eighth is 0. Eight doubles are one cache line, so a draw touches one line of the table.
+# Columns of ``par``. The eighth column is 0: eight doubles are one cache line, so a draw reads one line of the table.
 CUMULATIVE, LOC, SCALE, A, B, OFFSET, LENGTH = range(7)
-# -log(U) at the middle of the last cell of the uniform grid; used if U rounds to 1.
+# -log(U) at the middle of the last cell of the uniform grid, which replaces 0 if U rounds to 1.
 LEAST_EXPONENTIAL = 2.0**-54
 
 
 class Component(NamedTuple):
-    """One part of a law: with probability ``weight`` the reward is ``loc + scale * Z``, with Z given by ``code``."""
+    """A component of a law. With probability ``weight`` the reward is ``loc + scale * Z``, where ``code`` selects Z."""
 
     weight: float
     loc: float
@@ -63,7 +63,7 @@ class Component(NamedTuple):
 
 
 class LawTable(NamedTuple):
-    """The components of several laws; the rows of law ``i`` are ``start[i] .. start[i + 1] - 1``."""
+    """The components of several laws. The rows of law ``i`` are ``start[i] .. start[i + 1] - 1``."""
 
     code: Ints
     par: Floats
@@ -74,8 +74,8 @@ class LawTable(NamedTuple):
 def tabulate(laws: Sequence[Law]) -> LawTable:
     """Return laws as the arrays that ``draw`` reads.
 
-    ``par`` has one row per component: cumulative weight within its law, loc, scale, a, b, offset and length of its part of the
-    pool, and `MISSED`, which stays 0. All arrays are C-contiguous and not empty.
+    ``par`` has one row per component: the cumulative weight within its law, loc, scale, a, b, the offset and length of its part
+    of the pool, and `MISSED`, which is 0 here. All arrays are C-contiguous and not empty.
     """
     checked = [checked_law(law, f"laws[{i}]") for i, law in enumerate(items_of(laws, "laws", "laws"))]
     if not checked:
@@ -84,7 +84,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     rows: list[list[float]] = []
     start = [0]
     pools: list[Floats] = []
-    offsets: dict[int, int] = {}  # by the id of the data: arms often share one recorded sample, which is stored once
+    offsets: dict[int, int] = {}  # by the id of the data, because a sample that several arms share is stored once
     used = 0
     for law in checked:
         parts = [part for part in law.components() if part.weight > 0.0]
@@ -98,7 +98,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
                     pools.append(part.data)
                     used += length
                 offset = offsets[id(part.data)]
-            # The last one is exactly 1, so that a uniform of 1 finds a component despite rounding.
+            # The last weight is exactly 1, so that a uniform of 1 finds a component despite rounding.
             cumulative = math.fsum(other.weight for other in parts[:number]) / total if number < len(parts) else 1.0
             codes.append(part.code)
             # + 0.0 turns -0.0 into 0.0, so that loc + scale * 0 is never a negative zero.
@@ -109,7 +109,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
 
 
 def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInts) -> float:
-    """Return one reward of law ``arm`` and advance its stream ``rng`` (one row of four words)."""
+    """Return one reward of law ``arm`` and advance its stream ``rng``, which has four words."""
     row = start[arm]
     last = start[arm + 1] - 1
     if row < last:
@@ -127,10 +127,10 @@ def draw(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
 
 
 def missed(table: LawTable) -> float:
-    """Return the regret that the sampler itself has measured so far: the cell ``par[0, MISSED]``.
+    """Return the regret that the sampler has measured so far, which is in the cell ``par[0, MISSED]``.
 
-    The sampler of a replay knows what the best arm would have given at each time, and adds the differences up in this cell of its
-    own copy of the table (`robandit.laws.in_order`). For laws, whose regret follows from the gaps, the cell is 0.
+    The sampler of a replay knows the best arm's reward at each time. It adds up the differences in this cell of its own copy of
+    the table (`robandit.laws.in_order`). For laws, whose regret follows from the gaps, the cell is 0.
     """
     return float(table.par[0, MISSED])
 
@@ -143,7 +143,7 @@ def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInt
 
 @out_of_line
 def draw_other(kind: int, row: int, par: Floats, pool: Floats, rng: UInts) -> float:
-    """Draw the less common base variables, and recorded rewards."""
+    """Draw one of the less common base variables or a recorded reward."""
     a, b = par[row, A], par[row, B]
     if kind == BERNOULLI:
         return 1.0 if uniform(rng) <= a else 0.0
@@ -177,16 +177,16 @@ def positive_exponential(rng: UInts) -> float:
 
 
 def draw_student(dof: float, rng: UInts) -> float:
-    """Draw Student's t by Bailey's radius and angle (1994): exact, from two uniforms, without rejection."""
+    """Draw Student's t by Bailey's exact method (1994): a radius and an angle from two uniforms, without rejection."""
     squared = dof * math.expm1(-2.0 * math.log(uniform(rng)) / dof)
     return math.sqrt(squared) * math.cos(2.0 * math.pi * uniform(rng))
 
 
 def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
-    """Draw a stable variable with alpha != 1 by Chambers, Mallows and Stuck (1976); ``skew`` is beta tan(pi alpha / 2).
+    """Draw a stable variable with alpha != 1 (Chambers, Mallows and Stuck 1976), with ``skew`` = beta tan(pi alpha / 2).
 
-    The angle of the second cosine uses the exact ``1 - alpha``. Near alpha = 1 the rounding error of that angle is then
-    raised to a power of the same small size, and the result is accurate to a few units in its last place.
+    The angle of the second cosine uses the exact ``1 - alpha``. Near alpha = 1 its rounding error then enters with an exponent
+    that is as small, so the result is accurate to a few units in its last place.
     """
     angle = math.pi * (uniform(rng) - 0.5)
     shift = math.atan(skew)
@@ -200,7 +200,7 @@ def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
 
 
 def draw_stable_one(beta: float, rng: UInts) -> float:
-    """Draw a stable variable with alpha = 1 (same source)."""
+    """Draw a stable variable with alpha = 1 (Chambers, Mallows and Stuck 1976)."""
     angle = math.pi * (uniform(rng) - 0.5)
     slope = max(0.5 * math.pi + beta * angle, LEAST_EXPONENTIAL)
     cosine = max(math.cos(angle), LEAST_EXPONENTIAL)
@@ -223,5 +223,5 @@ def draw_discrete(pool: Floats, offset: int, count: int, rng: UInts) -> float:
 
 
 def draw_empirical(pool: Floats, offset: int, count: int, rng: UInts) -> float:
-    """Draw one recorded value, all equally likely; 1 - U lies in [0, 1), so the index is valid."""
+    """Draw one recorded value; all are equally likely. The index is valid because 1 - U lies in [0, 1)."""
     return float(pool[offset + int((1.0 - uniform(rng)) * count)])

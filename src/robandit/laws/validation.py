@@ -1,4 +1,4 @@
-"""The checks of :mod:`robandit.validation`, for laws written against Robandit 0.1, whose guide imported them from here."""
+"""Checks of :mod:`robandit.validation`. The guide of Robandit 0.1 imported them from here, so existing laws may need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truncated non-positivity: whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0."""
+"""Check truncated non-positivity: whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from robandit.kernel.types import Floats
 if TYPE_CHECKING:
     from robandit.laws.base import Law
 
-ROUNDING = 1e-9  # both sides of the expectation come from formulas good to about 1e-9: a smaller surplus is rounding
-SUM_ROUNDING = 1e-12  # the same for finite sums
+ROUNDING = 1e-9  # a smaller surplus counts as rounding, since both sides have errors of about 1e-9
+SUM_ROUNDING = 1e-12  # the same tolerance for finite sums
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
+    """The answer whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0. It is true if the inequality holds.
 
     ``how`` is "exact" if the answer follows from the form of the law, "numeric" if it was checked on a grid of M and in the tails.
-    If it fails, ``worst`` is an M where it fails and ``excess`` the expectation there. A verdict is true if the statement holds.
+    If the inequality fails, ``worst`` is an M where it fails, and ``excess`` is the expectation there.
     """
 
     holds: bool
@@ -32,12 +32,12 @@ class Verdict:
     excess: float | None = None
 
     def __bool__(self) -> bool:
-        """Return whether the statement holds."""
+        """Return whether the inequality holds."""
         return self.holds
 
 
 def judge(law: Law, about: float) -> Verdict:
-    """Return the strongest verdict available: exact by the form of the law where possible, else numeric."""
+    """Return an exact verdict if the form of the law allows one, else a numeric verdict."""
     low, high = law.support
     mean = law.mean
     if high <= about:
@@ -51,7 +51,7 @@ def judge(law: Law, about: float) -> Verdict:
         return Verdict(False, "exact", f"the support {_interval(low, high)} lies above {about}", 0.0, mean - about)
     if mean == -math.inf:
         return _numeric(law, about)
-    # A mean that equals ``about`` up to the rounding of its own formula is left to the checks below.
+    # The checks below decide if the mean equals ``about`` up to rounding.
     if mean - about > 1e-12 * law.absolute_moment(1.0, about) or mean == math.inf:
         reason = f"the mean {mean} is above {about}: the expectation at M = 0 is positive"
         return Verdict(False, "exact", reason, 0.0, mean - about)
@@ -64,7 +64,7 @@ def judge(law: Law, about: float) -> Verdict:
     level, excess = _worst(law, about)
     if excess > 0.0:
         return Verdict(False, "exact", reason, level, excess)
-    return Verdict(False, "exact", f"{reason}: it fails for M large enough")
+    return Verdict(False, "exact", f"{reason}: the inequality fails for large M")
 
 
 def _interval(low: float, high: float) -> str:
@@ -72,7 +72,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _on_atoms(values: Floats, masses: Floats, about: float) -> Verdict:
-    """Check every step: the expectation is a step function of M."""
+    """Check every step of the expectation, which is a step function of M."""
     offset = values - about
     order = np.argsort(-np.abs(offset), kind="stable")
     size = np.abs(offset)[order]
@@ -96,10 +96,10 @@ def _numeric(law: Law, about: float) -> Verdict:
 
 
 def _worst(law: Law, about: float) -> tuple[float, float]:
-    """Return the M of a grid with the largest surplus, and the surplus.
+    """Return the M with the largest surplus on a grid, and the surplus.
 
     The grid is geometric: 16 levels per factor e around the scale of the law, 2 per factor e far out. The expectation is smooth in
-    log M, except at special points of the components, which are added with a neighbour on either side.
+    log M, except at special points of the components. These points are added, with a neighbour on each side.
     """
     scales: set[float] = set()
     special: set[float] = {0.0}
@@ -120,7 +120,7 @@ def _worst(law: Law, about: float) -> tuple[float, float]:
 
 
 def _sampled(data: Floats | None) -> list[float]:
-    """Return all values of a small recorded sample, quantiles of a large one."""
+    """Return all values of a small recorded sample, or quantiles of a large one."""
     if data is None:
         return []
     return [float(v) for v in (data if len(data) <= 400 else np.quantile(data, np.linspace(0.0, 1.0, 401)))]

@@ -1,4 +1,4 @@
-"""Problems in one line: arms of one family that differ in their means."""
+"""Builders of problems whose arms belong to one family of laws and differ in their means."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robandit.validation import numbers, within
 
 
 def _sizes(means: Sequence[float], sign: float) -> list[float]:
-    """Return the absolute values of means that must all have this sign."""
+    """Return the absolute values of the means. Raise unless all have this sign."""
     low, high = (0.0, math.inf) if sign > 0.0 else (-math.inf, 0.0)
     hint = "shift a law with law + c for other means"
     return [
@@ -25,7 +25,7 @@ def _tail(tail: float) -> float:
 
 
 def negated_pareto(means: Sequence[float], tail: float) -> Problem:
-    """Costs with a Pareto law, negated: heavy left tails that satisfy the assumption. Means must be below 0.
+    """Return a problem with negated Pareto costs: heavy left tails, which satisfy the assumption. Means must be below 0.
 
     Arm i is ``-Pareto(tail, scale_i)`` with ``scale_i = -means[i] (tail - 1) / tail``.
 
@@ -37,7 +37,7 @@ def negated_pareto(means: Sequence[float], tail: float) -> Problem:
 
 
 def negated_lomax(means: Sequence[float], tail: float) -> Problem:
-    """Costs with a Lomax law, negated: like ``negated_pareto``, with rewards up to 0. Means must be below 0.
+    """Return a problem with negated Lomax costs: like ``negated_pareto``, with rewards up to 0. Means must be below 0.
 
     >>> negated_lomax(means=[-1.0, -1.5], tail=1.5).laws[0].support
     (-inf, 0.0)
@@ -47,7 +47,7 @@ def negated_lomax(means: Sequence[float], tail: float) -> Problem:
 
 
 def pareto(means: Sequence[float], tail: float) -> Problem:
-    """Positive Pareto rewards: heavy right tails, the control that violates the assumption. Means must be above 0.
+    """Return a problem with Pareto rewards: heavy right tails, a control that violates the assumption. Means must be above 0.
 
     >>> pareto(means=[1.0, 1.5], tail=1.5).assumption().holds
     False
@@ -57,7 +57,7 @@ def pareto(means: Sequence[float], tail: float) -> Problem:
 
 
 def student_t(means: Sequence[float], dof: float, scale: float = 1.0) -> Problem:
-    """Student's t about the means: the assumption holds if and only if the best mean is at most 0.
+    """Return a problem with Student's t about the means. The assumption holds if and only if the best mean is at most 0.
 
     >>> student_t(means=[0.0, -1.0], dof=1.5).assumption().reason
     'the law is symmetric about 0.0: the expectation is 0 for every M'
@@ -66,7 +66,7 @@ def student_t(means: Sequence[float], dof: float, scale: float = 1.0) -> Problem
 
 
 def stable(means: Sequence[float], alpha: float, beta: float = 0.0, scale: float = 1.0) -> Problem:
-    """Alpha-stable noise about the means, alpha above 1; a negative beta makes the left tail the heavier one.
+    """Return a problem with alpha-stable rewards, alpha > 1. With a negative beta the left tail is heavier.
 
     >>> stable(means=[-1.0, -2.0], alpha=1.5, beta=-1.0).tail_index
     1.5
@@ -75,7 +75,7 @@ def stable(means: Sequence[float], alpha: float, beta: float = 0.0, scale: float
 
 
 def gaussian(means: Sequence[float], sd: float = 1.0) -> Problem:
-    """Normal rewards: the light-tailed control.
+    """Return a problem with normal rewards, the light-tailed control.
 
     >>> gaussian(means=[1.0, 0.0], sd=2.0).v(1.0)
     4.0
@@ -84,7 +84,7 @@ def gaussian(means: Sequence[float], sd: float = 1.0) -> Problem:
 
 
 def bernoulli(means: Sequence[float]) -> Problem:
-    """Rewards 0 and 1: the bounded control.
+    """Return a problem with rewards 0 and 1, the bounded control.
 
     >>> bernoulli(means=[0.5, 0.25]).gaps.tolist()
     [0.0, 0.25]

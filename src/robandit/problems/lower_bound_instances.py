@@ -1,7 +1,7 @@
 """The instances behind the three lower bounds of the AdaR-UCB paper.
 
 Each law puts a small mass on one far value and the rest on 0: ``Bernoulli(mass) * value``. The two problems of a pair differ
-in one arm, and with it the best arm changes. An algorithm must pull that arm often to tell them apart.
+in one arm and have different best arms. An algorithm must pull that arm often to distinguish them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from robandit.validation import integer, invalid, order, positive, within
 
 
 def _rare(mass: float, value: float, arm: str) -> Law:
-    """``value`` with probability ``mass``, else exactly 0."""
+    """Return the law of ``value`` with probability ``mass``, else exactly 0."""
     if mass > 1.0:
         raise InvalidInput(f"{arm} would need the mass {mass}, above 1; take a smaller delta")
     if not (mass > 0.0 and math.isfinite(value)):
@@ -24,7 +24,7 @@ def _rare(mass: float, value: float, arm: str) -> Law:
 
 
 def _far(u: float, mean: float, eps: float) -> float:
-    """``(u/mean)^(1/eps)``, the value that carries the mass."""
+    """Return ``(u/mean)^(1/eps)``, the value that carries the mass."""
     try:
         value = float((u / mean) ** (1.0 / eps))
     except (OverflowError, ZeroDivisionError):
@@ -36,11 +36,11 @@ def _far(u: float, mean: float, eps: float) -> float:
 
 
 def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) -> tuple[Problem, Problem]:
-    """Two problems that show the price of not knowing u (Theorem 2).
+    """Return two problems that show the price of not knowing u (Theorem 2).
 
     In both, arm 1 has mean ``delta`` and E|X|^(1+eps) = u: mass ``delta^(1+1/eps) u^(-1/eps)`` at ``(u/delta)^(1/eps)``. Arm 0 is
-    always 0 in the first problem. In the second it is the same construction for ``u_alternative`` and mean ``2 delta``, so that it
-    is the best arm. Needs delta^(1+eps) <= u, (2 delta)^(1+eps) <= u_alternative and u <= u_alternative.
+    always 0 in the first problem. In the second it has the same form with ``u_alternative`` and mean ``2 delta``, and is the best
+    arm. Requires delta^(1+eps) <= u, (2 delta)^(1+eps) <= u_alternative and u <= u_alternative.
 
     >>> first, second = u_adaptive_pair(u=1.0, u_alternative=100.0, delta=0.1, eps=1.0)
     >>> first.means.tolist(), second.means.tolist()
@@ -65,11 +65,11 @@ def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) ->
 
 
 def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> tuple[Problem, Problem]:
-    """Two problems that show the price of not knowing eps (Theorem 3); all moments of order 1+eps are at most u = 1.
+    """Return two problems that show the price of not knowing eps (Theorem 3). Moments of order 1+eps are at most u = 1.
 
     In both, arm 1 has mean ``delta``: mass ``gamma^(1+eps) - delta gamma`` at ``1/gamma`` with gamma = (2 delta)^(1/eps), so that
     E|X|^(1+eps) = 1/2. Arm 0 is always 0 in the first problem. In the second it has mean ``2 delta``: mass ``gamma'^(1+eps')`` at
-    ``1/gamma'`` with gamma' = (2 delta)^(1/eps'), so that E|X|^(1+eps') = 1. Needs 2 delta <= 1 and eps' < eps.
+    ``1/gamma'`` with gamma' = (2 delta)^(1/eps'), so that E|X|^(1+eps') = 1. Requires 2 delta <= 1 and eps' < eps.
 
     >>> first, second = eps_adaptive_pair(delta=0.25)
     >>> first.means.tolist(), second.means.tolist()
@@ -94,7 +94,7 @@ def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1
 
 
 def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
-    """The Delta at which Theorem 4's family is hardest: ``((K-1) u^(1/eps) / (T log 3))^(eps/(1+eps)) / 2``.
+    """Return the Delta at which Theorem 4's family is hardest: ``((K-1) u^(1/eps) / (T log 3))^(eps/(1+eps)) / 2``.
 
     >>> hard_gap(arms=2, eps=1.0, u=1.0, horizon=10_000)
     0.0047703
@@ -109,11 +109,11 @@ def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
 def lower_bound_family(
     arms: int, eps: float, u: float, horizon: int | None = None, delta: float | None = None, best: int | None = None
 ) -> Problem:
-    """The family that no algorithm beats even under the assumption (Theorem 4): rewards 0 or ``-(u/delta)^(1/eps)``.
+    """Return a problem that is hard even under the assumption (Theorem 4), with rewards 0 or ``-(u/delta)^(1/eps)``.
 
-    Arm 0 has mean ``-2 delta/3``, the others ``-delta``. If ``best`` is one of the others, it has ``-delta/3`` instead and is the
+    Arm 0 has mean ``-2 delta/3``, and the others ``-delta``. If ``best`` is one of the others, it has mean ``-delta/3`` and is the
     best arm. Pass the horizon for the hardest delta (``hard_gap``), or delta itself. E|X|^(1+eps) is u for arms with mean -delta
-    and less for the others. P(X != 0) is tiny, so most of AdaR-UCB's regret is forced exploration. Needs delta^(1+eps) <= u.
+    and less for the others. P(X != 0) is tiny, so most of AdaR-UCB's regret is forced exploration. Requires delta^(1+eps) <= u.
 
     >>> problem = lower_bound_family(arms=3, eps=1.0, u=1.0, delta=0.3, best=2)
     >>> problem.means.tolist(), problem.u(1.0)

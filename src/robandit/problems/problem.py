@@ -18,12 +18,12 @@ from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
 from robandit.validation import invalid, items_of, order
 
-BULKY = 1 << 16  # bytes of JSON; without recorded rewards only problems with thousands of arms have more
+BULKY = 1 << 16  # bytes of JSON: only recorded rewards or thousands of arms need more
 
 
 @dataclass(frozen=True, init=False)
 class Problem:
-    """One law per arm, at least two arms, every mean finite. Immutable, hashable, JSON-able.
+    """A bandit problem: one law per arm, at least two arms, and finite means. Problems are immutable and hashable.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Problem:
 
     @property
     def best_arm(self) -> int:
-        """The arm with the greatest mean; the first of several."""
+        """The first arm with the greatest mean."""
         return int(np.argmax(self.means))
 
     @property
@@ -85,7 +85,7 @@ class Problem:
         return min(law.tail_index for law in self.laws)
 
     def u(self, eps: float) -> float:
-        """The smallest valid bound on raw moments: the maximum over the arms of E|X|^(1+eps), eps in (0, 1].
+        """Return the smallest valid bound on raw moments: the maximum over the arms of E|X|^(1+eps), eps in (0, 1].
 
         >>> from robandit.problems import negated_pareto
         >>> negated_pareto(means=[-1.0, -2.0], tail=1.5).u(0.25)
@@ -94,19 +94,19 @@ class Problem:
         return max(law.absolute_moment(1.0 + order(eps)) for law in self.laws)
 
     def v(self, eps: float) -> float:
-        """The smallest valid bound on centred moments: the maximum of E|X - mean|^(1+eps), eps in (0, 1]."""
+        """Return the smallest valid bound on centred moments: the maximum of E|X - mean|^(1+eps), eps in (0, 1]."""
         return max(law.central_moment(1.0 + order(eps)) for law in self.laws)
 
     def assumption(self) -> Verdict:
-        """Whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, which AdaR-UCB's analysis requires.
+        """Return whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, as AdaR-UCB's analysis requires.
 
-        One of several best arms is enough: the verdict is that of the first that satisfies it, else of the first.
+        If there are several best arms, one is enough. Return the verdict of the first that satisfies it, else of the first.
         """
         verdicts = [self.laws[i].truncated_nonpositivity() for i in self.best_arms]
         return next((verdict for verdict in verdicts if verdict.holds), verdicts[0])
 
     def tabulate(self) -> LawTable:
-        """The laws as the arrays that the compiled sampler reads; cached, since a recorded sample may be large."""
+        """Return the laws as the arrays that the compiled sampler reads. They are cached, since samples may be large."""
         return self._table
 
     @cached_property
@@ -116,12 +116,12 @@ class Problem:
     # --- used by `simulate` ----------------------------------------------------------------------------------------------
 
     def at_start(self, replication: int, words: UInts) -> LawTable:
-        """The table that the sampler reads in a replication; ``words`` are the random bits of its arms, one row each."""
+        """Return the table that the sampler reads in a replication. ``words`` has one row of random bits per arm."""
         return self._table
 
     @property
     def counted_gaps(self) -> Floats:
-        """The regret that a pull of each arm adds, besides the regret that the sampler itself counts."""
+        """The regret that a pull of each arm adds, in addition to the regret that the sampler measures."""
         return self.gaps
 
     @property
@@ -130,22 +130,22 @@ class Problem:
         return True
 
     def check_horizon(self, horizon: int) -> None:
-        """Raise `InvalidInput` if the problem cannot be played that long; laws have no limit."""
+        """Raise `InvalidInput` if the problem cannot be played that long. Problems made of laws have no limit."""
 
     # --- JSON ------------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The problem as plain JSON data."""
+        """Return the problem as plain JSON data."""
         return {"laws": [law.to_dict() for law in self.laws], "names": list(self.names)}
 
     @property
     def bulky(self) -> bool:
-        """Whether its JSON data are so long, because of recorded rewards, that files should not repeat them."""
+        """Whether the JSON data are too long to be repeated in every file, usually because of recorded rewards."""
         return self._identity[0] > BULKY
 
     @property
     def fingerprint(self) -> str:
-        """A hash of its JSON data."""
+        """A hash of the JSON data."""
         return self._identity[1]
 
     @cached_property
@@ -155,7 +155,7 @@ class Problem:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
-        """The problem that ``to_dict`` wrote; unknown fields are rejected."""
+        """Return the problem that ``to_dict`` wrote. Unknown fields are rejected."""
         if isinstance(data, Mapping) and "replay" in data:
             from robandit.problems.replays import replay_from_dict
 

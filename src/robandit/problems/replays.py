@@ -1,11 +1,11 @@
 """Problems that replay recorded rewards.
 
-Three ways, depending on the record:
+The class depends on the record:
 
-- `recorded_problem`: rewards of each arm, without times. They are drawn with replacement, independently.
-- `InOrder`: the reward of every arm at every time. The table is played row by row, so that drifts and bad hours that all arms
-  share remain, and regret is realised regret.
-- `Logged`: the reward of the one arm that was chosen at each time. A policy's choice waits for the next row with this arm.
+- `recorded_problem`: the record has rewards of each arm, without times. They are drawn independently, with replacement.
+- `InOrder`: the record has the reward of every arm at every time. The table is played row by row, which preserves drifts and bad
+  hours that all arms share. Regret is realised regret.
+- `Logged`: the record has the reward of the chosen arm at each time. A policy's choice waits for the next row with this arm.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Replay(Problem):
-    """A problem that returns recorded rewards in order: they are not independent draws from its laws."""
+    """A problem that returns recorded rewards in order, not independent draws from its laws."""
 
     rewards: Floats  # the record, one row per time
 
     def at_start(self, replication: int, words: UInts) -> LawTable:
-        """A copy of the table, because it holds the position of the replication in the record."""
+        """Return a copy of the table, which also holds the position of the replication in the record."""
         code, par, start, pool = self._table
         par = par.copy()
-        # The bias of the remainder is below rows / 2^64.
+        # The remainder is not exactly uniform, but the bias is below rows / 2^64.
         par[0, columns.PLACE] = 0 if replication == 0 else int(words[0, 1]) % self.rows
         return LawTable(code, par, start, pool)
 
     @property
     def independent(self) -> bool:
-        """False: rewards come in the order of the record."""
+        """False, because rewards come in the order of the record."""
         return False
 
     @property
@@ -78,11 +78,11 @@ class Replay(Problem):
 class InOrder(Replay):
     """A table of the reward of every arm at every time, played in order.
 
-    Replication 0 plays row t at time t. The others start at a random row, drawn from their seed and the same for all policies;
-    after the last row comes the first. The horizon may not exceed the number of rows.
+    Replication 0 plays row t at time t. The others start at a random row, which is drawn from their seed and is the same for all
+    policies. After the last row they continue with the first. The horizon may not exceed the number of rows.
 
-    Regret is realised: the rewards at those times of the arm with the greatest mean of the whole table, minus those of the
-    policy. It can be negative, since a policy may follow changes. The laws are those of the columns.
+    Regret is realised regret: at each time, the reward of the arm with the greatest mean of the whole table minus the policy's
+    reward. It can be negative, since a policy may follow changes. The law of an arm is the empirical law of its column.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class InOrder(Replay):
         object.__setattr__(self, "rewards", view)
 
     def __repr__(self) -> str:
-        """All rows of a small table, a summary of a large one."""
+        """Return all rows of a small table, or a summary of a large one."""
         if self.rewards.size > 32:
             return f"<InOrder: {self.rows} rows of {self.arms} arms>"
         return f"InOrder({self.rewards.tolist()!r}, names={list(self.names)!r})"
@@ -122,7 +122,7 @@ class InOrder(Replay):
 
     @property
     def counted_gaps(self) -> Floats:
-        """Zeros: the sampler measures the regret itself (`robandit.laws.table.missed`)."""
+        """Zeros, because the sampler measures the regret (`robandit.laws.table.missed`)."""
         return np.zeros(self.arms)
 
     def check_horizon(self, horizon: int) -> None:
@@ -146,20 +146,20 @@ class InOrder(Replay):
 class Logged(Replay):
     """A log of choices and their rewards, replayed by rejection (Li, Chu, Langford and Wang 2011).
 
-    A policy's choice waits for the next row of the log where this arm was played, and gets its reward. Rows passed over are lost.
-    A choice is made once and kept until it is matched, so that randomised policies play as usual. After the last row the log
-    starts again. Replication 0 starts at the first row, the others at a random row, drawn from their seed and the same for all
-    policies. Regret is pseudo-regret, with the gaps of the laws.
+    A policy's choice waits for the next row of the log where this arm was played, and gets its reward. Rows in between are skipped.
+    The policy chooses once and waits for a match, so that randomised policies play as usual. After the last row the log starts
+    again. Replication 0 starts at the first row. The others start at a random row, which is drawn from their seed and is the same
+    for all policies. Regret is pseudo-regret, with the gaps of the laws.
 
-    This is unbiased if the logged choices did not depend on the rewards. If they depended on circumstances that matter, with
-    known probabilities, pass these as ``propensities``. In each replication a row is then kept with probability (smallest
-    propensity of its arm) / (its propensity), else passed over. Under all circumstances a row with this arm is then found with
-    the same probability, the arm's smallest propensity. The laws weigh rewards accordingly, by 1 / propensity.
+    The replay is unbiased if the logged choices did not depend on the rewards. If they depended on a context that also affects
+    rewards, and their probabilities are known, pass these as ``propensities``. In each replication a row is then kept with
+    probability (smallest propensity of its arm) / (its propensity), else skipped. In every context the next row then has this arm
+    and is kept with the same probability, the arm's smallest propensity. The laws weight rewards accordingly, by 1 / propensity.
 
     Parameters
     ----------
     actions
-        The arm of each row, an integer from 0; every arm has at least one row.
+        The arm of each row, an integer from 0. Every arm must have at least one row.
     rewards
         The reward of each row; rewards are maximised.
     names
@@ -195,7 +195,7 @@ class Logged(Replay):
 
     @cached_property
     def _by_arm(self) -> list[tuple[Ints, Floats | None]]:
-        """For each arm its rows, increasing, and the probabilities of keeping them; None: all are kept."""
+        """The increasing row numbers of each arm, and the probabilities of keeping them (None: all rows are kept)."""
         by_arm: list[tuple[Ints, Floats | None]] = []
         for rows in np.split(np.argsort(self.actions, kind="stable"), np.cumsum(np.bincount(self.actions))[:-1]):
             chosen = np.ones(1) if self.propensities is None else self.propensities[rows]
@@ -204,7 +204,7 @@ class Logged(Replay):
         return by_arm
 
     def __repr__(self) -> str:
-        """All rows of a short log, a summary of a long one."""
+        """Return all rows of a short log, or a summary of a long one."""
         if len(self.rewards) > 32:
             suffix = "" if self.propensities is None else " with propensities"
             return f"<Logged: {self.rows} rows of {self.arms} arms{suffix}>"
@@ -218,7 +218,7 @@ class Logged(Replay):
         names = ("actions", "rewards", "propensities")  # np.array_equal(None, None) is true
         return self is other or all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
-    __hash__ = Replay.__hash__  # by the laws; equal logs have equal laws
+    __hash__ = Replay.__hash__  # hashes the laws: equal logs have equal laws
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the log and names only, not the values computed from them."""
@@ -226,10 +226,10 @@ class Logged(Replay):
 
     @property
     def fewest(self) -> int:
-        """The number of rows of the rarest arm that are expected to be kept.
+        """The expected number of kept rows of the rarest arm.
 
-        If the arms come in no particular order, every policy is expected to need at most one pass through the log for a
-        horizon of this length. A longer one uses rows again.
+        If the arms are in random order, every policy is expected to need at most one pass through the log for a horizon of
+        this length. A longer horizon uses rows again.
         """
         # If n_a of the n rows have arm a, a pull of a passes n / n_a rows on average. N_a pulls of each arm pass n times the sum
         # of N_a / n_a. That sum is at most (sum of N_a) / (smallest n_a): at most 1 if the horizon is at most the smallest n_a.

@@ -1,4 +1,4 @@
-"""Replications of policies on a problem (`simulate`), and their `Result`."""
+"""Simulation: `simulate` plays replications of policies on a problem and returns a `Result`."""
 
 from __future__ import annotations
 

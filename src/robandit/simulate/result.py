@@ -1,4 +1,4 @@
-"""The result of a simulation: arrays, summaries, and the Parquet file that holds it."""
+"""The result of a simulation: arrays, summaries, and its Parquet file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMAT_VERSION = 2  # version 1 did not store the number of the first replicatio
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a simulation measured. Arrays are indexed by policy, replication, then checkpoint or arm."""
+    """The result of a simulation. Arrays are indexed by policy, replication, then checkpoint or arm."""
 
     policies: tuple[Policy, ...]
     problem: Problem
@@ -34,18 +34,18 @@ class Result:
     seed: int
     checkpoints: Ints
     regret: Floats
-    """Pseudo-regret: the sum of the gaps of the arms pulled. It depends on the choices, not on the luck of the rewards.
+    """Pseudo-regret: the sum of the gaps of the arms pulled. It depends on the choices, but not on the random rewards.
 
-    On a problem that is played in order (`robandit.problems.InOrder`) it is realised regret: what the arm with the greatest mean of
-    the whole table gave at those times, minus what the policy got. It can be negative.
+    On a problem that is played in order (`robandit.problems.InOrder`) it is realised regret, which can be negative. This is the sum
+    of the rewards of the arm with the greatest mean of the whole table at those times, minus the sum of the policy's rewards.
     """
     pulls: Ints
     first: int = 0
     """The number of the first replication."""
     seconds: Floats = field(init=False, repr=False)
-    """Processor time in the loop, per policy, compilation excluded. Not saved."""
+    """Processor time in the loop for each policy, without compilation. It is not saved."""
     counters: tuple[dict[str, int], ...] = field(init=False, repr=False)
-    """What each policy counted, over all replications, such as KLinf-UCB's infeasible indices. Not saved."""
+    """Each policy's own counters, such as KLinf-UCB's infeasible indices, summed over all replications. They are not saved."""
 
     def __post_init__(self) -> None:
         """Leave times and counters empty; `simulate` fills them in."""
@@ -53,15 +53,15 @@ class Result:
         object.__setattr__(self, "counters", tuple({} for _ in self.policies))
 
     def __repr__(self) -> str:
-        """Return one line; `summary` has the numbers."""
+        """Return one line. `summary` returns the numbers."""
         names = ", ".join(p.name for p in self.policies)
         return f"<Result: {names}; horizon {self.horizon}, {self.regret.shape[1]} replications, seed {self.seed}>"
 
     def summary(self) -> pl.DataFrame:
-        """Return the final regret of each policy, one row each: mean with a 95 % interval, median, quantiles, worst.
+        """Return the final regret with one row per policy: mean with a 95 % interval, median, quantiles, worst.
 
         The interval is a percentile bootstrap of the mean over replications (`robandit.intervals`), since regret is too skewed for
-        mean +- standard error. Experiments give the same interval for the same replications. With one replication it is NaN.
+        mean +- standard error. With one replication it is NaN. Experiments compute the same interval for the same replications.
         """
         import polars as pl
 
@@ -76,7 +76,7 @@ class Result:
         return pl.DataFrame(rows, schema=columns, orient="row")
 
     def curves(self) -> pl.DataFrame:
-        """Return regret over time, a row per policy and checkpoint: mean, median, 5 % and 95 % quantiles and the worst."""
+        """Return regret over time, one row per policy and checkpoint: mean, median, 5 % and 95 % quantiles and the worst."""
         import polars as pl
 
         frames = []
@@ -88,19 +88,19 @@ class Result:
         return pl.concat(frames)
 
     def to_parquet(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
-        """Write everything except the times to a Parquet file: a row per policy and replication, the rest as metadata.
+        """Write a Parquet file with one row per policy and replication. All other fields that are saved become metadata.
 
         Parameters
         ----------
         path
             The file to write.
         whole
-            False stores only the fingerprint of a problem with a long record; reading the file then needs the problem.
+            If False, only the fingerprint of a problem with a long record is stored. Reading the file then needs the problem.
         """
         write_atomically(path, self.to_bytes(whole=whole))
 
     def to_bytes(self, *, whole: bool = True) -> bytes:
-        """Return what `to_parquet` writes."""
+        """Return the bytes that `to_parquet` writes."""
         import polars as pl
 
         p, r, _ = self.regret.shape
@@ -117,7 +117,7 @@ class Result:
             "policies": [policy.to_dict() for policy in self.policies],
             "problem": self.problem.to_dict() if whole else problem_reference(self.problem),
             "horizon": self.horizon,
-            "seed": str(self.seed),  # may have 128 bits, which JSON readers round
+            "seed": str(self.seed),  # a string: seeds may have 128 bits, and JSON readers round large numbers
             "checkpoints": self.checkpoints.tolist(),
             "first": self.first,
         }
@@ -125,7 +125,7 @@ class Result:
 
     @staticmethod
     def from_parquet(path: str | os.PathLike[str], problem: Problem | None = None) -> Result:
-        """Read what `to_parquet` wrote; ``problem`` is needed if the file holds only its fingerprint."""
+        """Read a file that `to_parquet` wrote. ``problem`` is required if the file holds only its fingerprint."""
         import polars as pl
 
         if problem is not None:
@@ -165,19 +165,19 @@ def check_problem(problem: Any) -> None:
 
 
 def sealed_parquet(frame: pl.DataFrame, about: dict[str, Any], **options: Any) -> bytes:
-    """Return a frame as a Parquet file with a checksum and metadata; the options are those of ``write_parquet``."""
-    buffer = io.BytesIO()  # on a full disk Polars raises errors of its own
+    """Return a frame as the bytes of a Parquet file with checksum and metadata. Options are passed to ``write_parquet``."""
+    buffer = io.BytesIO()  # not a file, because Polars raises its own exceptions on a full disk
     frame.write_parquet(buffer, metadata={"robandit": json.dumps(about), "seal": UNSEALED.decode()}, **options)
     return sealed(buffer.getvalue())
 
 
 def problem_reference(problem: Problem) -> dict[str, Any]:
-    """Return a problem as plain JSON data, or only the fingerprint of one with a long record."""
+    """Return a problem as plain JSON data, or only its fingerprint if it has a long record."""
     return {"fingerprint": problem.fingerprint} if problem.bulky else problem.to_dict()
 
 
 def _referenced_problem(data: Any, known: Problem | None, where: Path) -> Problem:
-    """Return the problem of `problem_reference`'s data; ``known`` is the one to take for a fingerprint."""
+    """Return the problem from the data of `problem_reference`. ``known`` is returned if its fingerprint matches the data."""
     if not isinstance(data, dict) or set(data) != {"fingerprint"}:
         return Problem.from_dict(data)
     if known is None:

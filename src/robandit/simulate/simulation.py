@@ -45,14 +45,14 @@ def simulate(
 ) -> Result:
     """Play each policy on a problem many times, and return its regret.
 
-    Replication r has its own random streams, spawned from the seed: one for each arm and one for the policy. So the k-th reward of
-    arm i in replication r is the same for every policy: comparisons are paired, and adding a policy does not change the numbers
+    Each replication has its own random streams, spawned from the seed: one per arm and one for the policy. So the k-th reward of
+    arm i in replication r is the same for every policy. Comparisons are paired, and adding a policy does not change the results
     of the others. The same seed gives the same bytes for any number of threads.
 
     Parameters
     ----------
     policies
-        One policy or several, all different.
+        One policy, or several different policies.
     problem
         One law per arm, or a replay of recorded rewards (`robandit.problems.InOrder`, `robandit.problems.Logged`).
     horizon
@@ -60,15 +60,15 @@ def simulate(
     replications
         Independent runs of each policy.
     seed
-        An integer >= 0; None draws one, which is stored in the result.
+        An integer >= 0. None draws a random seed, which is stored in the result.
     threads
-        None: one per available core.
+        The number of threads. None: one per available core.
     checkpoints
-        Times of recorded regret, from 1 to the horizon, which is always added. None: about 50, evenly spaced on a log scale.
+        Times from 1 to the horizon at which regret is recorded. The horizon is always added. None: about 50, on a log scale.
     first
-        The number of the first replication. Replications 40 to 59 of a run are those of ``replications=20, first=40``.
+        The number of the first replication. ``replications=20, first=40`` plays replications 40 to 59 of a longer run.
     progress
-        Whether to show a progress bar; None: if standard error is a terminal.
+        Whether to show a progress bar. None: only if standard error is a terminal.
     stop
         Set it in another thread to stop within a fraction of a second, with `concurrent.futures.CancelledError`.
     pool
@@ -85,7 +85,7 @@ def simulate(
     chosen = tuple(policies) if isinstance(policies, Iterable) else (policies,)
     _check_policies(chosen)
     check_problem(problem)
-    # Python integers from here on: for NumPy's, the loop would be compiled again.
+    # Convert to Python integers, because the loop would be compiled again for NumPy integers.
     horizon = integer(horizon, "horizon", 1)
     problem.check_horizon(horizon)
     replications = integer(replications, "replications", 1)
@@ -106,7 +106,7 @@ def simulate(
         first=first,
     )
     ending = threading.Event()
-    done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls, a counter per job, so that no lock is needed
+    done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
     for i, policy in enumerate(chosen):
         ready = policy.prepared(horizon)
@@ -165,7 +165,7 @@ def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
 
 
 def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
-    """Return the compiled loop for this policy; of the problem only the types matter."""
+    """Return the compiled loop for this policy. It depends only on the types of the problem's arrays, not on their values."""
     hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw, missed)
     entry: Callable[..., int] = partial(loops.play, *hooks)
     k, state = problem.arms, policy.start(problem.arms, horizon, np.zeros(4, dtype=np.uint64))
@@ -187,13 +187,13 @@ def _replicate(
     fixed = (
         problem.at_start(result.first + r, words[1:]),
         np.ascontiguousarray(words[1:]),
-        problem.counted_gaps.copy(),  # the original is read-only, which is another type for compiled code
+        problem.counted_gaps.copy(),  # compiled code needs a writable array
         result.checkpoints,
         result.regret[i, r],
         result.pulls[i, r],
         rejected,
     )
-    start = time.thread_time()  # processor time, which other programs do not change
+    start = time.thread_time()  # processor time, which does not depend on other programs
     t = 0
     job = i * result.regret.shape[1] + r
     while t < horizon and not ending.is_set():
@@ -216,7 +216,7 @@ def _rejection(policy: Policy, problem: Problem, arm: int, reward: float, *, in_
 
 @contextmanager
 def _bar(show: bool | None, pulls: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances a progress bar on standard error, if it is to be shown."""
+    """Yield a function that advances a progress bar on standard error, or does nothing if no bar is shown."""
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda _: None
         return
