@@ -1,4 +1,4 @@
-"""Robust means of streams: bounded memory, any delta at any time, mergeable shards, state as JSON.
+"""Robust means of streams, with bounded memory, any delta at any time, mergeable shards and state as JSON.
 
 ============== ================================== ==========================================================
 accumulator    the one-shot function              what is exact
@@ -9,7 +9,7 @@ Catoni         catoni_mean                        up to an error that is bounded
 ============== ================================== ==========================================================
 
 TrimmedMean's mean, spread and threshold are the doubles nearest to the exact ones. The one-shot function rounds intermediate
-results, so its last digit may differ. The theorems and their references are those of the one-shot functions.
+results, so its last digit may differ. The docstrings of the one-shot functions have the theorems and references.
 """
 
 from __future__ import annotations
