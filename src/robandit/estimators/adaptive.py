@@ -44,12 +44,10 @@ def adaptive_trimmed_mean(
     Parameters
     ----------
     seed
-        Sets the split into X and X'. None: values alternate, X first. The order of the input must then not depend on its values
-        (sorted data break the bound). An integer: split after a shuffle with this seed, the same for all samples of a batch. X
-        gets the odd value.
+        Sets the split into X and X'. None: values alternate, X first. The order must then not depend on the values (sorted data
+        break the bound). An integer: split after a shuffle with this seed, one for the whole batch. X gets the odd value.
     eps, u
-        A known bound E|x|^(1+eps) <= u makes the answer two-sided. Give both or neither, and not together with ``center`` or
-        ``bonus``.
+        A known bound E|x|^(1+eps) <= u makes the answer two-sided. Give both or neither, and neither with ``center`` or ``bonus``.
     bonus
         Form of the one-sided bound. ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same inequality before
         rounding. ``"likelihood"``: the largest mean within an allowed Kullback-Leibler distance from X, which is the narrowest.
@@ -64,11 +62,10 @@ def adaptive_trimmed_mean(
       (truncated non-positivity, which implies a mean <= 0). Requires no other knowledge. There is no lower bound.
     - ``bonus="likelihood"``, delta' = delta (ours; from the concentration of KLinf for bounded laws): same assumption.
     - ``center="median"``: like the two cases above, with the assumption about the sample median m of X': E[(x-m) 1{|x-m| > M}] <=
-      0. The bound is proved if this holds for that m. For a symmetric law with one peak it holds if m is not below the centre,
-      which is true for half of all samples. For the others the bound is too low by an amount that grows with the share of values
-      above M. With few values per c L coverage then falls to one half. So X' must have at least 3 c L values (n >= 106 at delta =
-      0.05, likelihood). From there on coverage is measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2,
-      negated Pareto 1.2, delta = 0.2 to 0.01).
+      0. Proved if this holds for that m. For a symmetric law with one peak it holds if m is not below the centre, as for half of
+      all samples. Otherwise the bound is too low by an amount that grows with the share of values above M. With few values per c L
+      coverage then is one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). Then coverage is
+      measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2, negated Pareto 1.2, delta = 0.2 to 0.01).
     - With eps and u, Theorem 6 with delta' = delta/4: |value - mean| <= 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps)), where N is the
       size of the smaller half. Requires eps and u, and assumes nothing about the skew.
 

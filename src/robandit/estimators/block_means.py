@@ -26,8 +26,7 @@ def median_of_means(
     Parameters
     ----------
     x
-        The sample, in an order that does not depend on its values. Blocks are consecutive, and up to k - 1 last values are not
-        used.
+        The sample, in an order that does not depend on its values. Blocks are consecutive. Up to k - 1 last values are unused.
     delta
         Sets the number of blocks, with or without bounds.
     eps, v

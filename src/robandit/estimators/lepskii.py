@@ -101,8 +101,8 @@ def _grid(scales: Floats, range_factor: float, ratio: float, count: int) -> Floa
             grid = np.exp(np.log(scales) - math.log(range_factor) + steps * math.log(ratio))
     if not (grid < 1e307).all() or not (grid > 1e-307).all():
         raise InvalidInput(
-            f"with range_factor = {range_factor:g} the moments reach from {grid.min():.3g} to {grid.max():.3g} as scales, beyond "
-            "what doubles hold: divide the sample by a constant, or lower range_factor"
+            f"with range_factor = {range_factor:g} the moments reach from {grid.min():.3g} to {grid.max():.3g} as scales, outside "
+            "the range of doubles: divide the sample by a constant, or lower range_factor"
         )
     return grid
 

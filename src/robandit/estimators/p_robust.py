@@ -61,7 +61,7 @@ def p_robust_mean(
         assumed = f"E|x|^{p:g} <= {u:g} (Lee et al.)"
     unit = c * n ** (1.0 / p)
     if unit == math.inf:
-        raise invalid("c", c, "so small that c n^(1/p) is a double", hint="the scale of x is a good c")
+        raise invalid("c", c, "small enough that c n^(1/p) does not overflow", hint="the scale of x is a good c")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         z = np.abs(matrix) / unit
         terms = np.log1p(z + b * z**p)

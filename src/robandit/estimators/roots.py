@@ -1,15 +1,13 @@
 """The roots of Catoni's equation ``sum_j psi(alpha (x_j - theta)) = 0`` for rows of samples.
 
-:mod:`robandit.estimators.formulas.catoni` has psi. The sum falls strictly in theta, so the root is unique. The search is fast for
-three reasons:
+:mod:`robandit.estimators.formulas.catoni` has psi. The sum falls strictly in theta, so the root is unique. The search is fast:
 
 - It starts from the root of at most 4096 values spread over the sample, with the slope there.
-- It continues with secants inside a bracket. Near the root the sum is almost linear, and three or four passes give full
-  precision.
+- It continues with secants inside a bracket. Near the root the sum is almost linear: three or four passes are enough.
 - For p = 2 a pass takes one logarithm for 16 values: factors are multiplied while their product stays in range.
 
-A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is negligible compared with z unless every z is
-tiny (an alpha far below Catoni's). In that case a slower pass with log1p keeps the precision.
+A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is negligible unless every z is tiny (an alpha far
+below Catoni's). A slower pass with log1p is accurate there.
 """
 
 from __future__ import annotations
@@ -121,10 +119,9 @@ def secants(
     """Return the root from a start, the slope there (positive, as the sum falls) and size = sum |psi|.
 
     Slope and spread are in units of 1/alpha, which keeps them in range for data of any scale. The search ends only when two close
-    points bracket the root. A short step proves nothing: with clusters of values that are far apart, the sum is steep at a
-    cluster and flat next to it. A step shorter than the tolerance is lengthened to the tolerance, which closes the bracket if the
-    step was right. Bisection replaces secants that leave the bracket or shrink it too slowly. While only one side is known, steps
-    are lengthened.
+    points bracket the root. A short step proves nothing: with clusters of values that are far apart, the sum is steep at a cluster
+    and flat next to it. A step shorter than the tolerance is lengthened to it, which closes the bracket if the step was right.
+    Bisection replaces secants that leave the bracket or shrink it too slowly. While only one side is known, steps are lengthened.
     """
     careful = size < 1e-3 * math.sqrt(n)
     spread = 0.0

@@ -65,7 +65,7 @@ class Accumulator(ABC):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 pair = f"{name} = {mine!r} cannot be merged with {name} = {theirs!r}"
-                raise InvalidInput(f"{self._name} with {pair}: make both alike")
+                raise InvalidInput(f"{self._name} with {pair}: use equal settings")
         self._add(other)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Accumulator(ABC):
         name = cls.__name__
         if not isinstance(state, dict):
             kind = type(state).__name__
-            raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass what to_dict returned")
+            raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass the result of to_dict")
         saved = Saved(name, dict(state))
         if saved.take("kind") != name:
             raise InvalidInput(f"the state's kind is {state['kind']!r}: it cannot become a {name}")

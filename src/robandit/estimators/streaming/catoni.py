@@ -162,7 +162,7 @@ class Catoni(Accumulator):
             raise saved.damaged("cells", rows, "a list")
         if center is None:
             if equal or rows or head.size != n:
-                raise saved.damaged("center", center, "a number, because there are values beside the head")
+                raise saved.damaged("center", center, "a number, because there are values outside the head")
             self._head, self._n = head.tolist(), n
             return
         if head.size:

@@ -2,8 +2,8 @@
 
 **State.** The state has the means of blocks of s = 2^h consecutive values. Once n >= B there are between B and 2 B of them. When
 block 2 B is complete, neighbours are merged and s doubles. The fewer than s values after the last complete block are stored as a
-binary counter: at most one block of each size 2^0, 2^1, ..., s/2. So every stored number is a mean of pairwise means, whose
-rounding error grows only with log2 n.
+binary counter: at most one block of each size 2^0, 2^1, ..., s/2. So all stored numbers are means of pairwise means, with rounding
+errors of order log2 n.
 
 **Merging** brings both states to the larger s, adds the two counters with carries, and concatenates the blocks. No value is lost,
 every block still holds exactly s values, and the assignment of values to blocks does not depend on the values.

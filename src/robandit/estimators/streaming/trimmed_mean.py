@@ -8,8 +8,7 @@ so they raise M. A larger delta lowers a, which raises M too. So M(data now, a_m
 to it are only in the sums. This also holds after a merge. The pooled left side is the sum of both, so the pooled M(., a_max) is
 at least each shard's, and values that a shard dropped are never trimmed later.
 
-All sums are integers (:mod:`robandit.estimators.streaming.exact`), so stored values are subtracted from them without
-cancellation.
+All sums are integers (:mod:`robandit.estimators.streaming.exact`), so subtracting stored values does not cancel.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ class TrimmedMean(Accumulator):
 
     Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, or to X
     if they are equally long. Merging adds X to X and X' to X'. So accumulators with the same values in X and in X' are equal, bit
-    for bit, for every order, split and tree of merges. Each shard starts with X. So shards of odd size have one value more in X,
-    and shards of one value have nothing in X'.
+    for bit, for every order, split and tree of merges. Shards start with X: odd ones have one more value in X, and those of one
+    value no X'.
 
     Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1 (170
     by default, 12 KiB), and 342 digits (3 KiB) for the sums. Independent data need about q of the 6 q places for X. Dependent
@@ -174,7 +173,7 @@ class TrimmedMean(Accumulator):
         return bounded(mean, lower, upper, delta=delta, **more)
 
     def _threshold(self, a: float, parts: float = 1.0) -> float:
-        """Return the root of sum min((X'/M)^2, 1) = a, correctly rounded."""
+        """Return the root of sum min((X'/M)^2, 1) = a, exact up to the last rounding."""
         nonzero = int(self._counts[NONZERO])
         if nonzero <= a:
             raise NoThresholdError(
@@ -270,9 +269,9 @@ class TrimmedMean(Accumulator):
         lost = saved.count("lost", most=n)
         # Sums of squares that are too small for the stored values would later give negative variances.
         if squares < sum(units(v) ** 2 for v in big) or n * squares < total * total or squares >> 4260:
-            raise saved.damaged("squares_x", f"{squares:x}", "what the other fields allow")
+            raise saved.damaged("squares_x", f"{squares:x}", "consistent with the other fields")
         if top_squares < sum(units(v) ** 2 for v in top) or (top_squares > 0) != (nonzero > 0) or top_squares >> 4260:
-            raise saved.damaged("squares_threshold", f"{top_squares:x}", "what the other fields allow")
+            raise saved.damaged("squares_threshold", f"{top_squares:x}", "consistent with the other fields")
         if len(top) < min(nonzero, self._keep):
             raise saved.damaged("largest_threshold", len(top), f"{min(nonzero, self._keep)} numbers")
         if big.size and not np.abs(big).min() > cut:

@@ -37,11 +37,11 @@ LIVE_VALUES = 16_384
 class AdaKLUCB(TwoStreams, Policy):
     """UCB policy on a likelihood bound about each arm's median, which needs no prior knowledge and learns early.
 
-    The policy to start with when rewards are symmetric or have heavy left tails (costs, latencies, losses). It differs from
-    AdaR-UCB in three ways. (1) The index is a Kullback-Leibler bound, the largest mean that the trimmed rewards do not
-    contradict, instead of an empirical Bernstein bound. (2) Rewards are trimmed towards the arm's median, not towards 0, so a
-    constant added to all rewards changes nothing. (3) The schedule is different. Do not use it for right-skewed rewards such as
-    revenue, where the assumption fails: see `ForceMoM` and `robandit.diagnostics.recommend`.
+    The policy to start with when rewards are symmetric or have heavy left tails (costs, latencies, losses). Differences from
+    AdaR-UCB: (1) The index is a Kullback-Leibler bound, the largest mean that the trimmed rewards do not contradict, instead of an
+    empirical Bernstein bound. (2) Rewards are trimmed towards the arm's median, not towards 0, so a constant added to all rewards
+    changes nothing. (3) The schedule is different. Do not use it for right-skewed rewards such as revenue, where the assumption
+    fails: see `ForceMoM` and `robandit.diagnostics.recommend`.
 
     Parameters
     ----------
@@ -49,11 +49,10 @@ class AdaKLUCB(TwoStreams, Policy):
         ``"median"``: trim towards the median of an arm's first rewards. It is computed from 1, 2, 4, ..., 128 rewards and then
         stays fixed. None: trim towards 0, as AdaR-UCB does; only allowed with the proved schedule.
     schedule
-        ``"practical"``: every reward is used for both the threshold and the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5.
-        The index is the smaller of two likelihood bounds. The first uses the trimmed rewards, once over 3 c L of an arm's rewards
-        differ from the centre. The second uses the untrimmed rewards, as if none could exceed the centre by more than exp(L/(n -
-        1)) times the largest excess observed. An arm is forced only if it has fewer than two rewards, or none above the centre
-        while n <= 4 L.
+        ``"practical"``: every reward serves both the threshold and the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5. The
+        index is the smaller of two likelihood bounds. The first uses the trimmed rewards, once over 3 c L of an arm's rewards
+        differ from the centre. The second uses the untrimmed rewards, as if none could exceed the centre by over exp(L/(n - 1))
+        times the largest excess so far. An arm is forced with fewer than two rewards, or none above the centre while n <= 4 L.
 
         ``"proved"``: L = 3 log tau, to which the bound adds log(e (n + 2)); c = (1 + sqrt 2)^2. Half of the rewards set the
         centre and the threshold, the other half the mean. An arm is explored while at most 3 c L rewards of the first half (c L

@@ -50,15 +50,13 @@ class AdaRUCB(TwoStreams, Policy):
         An arm is explored while it has at most ``guard * log(1/delta)`` non-zero second rewards. None: c, the smallest guard for
         which the equation always has a root. (The paper prints 4, with which the first root that is needed never exists.)
     bonus
-        ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same inequality before rounding (ours). A number replaces
-        the 10.
+        ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same before rounding (ours). A number replaces the 10.
     var_factor
         Factor of the variance in ``sqrt(var_factor V L / N)``.
     delta_exp
         Round tau uses delta = tau^-delta_exp, so L = delta_exp log tau.
     solver
-        ``"exact"``: the exact root. ``"doubling"``: the method of the paper's Appendix C, started at the smallest non-zero value,
-        whose M is up to twice as large.
+        ``"exact"``: the exact root. ``"doubling"``: the paper's Appendix C, from the smallest non-zero value; M at most doubles.
     tie
         ``"fewest"``: the arm with the fewest rounds wins, then the lowest arm. ``"lowest"``: the lowest arm wins.
     center

@@ -1,8 +1,7 @@
 """The centre of an arm's rewards: the median of its first rewards, recomputed a few times and then fixed.
 
 A constant added to all rewards changes the decisions of policies that trim towards zero, but not of policies that trim towards a
-centre. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of one stream. Only these rewards are stored
-unchanged.
+centre. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of one stream. Only these raw rewards are stored.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ arm's original rewards, at most `FIRST` of each stream. Each change rebuilds the
 times per arm, with 255 rewards of each stream in total, so time and memory stay those of AdaR-UCB.
 
 Rewards can come late, so X can be longer than X'. Rewards of X that arrive before any of X' wait. If all places for X are taken
-and m is not final, further rewards of X join X'. That depends on the number of rewards, never on their values: X' stays
-independent of X.
+and m is not final, further rewards of X join X'. That depends only on the number of rewards, so X' stays independent of X.
 """
 
 from __future__ import annotations

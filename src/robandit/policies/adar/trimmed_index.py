@@ -4,8 +4,8 @@
 largest level of the run, the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold. Values up
 to ``M_low`` are never clipped or trimmed again, so they go into running sums. Only larger values are stored: fewer than ``c
 L_max`` of X', and about as many of X, for any number of pulls. For X that holds only with high probability, so the buffer can
-grow. A live bandit has a limit. If dependent data exceed it, the smallest values are merged too, and the counter ``fallbacks``
-counts each evaluation whose threshold is below a merged value.
+grow. A live bandit has a limit. If dependent data exceed it, the smallest values are merged too, and ``fallbacks`` counts
+evaluations whose threshold is below a merged value.
 
 **Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is ``sqrt(S
 / (c L - d))``, so an evaluation takes two square roots. The level of the next event is known in advance. Until then the index
@@ -13,8 +13,7 @@ stays below a line (`outlook`), so the arg-max is lazy (:mod:`robandit.kernel.la
 
 **The sums are accurate.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums
 do not cancel. If nothing is trimmed, they cancel when the mean is large compared with the spread. Only this case uses sums over
-all X, shifted by the first X. As (first - mean)^2 <= (n - 1) V, they lose at most a factor n. (With trimming a shift would harm:
-the threshold may be far below it.)
+all X, shifted by the first X. As (first - mean)^2 <= (n - 1) V, they lose at most a factor n. (Trimmed sums cannot be shifted.)
 """
 
 from __future__ import annotations
