@@ -143,7 +143,7 @@ class AdaKLUCB(TwoStreams, Policy):
 
     @staticmethod
     def take(p: Any, s: Any, arm: int) -> float:
-        """Assign a pull to the stream with fewer pulls of the arm. With single pulls the round ends at once."""
+        """Assign a pull to the stream with fewer pulls of the arm. With single pulls each pull is a round."""
         mark = float(TwoStreams.take(p, s, arm))
         if p.double == 0:
             s.clock[CURRENT] = -1
