@@ -1,4 +1,4 @@
-"""What every robust mean must satisfy: functions on samples, and accumulators of streams."""
+"""Checks that every robust mean must pass: functions on samples, and accumulators of streams."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law
 from robandit.validation import integer
 
-FAILURE = 1e-6  # the probability with which the statistical check may reject a correct estimator
-CLOSE = 1e-9  # relative: two ways to the same number
+FAILURE = 1e-6  # the probability with which the coverage check may reject a correct estimator
+CLOSE = 1e-9  # relative tolerance for two computations of the same number
 SHIFT = 1000.0  # in units of the spread
 SCALE = 7.0
 
 
 class _Subject(NamedTuple):
-    """The estimator with its parameters, and what is claimed about it."""
+    """The estimator with its parameters, the claims about it, and the samples to test it on."""
 
     name: str
     estimator: Callable[..., Any]
@@ -64,13 +64,13 @@ def check_estimator(
     replications: int = 400,
     seed: int = 0,
 ) -> None:
-    """Run every check that a robust mean must pass; an AssertionError says which one failed, and how.
+    """Run every check that a robust mean must pass. An AssertionError names the failed check and the reason.
 
-    All: bounds are ordered, the same input gives the same answer, and NaN, infinities and empty samples raise a ValueError that
-    names them. The interval contains the law's mean as often as its delta says; by the binomial law a correct estimator fails this
-    for at most 1e-6 of all seeds. Functions: shapes and types for samples, batches and every axis, and the input stays as it is.
-    Accumulators: values taken one by one or at once give the same state, `estimate` has no side effects, a state survives JSON,
-    merging adds, and rejected values change nothing.
+    For all estimators: bounds are ordered, the same input gives the same answer, and NaN, infinities and empty samples raise a
+    ValueError that names them. The interval contains the law's mean as often as its delta says. By the binomial law a correct
+    estimator fails this for at most 1e-6 of all seeds. For functions: shapes and types are right for samples, batches and every
+    axis, and the input is not changed. For accumulators: values taken one by one or at once give the same state, `estimate` has
+    no side effects, a state survives JSON, merging adds values, and rejected values change nothing.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def check_estimator(
     parameters
         Arguments of the function, or of the accumulator's ``estimate``.
     law, size, replications, seed
-        Of the samples. The estimator's assumption must hold for the law; None: the standard Gaussian one.
+        Parameters of the samples. The estimator's assumption must hold for the law. None: the standard Gaussian law.
     shift
-        Whether a constant added to the sample is added to the value.
+        Whether adding a constant to the sample must add it to the value.
     scales
-        Not None: a sample times s has the value times s, if each parameter named here is multiplied by s to this power (v: 2).
+        If given, multiplying a sample by s must multiply the value by s, with each named parameter times s to its power (v: 2).
 
     Examples
     --------
@@ -107,7 +107,7 @@ def check_estimator(
 
 
 def _fields(name: str, answer: Any) -> dict[str, Any]:
-    """Return an answer as numbers by name; a plain number is a value without bounds."""
+    """Return the fields of an answer by name. A plain number is a value without bounds."""
     if not isinstance(answer, Estimate):
         return {"value": answer}
     lower, value, upper, delta = answer.lower, answer.value, answer.upper, answer.delta
@@ -119,7 +119,7 @@ def _fields(name: str, answer: Any) -> dict[str, Any]:
     else:
         assert 0.0 < delta < 1.0, f"{name}: delta = {delta} is not a probability"
         assert not unbounded, f"{name}: delta = {delta} although both bounds are infinite"
-    assert answer.assumed, f"{name}: `assumed` is empty: it says what must hold for the bounds"
+    assert answer.assumed, f"{name}: `assumed` is empty: it must state the assumption of the bounds"
     numbers = {field: getattr(answer, field) for field in ("value", "lower", "upper", "share_trimmed", "threshold")}
     return {field: number for field, number in numbers.items() if number is not None} | {"n": answer.n, "delta": delta}
 
@@ -140,7 +140,7 @@ def _spread(x: Floats) -> float:
 
 
 def check_types(s: _Subject) -> None:
-    """One sample gives floats, as does a list; the answer is reproducible and the input unchanged."""
+    """Check that one sample or list gives floats, that the answer is reproducible, and that the input is unchanged."""
     x = s.sample()
     before = x.copy()
     answer = s.fields(x)
@@ -154,7 +154,7 @@ def check_types(s: _Subject) -> None:
 
 
 def check_batches(s: _Subject) -> None:
-    """A batch gives arrays of its shape that equal the answers of its samples, along any axis."""
+    """Check that a batch gives arrays of its shape with the answers of its samples, along any axis."""
     batch = s.sample(2, 3)
     answers = s.fields(batch)
     for field in answers.keys() - {"n", "delta"}:
@@ -170,7 +170,7 @@ def check_batches(s: _Subject) -> None:
 
 
 def check_equivariance(s: _Subject) -> None:
-    """The value moves with the sample, if that is claimed."""
+    """Check that the value shifts and scales with the sample, if that is claimed."""
     x = s.sample()
     spread = _spread(x)
     value = s.fields(x)["value"]
@@ -194,7 +194,7 @@ def _rejects(name: str, what: str, call: Callable[[], Any], word: str = "") -> N
 
 
 def check_rejections(s: _Subject) -> None:
-    """NaN, infinities and empty samples raise a ValueError."""
+    """Check that NaN, infinities and empty samples raise a ValueError."""
     for bad in (math.nan, math.inf, -math.inf):
         for position in (0, s.size // 2, s.size - 1):
             x = s.sample()
@@ -205,7 +205,7 @@ def check_rejections(s: _Subject) -> None:
 
 
 def _check_misses(s: _Subject, answers: list[dict[str, Any]]) -> None:
-    """Compare the number of intervals without the mean with the binomial law."""
+    """Compare the number of intervals that miss the mean with the binomial law."""
     delta = answers[0].get("delta")
     if delta is None:
         return
@@ -219,12 +219,12 @@ def _check_misses(s: _Subject, answers: list[dict[str, Any]]) -> None:
 
 
 def check_coverage(s: _Subject) -> None:
-    """Intervals contain the mean of the law as often as they should."""
+    """Check that intervals contain the mean of the law as often as their delta says."""
     _check_misses(s, [s.fields(s.sample(s.replications))])
 
 
 def check_one_by_one(s: _Subject) -> None:
-    """Values taken one by one, in parts or at once give the same state; an estimate has no side effects."""
+    """Check that values taken one by one, in parts or at once give the same state, and that estimates do not change it."""
     x = s.sample()
     together, single, parts = s.filled(x), s.estimator(), s.estimator()
     for value in x:
@@ -243,7 +243,7 @@ def check_one_by_one(s: _Subject) -> None:
 
 
 def check_state(s: _Subject) -> None:
-    """A state survives JSON, and the accumulator made from it continues in the same way."""
+    """Check that a state survives JSON, and that the restored accumulator continues in the same way."""
     x = s.sample(2)
     first = s.filled(x[0])
     copy = type(first).from_dict(json.loads(json.dumps(first.to_dict(), allow_nan=False)))
@@ -258,7 +258,7 @@ def check_state(s: _Subject) -> None:
 
 
 def check_merge(s: _Subject) -> None:
-    """Merging adds all values of the other, which stays as it is; intervals of merged shards contain the mean."""
+    """Check that merging adds all values of the other without changing it, and that merged intervals contain the mean."""
     x = s.sample(2)
     one, other, empty = s.filled(x[0]), s.filled(x[1]), s.estimator()
     alone, state = one.to_dict(), other.to_dict()
@@ -281,7 +281,7 @@ def check_merge(s: _Subject) -> None:
 
 
 def check_bad_values(s: _Subject) -> None:
-    """NaN, infinities and values of other types raise a ValueError and change nothing."""
+    """Check that NaN, infinities and values of other types raise a ValueError and change nothing."""
     accumulator = s.filled(s.sample())
     state = accumulator.to_dict()
     for bad in (math.nan, math.inf, -math.inf, "1", None, True):
@@ -293,7 +293,7 @@ def check_bad_values(s: _Subject) -> None:
 
 
 def check_streams(s: _Subject) -> None:
-    """Intervals of streams contain the mean of the law as often as they should."""
+    """Check that intervals of streams contain the mean of the law as often as their delta says."""
     _check_misses(s, [s.answer(s.filled(row)) for row in s.sample(s.replications)])
 
 

@@ -1,8 +1,8 @@
-"""Robust means with finite-sample confidence bounds: plain functions on arrays that return an `Estimate`.
+"""Robust means with finite-sample confidence bounds, as functions on arrays that return an `Estimate`.
 
-All take ``x``, a sample or a batch of samples whose values lie along ``axis`` (a batch gives arrays of its shape), and most take
-``delta``: their bounds hold with probability at least 1 - delta. Each states its theorem, the assumptions and what you must know.
-`TrimmedMean`, `MedianOfMeans` and `Catoni` do the same for streams.
+All take ``x``, a sample or a batch of samples whose values lie along ``axis``; a batch gives arrays of its shape. Most take
+``delta``: their bounds hold with probability at least 1 - delta. Each docstring states the theorem, its assumptions and the
+required knowledge. `TrimmedMean`, `MedianOfMeans` and `Catoni` are the versions for streams.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from robandit.kernel.types import Floats
 from robandit.validation import choice, invalid, positive, probability
 from robandit.validation import seed as valid_seed
 
-CENTRED = 3.0  # values of X' per c L below which a centred bound is rejected: see the docstring
+CENTRED = 3.0  # values of X' per c L below which a centred bound is rejected; the docstring has the reason
 
 
 def adaptive_trimmed_mean(
@@ -33,41 +33,41 @@ def adaptive_trimmed_mean(
     center: Literal["median"] | None = None,
     axis: int = -1,
 ) -> Estimate:
-    """A mean trimmed at a threshold that the data choose: you need to know nothing about the tails.
+    """A mean trimmed at a threshold that the data choose; it needs no knowledge about the tails.
 
-    Half of the sample (X') gives the threshold, the other half (X) the trimmed mean. Use it for an upper bound on values whose
-    large ones are mostly negative or evenly spread: negated latencies, costs, losses, symmetric noise. Not for revenue and other
-    right-skewed values: the bound then fails, and silently (give ``eps`` and ``u``, or use another estimator). For a mean far
-    from zero, or positive, use ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred). If X' has
-    too few non-zero values for this delta, or too few values with ``center``: `NoThresholdError`.
+    Half of the sample (X') gives the threshold, the other half (X) the trimmed mean. Use it for an upper bound if large values
+    are mostly negative or symmetric: negated latencies, costs, losses, symmetric noise. Do not use it for revenue and other
+    right-skewed values: the bound then fails without a warning (give ``eps`` and ``u``, or use another estimator). For a mean
+    that is positive or far from zero, use ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred).
+    `NoThresholdError` is raised if X' has too few non-zero values for this delta or, with ``center``, too few values.
 
     Parameters
     ----------
     seed
-        How X and X' are split. None: alternate values, X first; then the order of the input must not depend on its values (sorted
-        data break the bound). An integer: after a shuffle with this seed, one for all samples of a batch. X gets the odd value.
+        Sets the split into X and X'. None: values alternate, X first. The order must then not depend on the values (sorted data
+        break the bound). An integer: split after a shuffle with this seed, one for the whole batch. X gets the odd value.
     eps, u
-        If a bound E|x|^(1+eps) <= u is known, the answer is two-sided. Give both or neither; not with ``center`` or ``bonus``.
+        A known bound E|x|^(1+eps) <= u makes the answer two-sided. Give both or neither, and neither with ``center`` or ``bonus``.
     bonus
-        Of the one-sided bound. ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same inequality
-        before rounding. ``"likelihood"``: the largest mean whose Kullback-Leibler distance from X is allowed, the narrowest.
+        Form of the one-sided bound. ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same inequality before
+        rounding. ``"likelihood"``: the largest mean within an allowed Kullback-Leibler distance from X, which is the narrowest.
     center
-        ``"median"``: subtract the median of X', and add it again at the end.
+        ``"median"``: subtract the median of X' first and add it back at the end.
 
     Guarantee
     ---------
-    With N the size of X and L = log(1/delta'). One theorem applies; ``assumed`` names it.
+    Let N be the size of X and L = log(1/delta'). One of these theorems applies, and ``assumed`` names it.
 
-    - default, Lemma 2 with delta' = delta/2: mean <= value + sqrt(2 V L / N) + bonus, if E[x 1{|x| > M}] <= 0 for
-      all M >= 0 (truncated non-positivity; it implies a mean <= 0). Must know nothing else. There is no lower bound.
+    - Default, Lemma 2 with delta' = delta/2: mean <= value + sqrt(2 V L / N) + bonus, if E[x 1{|x| > M}] <= 0 for all M >= 0
+      (truncated non-positivity, which implies a mean <= 0). Requires no other knowledge. There is no lower bound.
     - ``bonus="likelihood"``, delta' = delta (ours; from the concentration of KLinf for bounded laws): same assumption.
-    - ``center="median"``: as these two, with the assumption about the sample median m of X': E[(x-m) 1{|x-m| > M}] <= 0. Proved
-      if it holds for that m. For a symmetric law with one peak it holds if m is not below the centre, which is half of all
-      samples; otherwise the bound is too low by an amount that grows with the share of values above M, and with few values per
-      c L coverage falls to one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). From there on it
-      is measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2, negated Pareto 1.2, delta = 0.2 to 0.01).
-    - with eps and u, Theorem 6 with delta' = delta/4: |value - mean| <= 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps)), N the smaller half.
-      Must know eps and u; nothing is assumed about the skew.
+    - ``center="median"``: like the two cases above, with the assumption about the sample median m of X': E[(x-m) 1{|x-m| > M}] <=
+      0. Proved if this holds for that m. For a symmetric law with one peak it holds if m is not below the centre, as for half of
+      all samples. Otherwise the bound is too low by an amount that grows with the share of values above M. With few values per c L
+      coverage then is one half. So X' must have at least 3 c L values (n >= 106 at delta = 0.05, likelihood). Then coverage is
+      measured, not proved (tests/estimators/test_centred.py: Gaussian, Student 1.2, negated Pareto 1.2, delta = 0.2 to 0.01).
+    - With eps and u, Theorem 6 with delta' = delta/4: |value - mean| <= 5.6 u^(1/(1+eps)) (L/N)^(eps/(1+eps)), where N is the
+      size of the smaller half. Requires eps and u, and assumes nothing about the skew.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def adaptive_trimmed_mean(
 
 
 def two_sided(eps: Any, u: Any, **one_sided: tuple[Any, Any]) -> tuple[float, float] | None:
-    """Return eps and u if given, else None; ``one_sided`` options (each with its default) cannot be combined with them."""
+    """Return eps and u if given, else None. Reject other values than the default for the ``one_sided`` options with them."""
     if not given_pair(eps=eps, u=u):
         return None
     moment = moment_order(eps), positive(u, "u")

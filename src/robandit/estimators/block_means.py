@@ -11,34 +11,34 @@ from robandit.estimators.estimate import Estimate, given_pair, interval, log_ove
 from robandit.estimators.row_moments import row_means, row_medians
 from robandit.validation import integer, positive, probability
 
-MANY = 2**62  # values: enough that the number of blocks depends on delta alone
+MANY = 2**62  # a number of values so large that the number of blocks depends on delta alone
 
 
 def median_of_means(
     x: ArrayLike, *, delta: float, eps: float | None = None, v: float | None = None, axis: int = -1
 ) -> Estimate:
-    """The median of the means of equal blocks: simple, fast, invariant to shift and scale.
+    """The median of the means of equal blocks: simple, fast, and equivariant to shift and scale.
 
-    Use it for a value if little is known and n is large (it only needs a delta), and for bounds if a centred moment is known.
-    Its constants are large: with a known variance bound `catoni_mean` is several times narrower. Its value is pulled towards
-    the median of the block means, so it is biased for skewed laws and small blocks.
+    Use it for a value if little is known and n is large (only delta is needed), and for bounds if a centred moment is known. Its
+    constants are large: with a known variance bound `catoni_mean` is several times narrower. Its value is biased towards the
+    median of the block means for skewed laws and small blocks.
 
     Parameters
     ----------
     x
-        The sample in an order that does not depend on its values. Blocks are consecutive; up to k - 1 last values are not used.
+        The sample, in an order that does not depend on its values. Blocks are consecutive. Up to k - 1 last values are unused.
     delta
-        It sets the number of blocks, with or without bounds.
+        Sets the number of blocks, with or without bounds.
     eps, v
-        E|x - mean|^(1+eps) <= v with 0 < eps <= 1. Give both, or neither: then there are no bounds.
+        A known bound E|x - mean|^(1+eps) <= v with 0 < eps <= 1. Give both or neither; without them there are no bounds.
 
     Guarantee
     ---------
-    With D = log(e^(1/8) 2/delta) there are k = floor(min(8 D, n/2)) blocks, at least one, and
-    |value - mean| <= (12 v)^(1/(1+eps)) (16 D / n)^(eps/(1+eps)) with probability at least 1 - delta: Lemma 2 of the paper on both
-    sides with half of delta each. Its proof needs floor(8 D) blocks of two values or more. With fewer values the formula can
-    fail (two values of a law with rare large ones, delta = 1e-4), so the bounds are infinite, delta is None, and ``assumed`` says
-    how many values are needed; `median_of_means_width` still gives the formula. Must know eps and v.
+    With D = log(e^(1/8) 2/delta) there are k = floor(min(8 D, n/2)) blocks, at least one. Then |value - mean| <= (12
+    v)^(1/(1+eps)) (16 D / n)^(eps/(1+eps)) with probability at least 1 - delta, by Lemma 2 of the paper on both sides with half
+    of delta each. Its proof needs floor(8 D) blocks of two values or more. With fewer values the formula can fail (for example
+    with two values of a law with rare large ones, delta = 1e-4). So the bounds are then infinite, delta is None, and ``assumed``
+    states the number of values needed; `median_of_means_width` still gives the formula. Requires eps and v.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def median_of_means(
     used = k * (n // k)
     blocks = np.ascontiguousarray(matrix[:, :used]).reshape(count * k, n // k)
     means = row_means(blocks)
-    # A NaN or infinity shows in its block's mean; values in no block need a check of their own.
+    # A NaN or infinity makes its block's mean non-finite. Values in no block need a separate check.
     if not (np.isfinite(means).all() and np.isfinite(matrix[:, used:]).all()):
         reject_non_finite(matrix)
     value = row_medians(means.reshape(count, k))
@@ -67,7 +67,7 @@ def median_of_means(
 
 
 def lemma(n: int, eps: float | None, v: float | None, delta: float) -> tuple[float, str]:
-    """Return the width of Lemma 2 for n values and what it assumes; infinite if the lemma does not apply."""
+    """Return the width of Lemma 2 for n values and its assumption. The width is infinite if the lemma does not apply."""
     if not given_pair(eps=eps, v=v):
         return math.inf, "nothing: a value without bounds (give eps and v for bounds)"
     eps, v = moment_order(eps), positive(v, "v")

@@ -17,23 +17,22 @@ from robandit.validation import choice, positive, probability
 def catoni_mean(
     x: ArrayLike, *, v: float, delta: float, bonus: Literal["paper", "tight"] = "paper", axis: int = -1
 ) -> Estimate:
-    """Catoni's M-estimator: nearly as narrow as the Gaussian interval, for any law with a bounded variance.
+    """Catoni's M-estimator, which is nearly as narrow as the Gaussian interval for any law with a bounded variance.
 
-    Use it whenever the variance is finite and a bound on it is known. Not for laws without a variance: see
-    `infinite_variance_catoni`.
+    Use it whenever the variance is finite and a bound on it is known. For laws without a variance see `infinite_variance_catoni`.
 
     Parameters
     ----------
     v
         A bound on the variance.
     bonus
-        ``"paper"``: the width 2 sqrt(v L / n) that Robust UCB uses. ``"tight"``: Catoni's own, sqrt(2 v L / (n - 2 L)), never wider
-        and for large n narrower by a factor 1.41; the value is the same.
+        ``"paper"``: the width 2 sqrt(v L / n) that Robust UCB uses. ``"tight"``: Catoni's own width sqrt(2 v L / (n - 2 L)). It
+        is never wider, and for large n it is narrower by a factor 1.41. The value is the same.
 
     Guarantee
     ---------
-    With L = log(2/delta): |value - mean| <= width with probability at least 1 - delta, for independent values with variance at most
-    v, if n >= 4 L ("paper") or n > 2 L ("tight"); smaller samples are rejected. Must know v.
+    With L = log(2/delta): |value - mean| <= width with probability at least 1 - delta, for independent values with variance at
+    most v, if n >= 4 L ("paper") or n > 2 L ("tight"). Smaller samples are rejected. Requires v.
 
     Examples
     --------
@@ -69,18 +68,18 @@ def catoni_mean(
 
 
 def least_values(level: float, bonus: str) -> int:
-    """Return the size of the smallest sample that has the bound, with level = log(2/delta)."""
+    """Return the smallest sample size for which the bound holds, with level = log(2/delta)."""
     return math.ceil(4.0 * level) if bonus == "paper" else math.floor(2.0 * level) + 1
 
 
 def tuned_alpha(n: int, v: float, level: float) -> float:
-    """Return sqrt(ell / (n (v + v ell / (n - ell)))) with ell = 2 level, without sums that a large v could overflow."""
+    """Return sqrt(ell / (n (v + v ell / (n - ell)))) with ell = 2 level, without a sum that overflows for a large v."""
     ell = 2.0 * level
     return math.sqrt(ell * (n - ell)) / n / math.sqrt(v)
 
 
 def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
-    """Return the width of the bound, and what it assumes."""
+    """Return the width of the bound and its assumption."""
     if bonus == "paper":
         return 2.0 * math.sqrt(v) * math.sqrt(level / n), f"variance <= {v:g} (Lemma 3)"
     width = math.sqrt(v) * math.sqrt(2.0 * level / (n - 2.0 * level))
@@ -90,12 +89,12 @@ def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
 def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:
     """The theta with ``sum_j psi(alpha (x_j - theta)) = 0`` for Catoni's widest psi: log(1 + z + z^2/2) for z >= 0, odd.
 
-    Use it to choose alpha > 0 (in units of 1/x) yourself. A small one gives the mean, a large one the middle of the sample.
+    Use it to choose alpha > 0 (in units of 1/x) yourself. A small alpha gives the mean, a large one the middle of the sample.
 
     Guarantee
     ---------
-    The root is unique and accurate to 1e-11 of the spread of the sample (or of its distance from the median, if that is
-    larger), or to the last digit; for moderate alpha to 1e-12. With `catoni_mean`'s alpha it has the bounds published there.
+    The root is unique. Its error is at most 1e-11 of the spread of the sample (or of its distance from the median, if that is
+    larger), or the rounding of the last digit; for moderate alpha 1e-12. With the alpha of `catoni_mean` its bounds hold.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What an estimator returns, and how its input is read."""
+"""The result of an estimator, and the conversion of its input."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LEAST_EPS = math.nextafter(2.0**-53, 1.0)  # the least eps for which 1 + eps dif
 class Estimate:
     """A robust mean and its confidence bounds: lower <= mean <= upper with probability at least 1 - delta.
 
-    Both sides hold together. A side for which there is no theorem is infinite; if both are, delta is None. For a batch of
-    samples the numbers are arrays with the batch's shape.
+    Both sides hold together. A side without a theorem is infinite. If both are infinite, delta is None. For a batch of samples
+    the numbers are arrays with the batch's shape.
     """
 
     value: Number
@@ -32,18 +32,18 @@ class Estimate:
     upper: Number
     delta: float | None
     assumed: str
-    """What must hold for the bounds to be right."""
+    """The assumption under which the bounds hold."""
     n: int
     share_trimmed: Number = 0.0
     threshold: Number = None
 
     def __post_init__(self) -> None:
-        """Give a share that is the same for all samples the batch's shape."""
+        """Broadcast a share that is the same for all samples to the batch's shape."""
         if np.ndim(self.value) and not np.ndim(self.share_trimmed):
             object.__setattr__(self, "share_trimmed", np.full(np.shape(self.value), float(self.share_trimmed)))
 
     def __repr__(self) -> str:
-        """Return the value and the interval, if there is one, in one line."""
+        """Return one line with the value and, if there is one, the interval."""
         if np.ndim(self.value):
             return f"<Estimate of {np.shape(self.value)} samples of {self.n}: {self.assumed}>"
         if self.delta is None:
@@ -53,7 +53,7 @@ class Estimate:
 
 
 def bounded(value: Number, lower: Number, upper: Number, shape: tuple[int, ...] = (), **fields: Any) -> Estimate:
-    """Return the estimate with these bounds and other fields; arrays, one number per row, get the batch's shape."""
+    """Return the estimate with these bounds and other fields. Arrays with one number per row get the batch's shape."""
     numbers = {"value": value, "lower": lower, "upper": upper} | fields
     return Estimate(**{name: shaped(x, shape) if isinstance(x, np.ndarray) else x for name, x in numbers.items()})
 
@@ -64,9 +64,9 @@ def interval(value: Number, width: Number, shape: tuple[int, ...] = (), **fields
 
 
 def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) -> tuple[Floats, tuple[int, ...]]:
-    """Return the samples as rows of a matrix that compiled code takes, and the shape of the batch (empty for one sample).
+    """Return the samples as rows of a matrix for compiled code, and the shape of the batch (empty for one sample).
 
-    With ``check=False`` the caller detects NaN and infinity by a sum that it needs anyway, and calls `reject_non_finite`.
+    With ``check=False`` the caller finds NaN and infinity in a sum that it computes anyway, and calls `reject_non_finite`.
     """
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise _invalid_sample("the sample has masked values: leave them out with .compressed()")
@@ -78,7 +78,7 @@ def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) ->
     n = data.shape[-1]
     if n < max(least, 1):
         raise _invalid_sample(f"the sample has {n} values: at least {max(least, 1)} are needed")
-    # Compiled code has one signature: contiguous, aligned and writeable (nothing is written; read-only is another type).
+    # Compiled code has one signature: contiguous, aligned and writeable. (It writes nothing, but read-only is another type.)
     matrix = np.require(data, requirements=["C", "A", "W"]).reshape(-1, n)
     if check and not np.isfinite(matrix).all():
         reject_non_finite(matrix)
@@ -86,7 +86,7 @@ def rows(x: ArrayLike, axis: int = -1, *, least: int = 1, check: bool = True) ->
 
 
 def reject_non_finite(matrix: Floats) -> None:
-    """Raise `InvalidInput` for the first NaN or infinity; return if there is none."""
+    """Raise `InvalidInput` for the first NaN or infinity, if there is one."""
     bad = np.argwhere(~np.isfinite(matrix))
     if bad.size:
         row, position = bad[0]
@@ -99,12 +99,12 @@ def _invalid_sample(message: str) -> InvalidInput:
 
 
 def shaped(values: Floats, shape: tuple[int, ...]) -> Number:
-    """Return the results of the rows in the batch's shape: a float for one sample."""
+    """Return the results of the rows in the batch's shape, or a float for one sample."""
     return values.reshape(shape) if shape else float(values[0])
 
 
 def given_pair(**pair: Any) -> bool:
-    """Return whether the two parameters are given (not None); raise `InvalidInput` if only one is.
+    """Return whether both parameters are given (not None). Raise `InvalidInput` if only one is.
 
     >>> given_pair(eps=0.5, u=2.0), given_pair(eps=None, u=None)
     (True, False)

@@ -18,23 +18,23 @@ from robandit.validation import positive, probability
 def infinite_variance_catoni(
     x: ArrayLike, *, eps: float, v: float, delta: float, tau0: float | None = None, axis: int = -1
 ) -> Estimate:
-    """Catoni's M-estimator with an influence function of order 1 + eps, for laws with a mean but perhaps no variance.
+    """Catoni's M-estimator with an influence function of order 1 + eps, for laws with a mean and a possibly infinite variance.
 
-    Use it if you know a centred moment of order below 2: its constants are by far the smallest of the estimators for that
-    case. If the variance is finite and bounded, `catoni_mean` is narrower. It takes about forty times `catoni_mean`'s time.
+    Use it if you know a centred moment of order below 2: of all estimators for that case it has by far the smallest constants. If
+    the variance is finite and bounded, `catoni_mean` is narrower and about forty times faster.
 
     Parameters
     ----------
     eps, v
-        E|x - mean|^(1+eps) <= v with 0 < eps <= 1.
+        A known bound E|x - mean|^(1+eps) <= v with 0 < eps <= 1.
     tau0
-        A free number > 0 of the theorem. None: the one with the narrowest bound, which depends on n, eps and delta alone.
+        A free parameter > 0 of the theorem. None: the value with the narrowest bound, which depends only on n, eps and delta.
 
     Guarantee
     ---------
-    With L = log(2/delta), C = b_p(1 + eps) and D = ((1+eps)/eps) ((1+tau0)^((1+eps)/eps) / tau0^(1/eps)) C^(1/eps), if n > D L then
-    with probability at least 1 - delta |value - mean| is at most (1+tau0) (1+eps)^(1/2) (1-eps)^(1/(1+eps)-1/2) v^(1/(1+eps))
-    (L/n)^(eps/(1+eps)) / (1 - D L/n)^(eps/(1+eps)). Smaller samples are rejected. Must know eps and v.
+    Let L = log(2/delta), C = b_p(1 + eps) and D = ((1+eps)/eps) ((1+tau0)^((1+eps)/eps) / tau0^(1/eps)) C^(1/eps). If n > D L,
+    then with probability at least 1 - delta |value - mean| is at most (1+tau0) (1+eps)^(1/2) (1-eps)^(1/(1+eps)-1/2)
+    v^(1/(1+eps)) (L/n)^(eps/(1+eps)) / (1 - D L/n)^(eps/(1+eps)). Smaller samples are rejected. Requires eps and v.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def infinite_variance_catoni(
 
 
 class Tuning(NamedTuple):
-    """Numbers of the theorem for v = 1. Divide alpha by the scale of the data, v^(1/(1+eps)), and multiply the width by it."""
+    """The theorem's numbers for v = 1. Divide alpha by the scale of the data, v^(1/(1+eps)), and multiply the width by it."""
 
     alpha: float
     width: float
@@ -70,11 +70,11 @@ class Tuning(NamedTuple):
 
 
 def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tuning:
-    """Return alpha and width for n values and L = ``level``; raise `InvalidInput` if n is too small."""
+    """Return alpha and width for n values and L = ``level``. Raise `InvalidInput` if n is too small."""
     order = 1.0 + eps
     c = influence_constant(order)
     share = level / n
-    # D of the theorem is least at tau0 = 1/eps, which decides whether any tau0 works.
+    # D of the theorem has its minimum at tau0 = 1/eps: if that tau0 fails, every tau0 fails.
     if tau0 is None:
         tau = _narrowest(share, eps, c) if share * _d(1.0 / eps, eps, c) < 1.0 else 1.0 / eps
     else:
@@ -91,7 +91,7 @@ def tuning(n: int, level: float, eps: float, tau0: float | None = None) -> Tunin
 
 
 def _d(tau: float, eps: float, c: float) -> float:
-    """Return D of the theorem; infinite if it overflows."""
+    """Return D of the theorem, or infinity if it overflows."""
     try:
         return float((1.0 + eps) / eps * (1.0 + tau) * ((1.0 + tau) / tau * c) ** (1.0 / eps))
     except OverflowError:
@@ -104,8 +104,8 @@ def _least(bound: float) -> str:
 
 
 def _narrowest(share: float, eps: float, c: float) -> float:
-    """Return the tau0 of the least width: the zero of its derivative, where share D = (1+eps) tau0 / (1+tau0), left of 1/eps."""
-    # Bisection to neighbouring doubles: the value of the estimator depends on every digit of tau0.
+    """Return the tau0 of the least width, where its derivative is 0: share D = (1+eps) tau0 / (1+tau0), left of 1/eps."""
+    # Bisect down to neighbouring doubles, because the value of the estimator depends on every digit of tau0.
     low, high = 0.0, 1.0 / eps
     for _ in range(200):
         tau = 0.5 * (low + high)

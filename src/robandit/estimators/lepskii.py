@@ -15,37 +15,37 @@ from robandit.estimators.roots import row_roots
 from robandit.kernel.types import Floats
 from robandit.validation import probability, within
 
-MOST = 10_000  # moments in the grid: each costs the solution of an equation
+MOST = 10_000  # moments in the grid; each one requires the solution of an equation
 
 
 def lepskii_catoni(
     x: ArrayLike, *, eps: float, delta: float, range_factor: float = 100.0, ratio: float = 2.0, axis: int = -1
 ) -> Estimate:
-    """`infinite_variance_catoni` for an unknown moment: the smallest of a grid of moments that agrees with all larger ones.
+    """`infinite_variance_catoni` for an unknown moment: uses the smallest moment of a grid that agrees with all larger ones.
 
-    Use its value if you know the order of the moment but not its size. Its bounds are valid under the assumption below
-    but wide, because they must allow for the largest moment in the range; lower ``range_factor`` if you can. The estimate's
-    ``threshold`` is the scale v^(1/(1+eps)) that was chosen.
+    Use its value if you know the order of the moment but not its size. Its bounds are valid under the assumption below but wide,
+    because they must allow for the largest moment in the range. Reduce ``range_factor`` if you can. The estimate's ``threshold``
+    is the chosen scale v^(1/(1+eps)).
 
     Parameters
     ----------
     x
-        The sample; not all zero.
+        The sample. At least one value must not be zero.
     eps
-        A moment of order 1 + eps is finite, 0 < eps <= 1.
+        The moment of order 1 + eps is finite, 0 < eps <= 1.
     range_factor
-        A: how far v^(1/(1+eps)) may be from its estimate, up and down.
+        The factor A by which v^(1/(1+eps)) may differ from its estimate, up or down.
     ratio
-        Between neighbours of the grid, > 1.
+        Ratio of neighbouring grid points, > 1.
 
     Guarantee
     ---------
     Let s = (mean |x|^(1+eps))^(1/(1+eps)), r = v^(1/(1+eps)) with v = E|x - mean|^(1+eps), and w(L) the width of
-    `infinite_variance_catoni` at v = 1 with L = log(2 (1 + log A^2 / log ratio) / delta). If s/A <= r <= A s, then with probability
-    at least 1 - delta |value - mean| <= 3 ratio r w(L), as published; we could not reproduce the proof for the printed rule. As r
-    is unknown, the bounds returned use known numbers of the proof only: |value - mean| <= (2 chosen + ratio A s) w(L). Must know
-    eps. Not fully adaptive: it assumes that s is within A of r, which for eps near 0 is a strong assumption. (The grid starts at
-    s/A, so it depends on the sample; the published proof counts its points as if it did not.)
+    `infinite_variance_catoni` at v = 1 with L = log(2 (1 + log A^2 / log ratio) / delta). If s/A <= r <= A s, the published bound
+    is |value - mean| <= 3 ratio r w(L) with probability at least 1 - delta. We could not reproduce the proof for the printed
+    rule. As r is unknown, the returned bounds use only known numbers of the proof: |value - mean| <= (2 chosen + ratio A s) w(L).
+    Requires eps. The method is not fully adaptive: it assumes that s is within a factor A of r, a strong assumption for eps near
+    0. (The grid starts at s/A, so it depends on the sample; the published proof counts its points as if it did not.)
 
     Examples
     --------
@@ -74,7 +74,7 @@ def lepskii_catoni(
         )
     tuned = tuning(n, log_over(2.0 * points, delta), eps)
     scales = _scales(matrix, order)
-    # Up to ratio * A * s: one point at or beyond every moment in the range. 1e-9 allows for a logarithm that rounds down.
+    # The grid extends to ratio * A * s, so that no moment in the range exceeds its last point. 1e-9 allows for a rounded logarithm.
     grid = _grid(scales, range_factor, ratio, math.floor(points + 1e-9) + 1)
     roots = np.empty_like(grid)
     start = None
@@ -101,14 +101,14 @@ def _grid(scales: Floats, range_factor: float, ratio: float, count: int) -> Floa
             grid = np.exp(np.log(scales) - math.log(range_factor) + steps * math.log(ratio))
     if not (grid < 1e307).all() or not (grid > 1e-307).all():
         raise InvalidInput(
-            f"with range_factor = {range_factor:g} the moments reach from {grid.min():.3g} to {grid.max():.3g} as scales, beyond "
-            "what doubles hold: divide the sample by a constant, or lower range_factor"
+            f"with range_factor = {range_factor:g} the moments reach from {grid.min():.3g} to {grid.max():.3g} as scales, outside "
+            "the range of doubles: divide the sample by a constant, or lower range_factor"
         )
     return grid
 
 
 def _scales(matrix: Floats, order: float) -> Floats:
-    """Return (mean |x|^order)^(1/order), in units of the largest size so that no power overflows."""
+    """Return (mean |x|^order)^(1/order), computed in units of the largest size so that no power overflows."""
     sizes = np.abs(matrix)
     largest = sizes.max(axis=1)
     if not (largest > 0.0).all():
@@ -118,9 +118,9 @@ def _scales(matrix: Floats, order: float) -> Floats:
 
 
 def _smallest_that_agrees(roots: Floats, grid: Floats, width: float) -> Floats:
-    """Return per sample the least j with |roots[k] - roots[j]| <= 2 width grid[j] for every k > j."""
+    """Return for each sample the least j with |roots[k] - roots[j]| <= 2 width grid[j] for every k > j."""
     chosen = np.full(roots.shape[1], len(grid) - 1)
-    above = roots[-1].copy()  # largest and smallest root beyond j
+    above = roots[-1].copy()  # the largest and the smallest root beyond j
     below = roots[-1].copy()
     for j in reversed(range(len(grid) - 1)):
         reach = 2.0 * width * grid[j]

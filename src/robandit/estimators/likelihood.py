@@ -1,4 +1,4 @@
-"""The likelihood upper bound of the means of samples in [-M, M]; :mod:`robandit.estimators.formulas.likelihood` has the formula."""
+"""The likelihood upper bound of the mean of samples in [-M, M]. :mod:`robandit.estimators.formulas.likelihood` has the formula."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-FACTORS = 16  # in one product: 1 - z/l is in [1e-16, 2] here, so it neither underflows nor overflows
+FACTORS = 16  # factors in one product; 1 - z/l is in [1e-16, 2] here, so the product neither underflows nor overflows
 LOWEST, HIGHEST = -37.0, 37.0  # range of log(l - 1), in units of M: the minimum is near sqrt(variance / 2 C)
 STEPS = 100
-CLOSE = 1e-9  # in log(l - 1): an error of 1e-18 in the bound
+CLOSE = 1e-9  # tolerance for log(l - 1), which gives an error of 1e-18 in the bound
 
 
 def row_bounds(z: Floats, largest: Floats, exponent: float) -> Floats:
@@ -36,7 +36,7 @@ _kernel = cache(partial(compiled, bound_rows, label="the likelihood bound", args
 
 @out_of_line
 def bound(z: Floats, exponent: float) -> float:
-    """Return the bound of one row: the zero of `tilt` by false position with halved ends (Illinois), in log(l - 1)."""
+    """Return the bound of one row at the zero of `tilt`, found in log(l - 1) by false position with halved ends (Illinois)."""
     low = LOWEST
     high = HIGHEST
     at_low = tilt(z, exponent, 1.0 + math.exp(low))
@@ -48,7 +48,7 @@ def bound(z: Floats, exponent: float) -> float:
         if high - low <= CLOSE:
             break
         new = 0.5 * (low + high)
-        if step >= 4:  # bisect first: far from the minimum the derivative is flat and secants do not help
+        if step >= 4:  # the first steps bisect: far from the minimum the derivative is flat and secants do not help
             new = low + (high - low) * at_low / (at_low - at_high)
             if not low < new < high:
                 new = 0.5 * (low + high)

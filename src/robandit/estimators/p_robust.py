@@ -1,4 +1,4 @@
-"""The p-robust mean of APE^2: bounded by a logarithm, without centring and without a root."""
+"""The p-robust mean of APE^2, in which values enter through a logarithm, without centring or root finding."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from robandit.validation import invalid, positive, probability, within
 def p_robust_mean(
     x: ArrayLike, *, p: float, c: float, u: float | None = None, delta: float | None = None, axis: int = -1
 ) -> Estimate:
-    """A mean of logarithms: each value enters as ``log(1 + z + b_p z^p)`` of its size z in units of c n^(1/p).
+    """A mean of logarithms: each value enters as ``log(1 + z + b_p z^p)``, where z is its size in units of c n^(1/p).
 
-    Use it if you know the order p of a moment but not its size, and want a closed form. c trades bias for spread and must
-    be set to the scale of the data. Not invariant to adding a constant: it shrinks towards 0.
+    Use it if you know the order p of a moment but not its size, and want a closed form. c trades bias for spread and must be set
+    to the scale of the data. The estimator shrinks towards 0, so it is not equivariant to adding a constant.
 
     Parameters
     ----------
     p, c
         Order of the moment, 1 < p <= 2, and the scale, > 0, in the units of x.
     u, delta
-        If E|x|^p <= u is known. Give both for bounds, or neither.
+        A known bound E|x|^p <= u, and the probability of failure. Give both for bounds, or neither.
 
     Guarantee
     ---------
     With probability at least 1 - delta, |value - mean| <= c n^(1/p - 1) (log(2/delta) + b_p u / c^p), for independent values with
-    E|x|^p <= u (the exponential moment of the sum is at most exp(n^(1-1/p) mean/c + b_p u / c^p)). Without u the value alone.
-    Must know p, and u for bounds.
+    E|x|^p <= u (the exponential moment of the sum is at most exp(n^(1-1/p) mean/c + b_p u / c^p)). Without u only the value is
+    returned. Requires p, and u for bounds.
 
     Examples
     --------
@@ -61,14 +61,14 @@ def p_robust_mean(
         assumed = f"E|x|^{p:g} <= {u:g} (Lee et al.)"
     unit = c * n ** (1.0 / p)
     if unit == math.inf:
-        raise invalid("c", c, "so small that c n^(1/p) is a double", hint="the scale of x is a good c")
+        raise invalid("c", c, "small enough that c n^(1/p) does not overflow", hint="the scale of x is a good c")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         z = np.abs(matrix) / unit
         terms = np.log1p(z + b * z**p)
         far = z > HUGE
         if far.any():
-            # 1 is negligible beside z, the quotient may have overflowed, and z counts beside b z^p if p is near 1:
-            # log(z + b z^p) = log z + log(1 + b z^(p-1)).
+            # 1 is negligible compared with z, and the quotient may have overflowed. If p is near 1, z matters next
+            # to b z^p: log(z + b z^p) = log z + log(1 + b z^(p-1)).
             logs = np.log(np.abs(matrix[far])) - math.log(unit)
             terms[far] = logs + np.logaddexp(0.0, math.log(b) + (p - 1.0) * logs)
     # c n^(1/p - 1) times the sum is c n^(1/p) times the mean.
@@ -79,7 +79,7 @@ def p_robust_mean(
 def b_p(p: float) -> float:
     """Return the least b for which ``log(1 + z + b |z|^p)`` lies above ``-log(1 - z + b |z|^p)``.
 
-    This is the constant of influence functions: 1/2 at p = 2, as Catoni's, and 1 in the limit p = 1.
+    It is the constant of influence functions: 1/2 at p = 2, as for Catoni's function, and 1 in the limit p = 1.
 
     Examples
     --------

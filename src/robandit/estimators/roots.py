@@ -1,13 +1,13 @@
 """The roots of Catoni's equation ``sum_j psi(alpha (x_j - theta)) = 0`` for rows of samples.
 
-:mod:`robandit.estimators.formulas.catoni` has psi. The sum falls strictly in theta, so the root is unique. What makes it fast:
+:mod:`robandit.estimators.formulas.catoni` has psi. The sum falls strictly in theta, so the root is unique. The search is fast:
 
-- a start from the root of at most 4096 values spread over the sample, with the slope there;
-- then secants, kept inside a bracket: near the root the sum is almost linear, and three or four passes reach the last digit;
-- for p = 2 a pass takes one logarithm for 16 values: factors are multiplied while their product stays in range.
+- It starts from the root of at most 4096 values spread over the sample, with the slope there.
+- It continues with secants inside a bracket. Near the root the sum is almost linear: three or four passes are enough.
+- For p = 2 a pass takes one logarithm for 16 values: factors are multiplied while their product stays in range.
 
-A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is negligible beside z unless every z is tiny
-(an alpha far below Catoni's): then a slower pass with log1p keeps the digits.
+A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is negligible unless every z is tiny (an alpha far
+below Catoni's). A slower pass with log1p is accurate there.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from robandit.kernel import compiled
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-SAMPLED = 4096  # values that give the start; samples of up to twice this size are used whole
-MIDDLE = 63  # values whose median gives the start of the start
+SAMPLED = 4096  # values used for the start; samples of up to twice this size are used completely
+MIDDLE = 63  # values whose median is the initial guess of the start
 LANES = 64  # products computed side by side
 PASSES = 3000  # more than bisection needs to get from 1e308 to 5e-324
-CLOSE = 1e-13  # of the spread: what the last digits of the sum allow
+CLOSE = 1e-13  # tolerance relative to the spread; rounding of the sum limits it
 ULP = 2.0**-52
 TINY = 1e-300
 SMALLEST = 5e-324
 LARGEST = 1.7976931348623157e308
-INSIDE = 1e300  # a product beyond it may have overflowed on the way
+INSIDE = 1e300  # a product above this may have overflowed in between
 
 
 def row_roots(
     matrix: Floats, alphas: Floats, *, order: float = 2.0, factor: float = 0.5, starts: Floats | None = None
 ) -> Floats:
-    """Return the root of each row with its own alpha; ``starts``, if given, are guesses within the range of the row."""
+    """Return the root of each row with its own alpha. ``starts``, if given, are guesses within the range of the row."""
     roots = np.full(len(matrix), math.nan) if starts is None else starts.copy()
     scratch = np.empty(SAMPLED + MIDDLE + 2 * LANES)
     _kernel(order == 2.0 and factor == 0.5)(matrix, alphas, order, factor, scratch, roots)
@@ -62,7 +62,7 @@ def _kernel(quadratic: bool) -> Any:
 def root_rows(
     total: Any, x: Floats, alphas: Floats, order: float, factor: float, scratch: Floats, roots: Floats
 ) -> None:
-    """Replace the starts in ``roots`` (NaN: no start) by the root of each row."""
+    """Replace the starts in ``roots`` (NaN if there is no start) by the root of each row."""
     for row in range(x.shape[0]):
         roots[row] = root_of(total, x[row], alphas[row], order, factor, scratch, roots[row])
 
@@ -90,7 +90,7 @@ def root_of(total: Any, x: Floats, alpha: float, order: float, factor: float, sc
 
 @out_of_line
 def middle(x: Floats, n: int, scratch: Floats) -> float:
-    """Return the median of a few values spread over the sample: a start that no outlier can move."""
+    """Return the median of a few values spread over the sample, a start that no outlier can move."""
     count = min(n, MIDDLE)
     for j in range(count):
         value = x[j * n // count]
@@ -116,12 +116,12 @@ def secants(
     size: float,
     lanes: Floats,
 ) -> float:
-    """Return the root from a start, the slope there (positive: the sum falls) and size = sum |psi|.
+    """Return the root from a start, the slope there (positive, as the sum falls) and size = sum |psi|.
 
-    Slope and spread are in units of 1/alpha, which keeps them in range for data of any scale. The search ends only when the root is
-    bracketed by two close points: between far clusters of values the sum is steep at a cluster and flat beside it, so a short step
-    proves nothing. A step shorter than the tolerance is lengthened to it, and closes the bracket if it was right. Bisection
-    replaces secants that leave the bracket or shrink it too slowly; while only one side is known, steps are lengthened.
+    Slope and spread are in units of 1/alpha, which keeps them in range for data of any scale. The search ends only when two close
+    points bracket the root. A short step proves nothing: with clusters of values that are far apart, the sum is steep at a cluster
+    and flat next to it. A step shorter than the tolerance is lengthened to it, which closes the bracket if the step was right.
+    Bisection replaces secants that leave the bracket or shrink it too slowly. While only one side is known, steps are lengthened.
     """
     careful = size < 1e-3 * math.sqrt(n)
     spread = 0.0
@@ -133,7 +133,7 @@ def secants(
     high = math.inf
     before = math.nan  # the previous theta
     total_before = 0.0
-    width = math.inf  # half of the bracket, three passes ago
+    width = math.inf  # half the width of the bracket, three passes ago
     for k in range(PASSES):
         value: float = total(x, n, theta, alpha, order, factor, careful, lanes)
         if value == 0.0:
@@ -143,12 +143,12 @@ def secants(
         else:
             high = theta
         secant = (total_before - value) / (alpha * (theta - before))
-        if secant > 0.0:  # false on the first pass, which has no secant, and if rounding dominates
+        if secant > 0.0:  # false on the first pass, which has no secant, and if rounding errors dominate
             slope = secant
         step = value / slope / alpha
         least = max(CLOSE * spread / alpha, 2.0 * ULP * abs(theta), SMALLEST)
         bracketed = low > -math.inf and high < math.inf
-        half = 0.5 * high - 0.5 * low  # the whole bracket may overflow
+        half = 0.5 * high - 0.5 * low  # the full width of the bracket may overflow
         if bracketed and half <= least:
             return min(max(theta + step, low), high)
         if not abs(step) >= least:
@@ -208,12 +208,12 @@ def part_total(x: Floats, start: int, stop: int, theta: float, alpha: float, ord
 def quick_total(
     x: Floats, n: int, theta: float, alpha: float, order: float, factor: float, careful: bool, lanes: Floats
 ) -> float:
-    """Return the sum of psi for p = 2 and b = 1/2: logarithms of quotients of products."""
-    # In 64 lanes without branches, which compilers turn into vector instructions: 0.9 ns a value, 8 with a branch on the sign.
+    """Return the sum of psi for p = 2 and b = 1/2, by logarithms of quotients of products."""
+    # 64 lanes without branches, which compilers turn into vector instructions: 0.9 ns per value (8 ns with a branch on the sign).
     if careful:
         return part_total(x, 0, n, theta, alpha, order, factor)
     up = lanes[:LANES]  # products over x > theta
-    down = lanes[LANES:]  # and over the others
+    down = lanes[LANES:]  # products over x <= theta
     out = 0.0
     i = 0
     while i + FACTORS * LANES <= n:

@@ -12,10 +12,10 @@ from robandit.validation import positive, probability
 
 
 def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = None, axis: int = -1) -> Estimate:
-    """The plain mean: the baseline.
+    """The plain mean, as a baseline.
 
-    Use it for light tails and as a control. With heavy tails one value can move it anywhere, and its only bound without further
-    assumptions grows as 1/sqrt(delta), where robust means have sqrt(log(1/delta)).
+    Use it for light tails and as a control. With heavy tails one value can move it arbitrarily far. Without further assumptions
+    its only bound grows as 1/sqrt(delta), compared with sqrt(log(1/delta)) for robust means.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = N
     Guarantee
     ---------
     |value - mean| <= sqrt(v / (n delta)) with probability at least 1 - delta, for uncorrelated values (Chebyshev). For some laws
-    it cannot be improved much. Must know v.
+    it cannot be improved much. Requires v.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The trimming threshold that the data choose, and the trimmed mean and variance at a threshold: building blocks.
+"""Building blocks: the trimming threshold that the data choose, and the trimmed mean and variance at a given threshold.
 
 The threshold depends only on the sum of squares and the ceil(a) largest sizes (:mod:`robandit.estimators.formulas.threshold`). So
-one pass keeps a short buffer of sizes above a cut-off; nearly every value costs one multiply-add and one comparison.
+one pass with a short buffer of sizes above a cut-off is enough. Nearly every value costs one multiply-add and one comparison.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robandit.validation import array, invalid, positive, probability
 
 BLOCK = 16  # values processed together
 ROOT, NONZERO = 0, 1  # columns of the kernel's answer
-SMALL = 1e-130  # sizes whose squares, and those of values 1e-20 times smaller, neither vanish nor overflow when added
+SMALL = 1e-130  # between SMALL and LARGE, sums of squares do not overflow, and squares of values 1e-20 times smaller do not vanish
 LARGE = 1e130
 TOO_LARGE = "the {} is larger than the largest double (1.8e308): divide the sample by a constant first"
 
@@ -32,24 +32,24 @@ TOO_LARGE = "the {} is larger than the largest double (1.8e308): divide the samp
 def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = -1) -> Number:
     """The threshold M at which a sample should be trimmed: the exact root of ``sum_j min((x_j / M)^2, 1) = c log(1/delta)``.
 
-    Use it on a sample that is independent of the one to be trimmed. On the same sample the bounds of Lemma 2 and Theorem 6 do not
-    hold; `adaptive_trimmed_mean` splits the sample for you. `NoThresholdError`: at most ``c log(1/delta)`` values are non-zero,
-    and the equation has no root.
+    Use it on a sample that is independent of the sample to be trimmed. On the same sample the bounds of Lemma 2 and Theorem 6 do
+    not hold; `adaptive_trimmed_mean` splits the sample for you. If at most ``c log(1/delta)`` values are non-zero, the equation
+    has no root and `NoThresholdError` is raised.
 
     Parameters
     ----------
     x
         The sample. Zeros are allowed but do not count.
     delta
-        The probability in the equation, as it stands there (an `Estimate` may use half of its own).
+        The delta of the equation itself (an `Estimate` may use a fraction of its own delta here).
     c
         Constant of the equation. Theorem 6 needs (1 + sqrt 2)^2, the default; Theorem 5 allows any c > 2.
 
     Guarantee
     ---------
-    None of its own. The root is unique and above the smallest non-zero size; with probability at least 1 - 2 delta it is at most
-    ``(u n / log(1/delta))^(1/(1+eps))`` and ``P(|X| > M) <= (1 + 2 sqrt 2)^2 log(1/delta) / n``, for every eps and u with
-    E|X|^(1+eps) <= u (Theorem 5). Must know: nothing.
+    The root is unique and above the smallest non-zero size. It has no guarantee of its own for a mean. With probability at least
+    1 - 2 delta it is at most ``(u n / log(1/delta))^(1/(1+eps))`` and ``P(|X| > M) <= (1 + 2 sqrt 2)^2 log(1/delta) / n``, for
+    every eps and u with E|X|^(1+eps) <= u (Theorem 5). Requires no prior knowledge.
 
     Examples
     --------
@@ -70,15 +70,16 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
 
 
 def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
-    """The mean of a sample with values above a threshold in size set to zero; divided by the number of ALL values (equation 12).
+    """The sum of the values up to a threshold in size, divided by the number of ALL values (equation 12).
 
-    Use it with a threshold that does not depend on the same values. It is not the mean of the values kept, and not scipy's
-    ``trim_mean``, which removes a share at both ends. No guarantee by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
+    Use it with a threshold that does not depend on the same values. Values above the threshold count as zeros, so it is not the
+    mean of the remaining values. It is not scipy's ``trim_mean`` either, which removes a share at both ends. It has no guarantee
+    by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
 
     Parameters
     ----------
     threshold
-        A number >= 0 (infinity trims nothing), or one per sample of the batch. ``|x| = threshold`` is kept.
+        A number >= 0 (infinity trims nothing), or one per sample of the batch. A value with ``|x| = threshold`` is not trimmed.
 
     Examples
     --------
@@ -91,10 +92,10 @@ def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Numbe
 
 
 def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
-    """The variance of a sample with values above a threshold in size set to zero; divided by n - 1, where n counts ALL values.
+    """The variance of a sample after values above a threshold in size are set to zero, divided by n - 1, where n counts ALL values.
 
     Use it for the empirical Bernstein bound of a trimmed mean (Lemma 2), with a threshold as for `trimmed_mean` and at least two
-    values. Trimmed values count as zeros in the spread. No guarantee by itself: see `adaptive_trimmed_mean`.
+    values. Trimmed values count as zeros. It has no guarantee by itself: see `adaptive_trimmed_mean`.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def _thresholds(threshold: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float = 1.0) -> Floats:
-    """Return the root of each row for ``level`` = log(parts/delta); ``parts`` is for messages, which name the caller's delta."""
+    """Return the root of each row for ``level`` = log(parts/delta). Messages use ``parts`` to state the caller's delta."""
     a = c * level
     n = matrix.shape[1]
     if not a < n:
@@ -136,7 +137,7 @@ def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float =
         raise _no_root(matrix, 0, int(np.count_nonzero(matrix[0])) if len(matrix) else 0, a, c, parts)
     top = math.ceil(a)
     answers = np.empty((len(matrix), 2))
-    # Room for twice as many more: a selection costs about as much as filling the buffer, and is then rare.
+    # Extra room makes selections rare: one costs about as much as filling the buffer.
     _kernel()(matrix, a, top, np.empty(min(n, 3 * top + 64) + BLOCK), answers)
     if not np.isfinite(answers).all():
         reject_non_finite(matrix)
@@ -157,25 +158,25 @@ def _no_root(matrix: Floats, row: int, nonzero: int, a: float, c: float, parts: 
 
 
 def enough_delta(nonzero: int, c: float, parts: float, verb: str = "") -> str:
-    """Return the end of a message: the smallest delta at which this number of non-zero values has a threshold, if any."""
-    # c log(parts/delta) must be below that number. Rounded up, and away from a tie.
+    """Return the end of a message: the smallest delta for which this number of non-zero values is enough, if there is one."""
+    # c log(parts/delta) must be below that number. Round up, and away from a tie.
     delta = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(parts * math.exp(-nonzero / c) * (1.0 + 1e-12))
     return f", or {verb + ' ' if verb else ''}a delta of at least {float(delta):.3g}" if delta < 1 else ""
 
 
 def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, answers: Floats) -> None:
-    """Write for each row the root, or -1 and the number of non-zero values; NaN if the row is not finite."""
+    """Write the root of each row, or -1 and the number of non-zero values, or NaN if the row is not finite."""
     for row in range(x.shape[0]):
         stored, body, all_stored = largest(x[row], top, 1.0, buffer)
         root = -1.0
         if not all_stored or stored > a:
             unit = 1.0
             if not SMALL < buffer[stored - 1] < LARGE:
-                # The root is at least the last stored value: in units of it no relevant square underflows.
+                # The root is at least the last stored value. In units of that value no relevant square underflows.
                 unit = math.ldexp(1.0, -min(max(math.frexp(buffer[stored - 1])[1], -1000), 1000))
                 stored, body, all_stored = largest(x[row], top, unit, buffer)
             root = solve(buffer, stored, body, unit, a)
-        # A NaN is above no cut-off and goes into the sum; an infinity is the largest value.
+        # A NaN exceeds no cut-off, so it goes into the sum. An infinity is the largest value.
         if not body < math.inf or (stored > 0 and buffer[0] == math.inf):
             root = math.nan
         answers[row, ROOT] = root
@@ -188,8 +189,9 @@ _kernel = cache(partial(compiled, threshold_rows, label="the trimming threshold"
 
 @out_of_line
 def largest(x: Floats, top: int, unit: float, buffer: Floats) -> tuple[int, float, bool]:
-    """Store the ``top`` largest sizes, descending; return their number, the sum of (unit x)^2 over all others, and whether all
-    non-zero sizes are stored (they may be fewer than ``top``).
+    """Store the ``top`` largest sizes in descending order; return their number, a sum and a flag.
+
+    The sum is that of (unit x)^2 over all other sizes. The flag is True if all non-zero sizes are stored.
     """
     n = x.shape[0]
     room = buffer.shape[0] - BLOCK
@@ -237,7 +239,7 @@ def largest(x: Floats, top: int, unit: float, buffer: Floats) -> tuple[int, floa
 def store(
     x: Floats, start: int, stop: int, cut: float, unit: float, buffer: Floats, stored: int, body: float
 ) -> tuple[int, float]:
-    """Put sizes above the cut-off into the buffer, the others into the sum."""
+    """Store sizes above the cut-off in the buffer and add the squares of the others to the sum."""
     for j in range(start, stop):
         z = abs(x[j])
         if z > cut:
@@ -250,7 +252,7 @@ def store(
 
 @out_of_line
 def keep(buffer: Floats, stored: int, top: int, unit: float) -> float:
-    """Move the ``top`` largest to the front, the smallest of them last (Hoare's selection); return the others' sum of squares."""
+    """Move the ``top`` largest to the front, the smallest of them last (Hoare's selection). Return the rest's sum of squares."""
     low = 0
     high = stored - 1
     while low < high:
@@ -280,7 +282,7 @@ def keep(buffer: Floats, stored: int, top: int, unit: float) -> float:
 
 @out_of_line
 def descending(buffer: Floats, stored: int) -> None:
-    """Sort the stored sizes, largest first (Shell's method with Knuth's gaps: short, in place)."""
+    """Sort the stored sizes in descending order, in place (Shell sort with Knuth's gaps)."""
     gap = 1
     while gap < stored // 3:
         gap = 3 * gap + 1
@@ -299,7 +301,7 @@ def descending(buffer: Floats, stored: int) -> None:
 def solve(buffer: Floats, stored: int, body: float, unit: float, a: float) -> float:
     """Return the root from the stored sizes z_0 >= z_1 >= ... and the sum of squares of the rest.
 
-    The ratio S_d / z_d^2 is carried from small sizes to large ones: it only ever adds, and no square can overflow.
+    The ratio S_d / z_d^2 is updated from small sizes to large ones. That only adds positive terms, and no square overflows.
     """
     d = stored - 1
     last = unit * buffer[d]

@@ -13,26 +13,26 @@ from robandit.validation import choice, positive, probability
 def truncated_mean(
     x: ArrayLike, *, eps: float, u: float, delta: float, common_threshold: bool = False, axis: int = -1
 ) -> Estimate:
-    """The mean of a sample with values above a known, growing threshold set to zero.
+    """The mean of a sample after values above a known, growing threshold are set to zero.
 
-    Use it if you can justify a bound on a raw moment; it then holds at every sample size. It is wide if u is generous, and not
-    invariant to adding a constant: centre the data first if their mean is far from zero.
+    Use it if you can justify a bound on a raw moment. Its bound then holds at every sample size, but it is wide if u is too
+    large. It is not equivariant to adding a constant: centre the data first if their mean is far from zero.
 
     Parameters
     ----------
     x
         The sample in the order in which it was observed.
     eps, u
-        E|x|^(1+eps) <= u with 0 < eps <= 1.
+        A known bound E|x|^(1+eps) <= u with 0 < eps <= 1.
     common_threshold
-        False, as published: value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds stay the same when the
-        sample grows. True: every value is compared with the last and largest threshold, whatever its place.
+        False (as published): value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds stay the same when the sample
+        grows. True: every value is compared with the last and largest threshold.
 
     Guarantee
     ---------
     With L = log(2/delta), |value - mean| <= 4 u^(1/(1+eps)) (L/n)^(eps/(1+eps)) with probability at least 1 - delta, for
-    independent values with E|x|^(1+eps) <= u: Lemma 1 of the paper on both sides with half of delta each, for every n. With the
-    common threshold the same proof gives a constant below 4. Must know eps and u.
+    independent values with E|x|^(1+eps) <= u and every n. This is Lemma 1 of the paper on both sides with half of delta each.
+    With the common threshold the same proof gives a constant below 4. Requires eps and u.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def truncated_mean(
     n = matrix.shape[1]
     level = log_over(2.0, delta)
     root = 1.0 / (1.0 + eps)
-    # u^(1/(1+eps)) has the size of x; as a factor of its own it keeps u j from overflowing.
+    # u^(1/(1+eps)) has the size of x. As a separate factor it prevents the overflow of u j.
     last = u**root * (n / level) ** root
     every = last if common_threshold else u**root * (np.arange(1.0, n + 1.0) / level) ** root
     inside = np.abs(matrix) <= every

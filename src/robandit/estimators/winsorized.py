@@ -1,4 +1,4 @@
-"""The winsorised mean: common in industry, here as a control."""
+"""The winsorised mean, which is common in industry and serves here as a control."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from robandit.validation import within
 def winsorized_mean(x: ArrayLike, *, share: float = 0.05, axis: int = -1) -> Estimate:
     """The mean after the lowest and the highest share of values are replaced by the nearest remaining value.
 
-    Use it only as a control, beside estimators with a bound. For a skewed law it does not estimate the mean, and more data do
-    not help: at a share of 5 % it gives about 2.3 for a Pareto law of index 1.5, whose mean is 3. There is no bound.
+    Use it only as a control, next to estimators with a bound. For a skewed law it does not estimate the mean, even with more
+    data: at a share of 5 % it gives about 2.3 for a Pareto law of index 1.5, whose mean is 3. There is no bound.
 
     Parameters
     ----------
     share
-        Share of the values replaced at EACH end, 0 <= share < 1/2: floor(share n) values.
+        Share of the values replaced at EACH end, 0 <= share < 1/2; this is floor(share n) values.
 
     Guarantee
     ---------
-    None for skewed heavy tails: the bias does not vanish. (For symmetric laws the value is consistent; no bound is given.)
+    There is none for skewed heavy tails: the bias does not vanish. For symmetric laws the value is consistent, without a bound.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Formulas that one-shot estimators, streams and policies share. The scalar ones can be compiled."""
+"""Formulas shared by one-shot estimators, streams and policies. The scalar ones can be compiled."""

@@ -1,11 +1,11 @@
-"""Catoni's influence function: psi odd, ``psi(z) = log q(z)`` for z >= 0, ``q(z) = 1 + z + b z^p``.
+"""Catoni's influence function: psi is odd, ``psi(z) = log q(z)`` for z >= 0, and ``q(z) = 1 + z + b z^p``.
 
-Catoni's own has p = 2 and b = 1/2 ("quadratic" below); of lower order p = 1 + eps the constant is b = `influence_constant`. A mean
-is the root theta of ``sum_j psi(alpha (x_j - theta)) = 0``, which falls in theta.
+Catoni's original function has p = 2 and b = 1/2 ("quadratic" below). For a lower order p = 1 + eps the constant is b =
+`influence_constant`. A mean is the root theta of ``sum_j psi(alpha (x_j - theta)) = 0``; the sum falls in theta.
 
-One logarithm of a product of `FACTORS` values of q replaces as many logarithms. That is fast, and accurate unless every z is
-tiny; `influence` is accurate from the smallest to the largest z. Beyond z = `FAR` such products could overflow, and beyond some
-point z^2, z or even x - theta overflow too: the functions for far values take logarithms first.
+One logarithm of a product of `FACTORS` values of q replaces `FACTORS` logarithms. That is fast, and accurate unless every z is
+tiny; `influence` is accurate from the smallest to the largest z. Beyond z = `FAR` such products could overflow, and for larger
+values z^2, z or even x - theta overflow too. The functions for such values take logarithms first.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-FACTORS = 16  # in one product
-FAR = 1e8  # z whose q is not multiplied with others: 16 of them would overflow
-SQUARABLE = 1e100  # z whose square is used in `far_influence`
-HUGE = 1e150  # beyond it squares may overflow, and 1 is negligible beside z
+FACTORS = 16  # number of factors in one product
+FAR = 1e8  # q of larger z is not multiplied with others: 16 of them would overflow
+SQUARABLE = 1e100  # z up to which `far_influence` uses the square
+HUGE = 1e150  # for larger z squares may overflow, and 1 is negligible compared with z
 LOG_2 = math.log(2.0)
 LARGEST_ROOT = 1e151
-PASSES = 5000  # more than bisection needs, from 1e151 to 5e-324 at every second pass
+PASSES = 5000  # more than bisection needs to get from 1e151 to 5e-324 if every second pass bisects
 Sums = Callable[[Floats, float, float, float, float], tuple[float, float]]
 
 
@@ -51,7 +51,7 @@ def powers(z: float, order: float, factor: float) -> tuple[float, float]:
 
 
 def distance(x: float, theta: float, alpha: float) -> float:
-    """Return z = alpha |x - theta|, also if x - theta overflows."""
+    """Return z = alpha |x - theta|, even if x - theta overflows."""
     out = alpha * abs(x - theta)
     if out == math.inf:
         out = 2.0 * (alpha * abs(0.5 * x - 0.5 * theta))
@@ -69,7 +69,7 @@ def influence(x: float, theta: float, alpha: float, order: float, factor: float)
         out = math.log1p(z + factor * power)
     else:  # x - theta and its multiple may overflow
         logarithm = math.log(alpha) + math.log(abs(0.5 * x - 0.5 * theta)) + LOG_2
-        excess = math.log(factor) + (order - 1.0) * logarithm  # z counts beside b z^p if p is near 1
+        excess = math.log(factor) + (order - 1.0) * logarithm  # z matters next to b z^p if p is near 1
         out = logarithm + max(excess, 0.0) + math.log1p(math.exp(-abs(excess)))
     if x < theta:
         return -out
@@ -78,7 +78,7 @@ def influence(x: float, theta: float, alpha: float, order: float, factor: float)
 
 @out_of_line
 def far_influence(d: float, alpha: float) -> float:
-    """Return the quadratic psi(alpha d), odd in d, for large alpha |d|, which may overflow."""
+    """Return the quadratic psi(alpha d), odd in d, for large alpha |d| (which may overflow)."""
     z = alpha * abs(d)
     if z < SQUARABLE:
         return math.copysign(math.log(quadratic(z)), d)
@@ -87,7 +87,7 @@ def far_influence(d: float, alpha: float) -> float:
 
 @out_of_line
 def quadratic_sums(x: Floats, theta: float, alpha: float, order: float, factor: float) -> tuple[float, float]:
-    """Return the sums of the quadratic psi and psi' at alpha (x_j - theta); order and factor are not used."""
+    """Return the sums of the quadratic psi and psi' at alpha (x_j - theta). Order and factor are not used."""
     n = x.shape[0]
     out = 0.0
     slope = 0.0
@@ -129,7 +129,7 @@ def power_sums(x: Floats, theta: float, alpha: float, order: float, factor: floa
                     up *= q
                 slope += steepness
             else:
-                # z and its powers may overflow; beyond exp(40) z and 1 do not change the last digit of z + b z^p.
+                # z and its powers may overflow. Beyond exp(40), z and 1 do not change the last digit of z + b z^p.
                 log_z = math.log(alpha) + math.log(abs(d))
                 log_power = min(math.log(factor) + (order - 1.0) * log_z, 700.0)
                 power = math.exp(log_power)
@@ -146,7 +146,7 @@ def power_sums(x: Floats, theta: float, alpha: float, order: float, factor: floa
 def newton_root(
     sums: Sums, x: Floats, alpha: float, order: float, factor: float, theta: float, done: float
 ) -> tuple[float, float]:
-    """Return the root and the slope there, by Newton steps from ``theta``, and by bisection where these do not converge.
+    """Return the root and the slope there, by Newton steps from ``theta`` and by bisection where these do not converge.
 
     ``sums`` is `quadratic_sums` or `power_sums`. The search ends with a step of at most ``done``, in units of 1/alpha.
     """
@@ -161,7 +161,7 @@ def newton_root(
             low = theta
         else:
             high = theta
-        step = math.copysign(math.inf, value)  # if all values are so far that the slope is 0
+        step = math.copysign(math.inf, value)  # used if all values are so far away that the slope is 0
         if slope > 0.0:
             step = value / slope
         new = theta + step / alpha
@@ -178,8 +178,7 @@ def newton_root(
 def taylor(size: Floats, width: Floats, alpha: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the quadratic psi(y), psi'(y), psi''(y) (alpha width)^2 and psi'''(y) (alpha width)^3 at y = alpha size >= 0.
 
-    For y >= 1 all is written with z = 1/y and width/size, so that nothing overflows for any alpha: q = y^2 g with
-    g = 1/2 + z + z^2.
+    For y >= 1 the formulas use z = 1/y and width/size, so that nothing overflows for any alpha: q = y^2 g with g = 1/2 + z + z^2.
     """
     y = alpha * size
     small = y < 1.0
@@ -189,7 +188,7 @@ def taylor(size: Floats, width: Floats, alpha: float) -> tuple[Floats, Floats, F
     g = 0.5 + z + z * z
     ratio = np.where(small, 0.0, width / size)
     us = np.where(small, alpha * width, 0.0)
-    # The logarithm of a product that overflows is a sum, which would cost the others digits.
+    # If the product overflows, its logarithm is computed as a sum. For other values that would be less accurate.
     log_y = np.where(y < math.inf, np.log(y), math.log(alpha) + np.log(size))
     psi = np.where(small, np.log1p(ys + 0.5 * ys * ys), 2.0 * log_y + np.log(g))
     slope = np.where(small, (1.0 + ys) / q, z * (1.0 + z) / g)

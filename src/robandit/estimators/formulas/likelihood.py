@@ -1,8 +1,8 @@
-"""The likelihood bound of a mean: ``U(C) = min over l of l - exp(-C + mean_j log(l - z_j))``, l from a known floor on.
+"""The likelihood bound of a mean: ``U(C) = min over l of l - exp(-C + mean_j log(l - z_j))`` over l >= a known floor.
 
-It is the largest mean that a law on (-inf, l] can have while its Kullback-Leibler distance from the sample is at most C. The
-minimum is at the floor, or where ``-C + mean_j log(1 - z_j/l) + log(mean_j 1/(1 - z_j/l)) = 0``. Every l gives an upper bound of
-U, so an inexact minimiser errs on the safe side, and only in second order.
+U is the largest mean of a law on (-inf, floor] whose Kullback-Leibler distance from the sample is at most C. The minimum is at the
+floor, or where ``-C + mean_j log(1 - z_j/l) + log(mean_j 1/(1 - z_j/l)) = 0``. Every l gives an upper bound of U. So an inexact
+minimiser is on the safe side, and its error is only of second order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 
 
 def bound_at(at: float, mean_log: float, exponent: float) -> float:
-    """Return the bound for one l = ``at``, from mean_log = mean_j log(1 - z_j/l) and C; l does not cancel.
+    """Return the bound for one l = ``at``, from mean_log = mean_j log(1 - z_j/l) and C, without cancellation of l.
 
     >>> round(bound_at(2.0, math.log(0.5), 0.1), 9)
     1.095162582

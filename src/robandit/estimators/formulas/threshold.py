@@ -1,8 +1,8 @@
 """The equation of the trimming threshold: ``sum_j min((x_j / M)^2, 1) = a`` with a = c log(1/delta).
 
-Let z_0 >= z_1 >= ... be the sizes |x_j| and S_d the sum of squares from z_d on. The number d of sizes above the root is the
-least d with ``S_d >= z_d^2 (a - d)``, and the root is ``M = sqrt(S_d / (a - d))``. Always d < a, so M depends only on the
-sum of all squares and on the ceil(a) largest sizes.
+Let z_0 >= z_1 >= ... be the sizes |x_j| and S_d the sum of squares from z_d on. The number d of sizes above the root is the least
+d with ``S_d >= z_d^2 (a - d)``, and the root is ``M = sqrt(S_d / (a - d))``. As always d < a, M depends only on the sum of all
+squares and on the ceil(a) largest sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ C = (1.0 + math.sqrt(2.0)) ** 2
 
 
 def above_root(square: Any, rest: Any, a: Any, d: Any) -> bool:
-    """Return whether z_d is above the root, for square = z_d^2 and rest = S_d: floats, or integers on a common scale.
+    """Return whether z_d is above the root, for square = z_d^2 and rest = S_d (floats, or integers on a common scale).
 
     >>> above_root(16.0, 20.0, 2.5, 1), above_root(9.0, 20.0, 2.5, 1)
     (True, False)
@@ -26,7 +26,7 @@ def above_root(square: Any, rest: Any, a: Any, d: Any) -> bool:
 
 
 def threshold_root(rest: float, a: float, d: float) -> float:
-    """Return M, with d sizes above it and rest = S_d.
+    """Return M for d sizes above it and rest = S_d.
 
     >>> threshold_root(20.0, 2.5, 2)
     6.324555320336759

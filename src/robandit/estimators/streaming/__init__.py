@@ -1,15 +1,15 @@
-"""Robust means of streams: bounded memory, any delta at any time, mergeable shards, state as JSON.
+"""Robust means of streams, with bounded memory, any delta at any time, mergeable shards and state as JSON.
 
 ============== ================================== ==========================================================
-accumulator    the one-shot function              what is exact
+accumulator    one-shot function                  difference from the one-shot function
 ============== ================================== ==========================================================
-TrimmedMean    adaptive_trimmed_mean              correctly rounded, for every order, split and merge
-MedianOfMeans  median_of_means                    up to rounding while blocks hold one value; then where blocks begin
-Catoni         catoni_mean                        up to an error that is bounded and added to the interval
+TrimmedMean    adaptive_trimmed_mean              only rounding, for every order, split and merge
+MedianOfMeans  median_of_means                    rounding; blocks begin elsewhere once they hold two values
+Catoni         catoni_mean                        an error that is bounded and added to the interval
 ============== ================================== ==========================================================
 
 TrimmedMean's mean, spread and threshold are the doubles nearest to the exact ones. The one-shot function rounds intermediate
-results, so its last digit may differ. The theorems and their references are those of the one-shot functions.
+results, so its last digit may differ. The docstrings of the one-shot functions have the theorems and references.
 """
 
 from __future__ import annotations

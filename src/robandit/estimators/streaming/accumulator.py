@@ -1,4 +1,4 @@
-"""What all accumulators share: values are checked on entry, states carry a version, and only equal settings are merged."""
+"""The base class of accumulators, which checks values, saves states with a version, and merges only equal settings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from robandit.kernel.types import Floats
 from robandit.validation import finite, integer, invalid, probability, within
 
 Own = TypeVar("Own", bound="Accumulator")
-CHUNK = 2**20  # values passed to compiled code at once: the exact sums carry between chunks at the latest
+CHUNK = 2**20  # largest number of values passed to compiled code at once; exact sums carry between chunks at the latest
 
 
 class Accumulator(ABC):
-    """A robust mean that is built value by value. Subclasses store values; this class checks them. An error changes nothing."""
+    """A robust mean that is built value by value. This class checks values, and subclasses store them. An error changes nothing."""
 
     version: ClassVar[int] = 1
-    settings: ClassVar[tuple[str, ...]] = ()  # the constructor's parameters: equal in all shards that are merged
+    settings: ClassVar[tuple[str, ...]] = ()  # the constructor's parameters, which must be equal in merged shards
     largest: ClassVar[float] = float(np.finfo(np.float64).max)  # the largest absolute value that is accepted
 
     @property
@@ -39,7 +39,7 @@ class Accumulator(ABC):
         self._take(self._one)
 
     def update_many(self, values: ArrayLike) -> None:
-        """Take many values, in this order: all of them or, if one is rejected, none."""
+        """Take many values in this order. If one of them is rejected, none is taken."""
         if isinstance(values, (list, tuple, range)) and not values:
             return
         if isinstance(values, np.ndarray) and values.shape == (0,):
@@ -48,7 +48,7 @@ class Accumulator(ABC):
         if shape:
             raise InvalidInput(f"the values have {len(shape) + 1} dimensions: pass one, in the order of arrival")
         data = matrix[0]
-        # One comparison that fails for NaN, infinity and values that are too large.
+        # This comparison fails for NaN, infinity and values that are too large.
         if not max(float(data.max()), -float(data.min())) <= self.largest:
             place = int(np.flatnonzero(~(np.abs(data) <= self.largest))[0])
             raise self._unusable(float(data[place]), f" (position {place}); nothing was taken")
@@ -56,7 +56,7 @@ class Accumulator(ABC):
             self._take(data[start : start + CHUNK])
 
     def merge(self: Own, other: Own) -> None:
-        """Take everything that another accumulator of the same class and settings took; the other stays as it is."""
+        """Take all values of another accumulator with the same class and settings, which is not changed."""
         if type(other) is not type(self):
             raise InvalidInput(f"{self._name} cannot be merged with {other!r}: both must be of the same kind")
         if other is self:
@@ -65,21 +65,21 @@ class Accumulator(ABC):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 pair = f"{name} = {mine!r} cannot be merged with {name} = {theirs!r}"
-                raise InvalidInput(f"{self._name} with {pair}: make both alike")
+                raise InvalidInput(f"{self._name} with {pair}: use equal settings")
         self._add(other)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON-able data; `from_dict` continues from it exactly."""
+        """Return the state as JSON-compatible data, from which `from_dict` continues exactly."""
         settings = {name: getattr(self, name) for name in self.settings}
         return {"kind": self._name, "version": self.version, **settings, **self._save()}
 
     @classmethod
     def from_dict(cls: type[Own], state: dict[str, Any]) -> Own:
-        """Return the accumulator that `to_dict` described; raise `InvalidInput` for a newer, damaged or incomplete state."""
+        """Return the accumulator of a `to_dict` state. Raise `InvalidInput` if it is newer, damaged or incomplete."""
         name = cls.__name__
         if not isinstance(state, dict):
             kind = type(state).__name__
-            raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass what to_dict returned")
+            raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass the result of to_dict")
         saved = Saved(name, dict(state))
         if saved.take("kind") != name:
             raise InvalidInput(f"the state's kind is {state['kind']!r}: it cannot become a {name}")
@@ -110,7 +110,7 @@ class Accumulator(ABC):
             limit, way_out = f" up to {self.largest:g} in size", "scale the data"
         return invalid("value", value, f"a finite number{limit}", owner=self._name, hint=way_out + position)
 
-    # The hooks. `_take` gets at most CHUNK checked values, C-contiguous.
+    # Hooks of subclasses. `_take` gets at most CHUNK checked values in a C-contiguous array.
 
     _one: Floats  # a buffer for one value
 
@@ -128,7 +128,7 @@ class Accumulator(ABC):
 
 
 def checked_delta(name: str, delta: Any, delta_min: float) -> float:
-    """Return delta; raise `InvalidInput` if the accumulator did not keep enough for it."""
+    """Return delta. Raise `InvalidInput` if it is below the accumulator's delta_min."""
     checked = probability(delta, "delta")
     if checked < delta_min:
         hint = f"make a {name} with a smaller delta_min"
@@ -137,16 +137,16 @@ def checked_delta(name: str, delta: Any, delta_min: float) -> float:
 
 
 class Saved:
-    """A saved state that is read field by field; errors name the field."""
+    """A saved state that is read field by field, with errors that name the field."""
 
     def __init__(self, name: str, fields: dict[str, Any]) -> None:
-        """Store the fields that are still to be read."""
+        """Store the fields that have not been read yet."""
         self.name = name
         self.fields = fields
         self.owner = f"the state of this {name} is damaged"
 
     def take(self, field: str) -> Any:
-        """Return any value."""
+        """Remove a field and return its value, of any type."""
         if field not in self.fields:
             raise InvalidInput(f"the state of this {self.name} has no field {field!r}: it is damaged or incomplete")
         return self.fields.pop(field)

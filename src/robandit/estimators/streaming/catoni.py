@@ -1,8 +1,8 @@
-"""Catoni's mean of a stream: a histogram whose cells carry moments, with a computed bound of the error.
+"""Catoni's mean of a stream, from a histogram whose cells store moments, with a computed bound on the error.
 
-Catoni's equation ``sum_j psi(alpha (X_j - theta)) = 0`` needs all values again for each alpha and theta. Here values share cells
-(:mod:`robandit.estimators.streaming.cells`), and the equation is solved with the cells' moments; the error of that is bounded and
-added to both sides of the interval (:mod:`robandit.estimators.streaming.expansion`).
+Catoni's equation ``sum_j psi(alpha (X_j - theta)) = 0`` needs all values again for each alpha and theta. So values are grouped in
+cells (:mod:`robandit.estimators.streaming.cells`), and the equation is solved with the cells' moments. The error of this is
+bounded and added to both sides of the interval (:mod:`robandit.estimators.streaming.expansion`).
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from robandit.estimators.streaming.expansion import Body, expanded_root
 from robandit.kernel.types import Floats
 from robandit.validation import choice, positive, probability, within
 
-HEAD = 63  # values kept as they are until their median becomes the center
+HEAD = 63  # values stored unchanged until their median becomes the center
 
 
 class Catoni(Accumulator):
-    """Catoni's mean: every value enters through a slowly growing function; the streaming form of `catoni_mean`.
+    """Catoni's mean, in which every value enters through a slowly growing function: the streaming form of `catoni_mean`.
 
-    Use it if a bound v on the variance is known: no estimator has a narrower guarantee, and far values hardly move it. Not
-    for infinite variance (`MedianOfMeans`).
+    Use it if a bound v on the variance is known: no estimator has a narrower guarantee, and outliers hardly move it. For an
+    infinite variance use `MedianOfMeans`.
 
-    `estimate` takes any v and delta, because the data are kept as cells with moments. The value equals the one-shot function's up
-    to a numerical error that each estimate bounds (`error`) and adds to both sides. It is below 1e-6 of the width if v is at least
-    about the variance of the data. (A v that is far too small, or data that wander away from the first 63 values, make it larger,
-    never wrong.) Shards merged in any order give the one stream's value up to the same error.
+    `estimate` takes any v and delta, because the data are stored as cells with moments. The value equals the one-shot function's
+    up to a numerical error. Each estimate bounds this error (`error`) and adds it to both sides. It is below 1e-6 of the width if
+    v is not much below the variance of the data. A v that is far too small, or data far from the first 63 values, make the error
+    larger, but the bound stays valid. Shards merged in any order give the value of one stream up to the same error.
 
-    Memory: 63 doubles, then 2.7 KiB for each power of two that occurs among the distances from their median: 20 to 60 in
-    practice, about 100 KiB; at most 2046, 5.6 MiB.
+    Memory: 63 doubles, then 2.7 KiB for each power of two that occurs among the distances from their median. In practice these
+    are 20 to 60 powers, about 100 KiB; at most 2046, 5.6 MiB.
 
     Guarantee
     ---------
-    That of `catoni_mean`, for both kinds of ``bonus``, with the numerical error added to the width. Must know: v.
+    The same as for `catoni_mean`, for both kinds of ``bonus``, with the numerical error added to the width. Requires v.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Catoni(Accumulator):
     (0.02, 0.0859)
     """
 
-    largest = 2.0**1022  # so that the distance of two values is finite
+    largest = 2.0**1022  # the difference of two values up to this size is finite
 
     def __init__(self) -> None:
         """Start without values."""
@@ -69,7 +69,7 @@ class Catoni(Accumulator):
         return self._n
 
     def estimate(self, delta: float, *, v: float, bonus: Literal["paper", "tight"] = "paper") -> Estimate:
-        """Return Catoni's mean and its bounds, which include the numerical error; no side effects."""
+        """Return Catoni's mean and its bounds, which include the numerical error. It has no side effects."""
         choice(bonus, "bonus", ("paper", "tight"))
         v, delta = positive(v, "v"), probability(delta, "delta")
         n, level = self._n, log_over(2.0, delta)
@@ -82,7 +82,7 @@ class Catoni(Accumulator):
         return interval(value, width + error, delta=delta, assumed=assumed, n=n)
 
     def error(self, delta: float, *, v: float) -> float:
-        """Return how far the value of `estimate` can be from the root of Catoni's equation for all the values taken."""
+        """Return a bound on the distance of `estimate`'s value from the root of Catoni's equation for all values taken."""
         return self._solve(probability(delta, "delta"), positive(v, "v"))[1]
 
     def _solve(self, delta: float, v: float) -> tuple[float, float]:
@@ -99,7 +99,7 @@ class Catoni(Accumulator):
         return value, error + 2.0 * math.ulp(value)
 
     def _body(self) -> tuple[float, Body]:
-        """Return the center, and the occupied cells relative to it."""
+        """Return the center and the occupied cells relative to it."""
         if self._cells is None:
             values = np.sort(np.array(self._head))
             center = float(values[values.size // 2])
@@ -110,7 +110,7 @@ class Catoni(Accumulator):
         count, first = cells[:, COUNT], cells[:, FIRST] + cells[:, FIRST_LOST]
         w = cell_widths(keys[:, 0])
         mean = first / count
-        # In units of w. E allows for their rounding; but the second must not be negative.
+        # Moments in units of w. E covers their rounding, but the second one must not be negative.
         second = np.maximum(cells[:, SECOND] - first * mean, 0.0)
         third = cells[:, THIRD] - mean * (3.0 * cells[:, SECOND] - 2.0 * first * mean)
         start = cell_starts(keys[:, 1], w, center)
@@ -162,7 +162,7 @@ class Catoni(Accumulator):
             raise saved.damaged("cells", rows, "a list")
         if center is None:
             if equal or rows or head.size != n:
-                raise saved.damaged("center", center, "a number, because there are values beside the head")
+                raise saved.damaged("center", center, "a number, because there are values outside the head")
             self._head, self._n = head.tolist(), n
             return
         if head.size:

@@ -1,10 +1,10 @@
-"""The cells of the streaming Catoni mean: a histogram whose cells carry moments, fine near the center.
+"""The cells of the streaming Catoni mean: a histogram that is fine near the center and stores moments of each cell.
 
-A value at distance 2^e <= |x - center| < 2^(e+1) goes to level e, into the cell ``[k w, (k + 1) w)`` with w = 2^(e-4): cells are
-at most 1/16 as wide as their distance from the center, for data and alphas of any scale. The cells of all levels and of all centers
-lie on one grid of multiples of powers of two, so those of shards are compatible: a merge adds cells that are the same. A cell that
-is finer than this center requires is first widened to the cell that contains it, which changes its moments exactly; a coarser one
-stays. Cells of different levels may overlap: each counts its own values.
+A value at distance 2^e <= |x - center| < 2^(e+1) goes to level e, into the cell ``[k w, (k + 1) w)`` with w = 2^(e-4). So cells
+are at most 1/16 as wide as their distance from the center, for data and alphas of any scale. The cells of all levels and of all
+centers lie on one grid of multiples of powers of two. So the cells of shards are compatible, and a merge adds equal cells. A cell
+that is finer than this center requires is first widened to the cell that contains it, which changes its moments exactly. A
+coarser cell stays. Cells of different levels may overlap: each counts only its own values.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from robandit.kernel.types import Floats, Ints
 
 FINE = 4  # a cell is 2^-4 as wide as the distance at which its level begins
 LEVELS = 2047  # a level is the exponent field of |x - center|; 0 (subnormal distances) shares level 1
-BEFORE = (2 << FINE) + 2  # cells of a level before the center's; 32 are needed, one for rounding down, one for merging
+BEFORE = (2 << FINE) + 2  # cells before the center: 32, one for rounding down, one for merging
 CELLS = 2 * BEFORE + 2
 
-# Numbers of a cell: values in units of w from the cell's beginning, to the powers 0, 1, 2, 3.
+# Columns of a cell: sums of the powers 0, 1, 2, 3 of the values, in units of w from the start of the cell.
 COUNT = 0
 FIRST = 1
 FIRST_LOST = 2  # rounding error of FIRST
@@ -31,7 +31,7 @@ SECOND = 3
 THIRD = 4
 NUMBERS = 5
 
-# A level's cells are w = 2^(level - 1023 - FINE) wide. 1/w overflows at the lowest levels: hence two factors.
+# A level's cells are w = 2^(level - 1023 - FINE) wide. 1/w overflows at the lowest levels, so it is split into two factors.
 SCALE: Floats = np.ldexp(1.0, np.minimum(1023 + FINE - np.arange(LEVELS + 1), 1023))
 SCALE_MORE: Floats = np.ldexp(1.0, np.maximum(FINE - np.arange(LEVELS + 1), 0))
 
@@ -50,7 +50,7 @@ class Cells:
         self._missing: Ints = np.zeros(1, dtype=np.int64)
 
     def occupied(self) -> tuple[Ints, Floats]:
-        """Return level and k of each occupied cell, sorted, and its numbers."""
+        """Return level and k of each occupied cell, sorted, and the columns of these cells."""
         levels = np.flatnonzero(self._page >= 0)
         if levels.size == 0:
             return np.zeros((0, 2), dtype=np.int64), np.zeros((0, NUMBERS))
@@ -86,7 +86,7 @@ class Cells:
             self._place(np.array([[level, k]], dtype=np.int64), np.array([row]), self.center)
 
     def put(self, row: Any) -> str:
-        """Store a saved cell; return the rule that it breaks, or an empty string."""
+        """Store a saved cell. Return the rule that it violates, or an empty string."""
         rule = "a level, a position, and five numbers that fit together"
         if not isinstance(row, list) or len(row) != 2 + NUMBERS or any(isinstance(x, bool) for x in row):
             return rule
@@ -95,7 +95,7 @@ class Cells:
             return rule
         near = 1 <= level < LEVELS and abs(self.center) * SCALE[level] * SCALE_MORE[level] < 2.0**61
         count = numbers[COUNT]
-        # Every power sum lies between 0 and the number of values, except for rounding, which grows with that number.
+        # Every power sum lies between 0 and the number of values, up to rounding errors, which grow with that number.
         within = all(math.isfinite(x) and abs(x) <= 1.001 * count for x in numbers[FIRST:])
         valid_count = 1 <= count <= 2**62 and count == int(count)
         if not near or not valid_count or not within or abs(k) >= 2**62 or min(numbers[FIRST], numbers[SECOND]) < 0:
@@ -112,7 +112,7 @@ class Cells:
         return ""
 
     def _open(self, level: int) -> None:
-        """Make room for the cells of a level."""
+        """Allocate the cells of a level."""
         if self._used == len(self._cells):
             more = min(max(16, self._used // 2), LEVELS - self._used)
             self._cells = np.concatenate([self._cells, np.zeros((more, CELLS, NUMBERS))])
@@ -121,11 +121,11 @@ class Cells:
         self._used += 1
 
     def _place(self, keys: Ints, cells: Floats, center: float) -> None:
-        """Add cells that were made about some center."""
+        """Add cells that were built with another center."""
         level, k = keys[:, 0], keys[:, 1]
         w = cell_widths(level)
         middle = cell_starts(k, w, self.center) + 0.5 * w
-        # Up to the level of a value in the middle of the cell; a coarser cell stays as it is.
+        # Widen to the level of a value in the middle of the cell. A coarser cell stays as it is.
         up = np.maximum(levels_of(middle) - level, 0) if center != self.center else np.zeros_like(level)
         wide, moved = moved_cells(cells, k, up)
         level = level + up
@@ -148,16 +148,16 @@ def cell_widths(level: Ints) -> Floats:
 
 def cell_starts(k: Ints, w: Floats, center: float) -> Floats:
     """Return k w - center, rounded once."""
-    # A k of more than 53 bits is split: w is then below the spacing of doubles at the center, and both differences are exact.
+    # A k of more than 53 bits is split. w is then below the spacing of doubles at the center, so both differences are exact.
     high = np.where(np.abs(k) < 2**53, k, (k >> 20) << 20)
     out: Floats = (high.astype(np.float64) * w - center) + (k - high).astype(np.float64) * w
     return out
 
 
 def moved_cells(cells: Floats, k: Ints, up: Ints) -> tuple[Ints, Floats]:
-    """Widen each cell to the one ``up`` levels higher that contains it; return its k and its exact moments."""
+    """Widen each cell to the one ``up`` levels higher that contains it. Return its k and its exact moments."""
     wide = k >> np.minimum(up, 62)
-    # Where the cell begins in the wider one. As |k| < 2^62, a cell 2^62 times narrower is a point at one of its ends.
+    # Start of the cell within the wider one. As |k| < 2^62, a cell 2^62 times narrower is a point at one of its ends.
     part = (k - (wide << np.minimum(up, 62))).astype(np.float64)
     a = np.where(up <= 62, np.ldexp(part, -up), np.where(k < 0, 1.0, 0.0))
     b = np.ldexp(1.0, -up)
@@ -181,10 +181,10 @@ def absorb(
     cells: Floats,
     missing: Ints,
 ) -> int:
-    """Take values until a level has no page; return how many were taken. ``bits`` are those of x - center."""
+    """Take values until a level has no page, and return the number taken. ``bits`` is the bit pattern of x - center."""
     for i in range(values.shape[0]):
         if bits[i] & (2**63 - 1) == 0:
-            continue  # the center itself; counted by the caller
+            continue  # x is the center; the caller counts it
         level = max((bits[i] >> 52) & 2047, 1)
         if page[level] < 0:
             missing[0] = level
@@ -203,14 +203,14 @@ def absorb(
 
 
 def lost(a: float, b: float, total: float) -> float:
-    """Return the rounding error of total = a + b, exactly; neither is negative."""
+    """Return the exact rounding error of total = a + b for a, b >= 0."""
     if a >= b:
         return (a - total) + b
     return (b - total) + a
 
 
 def join(moved: Floats, page: Ints, place: Ints, cells: Floats) -> None:
-    """Add cells to those at their places."""
+    """Add cells to the stored cells at the given places."""
     for i in range(moved.shape[0]):
         cell = cells[page[i], place[i]]
         first = cell[FIRST] + moved[i, FIRST]

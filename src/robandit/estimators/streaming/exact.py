@@ -1,12 +1,12 @@
 """Sums of doubles and of their squares without rounding, so that the order of the values does not matter.
 
-Every double is an integer times 2^-1074 and every square one times 2^-2148. The sum of such integers is kept as 32-bit
-digits, each in an int64 that may exceed its 32 bits for a while: adding a value changes three neighbouring digits (nine
-for a square) and never carries further. Carries happen once in 2^28 values. A sum over the whole range of doubles has 70
-digits, one of squares 136, for any number of values.
+Every double is an integer times 2^-1074, and every square is an integer times 2^-2148. The sum of these integers is stored as
+32-bit digits. Each digit is an int64 that may temporarily exceed 32 bits. So adding a value changes three neighbouring digits
+(nine for a square) and never carries further. Carries happen once in 2^28 values. A sum over the whole range of doubles has 70
+digits and a sum of squares 136, for any number of values.
 
-Compensated sums would be shorter and nearly exact, but the last digits of the threshold would then depend on how a stream was
-split. They would also need a shift against cancellation and a scale against overflow; integers need neither.
+Compensated sums would be shorter and nearly exact, but the last digits of the threshold would then depend on the split of a
+stream. They would also need a shift against cancellation and a scale against overflow. Integers need neither.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from robandit.kernel.types import Ints
 
-SUM_DIGITS = 70  # 2098 bits of one value, 63 for their number, rounded up with room for `add_signed`
+SUM_DIGITS = 70  # 2098 bits for one value and 63 for the number of values, rounded up with room for `add_signed`
 SQUARE_DIGITS = 136
 CARRY_AFTER = 2**28  # values; each adds less than 2^34 to a digit
 MASK = 2**32 - 1
@@ -24,7 +24,7 @@ HALF = 2**27 - 1
 
 
 def add_signed(digits: Ints, mantissa: int, shift: int, sign: int) -> None:
-    """Add sign * mantissa * 2^shift, mantissa < 2^54."""
+    """Add sign * mantissa * 2^shift, where mantissa < 2^54."""
     j = shift >> 5
     r = shift & 31
     low = (mantissa & MASK) << r
@@ -35,7 +35,7 @@ def add_signed(digits: Ints, mantissa: int, shift: int, sign: int) -> None:
 
 
 def add_square(digits: Ints, mantissa: int, shift: int) -> None:
-    """Add (mantissa * 2^shift)^2, mantissa < 2^53, in three products that fit into 64 bits."""
+    """Add (mantissa * 2^shift)^2, where mantissa < 2^53, in three products that fit into 64 bits."""
     low = mantissa & HALF
     high = mantissa >> 27
     add_signed(digits, low * low, 2 * shift, 1)
@@ -44,14 +44,14 @@ def add_square(digits: Ints, mantissa: int, shift: int) -> None:
 
 
 def carry(digits: Ints) -> None:
-    """Bring all digits but the last into 0 .. 2^32 - 1."""
+    """Normalise all digits except the last to 0 .. 2^32 - 1."""
     for j in range(digits.shape[0] - 1):
         digits[j + 1] += digits[j] >> 32
         digits[j] &= MASK
 
 
 def read(digits: Ints) -> int:
-    """Return the integer."""
+    """Return the integer that the digits represent."""
     total = 0
     for digit in reversed(digits.tolist()):
         total = (total << 32) + digit
@@ -59,7 +59,7 @@ def read(digits: Ints) -> int:
 
 
 def write(number: int, digits: Ints) -> None:
-    """Set the digits to an integer."""
+    """Set the digits to represent an integer."""
     for j in range(digits.shape[0] - 1):
         digits[j] = number & MASK
         number >>= 32
@@ -73,7 +73,7 @@ def units(value: Any) -> int:
 
 
 def root_of_ratio(top: int, bottom: int, *, scale: int) -> float:
-    """Return the double nearest to sqrt(top / bottom) / 2^scale, within one unit in the last place; infinite on overflow."""
+    """Return sqrt(top / bottom) / 2^scale with an error of at most one unit in the last place; infinite on overflow."""
     if top == 0:
         return 0.0
     more = max(0, (132 - top.bit_length() + bottom.bit_length()) // 2)

@@ -1,15 +1,15 @@
-"""The root of Catoni's equation for cells with moments, and a bound of its error.
+"""The root of Catoni's equation for cells with moments, and a bound on its error.
 
-A cell stands for its values by number, mean m and second and third central moment. psi(y) = log q for y >= 0, q = 1 + y + y^2/2,
-odd. Its third derivative is continuous and the fourth is (-3 q^2 + 12 q - 6) / q^4, at most 3 / q^2 in size (because
-(q - 1)^2 >= 0). So a Taylor expansion of order 3 about m has an error of at most ``(3 / q^2) / 24 * alpha^4 sum (x - m)^4 <=
-alpha^4 W^2 M2 / (8 q^2)``: q at the end of the cell nearest to theta, W the larger distance from m to an end, M2 = sum (x - m)^2.
-The total over cells, plus rounding, is E(theta). The sum falls in theta, so if the expansion is above E at theta - h and below -E
-at theta + h, the exact root is within h of theta.
+A cell represents its values by their number, mean m and second and third central moment. psi is odd, and psi(y) = log q with q =
+1 + y + y^2/2 for y >= 0. Its third derivative is continuous and the fourth is (-3 q^2 + 12 q - 6) / q^4, at most 3 / q^2 in size
+(because (q - 1)^2 >= 0). So a Taylor expansion of order 3 about m has an error of at most ``(3 / q^2) / 24 * alpha^4 sum (x -
+m)^4 <= alpha^4 W^2 M2 / (8 q^2)``. Here q is taken at the end of the cell nearest to theta, W is the larger distance from m to an
+end, and M2 = sum (x - m)^2. The total over cells, plus rounding, is E(theta). The sum falls in theta. So if the expansion is
+above E at theta - h and below -E at theta + h, the exact root is within h of theta.
 
-y = alpha (x - theta) has cells of width w <= |x - center| / 16. With the center within 1/alpha of theta and v at least the spread
-of the data, sum y^2 is about ell = 2 log(2/delta), a value adds at most (alpha w)^4 / 96, and E / (alpha n) is below 1e-7 of the
-width sqrt(2 v ell / n). Tests check 1e-6.
+In y = alpha (x - theta), cells have a width w <= |x - center| / 16. Assume that the center is within 1/alpha of theta and v is at
+least the variance of the data. Then sum y^2 is about ell = 2 log(2/delta), a value adds at most (alpha w)^4 / 96, and E / (alpha
+n) is below 1e-7 of the width sqrt(2 v ell / n). Tests check 1e-6.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from robandit.estimators.formulas.catoni import taylor
 from robandit.kernel.types import Floats
 
 ROUNDING = 2.0**-49
-PATIENCE = 30  # steps; after them every third one bisects
-STEPS = PATIENCE + 3 * 66  # 64 bisections end any search
+PATIENCE = 30  # number of steps after which every third step bisects
+STEPS = PATIENCE + 3 * 66  # enough for 64 bisections, which end any search
 
 
 class Body(NamedTuple):
@@ -39,7 +39,7 @@ class Body(NamedTuple):
 
 
 def expanded_root(body: Body, alpha: float) -> tuple[float, float]:
-    """Return the root of the expanded sum, and how far the exact sum's root can be from it."""
+    """Return the root of the expanded sum, and a bound on its distance from the exact root."""
     theta = _solve(body, alpha)
     total, slope, bound = _expanded(body, alpha, theta)
     h = 1.5 * (abs(total) + bound) / slope if slope > 0.0 else 0.0
@@ -85,9 +85,9 @@ def _solve(body: Body, alpha: float) -> float:
 
 
 def _halfway(low: float, high: float) -> float:
-    """Return the double with as many doubles between it and either end: 64 bisections end any search, at every scale."""
+    """Return the double with equally many doubles to either end, so that 64 bisections end any search at every scale."""
     ends = np.array([low, high]).view(np.int64)
-    # The patterns of positive doubles are ordered like the doubles, those of negative ones in reverse.
+    # The bit patterns of positive doubles are ordered like the doubles, those of negative doubles in reverse.
     a, b = (int(e) if e >= 0 else -(int(e) & (2**63 - 1)) for e in ends)
     middle = (a + b) // 2
     pattern = np.array([abs(middle)], dtype=np.int64).view(np.float64)
@@ -95,7 +95,7 @@ def _halfway(low: float, high: float) -> float:
 
 
 def _expanded(body: Body, alpha: float, theta: float) -> tuple[float, float, float]:
-    """Return the sum of psi by moments, the slope with which it falls, and the bound E of its error."""
+    """Return the sum of psi computed from moments, the slope with which it falls, and the bound E of its error."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
         off = body.mean - theta
         size = np.abs(off)

@@ -1,18 +1,19 @@
-"""The median of means of a stream: equal blocks that are paired when there are too many.
+"""The median of means of a stream: equal blocks, which are merged in pairs when there are too many.
 
-**State.** Means of blocks of s = 2^h consecutive values, between B and 2 B of them once n >= B; when the 2 B-th is complete,
-neighbours are paired and s doubles. The fewer than s values after the last complete block are kept as a binary counter: at most one
-block of each size 2^0, 2^1, ..., s/2. So every number stored is a mean of pairwise means, whose rounding grows with log2 n only.
+**State.** The state has the means of blocks of s = 2^h consecutive values. Once n >= B there are between B and 2 B of them. When
+block 2 B is complete, neighbours are merged and s doubles. The fewer than s values after the last complete block are stored as a
+binary counter: at most one block of each size 2^0, 2^1, ..., s/2. So all stored numbers are means of pairwise means, with rounding
+errors of order log2 n.
 
-**Merging** brings both to the larger s, adds the two counters with carries, and puts the blocks side by side. No value is
-lost, every block still holds exactly s values, and which values share a block does not depend on the values.
+**Merging** brings both states to the larger s, adds the two counters with carries, and concatenates the blocks. No value is lost,
+every block still holds exactly s values, and the assignment of values to blocks does not depend on the values.
 
 **Why the bound holds with these blocks.** For delta the theorem needs k blocks of N = floor(n/k) values. Here block i ends at the
-multiple of s at or below i N, so it is a union of stored blocks and holds at least N' = s floor(N/s) = s floor(n / (k s)) values.
-As n >= k s (there are at least B >= k blocks), floor(y) > y/2 gives N' > n/(2 k), which is all that the proof uses: each block mean
-is within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean except with probability 1/4, hence more than half of k >= 8 log(2/delta)
-independent blocks are, on either side, except with probability delta/2; and 1/N' < 2 k/n <= 16 log(e^(1/8) 2/delta)/n gives the
-printed width. Blocks need not be equally large for this, only independent and not smaller than N'.
+multiple of s at or below i N. So it is a union of stored blocks and holds at least N' = s floor(N/s) = s floor(n / (k s)) values.
+As n >= k s (there are at least B >= k blocks), floor(y) > y/2 gives N' > n/(2 k). The proof uses only this. Each block mean is
+within (12 v)^(1/(1+eps)) N'^(-eps/(1+eps)) of the mean except with probability 1/4. Hence on either side, except with probability
+delta/2, this holds for more than half of k >= 8 log(2/delta) independent blocks. Finally 1/N' < 2 k/n <= 16 log(e^(1/8)
+2/delta)/n gives the printed width. The blocks need not have equal sizes, but must be independent and have at least N' values.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import probability
 
-FINER = 16  # B over the largest number of blocks: ends of blocks move by less than N/16
+FINER = 16  # ratio of B to the largest number of blocks; ends of blocks then move by less than N/16
 
-# Counts.
+# Entries of `counts`.
 N = 0
 LEVEL = 1  # log2 of the size of a block
 STORED = 2
@@ -43,15 +44,15 @@ COUNTS = 3
 class MedianOfMeans(Accumulator):
     """The median of the means of many blocks: the streaming form of `median_of_means`.
 
-    Use it for any law with a finite moment of order 1 + eps about its mean: both sides, no assumption about symmetry or
-    sign. Not if a narrow interval matters most: its width has larger constants than Catoni's.
+    Use it for any law with a finite moment of order 1 + eps about its mean. It bounds both sides and assumes nothing about
+    symmetry or sign. If a narrow interval matters most, use `Catoni`, whose constants are smaller.
 
-    The value equals the one-shot function's, up to rounding, whenever the size s of the stored blocks divides N = floor(n/k):
-    always while n < 2 B (then s = 1). Otherwise each block begins and ends up to s - 1 < N/16 values earlier. The bounds are valid
-    in any case (the top of this file has a proof). Shards whose sizes are multiples of the final s merge into exactly the one
-    stream's blocks; others into blocks of other values, which are as good.
+    The value equals the one-shot function's, up to rounding, whenever the size s of the stored blocks divides N = floor(n/k).
+    That is always so while n < 2 B (then s = 1). Otherwise each block begins and ends up to s - 1 < N/16 values earlier. The
+    bounds are always valid (the top of this file has a proof). Shards whose sizes are multiples of the final s merge into exactly
+    the blocks of one stream. Other shards merge into blocks of other values, which have the same guarantee.
 
-    Memory: at most 2 B + 64 doubles, B = 16 floor(1 + 8 log(2/delta_min)): 3632, and 57 KiB, by default.
+    Memory: at most 2 B + 64 doubles with B = 16 floor(1 + 8 log(2/delta_min)). By default B is 3632, which takes 57 KiB.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class MedianOfMeans(Accumulator):
 
     Guarantee
     ---------
-    That of `median_of_means`. Must know: eps and v; without them there is a value but no bound.
+    The same as for `median_of_means`. Requires eps and v; without them there is a value but no bound.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class MedianOfMeans(Accumulator):
         return int(self._counts[N])
 
     def estimate(self, delta: float, *, eps: float | None = None, v: float | None = None) -> Estimate:
-        """Return the median of means for this delta, and its bounds if eps and v are given; no side effects."""
+        """Return the median of means for this delta and, if eps and v are given, its bounds. It has no side effects."""
         delta = checked_delta(self._name, delta, self.delta_min)
         n = self.n
         if n == 0:
@@ -105,7 +106,7 @@ class MedianOfMeans(Accumulator):
         level = int(self._counts[LEVEL])
         blocks = self._blocks[: self._counts[STORED]]
         means = np.empty(k)
-        big = float(np.abs(blocks).max()) > 1e290  # then a sum of them could overflow
+        big = float(np.abs(blocks).max()) > 1e290  # a sum of blocks could then overflow
         for i in range(k):
             part = blocks[(i * size) >> level : ((i + 1) * size) >> level]
             means[i] = 2.0**50 * (math.fsum(part * 2.0**-50) / part.size) if big else math.fsum(part) / part.size
@@ -122,7 +123,7 @@ class MedianOfMeans(Accumulator):
         blocks, rest = self._at(level)
         more, other_rest = other._at(level)
         blocks = [*blocks, *more]
-        # The two counters are added like binary numbers.
+        # Add the two counters like binary numbers.
         slots: dict[int, float] = {}
         carried: float | None = None
         for h in range(level):
@@ -139,7 +140,7 @@ class MedianOfMeans(Accumulator):
         self._put(level, blocks, slots)
 
     def _at(self, level: int) -> tuple[list[float], dict[int, float]]:
-        """Return the blocks of size 2^level, and the rest by the logarithms of their sizes."""
+        """Return the blocks of size 2^level, and the remaining blocks by the log2 of their size."""
         h = int(self._counts[LEVEL])
         blocks = self._blocks[: self._counts[STORED]].tolist()
         slots = {j: float(self._slots[j]) for j in range(h) if (self.n >> j) & 1}
@@ -175,7 +176,7 @@ class MedianOfMeans(Accumulator):
 
 
 def _paired(blocks: list[float], slots: dict[int, float], level: int) -> list[float]:
-    """Return the means of neighbouring blocks of size 2^level; a last one without a neighbour goes to the slots."""
+    """Return the means of neighbouring blocks of size 2^level. A last block without a neighbour goes to the slots."""
     if len(blocks) % 2:
         slots[level] = blocks.pop()
     return [_middle(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
@@ -190,7 +191,7 @@ def _middle(a: float, b: float) -> float:
 
 
 def absorb(values: Floats, counts: Ints, slots: Floats, blocks: Floats) -> None:
-    """Add each value as a block of size 1; two blocks of a size become one of twice the size, up to the stored size."""
+    """Add each value as a block of size 1. Two blocks of equal size become one of twice the size, up to the stored size."""
     n = counts[N]
     level = counts[LEVEL]
     stored = counts[STORED]

@@ -1,14 +1,14 @@
-"""The adaptive trimmed mean of a stream: any delta at any time, and nothing is rounded before the end.
+"""The adaptive trimmed mean of a stream, for any delta at any time, in which only the final results are rounded.
 
 **The threshold needs only the largest values** (:mod:`robandit.estimators.formulas.threshold`): the ceil(a) largest |X'| and the
 exact sum of all squares, for all a up to a_max = c log(4 / delta_min).
 
-**Of X, only values that could still be trimmed are stored one by one.** More data raise the left side of the equation at every M,
-so they raise M; a larger delta lowers a, which raises M too. So M(data now, a_max) is below every later threshold, and values up
-to it are only in the sums. This also holds after a merge: the pooled left side is the sum of both, so the pooled M(., a_max) is
+**Only values of X that could still be trimmed are stored one by one.** More data raise the left side of the equation at every M,
+so they raise M. A larger delta lowers a, which raises M too. So M(data now, a_max) is below every later threshold, and values up
+to it are only in the sums. This also holds after a merge. The pooled left side is the sum of both, so the pooled M(., a_max) is
 at least each shard's, and values that a shard dropped are never trimmed later.
 
-All sums are integers (:mod:`robandit.estimators.streaming.exact`): stored values are subtracted from them without cancellation.
+All sums are integers (:mod:`robandit.estimators.streaming.exact`), so subtracting stored values does not cancel.
 """
 
 from __future__ import annotations
@@ -41,36 +41,36 @@ from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import choice, probability
 
-SLACK = 1e-12  # far above the rounding of one root, far below what it could cost in memory
+SLACK = 1e-12  # far above the rounding error of a root, and too small to cost memory
 
-# Counts.
+# Entries of `counts`.
 N_X = 0
 N_TOP = 1  # values in X'
-NONZERO = 2  # non-zero ones in X'
+NONZERO = 2  # non-zero values in X'
 BIG = 3  # stored X
 TOP = 4  # stored |X'|
 PENDING = 5  # values since the last carry
 COUNTS = 6
-SUMS = ("sum_x", "squares_x", "squares_threshold")  # the fields of a saved state: over X, and over X'
-BIG_CUT, TOP_CUT = 0, 1  # cuts: values up to these sizes are not stored
+SUMS = ("sum_x", "squares_x", "squares_threshold")  # fields of a saved state: two sums over X, one over X'
+BIG_CUT, TOP_CUT = 0, 1  # entries of `cuts`: values up to these sizes are not stored
 
 
 class TrimmedMean(Accumulator):
-    """The mean of the values up to a threshold that the data themselves give: the streaming form of `adaptive_trimmed_mean`.
+    """The mean trimmed at a threshold that the data choose: the streaming form of `adaptive_trimmed_mean`.
 
-    Use it for rewards, costs or latencies if you know nothing about them: the upper bound needs no moment. Not for a two-sided
-    interval without knowledge of the tails (give eps and u, or use `MedianOfMeans`), and not for right-skewed data such as
-    revenue, where the assumption of the upper bound fails.
+    Use it for rewards, costs or latencies if you know nothing about them: the upper bound needs no moment. A two-sided interval
+    requires eps and u (without them use `MedianOfMeans`). Do not use it for right-skewed data such as revenue, where the
+    assumption of the upper bound fails.
 
-    Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, to X if
-    they are equally long. Merging adds X to X and X' to X', so a merged accumulator equals, bit for bit, any other that has the
-    same values in each of the two, for every order, split and tree of merges. Each shard starts with X: shards of odd size have
-    one value more in X, and shards of one value each have nothing in X'.
+    Values go alternately to X (which gives the mean) and X' (which gives the threshold): each to the shorter of the two, or to X
+    if they are equally long. Merging adds X to X and X' to X'. So accumulators with the same values in X and in X' are equal, bit
+    for bit, for every order, split and tree of merges. Shards start with X: odd ones have one more value in X, and those of one
+    value no X'.
 
-    Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1
-    (170 by default, 12 KiB), and 342 digits (3 KiB) for the sums. Independent data need about q of the 6 q places for X.
-    Dependent data (say, every second value is zero) can fill them; then the smallest are dropped, `lost` counts them, and
-    `estimate` raises `InvalidInput` as long as the threshold is below one of them. It is never silently wrong.
+    Memory is bounded by the settings, not by the data: 9 q doubles for the largest values, q = ceil(c log(4/delta_min)) + 1 (170
+    by default, 12 KiB), and 342 digits (3 KiB) for the sums. Independent data need about q of the 6 q places for X. Dependent
+    data (for example if every second value is zero) can fill them. Then the smallest values are dropped, `lost` counts them, and
+    `estimate` raises `InvalidInput` while the threshold is below one of them. So an estimate is never silently wrong.
 
     Parameters
     ----------
@@ -79,10 +79,10 @@ class TrimmedMean(Accumulator):
 
     Guarantee
     ---------
-    That of `adaptive_trimmed_mean` without a centre or the likelihood bound, for independent values of one law: Lemma 2 (upper
-    bound, must know nothing), or Theorem 6 (both sides, if eps and u are given). With s values in X' and n in X, Theorem 6 has
-    min(n, s) for n, and if s > n the width is multiplied by (s/n)^(1/(1+eps)): the proof's three terms, with
-    M <= (u s / L)^(1/(1+eps)) and P(|X| > M) <= 14.66 L / s, are then bounded one by one.
+    The same as for `adaptive_trimmed_mean` without a centre or the likelihood bound, for independent values of one law. Lemma 2
+    gives an upper bound and requires no prior knowledge. Theorem 6 gives both sides if eps and u are given. With s values in X'
+    and n in X, Theorem 6 has min(n, s) for n, and if s > n the width is multiplied by (s/n)^(1/(1+eps)). This follows from
+    separate bounds on the proof's three terms, with M <= (u s / L)^(1/(1+eps)) and P(|X| > M) <= 14.66 L / s.
 
     Examples
     --------
@@ -105,8 +105,8 @@ class TrimmedMean(Accumulator):
         self._one = np.zeros(1)
         self._counts: Ints = np.zeros(COUNTS, dtype=np.int64)
         sizes = (SUM_DIGITS, SQUARE_DIGITS, SQUARE_DIGITS)
-        self._sums: list[Ints] = [np.zeros(size, dtype=np.int64) for size in sizes]  # as SUMS
-        self._big: Floats = np.zeros(6 * self._keep)  # independent data use about q; see the docstring
+        self._sums: list[Ints] = [np.zeros(size, dtype=np.int64) for size in sizes]  # in the order of SUMS
+        self._big: Floats = np.zeros(6 * self._keep)  # independent data use about q; the docstring has the details
         self._top: Floats = np.zeros(3 * self._keep)
         self._cuts: Floats = np.zeros(2)
         self._floor = 0.0
@@ -119,7 +119,7 @@ class TrimmedMean(Accumulator):
 
     @property
     def lost(self) -> int:
-        """The number of values of X that were dropped although a threshold might trim them; 0 for independent data."""
+        """The number of dropped values of X that a threshold might still trim; 0 for independent data."""
         return self._lost
 
     def estimate(
@@ -130,7 +130,7 @@ class TrimmedMean(Accumulator):
         u: float | None = None,
         bonus: Literal["paper", "tight"] = "paper",
     ) -> Estimate:
-        """Return the trimmed mean and its bounds: the upper one, or both if eps and u are given; no side effects."""
+        """Return the trimmed mean and its upper bound, or both bounds if eps and u are given. It has no side effects."""
         delta = checked_delta(self._name, delta, self.delta_min)
         hint = "the likelihood bound needs all values: use adaptive_trimmed_mean"
         bonus = choice(bonus, "bonus", ("paper", "tight"), hint=hint)
@@ -173,7 +173,7 @@ class TrimmedMean(Accumulator):
         return bounded(mean, lower, upper, delta=delta, **more)
 
     def _threshold(self, a: float, parts: float = 1.0) -> float:
-        """Return the root of sum min((X'/M)^2, 1) = a, to the last digit."""
+        """Return the root of sum min((X'/M)^2, 1) = a, exact up to the last rounding."""
         nonzero = int(self._counts[NONZERO])
         if nonzero <= a:
             raise NoThresholdError(
@@ -208,7 +208,7 @@ class TrimmedMean(Accumulator):
         return self._big[: self._counts[BIG]], self._top[: self._counts[TOP]]
 
     def _keep_needed(self, big: Floats, top: Floats, most: int) -> None:
-        """Store the largest of X' that count, and at most ``most`` values of X that a threshold could still trim."""
+        """Store the largest of X' that matter, and at most ``most`` values of X that a threshold could still trim."""
         counts, cuts = self._counts, self._cuts
         top = np.sort(top)[::-1][: self._keep]
         if top.size == self._keep:
@@ -218,7 +218,7 @@ class TrimmedMean(Accumulator):
         if counts[NONZERO] > self._most:
             cuts[BIG_CUT] = max(cuts[BIG_CUT], self._threshold(self._most) * (1.0 - SLACK))
         big = big[np.abs(big) > cuts[BIG_CUT]]
-        big = big[np.lexsort((big, -np.abs(big)))]  # a canonical order, so that equal states look equal
+        big = big[np.lexsort((big, -np.abs(big)))]  # a canonical order, so that equal states have equal dictionaries
         if big.size > most:
             self._floor = float(abs(big[most]))
             cuts[BIG_CUT] = self._floor
@@ -238,7 +238,7 @@ class TrimmedMean(Accumulator):
         mine[PENDING] = 0
         self._lost += other._lost
         self._floor = max(self._floor, other._floor)
-        # What either dropped is below its cut, so the larger cut holds for both: see the top of this file.
+        # Values that either dropped are below its cut, so the larger cut is valid for both (see the top of this file).
         np.maximum(self._cuts, other._cuts, out=self._cuts)
         self._keep_needed(big, top, self._big.size - self._keep)
 
@@ -267,11 +267,11 @@ class TrimmedMean(Accumulator):
         top = saved.numbers("largest_threshold", most=min(nonzero, self._keep), least=5e-324)
         cut, floor = saved.number("cut", least=0.0), saved.number("floor", least=0.0)
         lost = saved.count("lost", most=n)
-        # Sums of squares that are too small for the stored values would give negative variances later.
+        # Sums of squares that are too small for the stored values would later give negative variances.
         if squares < sum(units(v) ** 2 for v in big) or n * squares < total * total or squares >> 4260:
-            raise saved.damaged("squares_x", f"{squares:x}", "what the other fields allow")
+            raise saved.damaged("squares_x", f"{squares:x}", "consistent with the other fields")
         if top_squares < sum(units(v) ** 2 for v in top) or (top_squares > 0) != (nonzero > 0) or top_squares >> 4260:
-            raise saved.damaged("squares_threshold", f"{top_squares:x}", "what the other fields allow")
+            raise saved.damaged("squares_threshold", f"{top_squares:x}", "consistent with the other fields")
         if len(top) < min(nonzero, self._keep):
             raise saved.damaged("largest_threshold", len(top), f"{min(nonzero, self._keep)} numbers")
         if big.size and not np.abs(big).min() > cut:
@@ -297,7 +297,7 @@ def absorb(
     top: Floats,
     cuts: Floats,
 ) -> int:
-    """Take values until a buffer is full; return how many were taken. ``bits`` are the same doubles."""
+    """Take values until a buffer is full, and return the number taken. ``bits`` is the bit pattern of the values."""
     taken = 0
     while taken < values.shape[0]:
         pattern = bits[taken]

@@ -1,1 +1,1 @@
-"""AdaR-UCB, its centred variant, and AdaKL-UCB: optimism with a threshold that the data choose."""
+"""AdaR-UCB, its centred variant and AdaKL-UCB: UCB policies whose trimming threshold comes from the data."""

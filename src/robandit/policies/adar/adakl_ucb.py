@@ -1,4 +1,4 @@
-"""AdaKL-UCB: AdaR-UCB with a likelihood bound about each arm's median."""
+"""AdaKL-UCB, a variant of AdaR-UCB with a likelihood bound about each arm's median."""
 
 from __future__ import annotations
 
@@ -29,46 +29,46 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.validation import choice, invalid
 
 PRACTICAL_C = 2.5
-PRACTICAL_GUARD = 3.0 * PRACTICAL_C  # rewards per level from which the trimmed bound is used
-# Per row; reached by adversarial data. Independent ones need 16 c L for the threshold, about 80 L for l.
+PRACTICAL_GUARD = 3.0 * PRACTICAL_C  # rewards per unit of L from which the trimmed bound is used
+# Limit per row. Only adversarial data reach it: independent data need 16 c L for the threshold and about 80 L for l.
 LIVE_VALUES = 16_384
 
 
 class AdaKLUCB(TwoStreams, Policy):
-    """Optimism on a likelihood bound about each arm's median: you need to know nothing, and it learns at once.
+    """UCB policy on a likelihood bound about each arm's median, which needs no prior knowledge and learns early.
 
-    The policy to start with when rewards have heavy left tails (costs, latencies, losses) or symmetric ones. It is AdaR-UCB
-    with three changes. (1) The index is the largest mean that the trimmed rewards do not contradict, in the sense of
-    Kullback-Leibler, instead of an empirical Bernstein bound. (2) Rewards are trimmed towards the arm's median, not towards 0,
-    so a constant added to all rewards changes nothing. (3) The schedule. Not for right-skewed rewards such as revenue, where
-    the assumption fails: see `ForceMoM` and `robandit.diagnostics.recommend`.
+    The policy to start with when rewards are symmetric or have heavy left tails (costs, latencies, losses). Differences from
+    AdaR-UCB: (1) The index is a Kullback-Leibler bound, the largest mean that the trimmed rewards do not contradict, instead of an
+    empirical Bernstein bound. (2) Rewards are trimmed towards the arm's median, not towards 0, so a constant added to all rewards
+    changes nothing. (3) The schedule is different. Do not use it for right-skewed rewards such as revenue, where the assumption
+    fails: see `ForceMoM` and `robandit.diagnostics.recommend`.
 
     Parameters
     ----------
     center
-        ``"median"``: trim towards the median of an arm's first rewards (1, 2, 4, ..., 128 of them, then it stays). None:
-        towards 0, as AdaR-UCB does; only with the proved schedule.
+        ``"median"``: trim towards the median of an arm's first rewards. It is computed from 1, 2, 4, ..., 128 rewards and then
+        stays fixed. None: trim towards 0, as AdaR-UCB does; only allowed with the proved schedule.
     schedule
-        ``"practical"``: every reward serves for the threshold and for the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5.
-        The index is the smaller of two likelihood bounds: of the trimmed rewards, once over 3 c L of an arm's rewards differ from
-        the centre; and of the untrimmed ones, as if none could lie further above the centre than exp(L/(n - 1)) times the
-        farthest seen. Forced are only arms with fewer than two rewards, or without one above the centre while n <= 4 L.
+        ``"practical"``: every reward serves both the threshold and the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5. The
+        index is the smaller of two likelihood bounds. The first uses the trimmed rewards, once over 3 c L of an arm's rewards
+        differ from the centre. The second uses the untrimmed rewards, as if none could exceed the centre by over exp(L/(n - 1))
+        times the largest excess so far. An arm is forced with fewer than two rewards, or none above the centre while n <= 4 L.
 
-        ``"proved"``: L = 3 log tau, to which the bound adds log(e (n + 2)); c = (1 + sqrt 2)^2; half of the rewards are for the
-        centre and the threshold and half for the mean; an arm is explored while at most 3 c L of the former (c L without a
-        centre) differ from the centre.
+        ``"proved"``: L = 3 log tau, to which the bound adds log(e (n + 2)); c = (1 + sqrt 2)^2. Half of the rewards set the
+        centre and the threshold, the other half the mean. An arm is explored while at most 3 c L rewards of the first half (c L
+        without a centre) differ from the centre.
     pulls
-        ``"single"``: every pull is a decision. ``"double"``: a chosen arm is pulled twice, as in AdaR-UCB.
+        ``"single"``: every pull is a separate decision. ``"double"``: a chosen arm is pulled twice, as in AdaR-UCB.
 
     Guarantee
     ---------
-    No regret theorem, for either schedule, and nothing is proved for ``"practical"`` (docs/explanation/adakl.md has its figures).
-    Proved for ``"proved"``, given the centre m: each index is a valid upper confidence bound with probability at least 1 - exp(-L)
-    under truncated non-positivity about the centre, E[(X - m) 1{|X - m| > M}] <= 0 for all M >= 0. That holds for laws that are
-    left-skewed by more than the error of the centre, such as costs with a heavy tail. For a (nearly) symmetric law it holds about
-    the true median. The estimated median is below it half of the time, which costs validity with few rewards: certainly just
-    above c L, hardly above 3 c L (tests/policies/adar/test_adakl_ucb.py measures it at 4 c L). Hence 3 c L. Must know: nothing.
-    Anytime, not random.
+    There is no regret theorem for either schedule, and nothing is proved for ``"practical"`` (docs/explanation/adakl.md has
+    measurements). For ``"proved"``, given the centre m, each index is a valid upper confidence bound with probability at least 1
+    - exp(-L) under truncated non-positivity about the centre: E[(X - m) 1{|X - m| > M}] <= 0 for all M >= 0. That holds for laws
+    that are left-skewed by more than the error of the centre, such as costs with a heavy tail. For a (nearly) symmetric law it
+    holds about the true median. The estimated median is below the true one half of the time, and the bound can then fail if
+    rewards are few: often just above c L of them, rarely above 3 c L (tests/policies/adar/test_adakl_ucb.py measures it at 4 c
+    L). Hence the 3 c L. Requires no prior knowledge. Anytime and deterministic.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class AdaKLUCB(TwoStreams, Policy):
 
     @property
     def facts(self) -> Facts:
-        """What is known about the algorithm; without a centre the assumption is the plain one."""
+        """The facts about the algorithm; without a centre it assumes plain truncated non-positivity."""
         return self.about if self.center == "median" else dataclasses.replace(self.about, assumption=NONPOSITIVE)
 
     def params(self) -> Params:
@@ -129,21 +129,21 @@ class AdaKLUCB(TwoStreams, Policy):
         )
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state with buffers that grow: without limit for a known horizon, up to a limit in a live bandit."""
+        """Return a state with growing buffers. A live bandit limits their size, a run with a known horizon does not."""
         p = self.params()
         rounds = LIVE_ROUNDS if horizon is None else max(horizon + 1, 2)
         return new_state(arms, p.c, p.factor * math.log(rounds), LIVE_VALUES if horizon is None else UNLIMITED)
 
     @staticmethod
     def select(p: Params, s: State) -> int:
-        """Return the arm with the largest index; after the first pull of a double round, the same arm again."""
+        """Return the arm with the largest index. The second pull of a double round repeats the first one's arm."""
         if s.clock[CURRENT] >= 0:
             return s.clock[CURRENT]
         return best_arm(index, outlook, pulls_issued, p, s, s.lines, s.lead, level_of(p, s))
 
     @staticmethod
     def take(p: Any, s: Any, arm: int) -> float:
-        """Make a pull for the stream that has fewer of the arm's pulls. Only double pulls end a round later than they begin."""
+        """Assign a pull to the stream with fewer pulls of the arm. With single pulls each pull is a round."""
         mark = float(TwoStreams.take(p, s, arm))
         if p.double == 0:
             s.clock[CURRENT] = -1
@@ -153,7 +153,7 @@ class AdaKLUCB(TwoStreams, Policy):
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-        """Add the reward to its stream, or to both in the practical schedule."""
+        """Add the reward to its stream. The practical schedule adds it to both streams."""
         if p.centred != 0 and s.counts[arm, N_TOP] < FIRST:
             collect(p, s, arm, reward, mark)
         else:

@@ -29,56 +29,54 @@ from robandit.policies.base import Policy, hooks_of
 from robandit.policies.facts import Adaptive, Facts
 from robandit.validation import choice, invalid, positive, within
 
-LIVE_VALUES = 2048  # per buffer row: five rows of doubles are 80 KiB an arm (more if c * delta_exp is over 44)
-MOST_STORED = 1e4  # of c * delta_exp: each arm stores 37 times as many values
+LIVE_VALUES = 2048  # per buffer row; the five rows of an arm then take 80 KiB (more if c * delta_exp is over 44)
+MOST_STORED = 1e4  # limit of c * delta_exp; each arm stores 37 times as many values
 
 
 class AdaRUCB(TwoStreams, Policy):
-    """Optimism on a trimmed mean whose threshold comes from the data: you need to know nothing about the tails.
+    """UCB policy on a trimmed mean whose threshold comes from the data; it needs no knowledge about the tails.
 
-    Each round pulls one arm twice. First rewards (X) give a trimmed mean and its variance, second ones (X') the threshold. Use
-    it as the faithful reference: it adapts to the order eps and the bound u of the moments at once. With its printed constants
-    it explores for long (below T = 1e5 it is often close to uniform play). ``bonus="tight"`` halves that and keeps the
-    guarantee; ``center="median"`` makes decisions independent of a constant added to all rewards. Not for right-skewed rewards
-    such as revenue, where the assumption fails.
+    Each round pulls one arm twice. First rewards (X) give a trimmed mean and its variance, second rewards (X') the threshold. Use
+    it as the faithful implementation of the paper: it adapts to both the order eps and the bound u of the moments. With the
+    printed constants it explores a great deal: below T = 1e5 it is often close to uniform play. ``bonus="tight"`` halves that and
+    keeps the guarantee. ``center="median"`` makes decisions independent of a constant added to all rewards. Do not use it for
+    right-skewed rewards such as revenue, where the assumption fails.
 
     Parameters
     ----------
     c
         Constant of the threshold equation. The regret proof needs (1 + sqrt 2)^2, the default.
     guard
-        An arm is explored while it has at most ``guard * log(1/delta)`` non-zero second rewards. None: c, below which the
-        equation has no root. (The paper prints 4, with which the first root that is needed never exists.)
+        An arm is explored while it has at most ``guard * log(1/delta)`` non-zero second rewards. None: c, the smallest guard for
+        which the equation always has a root. (The paper prints 4, with which the first root that is needed never exists.)
     bonus
-        ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same inequality before rounding (ours). Or a number in
-        place of 10.
+        ``"paper"``: 10 M L / N. ``"tight"``: 14 M L / (3 (N - 1)), the same before rounding (ours). A number replaces the 10.
     var_factor
         Factor of the variance in ``sqrt(var_factor V L / N)``.
     delta_exp
         Round tau uses delta = tau^-delta_exp, so L = delta_exp log tau.
     solver
-        ``"exact"`` root, or ``"doubling"`` (the paper's Appendix C, started at the smallest non-zero value): M up to
-        twice as large.
+        ``"exact"``: the exact root. ``"doubling"``: the paper's Appendix C, from the smallest non-zero value; M at most doubles.
     tie
-        ``"fewest"`` rounds first, then the lowest arm; or ``"lowest"`` arm.
+        ``"fewest"``: the arm with the fewest rounds wins, then the lowest arm. ``"lowest"``: the lowest arm wins.
     center
-        None: rewards are trimmed towards 0, as in the paper. ``"median"`` (ours): towards the centre of their arm, the median of
-        its first 1, 2, 4, ..., 128 second rewards. Decisions are then shift- and scale-equivariant, but there is no regret
-        theorem. Given the centre, each index is a valid upper confidence bound with probability at least 1 - exp(-L) under
-        truncated non-positivity ABOUT THE CENTRE: true for laws that are left-skewed by more than the error of the centre. The
-        estimated median of a (nearly) symmetric law is below the true one half of the time, and with few rewards (``|X'|`` near
-        c L) about half of all indices are then too low (from 3 c L on hardly any; measured, not proved). Arms that are closer
-        than the error of their centres need a larger ``guard``, 3 c to be safe. Second rewards that equal the centre count as
-        zeros: an arm whose rewards are all equal is explored forever.
+        None: rewards are trimmed towards 0, as in the paper. ``"median"`` (ours): rewards are trimmed towards the centre of their
+        arm, the median of its first 1, 2, 4, ..., 128 second rewards. Decisions are then shift- and scale-equivariant, but there
+        is no regret theorem. Given the centre, each index is a valid upper confidence bound with probability at least 1 - exp(-L)
+        under truncated non-positivity ABOUT THE CENTRE. That holds for laws that are left-skewed by more than the error of the
+        centre. The estimated median of a (nearly) symmetric law is below the true one half of the time. With few rewards
+        (``|X'|`` near c L) about half of all indices are then too low; from 3 c L on hardly any are (measured, not proved). Arms
+        that are closer than the error of their centres need a larger ``guard``: 3 c is safe. Second rewards that equal the centre
+        count as zeros, so an arm whose rewards are all equal is explored forever.
 
     Guarantee
     ---------
-    If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then for
-    every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
-    ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8; the rates hold, the proof of the printed constants has a gap,
-    and those of Theorem 7 are too small: `robandit.theory.regret_bound` has the repaired ones). Not proved with a ``center``, or
-    with a ``bonus`` (except ``"tight"``), ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the default. Must know: nothing.
-    Anytime, not random.
+    Assume that the best arm satisfies truncated non-positivity: E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0).
+    Then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
+    ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8). The rates hold, but the proof of the printed constants has a
+    gap, and those of Theorem 7 are too small; `robandit.theory.regret_bound` has corrected ones. Not proved with a ``center``, or
+    with a ``bonus`` (except ``"tight"``), ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the default. Requires no prior
+    knowledge. Anytime and deterministic.
 
     Examples
     --------
@@ -123,7 +121,7 @@ class AdaRUCB(TwoStreams, Policy):
     )
 
     def validate(self) -> None:
-        """Check that constants are positive, that the guard makes the root exist, and that options are known."""
+        """Check that constants are positive, that the guard is large enough for a root, and that options are known."""
         owner = "AdaRUCB"
         positive(self.c, "c", owner=owner)
         if self.guard is not None:
@@ -143,14 +141,14 @@ class AdaRUCB(TwoStreams, Policy):
 
     @property
     def facts(self) -> Facts:
-        """What is known about the algorithm; a centre changes the assumption, and less is proved."""
+        """The facts about the algorithm; with a centre the assumption changes and less is proved."""
         if self.center is None:
             return self.about
         unproved: dict[str, Any] = {"bound": "", "instance": "", "worst": "", "matches": (None, None), "row": 0}
         return dataclasses.replace(self.about, assumption=CENTRED, title="AdaR-UCB, centred", **unproved)
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
-        """Return the hooks of this class, or those of `Centred` with a centre."""
+        """Return the hooks of this class or, with a centre, the hooks of `Centred`."""
         return super().hooks(*names) if self.center is None else hooks_of(Centred, *names)
 
     def params(self) -> Params:
@@ -167,7 +165,7 @@ class AdaRUCB(TwoStreams, Policy):
         )
 
     def init(self, arms: int, horizon: int | None) -> Any:
-        """Return a state with buffers for the horizon; in a live bandit small ones that grow up to a limit."""
+        """Return a state with buffers for the horizon. The buffers of a live bandit start small and grow up to a limit."""
         rounds = LIVE_ROUNDS if horizon is None else max(horizon // 2 + 1, 2)
         largest = self.c * self.delta_exp * math.log(rounds)
         room = math.ceil(1.25 * largest) + 64
@@ -179,7 +177,7 @@ class AdaRUCB(TwoStreams, Policy):
 
     @staticmethod
     def select(p: Params, s: State) -> int:
-        """Return a forced arm, or else the arm with the largest index."""
+        """Return a forced arm if there is one, otherwise the arm with the largest index."""
         return select_round(index, outlook, p, s)
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""A centre for an arm's rewards: the median of its first ones, computed a few times and then fixed.
+"""The centre of an arm's rewards: the median of its first rewards, recomputed a few times and then fixed.
 
-A constant added to all rewards changes the decisions of policies that trim towards zero, not of those that trim towards a centre.
-The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of the stream that sets it: only these are kept as they came.
+A constant added to all rewards changes the decisions of policies that trim towards zero, but not of policies that trim towards a
+centre. The centre is the median of the first 1, 2, 4, ..., `FIRST` rewards of one stream. Only these raw rewards are stored.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
-FIRST = 128  # the largest number of rewards in a centre; a power of two
+FIRST = 128  # the largest number of rewards that a centre uses; a power of two
 
 
 def due(count: int) -> bool:
-    """Return whether the centre is recomputed at this number of rewards: at 1, 2, 4, ..., FIRST.
+    """Return whether the centre is recomputed at this number of rewards (1, 2, 4, ..., FIRST).
 
     >>> [count for count in range(1000) if due(count)]
     [1, 2, 4, 8, 16, 32, 64, 128]
@@ -23,7 +23,7 @@ def due(count: int) -> bool:
 
 @out_of_line
 def median_in_place(row: Floats, count: int) -> float:
-    """Return the median of ``row[:count]`` (the mean of the two middle values of an even number), and sort it.
+    """Sort ``row[:count]`` and return its median (for an even count, the mean of the two middle values).
 
     >>> import numpy as np
     >>> row = np.array([7.0, 1.0, 3.0, 2.0, 0.0])

@@ -1,12 +1,12 @@
-"""AdaR-UCB about a centre of each arm: the state and the hooks of ``AdaRUCB(center="median")``.
+"""The state and the hooks of ``AdaRUCB(center="median")``, which trims rewards towards a centre of each arm.
 
-X' sets the centre m (:mod:`robandit.policies.adar.centre`), so both m and the threshold are independent of X. The rest is AdaR-UCB
-with X - m and X' - m in place of X and X', and m added to its index. While m still changes, an arm's rewards are kept as they
-came, at most `FIRST` of each stream, and each change fills the arm's structure again from them: at most eight times per arm, with
-255 rewards of each stream in total, so time and memory stay those of AdaR-UCB.
+X' sets the centre m (:mod:`robandit.policies.adar.centre`), so both m and the threshold are independent of X. The rest is
+AdaR-UCB with X - m and X' - m in place of X and X', and m added to its index. While m still changes, the state also keeps an
+arm's original rewards, at most `FIRST` of each stream. Each change rebuilds the arm's sums from them. That happens at most eight
+times per arm, with 255 rewards of each stream in total, so time and memory stay those of AdaR-UCB.
 
-Rewards can come late, so X can be longer than X'. Rewards of X that arrive before any of X' wait. Those that arrive when all
-places for X are taken and m is not final join X'. That depends on numbers of rewards, never on values: X' stays independent of X.
+Rewards can come late, so X can be longer than X'. Rewards of X that arrive before any of X' wait. If all places for X are taken
+and m is not final, further rewards of X join X'. That depends only on the number of rewards, so X' stays independent of X.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from robandit.policies.adar.trimmed_index import (
     select_round,
 )
 
-FIRST_X, FIRST_TOP = 0, 1  # rows of an arm's first rewards, and columns of their numbers
-SLACK = 1e-14  # of the centre, in an outlook: it takes part in two additions
+FIRST_X, FIRST_TOP = 0, 1  # rows of an arm's first rewards, and columns of their counts
+SLACK = 1e-14  # relative to the centre, for the rounding of two additions in an outlook
 
 
 class CentredState(NamedTuple):
-    """The fields of AdaR-UCB, whose functions look them up by name, and those of the centres."""
+    """The fields of AdaR-UCB, whose functions access them by name, and the fields of the centres."""
 
     arms: Floats
     counts: Ints
@@ -63,12 +63,12 @@ class CentredState(NamedTuple):
     lead: Ints
     clock: Ints
     centres: Floats
-    firsts: Floats  # (arms, 2, FIRST): rewards as they came, X' in any order
-    received: Ints  # (arms, 2): their number
+    firsts: Floats  # (arms, 2, FIRST): original rewards; X' in any order
+    received: Ints  # (arms, 2): number of rewards in `firsts`
 
 
 def with_centres(plain: State) -> CentredState:
-    """Return the state of a new run: every buffer has room for all first rewards."""
+    """Return the state of a new run, in which every buffer has room for all first rewards."""
     arms, rows, width = plain.buffer.shape
     return CentredState(
         *plain._replace(buffer=np.zeros((arms, rows, max(width, FIRST + 1)))),
@@ -79,16 +79,16 @@ def with_centres(plain: State) -> CentredState:
 
 
 class Centred(TwoStreams):
-    """The hooks. A state is a `CentredState`; it is Any here because functions of AdaR-UCB are declared for `State`."""
+    """The hooks. A state is a `CentredState`, typed Any because functions of AdaR-UCB are declared for `State`."""
 
     @staticmethod
     def select(p: Params, s: Any) -> int:
-        """Return a forced arm, or else the arm with the largest index."""
+        """Return a forced arm if there is one, otherwise the arm with the largest index."""
         return select_round(centred_index, centred_outlook, p, s)
 
     @staticmethod
     def update(p: Params, s: Any, arm: int, reward: float, mark: float) -> None:
-        """Learn from the reward minus the centre; until the centre is final, keep the reward too."""
+        """Learn from the reward minus the centre. Until the centre is final, store the original reward too."""
         if s.received[arm, FIRST_TOP] < FIRST:
             begin(p, s, arm, reward, mark)
         elif mark == IN_TOP:
@@ -100,7 +100,7 @@ class Centred(TwoStreams):
 
     @staticmethod
     def estimate(p: Params, s: Any, arm: int, out: Floats) -> None:
-        """Fill in the numbers of AdaR-UCB, in the units of the rewards."""
+        """Fill in the estimates of AdaR-UCB, in the units of the rewards."""
         describe(p, s, arm, out)
         out[0] += s.centres[arm]
         out[1] += s.centres[arm]
@@ -112,7 +112,7 @@ def centred_index(p: Params, s: Any, arm: int, level: float) -> float:
 
 
 def centred_outlook(p: Params, s: Any, arm: int, level: float) -> tuple[float, float, float]:
-    """Return the line of X - m, plus m."""
+    """Return the line above the index of X - m, plus m."""
     height, slope, until = outlook(p, s, arm, level)
     centre = s.centres[arm]
     return centre + height + SLACK * abs(centre), slope, until
@@ -120,7 +120,7 @@ def centred_outlook(p: Params, s: Any, arm: int, level: float) -> tuple[float, f
 
 @out_of_line
 def begin(p: Params, s: Any, arm: int, reward: float, mark: float) -> None:
-    """Keep one of the arm's first rewards, and recompute the centre when that is due."""
+    """Store one of the arm's first rewards, and recompute the centre when that is due."""
     received = s.received[arm]
     firsts = s.firsts[arm]
     stream = FIRST_X
@@ -143,7 +143,7 @@ def begin(p: Params, s: Any, arm: int, reward: float, mark: float) -> None:
 
 
 def empty(s: Any, arm: int) -> None:
-    """Reset an arm, except for the pulls that were made for it."""
+    """Reset an arm, except for the number of its pulls."""
     for j in range(ARM_FLOATS):
         s.arms[arm, j] = 0.0
     s.arms[arm, SMALLEST] = math.inf
@@ -153,5 +153,5 @@ def empty(s: Any, arm: int) -> None:
     counts[TOP_NEXT] = 32
     counts[BIG_NEXT] = 32
     for row in range(ROWS):
-        s.buffer[arm, row, 0] = 0.0  # where suffix sums end
+        s.buffer[arm, row, 0] = 0.0  # the suffix sums end here
     s.clock[LEAST] = -1  # more rewards than before may equal the centre

@@ -1,20 +1,20 @@
 """The likelihood bound of a growing sample, in O(1) time for each new value.
 
 For values z_1, ..., z_n the bound is ``U(C) = min over l >= floor of l - exp(-C + mean_j log(l - z_j))``
-(:mod:`robandit.estimators.formulas.likelihood`). The minimum is where ``D(l) = sum_j log(l - z_j) + n log(mean_j 1/(l - z_j))``
-equals n C, or at the floor. D is n times log(AM/GM) of v = 1/(l - z), that is ``min over a of sum_j (v_j/a - 1 - log(v_j/a))``:
-more values can only raise it, and it falls as l grows (the bound is convex in l). So the minimiser for today's values and the
-largest n C to come is below every later one.
+(:mod:`robandit.estimators.formulas.likelihood`). The minimum is at the floor, or where ``D(l) = sum_j log(l - z_j) + n log(mean_j
+1/(l - z_j))`` equals n C. D is n times log(AM/GM) of v = 1/(l - z), that is ``min over a of sum_j (v_j/a - 1 - log(v_j/a))``. So
+more values can only raise D, and D falls as l grows (the bound is convex in l). Hence the minimiser for today's values and the
+largest future n C is below every later minimiser.
 
 **Values near zero are not stored.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
-(z/cut)^k; sixteen terms leave an error below 1e-9 of the bound's width.
+(z/cut)^k. Sixteen terms leave an error below 1e-9 of the bound's width.
 
 **Near the last minimiser l0 the sum is a polynomial.** With w = l0 - max z and a_j = w / (l0 - z_j) <= 1, ``sum log(l0 + e w -
-z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers, and the
-minimiser follows by a Newton step. Within |e| <= 0.01 the omitted terms are below 1e-15. Beyond (after about two per cent more
-values), or when the largest value changes, the numbers are recomputed from the stored values.
+z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers, and a
+Newton step updates the minimiser. Within |e| <= 0.01 the omitted terms are below 1e-15. Outside this range (after about two per
+cent more values), or when the largest value changes, the numbers are recomputed from the stored values.
 
-Formulas use z/l and small differences, which loses no digits when n is large.
+The formulas use z/l and small differences, so they stay accurate when n is large.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from robandit.kernel.types import Floats
 TERMS = 16  # powers of the values that are not stored
 POWERS = 6
 RADIUS = 0.01
-LEAST_RATIO = 3.99  # of l and the cut: a little below the 4 that holds by the choice of the cut
-CLOSE = 1e-4  # a Newton step this small leaves an error of its square, and the bound is flat there
+LEAST_RATIO = 3.99  # least l/cut; the choice of the cut makes it 4, except for rounding
+CLOSE = 1e-4  # a Newton step this small leaves an error of about its square, and the bound is flat there
 
-# Numbers of a curve.
-READY = 0  # whether the others are valid
+# Columns of a curve.
+READY = 0  # whether the other columns are valid
 AT = 1  # l0
 GAP = 2  # w
 LOGS = 3  # sum log(1 - z/l0)
 SUMS = 4  # A_1 to A_6
-STEP = 10  # where the last minimiser was: l0 + STEP w
+STEP = 10  # the last minimiser is l0 + STEP w
 CURVE = 11
 
 
 @out_of_line
 def add_value(curve: Floats, z: float) -> None:
-    """Add a value below the largest; a larger one invalidates the curve."""
+    """Add a value below the largest. A larger value invalidates the curve."""
     below = curve[AT] - z
     if below < curve[GAP]:
         curve[READY] = 0.0
@@ -90,7 +90,7 @@ def value_at(curve: Floats, n: float, exponent: float, step: float) -> float:
 
 @out_of_line
 def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
-    """Move STEP to the minimiser over l >= floor; return False if it is too far from l0 for the polynomial."""
+    """Move STEP to the minimiser over l >= floor. Return False if it is too far from l0 for the polynomial."""
     least = (floor - curve[AT]) / curve[GAP]
     step = max(curve[STEP], least)
     for _ in range(20):
@@ -101,7 +101,7 @@ def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
         for r in range(POWERS - 2, -1, -1):
             slope = -first - step * slope
             first = curve[SUMS + r] - step * first
-        # first is sum w/(l - z), slope its derivative
+        # `first` is sum w/(l - z), and `slope` is its derivative.
         ratio = (curve[AT] / curve[GAP] + step) * first / n
         tilt = -exponent + logs_at(curve, n, step) + math.log(ratio)
         move = -tilt / (first / n + slope / first)
@@ -121,7 +121,7 @@ def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
 def distance(
     kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, at: float
 ) -> tuple[float, float, float]:
-    """Return, at l = at, D, its derivative by log l, and sum log(1 - z/l), for kept[first:last], the near values, and zeros."""
+    """Return D(at), its derivative by log l, and sum log(1 - z/l), over kept[first:last], the near values and the zeros."""
     logs = 0.0
     tilts = 0.0  # sum z/(l - z)
     squares = 0.0  # sum (l/(l - z))^2 - 1
@@ -145,7 +145,7 @@ def distance(
 
 
 def highest_of(kept: Floats, first: int, last: int) -> float:
-    """Return the largest of the kept values, at least 0."""
+    """Return the largest of the kept values, or 0 if all are negative."""
     highest = 0.0
     for j in range(first, last):
         highest = max(highest, kept[j])
@@ -156,8 +156,8 @@ def highest_of(kept: Floats, first: int, last: int) -> float:
 def minimiser(
     kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, level: float, floor: float, guess: float
 ) -> float:
-    """Return the l >= floor where D(l) = level, or the floor if D is below it there: Newton on log D, in log(l - base)."""
-    base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # l is above it
+    """Return the l >= floor where D(l) = level, or the floor if D is smaller there. Newton on log D, in log(l - base)."""
+    base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # a lower bound of l
     scale = max(cut, floor)
     for j in range(first, last):
         scale = max(scale, abs(kept[j]))

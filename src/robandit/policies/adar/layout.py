@@ -1,11 +1,11 @@
-"""The state that AdaR-UCB, its centred variant and AdaKL-UCB share: two streams of rewards per arm, and the largest of each.
+"""The state that AdaR-UCB, its centred variant and AdaKL-UCB share: two streams of rewards per arm.
 
-Of an arm's rewards, the stream X gives the mean, and X' the threshold M, the root of ``sum_j min((X'_j / M)^2, 1) = c L``
-(:mod:`robandit.estimators.formulas.threshold`). The state keeps the largest |X'| in descending order with suffix sums of squares,
-one running sum of squares for all smaller ones, and the largest of X, in descending order of size.
+The stream X gives an arm's mean. The stream X' gives the threshold M, the root of ``sum_j min((X'_j / M)^2, 1) = c L``
+(:mod:`robandit.estimators.formulas.threshold`). The state keeps the largest |X'| with suffix sums of squares, one running sum of
+squares for all smaller |X'|, and the largest of X. Both rows are in descending order of size.
 
-The columns below are a saved format: they do not change. A policy adds columns of its own. These policies do not use
-:mod:`robandit.policies.index`: they count rounds of two pulls and force arms until a threshold exists.
+The columns below are a saved format: they must not change. Each policy adds its own columns. These policies do not use
+:mod:`robandit.policies.index`, because they count rounds of two pulls and force arms until a threshold exists.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from robandit.kernel.types import Floats, Ints
 LIVE_ROUNDS = 2**53  # a live bandit that decides every microsecond reaches this after 285 years
 UNLIMITED = np.iinfo(np.int64).max
 
-# ``arms``: numbers of an arm.
+# Column of ``arms``.
 TOP_BELOW = 12  # sum of squares of X' that were never stored
 
-# ``counts`` of an arm.
+# Columns of ``counts``.
 N_X = 0  # rewards in X
 N_NONZERO = 1  # non-zero rewards in X'
 TOP = 2  # stored |X'|
-TOP_ABOVE = 3  # those above M: d
+TOP_ABOVE = 3  # stored |X'| above M: d
 BIG = 4  # stored X
-BIG_ABOVE = 5  # those above M: trimmed
-ISSUED_X = 6  # pulls made for X, rewarded or not: rounds begun
+BIG_ABOVE = 5  # stored X above M, which are trimmed
+ISSUED_X = 6  # pulls made for X, rewarded or not; equals the rounds begun
 ISSUED_TOP = 7  # pulls made for X'
 TOP_NEXT = 8  # number of stored values at which to merge
 BIG_NEXT = 9
 COUNTS = 10
 
-# ``buffer``: rows of an arm, in descending order of size. Suffix sums include the values merged from the row's end.
+# Rows of an arm in ``buffer``, in descending order of size. Suffix sums include the values merged from the row's end.
 TOP_VALUE = 0
 TOP_SQUARES = 1
 BIG_VALUE = 2
 
-# ``clock``: numbers of the run.
-ROUNDS = 0  # begun
+# Entries of ``clock``.
+ROUNDS = 0  # rounds begun
 CURRENT = 1  # the arm whose second pull is next, or -1
 FULL = 2
 FALLBACKS = 3
-LIMIT = 4  # most values in a buffer row
+LIMIT = 4  # largest number of values in a buffer row
 LEAST = 5  # a lower bound of the smallest N_NONZERO
 CLOCK = 6
 
-IN_X, IN_TOP = 0.0, 1.0  # marks: the stream that a pull was made for
+IN_X, IN_TOP = 0.0, 1.0  # marks of a pull: its stream
 
 
 def new_clock(limit: int) -> Ints:
@@ -68,7 +68,7 @@ class TwoStreams:
     columns: ClassVar[tuple[str, ...]] = ("mean", "index", "threshold", "share_trimmed")
 
     def grow(self, state: Any) -> Any:
-        """Double the room in every buffer, up to the limit."""
+        """Double the length of every buffer, up to the limit."""
         arms, rows, width = state.buffer.shape
         capacity = min(2 * (width - 1), int(state.clock[LIMIT]))
         buffer = np.zeros((arms, rows, capacity + 1))
@@ -77,12 +77,12 @@ class TwoStreams:
         return state._replace(buffer=buffer)
 
     def counters(self, state: Any) -> dict[str, int]:
-        """Return the number of evaluations that were not exact because a live bandit reached its memory limit."""
+        """Return the number of evaluations that are inexact because a live bandit reached its memory limit."""
         return {"fallbacks": int(state.clock[FALLBACKS])}
 
     @staticmethod
     def take(p: Any, s: Any, arm: int) -> float:
-        """Make a pull for the stream that has fewer of the arm's pulls, X first. The reward is not known yet."""
+        """Assign a pull to the stream with fewer pulls of the arm, X first. The reward is not known yet."""
         counts = s.counts[arm]
         if counts[ISSUED_X] <= counts[ISSUED_TOP]:
             counts[ISSUED_X] += 1
@@ -99,7 +99,7 @@ class TwoStreams:
 
     @staticmethod
     def expire(p: Any, s: Any, arm: int, mark: float) -> None:
-        """Give the arm's next pull to the stream that lost this one."""
+        """Undo the count of a pull, so that the arm's next pull goes to the same stream."""
         counts = s.counts[arm]
         if mark == IN_TOP:
             counts[ISSUED_TOP] -= 1
@@ -110,7 +110,7 @@ class TwoStreams:
 
     @staticmethod
     def full(p: Any, s: Any) -> bool:
-        """Return whether some buffer has no room for another value."""
+        """Return whether a buffer has no room for another value."""
         return s.clock[FULL] != 0
 
 
@@ -120,7 +120,7 @@ def rest_above(s: Any, arm: int, d: int) -> float:
 
 
 def clipped_at(s: Any, arm: int, a: float) -> int:
-    """Return the number d of X' above the root; starts at the last answer, which is nearly always right or one off."""
+    """Return the number d of X' above the root. The search starts at the last d, which is rarely off by more than one."""
     top = s.buffer[arm, TOP_VALUE]
     squares = s.buffer[arm, TOP_SQUARES]
     below = s.arms[arm, TOP_BELOW]
@@ -134,7 +134,7 @@ def clipped_at(s: Any, arm: int, a: float) -> int:
 
 
 def trimmed_at(s: Any, arm: int, threshold: float) -> int:
-    """Return the number of X above the threshold; starts at the last answer."""
+    """Return the number of X above the threshold. The search starts at the last answer."""
     big = s.buffer[arm, BIG_VALUE]
     stored = s.counts[arm, BIG]
     trimmed = s.counts[arm, BIG_ABOVE]
@@ -146,7 +146,7 @@ def trimmed_at(s: Any, arm: int, threshold: float) -> int:
 
 
 def lowest_threshold(s: Any, arm: int) -> float:
-    """Return a number below every later threshold: M grows with data and falls with L, so L is the largest of the run."""
+    """Return a number below every later threshold: M at the run's largest L, because M grows with data and falls with L."""
     a = s.limits[0]
     d = clipped_at(s, arm, a)
     return threshold_root(rest_above(s, arm, d), a, d) * (1.0 - 1e-9)

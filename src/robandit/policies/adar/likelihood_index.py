@@ -1,15 +1,16 @@
-"""The index of AdaKL-UCB: the smaller of two likelihood bounds, of the trimmed and of the untrimmed rewards of an arm.
+"""The index of AdaKL-UCB: the smaller of two likelihood bounds, one of the trimmed and one of the untrimmed rewards.
 
-Each bound follows new rewards in O(1) time, by a curve (:mod:`robandit.policies.adar.curve`). Only the practical schedule has one
-for the untrimmed rewards. The trimmed ones are the first ``BIG_ABOVE``: when that number changes, their curve is rebuilt.
+A curve (:mod:`robandit.policies.adar.curve`) updates each bound in O(1) time per reward. Only the practical schedule has a curve
+for the untrimmed rewards. The first ``BIG_ABOVE`` rewards are trimmed. When that number changes, the trimmed curve is rebuilt.
 
-**The state** has rewards minus the centre of their arm, in descending order of size. Those up to ``cut``, a quarter of the lowest
-threshold and of the lowest l to come (those of today's data at the largest level of the run), are in power sums: they are never
-trimmed and always small against l. Some thousands at most are above the cut, for any number of pulls. A live bandit has a limit. If
-dependent data exceed it, the smallest join the power sums, and ``fallbacks`` counts the curves made with an l below four cuts.
+**The state** stores rewards minus the centre of their arm, in descending order of size. Rewards up to ``cut`` are in power sums.
+The cut is a quarter of the lowest future threshold and of the lowest future l, both computed from today's data at the largest
+level of the run. So these rewards are never trimmed and always small compared with l. At most a few thousand rewards are above
+the cut, for any number of pulls. A live bandit has a limit. If dependent data exceed it, the smallest rewards join the power
+sums, and ``fallbacks`` counts the curves made with an l below four cuts.
 
-**The arg-max is lazy** (:mod:`robandit.kernel.lazy`): for a fixed l the bound is concave in the level, and l stays feasible
-until a known level, so its tangent is above the index until then.
+**The arg-max is lazy** (:mod:`robandit.kernel.lazy`). For a fixed l the bound is concave in the level, and l stays feasible until
+a known level. So the tangent is above the index until then.
 """
 
 from __future__ import annotations
@@ -70,30 +71,30 @@ from robandit.policies.adar.layout import (
     trimmed_at,
 )
 
-UNSEEN = 4.0  # rewards per level after which an arm without a reward above the centre is no longer forced
-WINDOW = 0.02  # of a level: how far a line looks ahead when l is at its floor
+UNSEEN = 4.0  # rewards per unit of L after which an arm without a reward above the centre is no longer forced
+WINDOW = 0.02  # share of the level by which a line looks ahead when l is at its floor
 SLACK = 1e-11
-TINY = 1e-150  # rewards this near to the centre count as equal to it: squares must not underflow
+TINY = 1e-150  # rewards this near to the centre count as equal to it, so that squares do not underflow
 
-# Numbers of an arm, besides `layout.TOP_BELOW`.
+# Columns of ``arms``, in addition to `layout.TOP_BELOW`.
 CENTRE = 0
-HIGHEST = 1  # the largest X - centre, at least 0
-TOP_CUT = 2  # sizes up to this are in TOP_BELOW
-CUT = 3  # rewards of this size or less are in the power sums
-BOUND = 4  # at the last evaluation: the smaller of the two bounds,
-CHOSEN = 5  # its curve,
-THRESHOLD = 6  # and the threshold
+HIGHEST = 1  # the largest X - centre, or 0 if all are negative
+TOP_CUT = 2  # sizes of X' up to this one are in TOP_BELOW
+CUT = 3  # rewards up to this size are in the power sums
+BOUND = 4  # the smaller of the two bounds at the last evaluation
+CHOSEN = 5  # the curve of BOUND
+THRESHOLD = 6  # the threshold at the last evaluation
 ARM_FLOATS = 13
 assert TOP_BELOW == ARM_FLOATS - 1
 
-# Counts of an arm, after those of `layout`.
+# Columns of ``counts``, after those of `layout`.
 N_TOP = 10  # rewards in X', zeros included
 N_NEAR = 11  # rewards in the power sums
 ARM_INTS = 12
 
-ROWS = 3  # of an arm's buffer: those of `layout`
+ROWS = 3  # rows of an arm's buffer, as in `layout`
 
-TRIMMED, FREE, NONE, CONSTANT = 0, 1, 2, 3  # CHOSEN: a curve; no finite bound; all rewards equal
+TRIMMED, FREE, NONE, CONSTANT = 0, 1, 2, 3  # values of CHOSEN: two curves; no finite bound; all rewards are equal
 
 
 class Params(NamedTuple):
@@ -101,14 +102,14 @@ class Params(NamedTuple):
 
     c: float
     guard: float
-    factor: float  # of the logarithm in L
+    factor: float  # factor of the logarithm in L
     practical: int
     centred: int
     double: int
 
 
 class State(NamedTuple):
-    """See the names above and in `layout`."""
+    """The arrays of a run; their columns are named above and in `layout`."""
 
     arms: Floats  # (arms, ARM_FLOATS)
     counts: Ints  # (arms, ARM_INTS)
@@ -123,7 +124,7 @@ class State(NamedTuple):
 
 
 def new_state(arms: int, c: float, largest: float, limit: int) -> State:
-    """Return the state of a new run, with its largest level L and its limit of stored values."""
+    """Return the state of a new run with the largest level L and a limit on the stored values."""
     capacity = 2 * FIRST
     numbers = np.zeros((arms, ARM_FLOATS))
     numbers[:, CHOSEN] = NONE
@@ -137,7 +138,7 @@ def new_state(arms: int, c: float, largest: float, limit: int) -> State:
 
 @out_of_line
 def collect(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-    """Learn one of the first rewards, keep it as it came, and recompute the centre when that is due."""
+    """Learn one of the first rewards, store it unchanged, and recompute the centre when that is due."""
     counts = s.counts[arm]
     firsts = s.firsts[arm]
     if p.practical != 0:
@@ -166,7 +167,7 @@ def collect(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
 
 @out_of_line
 def learn(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-    """Add a reward, minus the centre, to its stream or streams."""
+    """Add a reward, minus the centre, to its stream. The practical schedule adds it to both streams."""
     z = reward - s.arms[arm, CENTRE]
     if abs(z) < TINY:
         z = 0.0
@@ -192,7 +193,7 @@ def learn_threshold(s: State, arm: int, size: float) -> None:
 
 
 def learn_value(p: Params, s: State, arm: int, z: float) -> None:
-    """Add a value to the curves, and store it or its powers."""
+    """Add a value to the curves, and store the value or its powers."""
     counts = s.counts[arm]
     numbers = s.arms[arm]
     counts[N_X] += 1
@@ -219,7 +220,7 @@ def learn_value(p: Params, s: State, arm: int, z: float) -> None:
 
 @out_of_line
 def insert_big(big: Floats, counts: Ints, z: float) -> int:
-    """Insert a value by size and return its place. One before the last trimmed value is trimmed too."""
+    """Insert a value by size and return its place. A value inserted before the last trimmed one is trimmed too."""
     place = counts[BIG]
     size = abs(z)
     while place > 0 and abs(big[place - 1]) < size:
@@ -234,7 +235,7 @@ def insert_big(big: Floats, counts: Ints, z: float) -> int:
 
 @out_of_line
 def merge(s: Any, arm: int) -> None:
-    """Drop sizes below every later threshold, and move values that are small against every later l to the power sums."""
+    """Drop sizes below every later threshold, and move values that are small compared with every later l to the power sums."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     top = s.buffer[arm, TOP_VALUE]
@@ -246,7 +247,7 @@ def merge(s: Any, arm: int) -> None:
         while counts[TOP] > 0 and top[counts[TOP] - 1] <= numbers[TOP_CUT]:
             counts[TOP] -= 1
         free = s.curves[arm, FREE]
-        if free[AT] > 0.0:  # in use
+        if free[AT] > 0.0:  # the curve is in use
             n = float(counts[N_X])
             least = minimiser(big, 0, counts[BIG], s.near[arm], numbers[CUT], n, s.limits[1], 0.0, free[AT])
             lowest = min(lowest, least)
@@ -287,7 +288,7 @@ def move_near(s: State, arm: int, cut: float) -> None:
 
 
 def describe(p: Params, s: State, arm: int, out: Floats) -> None:
-    """Fill in trimmed mean (plain, if nothing is trimmed), index, threshold and share of X above it, for the next round."""
+    """Fill in trimmed mean (plain if nothing is trimmed), index, threshold and share of X above it, for the next round."""
     level = level_of(p, s)
     fallbacks = s.clock[FALLBACKS]
     numbers = s.arms[arm]
@@ -310,7 +311,7 @@ def describe(p: Params, s: State, arm: int, out: Floats) -> None:
 
 
 def pulls_issued(p: Params, s: State, arm: int) -> int:
-    """Return the pulls of an arm, rewarded or not: the fewest win a tie."""
+    """Return the pulls of an arm, rewarded or not. In a tie the arm with the fewest wins."""
     return s.counts[arm, ISSUED_X] + s.counts[arm, ISSUED_TOP]
 
 
@@ -324,7 +325,7 @@ def level_of(p: Params, s: State) -> float:
 
 @out_of_line
 def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Return the centre plus the smaller of the two bounds; infinity while neither exists."""
+    """Return the centre plus the smaller of the two bounds, or infinity while neither exists."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     n = float(counts[N_X])
@@ -349,7 +350,7 @@ def index(p: Params, s: State, arm: int, level: float) -> float:
 
 
 def exponent_of(p: Params, n: float, level: float) -> float:
-    """Return C of the trimmed bound; the proved schedule pays for all l at once."""
+    """Return C of the trimmed bound. The proved schedule adds the cost of a bound that holds for all l."""
     if p.practical != 0:
         return level / n
     return proved_exponent(level, n)
@@ -357,7 +358,7 @@ def exponent_of(p: Params, n: float, level: float) -> float:
 
 @out_of_line
 def free_bound(s: State, arm: int, n: float, level: float) -> float:
-    """Return the bound of the untrimmed rewards; l is at least a multiple of the largest that tends to 1 with more rewards."""
+    """Return the bound of the untrimmed rewards. The floor of l is the largest reward times a factor that tends to 1."""
     curve = s.curves[arm, FREE]
     exponent = level / n
     floor = s.arms[arm, HIGHEST] * math.exp(level / (n - 1.0))
@@ -368,7 +369,7 @@ def free_bound(s: State, arm: int, n: float, level: float) -> float:
 
 @out_of_line
 def trimmed_bound(p: Params, s: Any, arm: int, n: float, level: float) -> float:
-    """Return the bound of the rewards with those beyond the threshold set to the centre; l is at least the threshold."""
+    """Return the bound of the rewards after trimming towards the centre. The floor of l is the threshold."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     curve = s.curves[arm, TRIMMED]

@@ -2,18 +2,18 @@
 
 **Values in a running sum are never needed again.** M grows when data arrive and falls when L grows. So with today's data and the
 largest level of the run, the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold. Values up
-to ``M_low`` are never clipped or trimmed again: they go into running sums. Only those above it are stored: fewer than ``c L_max``
-of X', and about as many of X, for any number of pulls. For X that holds only with high probability: the buffer grows when it must.
-A live bandit has a limit. If dependent data exceed it, the smallest values are merged too, and the counter ``fallbacks`` counts
-each evaluation whose threshold is below a merged value.
+to ``M_low`` are never clipped or trimmed again, so they go into running sums. Only larger values are stored: fewer than ``c
+L_max`` of X', and about as many of X, for any number of pulls. For X that holds only with high probability, so the buffer can
+grow. A live bandit has a limit. If dependent data exceed it, the smallest values are merged too, and ``fallbacks`` counts
+evaluations whose threshold is below a merged value.
 
-**Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is
-``sqrt(S / (c L - d))``: each evaluation is two square roots. The level of the next event is known in advance, and until then the
-index stays below a line (`outlook`), so the arg-max is lazy (:mod:`robandit.kernel.lazy`).
+**Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is ``sqrt(S
+/ (c L - d))``, so an evaluation takes two square roots. The level of the next event is known in advance. Until then the index
+stays below a line (`outlook`), so the arg-max is lazy (:mod:`robandit.kernel.lazy`).
 
-**No digits are lost.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums are
-accurate. With none trimmed, a mean that is large against the spread would cancel: that case alone uses sums over all X, shifted by
-the first, and (first - mean)^2 <= (n - 1) V, so at most a factor n is lost. (A threshold far below the shift forbids it elsewhere.)
+**The sums are accurate.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums
+do not cancel. If nothing is trimmed, they cancel when the mean is large compared with the spread. Only this case uses sums over
+all X, shifted by the first X. As (first - mean)^2 <= (n - 1) V, they lose at most a factor n. (Trimmed sums cannot be shifted.)
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ from robandit.policies.adar.layout import (
     trimmed_at,
 )
 
-# Numbers of an arm; `layout.TOP_BELOW` is one of them.
+# Columns of ``arms``, in addition to `layout.TOP_BELOW`.
 MEAN = 0  # trimmed mean, cached between events
 SPREAD = 1  # var_factor * V / N
 REACH = 2  # bonus * sqrt(S) / N (exact) or bonus * M / N (doubling)
 CLIPPED = 3  # d, as a float
-EVENT = 4  # level at which the four above stop being valid; -1 after new data
+EVENT = 4  # level at which the four values above become invalid; -1 after new data
 THRESHOLD = 5  # M at the level of the last refresh
-SHIFT = 6  # the first X, subtracted from all in the next two
-ALL_SUM = 7  # of X - SHIFT, over all X
+SHIFT = 6  # the first X, subtracted in the next two sums
+ALL_SUM = 7  # sum of X - SHIFT over all X
 ALL_SQUARES = 8
-BELOW_SUM = 9  # of X, over those that arrived below MERGED and were never stored
+BELOW_SUM = 9  # sum of the X that arrived below MERGED and were never stored
 BELOW_SQUARES = 10
-MERGED = 11  # values up to this size are not stored but in the sums
-SMALLEST = 13  # smallest non-zero |X'|: where doubling starts
+MERGED = 11  # values up to this size are in the sums and not stored
+SMALLEST = 13  # smallest non-zero |X'|, the start of the doubling
 ARM_FLOATS = 14
 
-# Rows of an arm's buffer, after BIG_VALUE: suffix sums.
+# Rows of an arm's buffer after BIG_VALUE, which hold suffix sums.
 BIG_SUM = 3
 BIG_SQUARES = 4
 ROWS = 5
 
-SLACK = 1e-12  # far above the rounding of an index, far below the other losses of a bound
+SLACK = 1e-12  # far above the rounding error of an index, and far too small to matter in a bound
 
 
 class Params(NamedTuple):
@@ -83,7 +83,7 @@ class Params(NamedTuple):
 
     c: float
     guard: float
-    bonus: float  # 0: the tight one
+    bonus: float  # 0 stands for the tight bonus
     var_factor: float
     delta_exp: float
     doubling: int
@@ -91,7 +91,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """See the names above and in `layout`."""
+    """The arrays of a run; their columns are named above and in `layout`."""
 
     arms: Floats  # (arms, ARM_FLOATS)
     counts: Ints  # (arms, COUNTS)
@@ -113,7 +113,7 @@ def empty_arms(arms: int, capacity: int) -> tuple[Floats, Ints, Floats]:
 
 
 def select_round(index: Any, outlook: Any, p: Params, s: State) -> int:
-    """Return the arm by Algorithm 1, line 9, at round tau: a forced arm, or else the largest index."""
+    """Return the arm of round tau (Algorithm 1, line 9): a forced arm if there is one, otherwise the largest index."""
     if s.clock[CURRENT] >= 0:
         return s.clock[CURRENT]
     level = level_of(p, s)
@@ -147,12 +147,12 @@ def level_of(p: Params, s: State) -> float:
 
 
 def rounds(p: Params, s: State, arm: int) -> int:
-    """Return the rounds of an arm: the fewest win a tie. Always 0 if ties go to the lowest arm."""
+    """Return the rounds of an arm; in a tie the fewest win. Return 0 if ties go to the lowest arm."""
     return s.counts[arm, ISSUED_X] * p.by_rounds
 
 
 def usable(counts: Ints) -> int:
-    """Return what the guard compares: the non-zero rewards in X', or -1 if X is too short for a variance."""
+    """Return the count that the guard checks: the non-zero rewards in X', or -1 if X is too short for a variance."""
     if counts[N_X] < 2:
         return -1
     return counts[N_NONZERO]
@@ -160,7 +160,7 @@ def usable(counts: Ints) -> int:
 
 @out_of_line
 def forced(p: Params, s: State, needed: float) -> int:
-    """Return the arm to explore because it has no threshold yet, or -1; update LEAST."""
+    """Return the arm to explore because it has no threshold yet, or -1. Update LEAST."""
     chosen = -1
     least = usable(s.counts[0])
     for arm in range(s.counts.shape[0]):
@@ -193,7 +193,7 @@ def refresh(p: Params, s: State, arm: int, level: float) -> None:
     counts[TOP_ABOVE] = d
     squares = rest_above(s, arm, d)
     threshold = threshold_root(squares, a, d)
-    event = 0.0  # the next smaller M at which something changes
+    event = 0.0  # the next smaller M at which a cached number changes
     if d < counts[TOP]:
         event = s.buffer[arm, TOP_VALUE, d]
     if p.doubling != 0:
@@ -215,14 +215,14 @@ def refresh(p: Params, s: State, arm: int, level: float) -> None:
     numbers[REACH] = bonus * (threshold if p.doubling != 0 else math.sqrt(squares))
     numbers[CLIPPED] = d
     numbers[THRESHOLD] = threshold
-    # M = event at a = d + squares / event^2; a little earlier is safe. With event = 0 nothing changes before the guard.
+    # M = event at a = d + squares / event^2; slightly earlier is safe. If event = 0, nothing changes before the guard applies.
     numbers[EVENT] = math.inf
     if event > 0.0:
         numbers[EVENT] = (1.0 - SLACK) * (d + squares / (event * event)) / p.c
 
 
 def moments(s: State, arm: int, trimmed: int) -> tuple[float, float]:
-    """Return mean and variance of X with its ``trimmed`` largest values set to zero."""
+    """Return mean and variance of X after setting its ``trimmed`` largest values to zero."""
     numbers = s.arms[arm]
     n = float(s.counts[arm, N_X])
     shift = 0.0
@@ -237,7 +237,7 @@ def moments(s: State, arm: int, trimmed: int) -> tuple[float, float]:
 
 
 def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-    """Return a line above the index until the next event, with the largest slope of the index before it."""
+    """Return a line above the index that is valid until the next event. Its slope is the largest slope of the index."""
     numbers = s.arms[arm]
     spread = math.sqrt(numbers[SPREAD] * level)
     slope = 0.0
@@ -247,7 +247,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
     if p.doubling != 0:
         slope += numbers[REACH]
     else:
-        # d/dL of L / sqrt(c L - d) rises until c L = 4 d and then falls: it is largest as near to that as the range allows.
+        # d/dL of L / sqrt(c L - d) rises until c L = 4 d and then falls: its maximum is at the nearest point of the range.
         d = numbers[CLIPPED]
         steepest = min(max(4.0 * d / p.c, level), numbers[EVENT])
         excess = p.c * steepest - d
@@ -319,7 +319,7 @@ def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
 
 @out_of_line
 def merge(s: State, arm: int) -> None:
-    """Drop the stored values below every later threshold; a truncated row keeps its suffix sum at the new end."""
+    """Drop the stored values below every later threshold. A shortened row keeps its suffix sum at the new end."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     top = s.buffer[arm, TOP_VALUE]
