@@ -209,7 +209,7 @@ def test_values_that_are_too_small():
     assert is_resolved(1e-2, stable, 0.0, eps=0.5, u=2.0)
     assert not is_resolved(1e-60, law, 1.0, eps=0.01, u=u)
     assert is_resolved(1e-12, laws.Bernoulli(0.5), 0.6, eps=0.5, u=1.0)
-    with pytest.raises(NotApplicable, match="too small to be computed"):
+    with pytest.raises(NotApplicable, match="too small to be accurate"):
         regret_bound(rb.KLinfUCB(), problem, 1000, eps=0.5)
     result = regret_bound(rb.KLinfUCB(), negated_pareto([-1.0, -1.0001], 1.5), 1000, eps=0.45)
     assert result.instance == pytest.approx(

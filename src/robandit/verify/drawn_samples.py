@@ -77,11 +77,8 @@ def roots(matrix: Floats, level: float, c: float = C) -> Floats:
 
 
 def usable(thresholds: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
-    """Return a mask of the rows with a finite threshold, and the number of rows whose threshold exists but was not found.
-
-    The latter count as failures. Rows without a threshold do not count: M depends only on X', so the claims also hold given
-    that M exists.
-    """
+    """Return the mask of rows with a finite threshold, and the number of failures: a threshold exists but was not found."""
+    # Rows without a threshold are not failures: M depends only on X', so the claims also hold given that M exists.
     exists = np.count_nonzero(matrix, axis=1) > c * level
     finite = np.isfinite(thresholds)
     return finite, int((exists & ~finite).sum())

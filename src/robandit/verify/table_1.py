@@ -168,8 +168,7 @@ def _informed(policy: Policy, job: Job) -> Policy:
 
 
 def _rate(policy: Policy, gap: float, scale: float, horizon: int) -> float:
-    """Return the instance-dependent rate if the row has one, else the worst-case rate."""
-    # The rate with KLinf counts pulls. Dividing KLinf by the gap gives regret.
+    """Return the row's instance-dependent rate, else its worst-case rate. KLinf-UCB's counts pulls, so it is times the gap."""
     tails = _tails(policy)
     bound = _bound(policy, tails, gap, scale)
     known: dict[str, Any] = {}
@@ -205,7 +204,7 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
     for sweep in _sweeps(CONTROL, marks):
         fit = slope(sweep.x, np.column_stack([regret[CONTROL, *case] for case in sweep.cases]))
         exact = slope(sweep.x, np.array([[_rate(CONTROL, *case) for case in sweep.cases]])).measured
-        # The number of heads in T fair coins has a relative error of 1/sqrt(T). A slope is a weighted sum of their logarithms.
+        # The number of heads of T fair coins has a relative error of 1/sqrt(T), and a slope is a weighted sum of logarithms.
         weights = slope_weights(sweep.x)
         error = math.sqrt(sum(w * w / (m * replications) for w, (_, _, m) in zip(weights, sweep.cases, strict=True)))
         near, far = max(fit.low - exact, exact - fit.high, 0.0), max(exact - fit.low, fit.high - exact)
