@@ -29,9 +29,9 @@ class Bound:
     value: float
     source: str
     status: Status
-    """The reliability of the bound. "proved": printed with these constants, without a known gap in the proof. "repaired": printed
-    with other constants than those of its proof, which are used here. "derived": with our own constants, from a lemma of the
-    source. "asymptotic": the leading term for large T; regret may exceed it. "printed": as printed, with a known gap."""
+    """The reliability of the bound. "proved": printed with these constants, without a known gap in the proof. "repaired": a printed
+    bound with the constants that its proof gives. "derived": a bound with our own constants, from a lemma of the source.
+    "asymptotic": the leading term for large T, which regret may exceed. "printed": as printed, with a known gap in the proof."""
     note: str = ""
 
 

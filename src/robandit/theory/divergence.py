@@ -12,7 +12,7 @@ is smallest at the place y with (1+eps) (l2/l1) y^eps = 1. It is zero there if (
 equation has two solutions, one below and one above 1, which give the two ends of l2. So l1 is in [0, 1/(1-m)].
 
 **Search.** For each l1, Newton's method with bisection finds the best l2. The sign of the exact derivative drives a bisection in
-log(l1 / (1/(1-m) - l1)); if l2 is at an end, it is the derivative along that end. A maximum is flat: its value has twice the digits.
+log(l1 / (1/(1-m) - l1)); if l2 is at an end, it is the derivative along that end. A maximum is flat, so its value has more digits.
 
 **Laws.** Atoms are used as they are. The rest of a law is integrated (`robandit.theory.law_nodes`) on each side of two places. At
 0, |X|^(1+eps) has a kink; at y, the logarithm is singular or nearly so. A first solution estimates y.

@@ -76,7 +76,7 @@ class Rate:
         The best mean minus each arm's mean; gaps of 0 are ignored. None: the worst case. If a worst-case formula has a sum over
         gaps, it uses K - 1 gaps of u^(1/(1+eps)), the largest that u allows.
     known
-        Values of other names, one for all gaps or one per gap: ``nonzero`` for P(X != 0) (default 1), ``klinf``, ``variance``, ``tau``.
+        Values of other names, one in total or one per gap: ``nonzero`` (P(X != 0), default 1), ``klinf``, ``variance``, ``tau``.
     """
 
     policy: Policy
