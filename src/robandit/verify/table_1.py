@@ -109,8 +109,8 @@ def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None 
     tails = sorted({_tails(policy) for policy in rows})
     limits = [_row(policy, exponents) for policy, exponents in measured.items()]
     undecided = sum(limit.verdict == "inconclusive" for limit in limits)
-    headline = f"At T = {last:,} the runs do not show that {undecided} of {len(limits)} rows are within their rates. "
-    headline += "Rates are limits, so no row can fail."
+    headline = f"{undecided} of {len(limits)} rows are not shown to be within their rates at T = {last:,}; "
+    headline += "rates are limits, so no row can fail."
     return Evidence(
         ran=f"{len(rows)} rows on {' and '.join(f'Student t {t.dof:g} (eps = {t.eps:g})' for t in tails)}, two arms, the best one "
         f"centred at 0. Gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (policies know the u of the largest gap), "
