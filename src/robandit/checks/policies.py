@@ -30,11 +30,10 @@ LONGER = 100_000  # Kurtosis UCB ignores rewards until each arm has twenty thous
 def check_policy(policy: Policy) -> None:
     """Run every check that a policy must pass; raise AssertionError with the reason if one fails.
 
-    - Values: repr, hash, equality and JSON depend only on the parameters.
-    - Simulation: every arm is tried. The same seed gives the same bytes on any number of threads. Another seed gives different
-      bytes if the policy uses rewards. Other policies have no influence.
-    - Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may arrive late
-      and in any order. A bandit continues unchanged after saving and loading.
+    Values: repr, hash, equality and JSON depend only on the parameters. Simulation: every arm is tried. The same seed gives the
+    same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
+    no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
+    arrive late and in any order. A bandit continues unchanged after saving and loading.
 
     Required parameters that are None are taken from the problem of the checks.
 

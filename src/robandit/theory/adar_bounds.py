@@ -2,8 +2,7 @@
 
 The paper's proof does not establish the printed constants (items 12, 13 and 15 of docs/explanation/reading-the-paper.md).
 AdaR-UCB exceeds the printed bound of Theorem 7 if the worse arm varies much more than the best (`robandit verify theorem-7`). The
-repaired bounds have the constants that the proof gives; the rates in T, u and the gaps are the same. They come from a public
-audit of the paper. Their basis:
+repaired bounds have the same rates, with constants that the proof gives. They come from a public audit of the paper. Their basis:
 
 **Taken as given**: Lemma 2 (the index exceeds the best mean except with probability 2 / tau^3), Theorem 5 (the two bounds of the
 threshold), Bernstein's inequality, and Maurer and Pontil's inequality for the root of an empirical variance.

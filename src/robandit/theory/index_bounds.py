@@ -20,7 +20,7 @@ over all t is below log(T/K). The first event costs at most the largest gap, whi
 In the worst case, let P be the number of pulls of an arm with n < A. Then gap P = (gap P^q) P^p <= 2 W l(T)^q P^p. By Jensen's
 inequality the sum over K - 1 arms is at most 2 W ((K-1) l(T))^q T^p. The other terms stay, with ``least`` in place of the maximum.
 
-**UCB1.** The bound is Theorem 1 of Auer et al., times the square of the scale; the worst case follows in the same way. **UCB-V.**
+**UCB1.** The bound is Theorem 1 of Auer et al., times the square of the scale. The worst case follows in the same way. **UCB-V.**
 Audibert et al. state the constant 10 for zeta = 1.2 and c = 1 (from memory).
 
 **R-UCB** (Ashutosh et al. 2021). The theorems say "for T large enough". Let m be the number of pulls in the bound. The proofs need

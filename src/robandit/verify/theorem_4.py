@@ -150,8 +150,7 @@ def _optimal(orders: Sequence[float]) -> tuple[Finding, Finding]:
     """Compare the exact optimum for two arms with the bound, and its growth with T^(1/(1+eps)).
 
     The number of payments is almost Poisson: the total variation distance is at most T mass^2 under both problems (Le Cam).
-    Integer pulls add at most 1/T. So regret over Delta T/3, which is at most 1, differs from its limit by at most
-    2 T mass^2 + 1/T.
+    Integer pulls add at most 1/T. So regret over Delta T/3 (at most 1) differs from its limit by at most 2 T mass^2 + 1/T.
     """
     horizons = (250, 1000)
     ratios, misses, tolerances = [], [], []

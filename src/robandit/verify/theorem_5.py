@@ -116,8 +116,7 @@ def _findings(cases: list[Case], sizes: tuple[int, ...], confidence: float) -> t
             f"{number(_population(sizes))} times this bound.",
         ).at_least(1.0, misprints=("10",)),
         finding(
-            "M <= (u s/L)^(1/(1+eps)) also holds with c = 4, though Theorem 5 does not show it: failure rate over 2 delta, "
-            "worst case",
+            "with c = 4, M <= (u s/L)^(1/(1+eps)) holds beyond Theorem 5: failure rate over 2 delta, worst case",
             worst(lambda case: case.over, FOUR),
             "Theorem 5 gives (u s/(0.343 L))^(1/(1+eps)), too weak for the regret proof. Chernoff's bound for a sum of "
             "values in [0, 1] with mean at most L shows it for every c >= e. The failure probability is at most "
