@@ -72,7 +72,7 @@ def test_each_row_of_the_table_is_the_formula_written_by_hand(row):
             terms = [INSTANCE[row](T, K, u, eps, d) for d in gaps]
             assert growth(T, K, u, eps, [0.0, *gaps], **extra) == pytest.approx(sum(terms), rel=1e-12)
         else:
-            with pytest.raises(NotApplicable, match="leave the gaps out"):
+            with pytest.raises(NotApplicable, match="omit the gaps"):
                 growth(T, K, u, eps, gaps)
         if row in WORST:
             assert growth(T, K, u, eps, **extra) == pytest.approx(WORST[row](T, K, u, eps), rel=1e-12)
@@ -262,7 +262,7 @@ def test_invalid_arguments():
         ({"nonzero": 0.0}, "nonzero = 0.0"),
         ({"eps": "x"}, "eps = 'x' must be a number with 0 < eps <= 1"),
         ({"u": "x"}, "u = 'x' must be a finite number"),
-        ({"foo": 3}, "foo = 3 must be left out: .* kappa, klinf, nonzero, range, rho, scale, tau, variance"),
+        ({"foo": 3}, "foo = 3 must be omitted: .* kappa, klinf, nonzero, range, rho, scale, tau, variance"),
         ({"gap": [1.0]}, "gap = "),
         ({"T": 2.0**53 + 2.0}, "T = .* <= 9007199254740992"),
         ({"T": [10.0, 1e300]}, "T = "),
@@ -270,7 +270,7 @@ def test_invalid_arguments():
     ]:
         with pytest.raises(InvalidInput, match=match):
             growth(**{"T": 1000, "K": 2, "u": 1.0, "eps": 0.5, "gaps": [0.0, 1.0]} | change)
-    with pytest.raises(InvalidInput, match="foo = 3 must be left out"):
+    with pytest.raises(InvalidInput, match="foo = 3 must be omitted"):
         growth.exponent("T", 1000, 2, 1.0, 0.5, foo=3)
     with pytest.raises(InvalidInput, match="of = 'eps'"):
         growth.exponent("eps", 1000, 2, 1.0, 0.5)

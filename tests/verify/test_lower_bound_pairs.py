@@ -87,7 +87,7 @@ def test_misprints_are_named() -> None:
     assert [finding.misprints for finding in named] == [("24",), ("25",)]
     assert [finding.verdict for finding in named] == ["holds", "holds"]
     # the largest ratio that the note names is where the pair stops to exist
-    longest = float(named[0].note.split("u'/u = ")[1].split(":")[0])
+    longest = float(named[0].note.split("u'/u = ")[1].split(". ")[0])
     assert lower_bound_u_adaptive(10_000, eps=1.0, u=1.0, u_alternative=longest - 1.0).delta < 1.0
     with pytest.raises(ValueError, match="must be longer"):
         lower_bound_u_adaptive(10_000, eps=1.0, u=1.0, u_alternative=longest + 1.0)

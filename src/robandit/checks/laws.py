@@ -1,4 +1,4 @@
-"""The checks that every law must pass; run them on your own laws."""
+"""The checks that every law must pass. Run them on your own laws."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.base import known_laws
 
-POINTS = 2000  # at most, for comparing the sample with the cdf: some cdfs are slow quadratures
+POINTS = 2000  # largest number of points for comparing the sample with the cdf, since some cdfs are slow quadratures
 FAILURE = 1e-6  # the probability that a statistical check rejects a correct law
 
 
 def check_law(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
     """Run every check that a law must pass; raise AssertionError with the reason if one fails.
 
-    ``size`` and ``seed`` are those of the sample. Each of the two statistical checks rejects a correct law with probability at
-    most 1e-6 over the choice of the seed, by the inequalities of Dvoretzky-Kiefer-Wolfowitz-Massart and Bernstein.
+    ``size`` and ``seed`` describe the sample. Over the choice of the seed, each of the two statistical checks rejects a correct
+    law with probability at most 1e-6, by the inequalities of Dvoretzky-Kiefer-Wolfowitz-Massart and Bernstein.
 
     >>> from robandit.laws import Pareto
     >>> check_law(-Pareto(tail=1.5))
@@ -32,7 +32,7 @@ def check_law(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
 
 
 def check_law_sampler(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
-    """Check the compiled sampler: reproducible, inside the support, and distributed like the cdf."""
+    """Check that the compiled sampler is reproducible, stays inside the support, and agrees with the cdf."""
     first, again = law.sample(size, seed), law.sample(size, seed)
     assert first.tobytes() == again.tobytes(), f"{law!r}: the same seed gave different values"
     if law.support[0] != law.support[1]:
@@ -109,7 +109,7 @@ def _check_moments(law: Law) -> None:
     if math.isfinite(mean) and law.tail_index > 1.0:
         first = law.absolute_moment(1.0, mean)
         upper, lower = law.partial_means(0.0, mean)
-        scale = first + 1e-7 * abs(mean)  # both sides are differences of large numbers if the mean is large
+        scale = first + 1e-7 * abs(mean)  # if the mean is large, both sides are differences of large numbers
         assert _close(upper - lower, first, scale), f"{law!r}: E|X - mean| is {first} and {upper - lower}"
         assert _close(law.central_moment(1.0), first, scale), f"{law!r}: central_moment(1) is not {first}"
     if math.isfinite(mean):
@@ -191,11 +191,11 @@ def _check_verdict(law: Law) -> None:
 
 
 def _check_distribution(law: Law, sample: Floats) -> None:
-    """Compare the greatest distance between the sample's cdf and the law's with the bound of Massart (1990)."""
+    """Compare the largest distance between the cdfs of the sample and of the law with the bound of Massart (1990)."""
     values, counts = np.unique(sample, return_counts=True)
     upto = np.cumsum(counts) / sample.size
     before = upto - counts / sample.size
-    if values.size > POINTS:  # over fewer points the supremum is smaller, so that correct laws still pass
+    if values.size > POINTS:  # the supremum over fewer points is smaller, so correct laws still pass
         subset = np.linspace(0, values.size - 1, POINTS).astype(np.int64)
         values, upto, before = values[subset], upto[subset], before[subset]
     just_below = law.cdf(np.nextafter(values, -math.inf))
@@ -212,5 +212,5 @@ def _check_zeros(law: Law, sample: Floats) -> None:
     bound = math.sqrt(2.0 * p * (1.0 - p) * level) + 2.0 * level / 3.0
     assert abs(share - p) <= bound, f"{law!r}: the share of values other than 0 is {share}, P(X != 0) is {p}"
     if p in (0.0, 1.0):
-        # A continuous variable near 0 can round to 0, but the probability of one such value in a sample is negligible.
+        # A continuous value can be rounded to 0, but the probability that a sample contains one is negligible.
         assert share == p, f"{law!r}: the share of values other than 0 is {share}, P(X != 0) is exactly {p}"

@@ -23,26 +23,26 @@ from robandit.simulate.simulation import simulate
 
 ARMS = 3
 HORIZON = 400
-LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred
-LONGER = 100_000  # Kurtosis UCB, until each arm has twenty thousand
+LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred of them
+LONGER = 100_000  # Kurtosis UCB ignores rewards until each arm has twenty thousand of them
 
 
 def check_policy(policy: Policy) -> None:
-    """Run every check that a policy must pass; an AssertionError says which one failed, and why.
+    """Run every check that a policy must pass; raise AssertionError with the reason if one fails.
 
-    Values: repr, hash, equality and JSON derive from the parameters. Simulation: every arm is tried; the same seed gives the same
-    bytes on any number of threads; another seed gives others, if the policy uses rewards; other policies have no influence. Live:
-    `select` has no side effects, `select` and `update` agree with the simulation pull by pull, rewards may arrive late and in any
-    order, and a bandit that is saved and loaded continues unchanged.
+    Values: repr, hash, equality and JSON depend only on the parameters. Simulation: every arm is tried. The same seed gives the
+    same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
+    no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
+    arrive late and in any order. A bandit continues unchanged after saving and loading.
 
-    Parameters that the policy must be told and that are None are taken from the problem of the checks.
+    Required parameters that are None are taken from the problem of the checks.
 
     >>> from robandit import UCB1
     >>> check_policy(UCB1())
     """
     try:
         informed = policy.informed_by(_problem())
-    except NotApplicable:  # a moment is infinite there
+    except NotApplicable:  # a moment of that problem is infinite
         informed = policy.informed_by(bernoulli(means=[0.2, 0.8]))
     for check in _CHECKS:
         check(informed)
@@ -58,7 +58,7 @@ def _play(policy: Policy, seed: int = 5, **options: Any) -> Result:
 
 
 def check_value(policy: Policy) -> None:
-    """A policy is an immutable, hashable, JSON-able value."""
+    """Check that the policy is immutable and hashable, and survives JSON."""
     try:
         copy = Policy.from_dict(json.loads(json.dumps(policy.to_dict())))
     except (TypeError, InvalidInput) as error:
@@ -75,7 +75,7 @@ def check_value(policy: Policy) -> None:
 
 
 def check_every_arm_is_tried(policy: Policy) -> None:
-    """Every arm is tried, whether rewards are negative or positive."""
+    """Check that every arm is tried, for negative and for positive rewards."""
     if not policy.uses_rewards:
         return
     for sign in (-1.0, 1.0):
@@ -85,7 +85,7 @@ def check_every_arm_is_tried(policy: Policy) -> None:
 
 
 def check_reproducible(policy: Policy) -> None:
-    """The same seed gives the same bytes on one thread or two; another seed gives others."""
+    """Check that the same seed gives the same bytes on one and on two threads, and other seeds give different bytes."""
     one, again, two = _play(policy), _play(policy), _play(policy, threads=2)
     for other in (again, two):
         assert one.pulls.tobytes() == other.pulls.tobytes(), f"{policy!r} is not reproducible: pulls differ"
@@ -99,14 +99,14 @@ def check_reproducible(policy: Policy) -> None:
 
 
 def check_alone_or_together(policy: Policy) -> None:
-    """Another policy in the same simulation has no influence."""
+    """Check that another policy in the same simulation has no influence."""
     together = simulate([UCB1(scale=7.5), policy], _problem(), HORIZON, 3, seed=5, threads=1, progress=False)
     same = together.pulls[1].tobytes() == _play(policy).pulls[0].tobytes()
     assert same, f"{policy!r} depends on the other policies of a simulation"
 
 
 def check_pulls_add_up(policy: Policy) -> None:
-    """Every pull is counted once, also for odd and tiny horizons."""
+    """Check that every pull is counted once, also for odd and tiny horizons."""
     for horizon in (1, 2, 3, 7, HORIZON + 1):
         result = _play(policy, horizon=horizon)
         made = result.pulls.sum(axis=2)
@@ -116,7 +116,7 @@ def check_pulls_add_up(policy: Policy) -> None:
 
 
 def check_asking_never_learns(policy: Policy) -> None:
-    """Asking again returns the same arm, and changes no later decision."""
+    """Check that repeated calls of `select` return the same arm and change no later decision."""
     source = np.random.default_rng(0)
     policy = policy.prepared(HORIZON)
     once, often = Bandit(range(ARMS), policy, seed=3), Bandit(range(ARMS), policy, seed=3)
@@ -127,7 +127,7 @@ def check_asking_never_learns(policy: Policy) -> None:
         before = rng.copy()
         for _ in range(3):
             rng[:] = before  # a random policy must draw the same numbers again
-            often._pick = -1  # a bandit caches the answer; ask the policy itself
+            often._pick = -1  # clear the bandit's cached answer, so that the policy is asked
             answers.add(often.select())
             often.estimates()
         assert answers == {arm}, f"{policy!r} at pull {step}: asked once it returns {arm!r}, asked often {answers!r}"
@@ -137,7 +137,7 @@ def check_asking_never_learns(policy: Policy) -> None:
 
 
 def check_live_agrees(policy: Policy) -> None:
-    """With the rewards of a simulation, `select` and `update` make the same choices, pull by pull."""
+    """Check that `select` and `update` make the same choices as a simulation with the same rewards."""
     problem = _problem()
     regret = _play(policy, replications=1, checkpoints=range(1, HORIZON + 1)).regret[0, 0]
     words = streams(np.random.SeedSequence(5, spawn_key=(0,)), ARMS + 1)
@@ -161,7 +161,7 @@ def check_live_agrees(policy: Policy) -> None:
 
 
 def check_late_rewards(policy: Policy) -> None:
-    """Rewards that arrive late and out of order are all learned."""
+    """Check that the policy learns all rewards that arrive late and out of order."""
     rng = np.random.default_rng(1)
     bandit = Bandit(range(ARMS), policy.prepared(HORIZON), seed=3)
     for _ in range(HORIZON // 20):
@@ -178,7 +178,7 @@ def check_late_rewards(policy: Policy) -> None:
 
 
 def check_saved_goes_on(policy: Policy) -> None:
-    """A bandit that is saved and loaded decides like one that is not."""
+    """Check that a bandit makes the same decisions after saving and loading."""
     rng = np.random.default_rng(2)
     bandit = Bandit(range(ARMS), policy.prepared(HORIZON + 1), seed=3)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Regret bounds, lower bounds, rates, KLinf and the assumption, as functions."""
+"""Functions for regret bounds, lower bounds, rates, KLinf and AdaR-UCB's assumption."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""AdaR-UCB's two regret bounds (Theorems 7 and 8): as the paper prints them, and with the constants that its proof gives.
+"""AdaR-UCB's two regret bounds (Theorems 7 and 8), as printed and with repaired constants.
 
-The printed proof does not give its own constants (items 12, 13 and 15 of docs/explanation/reading-the-paper.md), and AdaR-UCB
-exceeds the printed bound of Theorem 7 where the worse arm varies much more than the best (`robandit verify theorem-7`). The rates
-in T, u and the gaps are the same. The repaired bounds come from a public audit of the paper. Their basis:
+The paper's proof does not establish the printed constants (items 12, 13 and 15 of docs/explanation/reading-the-paper.md).
+AdaR-UCB exceeds the printed bound of Theorem 7 if the worse arm varies much more than the best (`robandit verify theorem-7`). The
+repaired bounds have the same rates, with constants that the proof gives. They come from a public audit of the paper. Their basis:
 
 **Taken as given**: Lemma 2 (the index exceeds the best mean except with probability 2 / tau^3), Theorem 5 (the two bounds of the
 threshold), Bernstein's inequality, and Maurer and Pontil's inequality for the root of an empirical variance.
@@ -10,19 +10,19 @@ threshold), Bernstein's inequality, and Maurer and Pontil's inequality for the r
 **Re-checked here**, with H = floor(T/2) rounds, p = 1 + eps, q = eps / (1 + eps), L = 3 log tau, N pulls, threshold M, and the
 unit of width w = u^(1/p) (L/N)^q:
 
-- Forced rounds. An arm is forced while at most c L <= c L_H of its second rewards are non-zero: until r_H = floor(c L_H) + 1 of
-  them are, which takes r_H / P(X != 0) rounds on average.
-- 5.6. With M <= (u N/L)^(1/p), a trimmed mean is too high by at most sqrt(2) w + w/3 + (1 + 2 sqrt 2)^(2 q) w <= 5.58 w.
-- 22. A finite index needs N > c L > 12, so 1/(N - 1) <= 13/(12 N). Then the index exceeds the trimmed mean by at most
-  (sqrt 2 + 4 sqrt(13/12) + 10) w, which with 5.6 makes 21.2 w. (With 1/(N - 1) <= 2/N, as in the paper, it is 22.7,
-  and with 3/(2 N), 21.9.) So an arm with a gap above 22 w is pulled only after an event of small probability.
-- 6. These probabilities are at most 6/tau^3 for each N, so 6 (tau - 1)/tau^3 in all: below 2.7 over all rounds.
-- 88. Arms with gaps up to D cost at most 2 D H; the others 2 K L_H 22^(1/q) (u/D)^(1/eps), plus one round each for rounding up
-  (hence 7). The best D gives 44 (1 + eps) eps^(-q) (K L_H)^q (u H)^(1/p), and (1 + eps) eps^(-q) grows with eps up to 2.
+- Forced rounds. An arm is forced while at most c L <= c L_H of its second rewards are non-zero. It needs r_H = floor(c L_H) + 1
+  non-zero rewards, which takes r_H / P(X != 0) rounds on average.
+- The constant 5.6. With M <= (u N/L)^(1/p) a mean is too high by at most sqrt(2) w + w/3 + (1 + 2 sqrt 2)^(2 q) w <= 5.58 w.
+- The constant 22. A finite index needs N > c L > 12, so 1/(N - 1) <= 13/(12 N). Then the index exceeds the trimmed mean by at
+  most (sqrt 2 + 4 sqrt(13/12) + 10) w. With 5.6 w the sum is 21.2 w. (With the paper's 1/(N - 1) <= 2/N the sum is 22.7 w, and
+  with 3/(2 N) it is 21.9 w.) So an arm with a gap above 22 w is pulled only after an event of small probability.
+- The constant 6. These probabilities are at most 6/tau^3 for each N, so 6 (tau - 1)/tau^3 in a round, and below 2.7 in total.
+- The constant 88. Arms with gaps up to D cost at most 2 D H. The others cost 2 K L_H 22^(1/q) (u/D)^(1/eps), plus one round each
+  for rounding up (hence 7). The best D gives 44 (1 + eps) eps^(-q) (K L_H)^q (u H)^(1/p), and (1 + eps) eps^(-q) is at most 2.
 - An odd horizon adds one pull, which costs at most 2 u^(1/p).
 
-So the constants follow, on paper, from what is taken as given; the proof is not machine-checked. All bounds need truncated
-non-positivity of the best arm, which these functions do not check: ``problem.assumption()`` does.
+The constants are derived by hand; the proof is not machine-checked. All bounds need truncated non-positivity of the best arm.
+These functions do not check it, but ``problem.assumption()`` does.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from robandit.validation import integer, invalid, order
 def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 7 as printed: the sum of ``(120 (u/gap)^(1/eps) + 24 gap / P(X != 0)) log(T/2) + 20 gap`` over the worse arms.
 
-    Label it "as printed, proof gap at (robust3)": a step of its proof needs 20^((1+eps)/eps) where it has 20, and regret can
-    exceed it by half. For eps = 1 and small gaps an arm's index costs up to ``6 (10/sqrt c + sqrt 2)^2 = 185`` in place of 120.
+    Label it "as printed, proof gap at (robust3)". A step of the proof has 20 but needs 20^((1+eps)/eps), and regret can exceed
+    the bound by half. For eps = 1 and small gaps, the term with 120 can reach ``6 (10/sqrt c + sqrt 2)^2 = 185``.
 
     Parameters
     ----------
     problem
-        Its gaps, E|X|^(1+eps) and P(X != 0) are used.
+        The bound uses its gaps, E|X|^(1+eps) and P(X != 0).
     horizon, eps
-        T, from 2 (one round) to 2^53, and an order in (0, 1], below the tail index minus 1.
+        The horizon T, from 2 (one round) to 2^53, and an order in (0, 1] below the tail index minus 1.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def printed_instance(problem: Problem, horizon: int, eps: float) -> float:
 def printed_worst_case(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 8 as printed: ``46 (K log(T/2))^(eps/(1+eps)) (u T)^(1/(1+eps))`` plus the terms of Theorem 7 without 120.
 
-    It has the same gap in its proof. Parameters as in `printed_instance`.
+    The proof has the same gap. The parameters are those of `printed_instance`.
 
     >>> from robandit.problems import gaussian
     >>> printed_worst_case(gaussian([0.0, -1.0]), horizon=20_000, eps=1.0)
@@ -80,9 +80,9 @@ def printed_worst_case(problem: Problem, horizon: int, eps: float) -> float:
 def repaired_instance(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 7 with the constants that its proof gives, and the guard c of the implementation.
 
-    ``2 sum gap [ceil(L_H (22 u^(1/p) / gap)^(1/q)) + min(H, r_H / P(X != 0)) + 6]``, and ``2 u^(1/p)`` more for an odd T, where H =
-    floor(T/2), L_H = 3 log H, p = 1 + eps, q = eps / (1 + eps), r_H = floor(c L_H) + 1. Parameters as in `printed_instance`.
-    The top of the module says what is proved.
+    It is ``2 sum gap [ceil(L_H (22 u^(1/p) / gap)^(1/q)) + min(H, r_H / P(X != 0)) + 6]``, plus ``2 u^(1/p)`` if T is odd. Here
+    H = floor(T/2), L_H = 3 log H, p = 1 + eps, q = eps / (1 + eps) and r_H = floor(c L_H) + 1. The parameters are those of
+    `printed_instance`. The module's docstring has the derivation.
 
     >>> from robandit.problems import gaussian
     >>> repaired_instance(gaussian([0.0, -1.0]), horizon=20_000, eps=1.0)
@@ -97,8 +97,8 @@ def repaired_instance(problem: Problem, horizon: int, eps: float) -> float:
 def repaired_worst_case(problem: Problem, horizon: int, eps: float) -> float:
     """Theorem 8 with the constants that its proof gives, and the guard c of the implementation.
 
-    ``88 (K L_H)^q (u H)^(1/p) + 2 sum gap [min(H, r_H / P(X != 0)) + 7]``, and ``2 u^(1/p)`` more for an odd T; names as in
-    `repaired_instance`.
+    It is ``88 (K L_H)^q (u H)^(1/p) + 2 sum gap [min(H, r_H / P(X != 0)) + 7]``, plus ``2 u^(1/p)`` if T is odd. The names are
+    those of `repaired_instance`.
 
     >>> from robandit.problems import gaussian
     >>> repaired_worst_case(gaussian([0.0, -1.0]), horizon=20_000, eps=1.0)
@@ -131,12 +131,12 @@ class _Terms:
         self.leftover = 2.0 * self.size if horizon % 2 else 0.0
 
     def forced(self) -> Floats:
-        """Return the rounds of forced exploration of each worse arm; an arm that is always 0 is always forced."""
+        """Return the rounds of forced exploration of each worse arm. An arm whose rewards are always 0 is always forced."""
         with np.errstate(divide="ignore"):
             return np.minimum(self.rounds, (math.floor(C * self.level) + 1) / self.nonzero)
 
     def printed_forced(self) -> float:
-        """Return the terms that both printed bounds have."""
+        """Return the terms that the two printed bounds have in common."""
         if self.log == 0.0:
             return total(20.0 * self.gaps)
         with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""The parts of a regret bound: one bound, the case that it is computed for, and the result of a formula."""
+"""The classes of regret bounds: a bound, the case of a formula and its result; and helpers of the formulas."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ TOLERANCE = 1e-12  # relative: far above the rounding of a moment
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound on the expected regret at a horizon, in units of reward; it may exceed the horizon times a gap."""
+    """One bound on the expected regret at a horizon, in units of reward. It may exceed the horizon times the largest gap."""
 
     kind: Kind
     """An "instance" bound uses the problem's gaps; the leading term of a "worst-case" bound does not."""
     value: float
     source: str
     status: Status
-    """How reliable it is. "proved": printed with these constants, and no gap in the proof is known. "repaired": a printed bound
-    with the constants that its proof gives. "derived": our own constants, from a lemma of the source. "asymptotic": the leading
-    term as T grows; at a given T regret may exceed it. "printed": as printed, with a known gap in its proof."""
+    """The reliability of the bound. "proved": printed with these constants, without a known gap in the proof. "repaired": a printed
+    bound with the constants that its proof gives. "derived": a bound with our own constants, from a lemma of the source.
+    "asymptotic": the leading term for large T, which regret may exceed. "printed": as printed, with a known gap in the proof."""
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A policy that has all it must know, a problem and a horizon; ``requested_eps`` is the caller's eps, if any."""
+    """A policy with all required parameters, a problem and a horizon; ``requested_eps`` is the caller's eps, if any."""
 
     policy: Any
     problem: Problem
@@ -55,7 +55,7 @@ class Case:
         return math.log(self.horizon)
 
     def order_and_u(self) -> tuple[float, float]:
-        """Return eps (the policy's own, the requested one, or min(1, 0.9 (tail index - 1))) and the problem's u, if finite."""
+        """Return eps and the problem's u. eps is the policy's, the requested one, or min(1, 0.9 (tail index - 1))."""
         own, tail_index = getattr(self.policy, "eps", None), self.problem.tail_index
         eps = self.requested_eps if own is None else float(own)
         if eps is None:
@@ -78,19 +78,19 @@ class Case:
 
 @dataclass(frozen=True)
 class BoundSet:
-    """The result of a formula: bounds, and the moments in them."""
+    """The result of a formula: the bounds, and the moments that they use."""
 
     bounds: tuple[Bound, ...]
     eps: float | None = None
     moment: float | None = None
     problem_moment: float | None = None
-    """The problem's own moment, where the policy has a parameter for it."""
+    """The moment of the problem, if the policy has a parameter for it."""
     met: bool | None = None
-    """Whether the assumption holds, where the formula itself checks it."""
+    """Whether the assumption holds, if the formula checks it."""
 
     @property
     def moment_is_enough(self) -> bool:
-        """Whether the policy's moment bounds the problem's own."""
+        """Whether the policy's moment is at least the problem's moment."""
         if self.moment is None or self.problem_moment is None:
             return True
         return self.moment >= self.problem_moment * (1.0 - TOLERANCE)
@@ -108,12 +108,12 @@ def total(terms: Any) -> float:
 
 
 def power(base: Any, exponent: float) -> Any:
-    """Return base^exponent, infinite where it overflows."""
+    """Return base^exponent, or infinity if it overflows."""
     with np.errstate(over="ignore"):
         return np.float_power(base, exponent)
 
 
 def sub_gaussian(law: Law) -> float | None:
-    """Return a variance proxy: that of a normal law, or a quarter of the squared length of a bounded support; None: unknown."""
+    """Return a variance proxy: the variance of a normal law, or length^2 / 4 for a bounded support. None means unknown."""
     low, high = law.support
     return 0.25 * (high - low) ** 2 if math.isfinite(high - low) else normal_variance(law)

@@ -1,7 +1,7 @@
-"""Regret bounds of policies on problems. To add one: a function from `Case` to `BoundSet`, and a line in FORMULAS.
+"""Regret bounds of policies on problems. To add one, write a function from `Case` to `BoundSet` and add it to FORMULAS.
 
-No bounds with constants are known for Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and
-Clipped-SGD-UCB, nor for ForceMoM in the worst case: they have rates only.
+Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and Clipped-SGD-UCB have rates, but no bounds with known
+constants. The same is true for ForceMoM in the worst case.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ class RegretBound:
     """The result of `regret_bound`; printing it shows a short table."""
 
     policy: Policy
-    """With all parameters that it must know."""
+    """The policy with all required parameters."""
     problem: Problem
     horizon: int
     eps: float | None
-    """The order of the moments minus 1, where a bound uses them."""
+    """The order of the moments minus 1, or None if no bound uses moments."""
     moment: float | None
-    """Their bound: u, or v for a policy with that parameter."""
+    """The bound on the moments: u, or v for a policy with that parameter."""
     assumption: str
-    """What the bounds assume beyond the policy's parameters; empty: nothing."""
+    """The assumption of the bounds beyond the policy's parameters; empty if there is none."""
     met: bool | None
-    """Whether the problem satisfies the assumption and the policy's moment; None: unknown. False: no guarantee."""
+    """Whether the problem satisfies the assumption and the policy's moment. None: unknown. False: no guarantee."""
     bounds: tuple[Bound, ...]
 
     @property
     def instance(self) -> float | None:
-        """The instance-dependent bound to use: the least without a known gap, else the asymptotic one, else the printed one."""
+        """The instance-dependent bound to use: the smallest without a known gap, else the asymptotic or the printed one."""
         return self._best("instance")
 
     @property
@@ -84,13 +84,13 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     Parameters
     ----------
     policy
-        Missing parameters that it must know are taken from the problem, as `Policy.informed_by` does.
+        The policy. Missing required parameters are taken from the problem, as in `Policy.informed_by`.
     problem
-        Its gaps and moments are used.
+        The problem. The bounds use its gaps and moments.
     horizon
         Number of pulls, T, at least 2.
     eps
-        Order of the moments minus 1, in (0, 1]. None: the policy's own, if it has one, else min(1, 0.9 (tail index - 1)).
+        Order of the moments minus 1, in (0, 1]. None: the policy's eps, if it has one, else min(1, 0.9 (tail index - 1)).
 
     Returns
     -------
@@ -101,13 +101,13 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     Raises
     ------
     NotApplicable
-        No bound with constants is known for this policy, these parameters or this horizon; or the problem replays recorded
-        rewards in their order. The message says why.
+        No bound with constants is known for this policy, these parameters or this horizon, or the problem replays recorded
+        rewards in their order. The message states the reason.
 
     Guarantee
     ---------
-    A bound holds where ``met`` is True, for the expected regret. The "derived" ones are our own; `robandit.theory.index_bounds`
-    and `robandit.theory.tsallis_bounds` give their derivations.
+    If ``met`` is True, a bound holds for the expected regret. The "derived" bounds are our own. See the derivations in
+    `robandit.theory.index_bounds` and `robandit.theory.tsallis_bounds`.
 
     Examples
     --------
@@ -130,13 +130,13 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
         eps = order(eps, owner="regret_bound")
     if not problem.independent:
         raise NotApplicable(
-            f"{problem!r} replays recorded rewards in their order: they are not independent draws, as bounds require; for the "
-            "bounds of its laws pass Problem(problem.laws)"
+            f"{problem!r} replays recorded rewards in their order, but bounds require independent draws; for the bounds of its "
+            "laws pass Problem(problem.laws)"
         )
     if (formula := FORMULAS.get(policy.tag())) is None:
         raise NotApplicable(_why_not(policy))
     informed = policy.informed_by(problem, eps=eps).prepared(horizon)
-    with np.errstate(over="ignore"):  # for the smallest gaps a bound is infinite
+    with np.errstate(over="ignore"):  # tiny gaps make a bound infinite
         result = formula(Case(informed, problem, horizon, eps))
     met = result.met if result.met is not None else assumption_met(informed, problem)
     met = met if result.moment_is_enough else False
@@ -154,7 +154,7 @@ def _why_not(policy: Policy) -> str:
 
 
 def _adar_ucb(case: Case) -> BoundSet:
-    """Theorems 7 and 8, repaired and as printed, for the paper's constants."""
+    """Return the bounds of Theorems 7 and 8, repaired and as printed, for the paper's constants."""
     constants: tuple[tuple[str, tuple[Any, ...]], ...] = (
         *(("c", (C,)), ("guard", (None, C)), ("bonus", ("paper", "tight", 10.0)), ("var_factor", (2.0,))),
         *(("delta_exp", (3.0,)), ("solver", ("exact",)), ("center", (None,))),
@@ -176,7 +176,7 @@ def _adar_ucb(case: Case) -> BoundSet:
 
 
 def _klinf_ucb(case: Case) -> BoundSet:
-    """(1 + batch) times the sum of gap log T / KLinf(arm, best mean)."""
+    """Return (1 + batch) times the sum of gap log T / KLinf(arm, best mean)."""
     policy, problem = case.policy, case.problem
     if policy.threshold != "proved":
         raise case.error("its bound needs threshold='proved'; nothing is proved for 'log'")
@@ -187,7 +187,7 @@ def _klinf_ucb(case: Case) -> BoundSet:
         if gap > 0.0:
             distance = klinf(law, best, eps=eps, u=u)
             if not is_resolved(distance, law, best, eps=eps, u=u):
-                reason = f"for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too small to be computed; take a larger gap"
+                reason = f"for {law!r} with a gap of {gap:.4g} is {distance:.2g}, too small to be accurate; take a larger gap"
                 raise case.error(f"its bound divides by KLinf, which {reason}")
             value += gap * case.log / distance
     bound = Bound("instance", (1.0 + policy.batch) * value, "Agrawal, Juneja, Koolen 2021", "asymptotic")
@@ -195,7 +195,7 @@ def _klinf_ucb(case: Case) -> BoundSet:
 
 
 def _normal_ucb(case: Case) -> BoundSet:
-    """The sum of 2 gap log T / log(1 + gap^2/variance)."""
+    """Return the sum of 2 gap log T / log(1 + gap^2/variance)."""
     value = 0.0
     for law, gap in zip(case.problem.laws, case.problem.gaps.tolist(), strict=True):
         if gap > 0.0:
@@ -214,20 +214,20 @@ def _gap_over_log(gap: float, variance: float) -> float:
 
 
 def _force_mom(case: Case) -> BoundSet:
-    """(T/K)^rho times the sum of the gaps; the constant of the worst case is unknown."""
+    """Return (T/K)^rho times the sum of the gaps; the constant of the worst case is unknown."""
     value = (case.horizon / case.problem.arms) ** float(case.policy.rho) * total(case.gaps)
     note = "the regret of its schedule; for the rate of the worst case see theory.rate(policy)"
     return BoundSet((Bound("instance", value, "Dewasurendra 2026 (preprint)", "asymptotic", note),))
 
 
 def _uniform(case: Case) -> BoundSet:
-    """Exactly T times the mean gap."""
+    """Return T times the mean gap, which is exact."""
     value = case.horizon * float(np.mean(case.problem.gaps))
     return BoundSet((Bound("instance", value, "by definition", "proved", "exact"),))
 
 
 def _oracle(case: Case) -> BoundSet:
-    """Exactly T times the gap of its arm; for the best arm that is 0, also in the worst case."""
+    """Return T times the gap of its arm, which is exact; for the best arm it is 0, also in the worst case."""
     arm = case.policy.arm
     if arm >= case.problem.arms:
         raise invalid("arm", arm, f"below {case.problem.arms}, the number of arms", owner=case.policy.name)

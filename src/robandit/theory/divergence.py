@@ -1,25 +1,25 @@
-"""KLinf: the divergence of a law from the laws with a larger mean in a class of moments; and the largest mean at a divergence.
+"""KLinf, the divergence of a law from the laws of a moment class with a larger mean, and its inverse.
 
 KLinf(law, m) is the least Kullback-Leibler divergence KL(law, other) over all other laws with E|X|^(1+eps) <= u and mean at
 least m. In units where u = 1 it is the maximum of a concave function of two numbers,
 
     E log(1 - l1 (X - m) + l2 (|X|^(1+eps) - 1)),
 
-over l1, l2 >= 0 for which the logarithm's argument is non-negative at every real X. The solution:
+over l1, l2 >= 0 for which the logarithm's argument is non-negative at every real X. It is computed as follows.
 
-**The domain.** For l1 = 0 it is 0 <= l2 <= 1, and the result is the distance to the class. For l1 > 0 write c = m + 1/l1. The
-argument is least at the place y where (1+eps) (l2/l1) y^eps = 1, and it is zero there if (eps y + y^-eps) / (1+eps) = c. If c > 1,
-this has two solutions, one below and one above 1, which give the two ends of l2. So l1 is in [0, 1/(1-m)].
+**Domain.** If l1 = 0, then 0 <= l2 <= 1, and the result is the distance to the class. If l1 > 0, let c = m + 1/l1. The argument
+is smallest at the place y with (1+eps) (l2/l1) y^eps = 1. It is zero there if (eps y + y^-eps) / (1+eps) = c. If c > 1, this
+equation has two solutions, one below and one above 1, which give the two ends of l2. So l1 is in [0, 1/(1-m)].
 
-**Search.** For each l1 the best l2, by Newton's method with bisection; then l1, by bisection in log(l1 / (1/(1-m) - l1)) on the
-sign of the exact derivative: at an end of l2 it is taken along that end. A maximum is flat, so the value has twice its digits.
+**Search.** For each l1, Newton's method with bisection finds the best l2. The sign of the exact derivative drives a bisection in
+log(l1 / (1/(1-m) - l1)); if l2 is at an end, it is the derivative along that end. A maximum is flat, so its value has more digits.
 
-**Laws.** Atoms are used as they are. The rest of a law is integrated (`robandit.theory.law_nodes`) on each side of two places: 0,
-where |X|^(1+eps) has a kink, and y, where the logarithm is singular or nearly so. A first solution estimates y.
+**Laws.** Atoms are used as they are. The rest of a law is integrated (`robandit.theory.law_nodes`) on each side of two places. At
+0, |X|^(1+eps) has a kink; at y, the logarithm is singular or nearly so. A first solution estimates y.
 
 **Small values.** In the bulk of a law the logarithm's argument differs from 1 by at most a few times the solution's l1 and l2. So
-the error of the value is relative: that of the integrated mean, 1e-13 units, over the difference between the two means.
-`is_resolved` tells where that is small.
+the value has a relative error: the error of the integrated mean, 1e-13 units, over the difference between the two means.
+`is_resolved` returns whether it is small.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from robandit.policies.klinf.upper_bound import FARTHEST, klinf_index
 from robandit.theory.law_nodes import has_density, nodes
 from robandit.validation import finite, order, positive, within
 
-ROUNDS = 6  # of locating where the logarithm's argument is least
+ROUNDS = 6  # iterations to locate the minimum of the logarithm's argument
 SAME = 1e-6  # relative difference below which two places count as one
-LOWEST, HIGHEST = -300.0, 80.0  # of log(l1 / (1/(1-m) - l1))
-LEAST_BUDGET = 1e-12  # the index has an error of 1e-16 / budget units (see policies.klinf.upper_bound): 1e-4 here
-CUT = 1e-3  # larger values have two digits even if the law's tails are cut
-NARROW = 1e-9  # least difference of the means, in units
-FAINT = 1e-50  # tails are integrated to probabilities of 1e-60
+LOWEST, HIGHEST = -300.0, 80.0  # ends of the search in log(l1 / (1/(1-m) - l1))
+LEAST_BUDGET = 1e-12  # the index has an error of 1e-16 / budget units (see policies.klinf.upper_bound), here 1e-4
+CUT = 1e-3  # larger values have two correct digits even if the law's tails are cut
+NARROW = 1e-9  # smallest difference of the means, in units
+FAINT = 1e-50  # smallest accurate value: tails are integrated to probabilities of 1e-60
 LEAST = 2.0**-53  # lower limit of the logarithm's argument
 
 
 def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
     """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence from the sample is at most the budget.
 
-    It is sup{m : `klinf` (x, m) <= budget}. KLinf-UCB plays the arm where it is largest.
+    It is sup{m : `klinf` (x, m) <= budget}. KLinf-UCB plays the arm with the largest value.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
     eps, u
         The class: E|X|^(1+eps) <= u, eps in (0, 1].
     budget
-        The divergence allowed, C, at least 1e-12.
+        The largest divergence allowed, C, at least 1e-12.
 
     Returns
     -------
-    The mean, with an error of at most 1e-10 u^(1/(1+eps)), or 1e-16 / C times that unit if larger, and never too large; +inf if no
-    law of the class is within the budget. A sample in the class can gain C^(eps/(1+eps)) units by moving a mass of C as far out as
-    u allows, so at the least budget 4 digits of the gain are left, and soon none below it.
+    The mean, or +inf if no law of the class is within the budget. It is never too large. In units of u^(1/(1+eps)) its error is at
+    most 1e-10 or 1e-16 / C, whichever is larger. A sample in the class can gain C^(eps/(1+eps)) units by moving a mass of C as far
+    out as u allows. At the smallest budget the gain has 4 correct digits, and for smaller budgets soon none.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
     """
     values = sample(x)
     eps, u = order(eps, owner="klinf_upper"), positive(u, "u", owner="klinf_upper")
-    hint = "rounding hides what a smaller divergence allows"
+    hint = "a smaller divergence is lost to rounding"
     budget = within(budget, "budget", LEAST_BUDGET, math.inf, owner="klinf_upper", hint=hint)
     return klinf_index(values, eps=eps, u=u, budget=budget)
 
@@ -89,26 +89,26 @@ def klinf_upper(x: Any, *, eps: float, u: float, budget: float) -> float:
 def klinf(x: Any, mean: float, *, eps: float, u: float) -> float:
     """Return the least divergence KL(x, law) over the laws with E|X|^(1+eps) <= u and a mean of at least ``mean``.
 
-    It determines how many rewards show that an arm does not have that mean: log T / KLinf(arm, best mean) pulls of a worse arm
-    are necessary, and KLinf-UCB needs no more.
+    It determines the number of rewards needed to show that an arm does not have that mean. A worse arm needs
+    log T / KLinf(arm, best mean) pulls, and KLinf-UCB needs no more.
 
     Parameters
     ----------
     x
-        A law, or a sample, whose values all have the same weight.
+        A law, or a sample whose values all have the same weight.
     mean
-        The mean to reach.
+        The smallest mean of the other laws.
     eps, u
         The class: E|X|^(1+eps) <= u, eps in (0, 1].
 
     Returns
     -------
-    The divergence, at least 0. It is 0 for a law of the class that has the mean already, and +inf for a mean above
-    u^(1/(1+eps)), which no law of the class has. For a law outside the class it is positive at every mean.
+    The divergence, at least 0. It is 0 for a law of the class whose mean is at least ``mean``, and +inf if ``mean`` is above
+    u^(1/(1+eps)), because no law of the class has such a mean. For a law outside the class it is positive at every mean.
 
-    Error: 1e-9 for samples and laws on finitely many values. For laws with a density a relative 1e-5, or 1e-13 u^(1/(1+eps))
-    over the difference of the means if that is more. For others (`robandit.laws.Stable`, and your own), whose tails are cut at a
-    probability of 1e-10, an absolute 1e-5.
+    The error is 1e-9 for samples and laws on finitely many values. For laws with a density the relative error is 1e-5, or
+    1e-13 u^(1/(1+eps)) over the difference of the means if that is larger. Other laws (`robandit.laws.Stable`, and your own) have
+    an absolute error of 1e-5, because their tails are cut at a probability of 1e-10.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def is_resolved(value: float, law: Law, mean: float, *, eps: float, u: float) ->
 
 
 class _Points(NamedTuple):
-    """A law on finitely many values, in units, and |x|^(1+eps)."""
+    """A law on finitely many values x, in units, with |x|^(1+eps) and the weights."""
 
     x: Floats
     power: Floats
@@ -166,7 +166,7 @@ class _Points(NamedTuple):
 
 
 def _points(law: Law, unit: float, eps: float, place: float) -> _Points:
-    """Return the law in units; parts without atoms become nodes that are densest at 0 and ``place``."""
+    """Return the law in units. Parts without atoms become nodes that are densest at 0 and ``place``."""
     parts = []
     for leaf in leaves(law):
         if (atoms := leaf.atoms()) is None:
@@ -180,7 +180,7 @@ def _points(law: Law, unit: float, eps: float, place: float) -> _Points:
 
 
 def _solved(points: _Points, m: float, eps: float) -> tuple[float, float | None]:
-    """Return the maximum over l1 and l2, and the place where the logarithm's argument is least, if it depends on X."""
+    """Return the maximum over l1 and l2, and the X at which the logarithm's argument is smallest (None if l1 = 0)."""
     m = max(m, -1.0)  # no law of the class has a smaller mean
     first = _Slice(points, 0.0, m, 0.0, 1.0)
     l2, end = first.best()
@@ -207,7 +207,7 @@ def _places(excess: float, eps: float) -> tuple[float, float]:
     """Return the logarithms of the two y with (eps y + y^-eps) / (1+eps) = 1 + excess, the larger one first."""
     places = []
     most = (1.0 + eps) * (1.0 + excess)
-    # Newton's method starts outside and never jumps over a solution, since the left side is convex.
+    # The left side is convex, so Newton's method, started outside, never jumps over a solution.
     for start in (math.log(most / eps), -math.log(most) / eps):
         theta = start
         for _ in range(200):
@@ -222,7 +222,7 @@ def _places(excess: float, eps: float) -> tuple[float, float]:
 
 
 class _Slice:
-    """The concave function for one l1, over l2 from ``low`` to ``high``: its value, its slope in l1 and its rise in l2."""
+    """The concave function of l2 from ``low`` to ``high`` for one l1, with its derivatives: ``slope`` in l1, ``rise`` in l2."""
 
     def __init__(self, points: _Points, l1: float, m: float, low: float, high: float) -> None:
         self.weight, self.gap, self.short = points.weight, points.power - 1.0, m - points.x
@@ -234,7 +234,7 @@ class _Slice:
         return np.maximum(self.base + l2 * self.gap, LEAST - 1.0)
 
     def mean(self, values: Floats) -> float:
-        """Return the weighted mean; np.sum adds in pairs, which saves digits, and a dot product would start threads."""
+        """Return the weighted mean. np.sum adds in pairs, which is more accurate; a dot product would start threads."""
         return float(np.sum(self.weight * values))
 
     def value(self, l2: float) -> float:

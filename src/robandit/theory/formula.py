@@ -1,15 +1,15 @@
-"""A parser for the notation of policies' rates, such as ``sum (u/gap)^(1/eps) log T``; it returns a function of the names.
+"""A parser for the rates of policies, such as ``sum (u/gap)^(1/eps) log T``. It returns a function of the names.
 
 ::
 
     sum of terms        a + b - c
-    product             a b / c: products need no sign; products and quotients are evaluated from left to right
+    product             a b / c, without a sign for products, evaluated from left to right
     power               a^b
-    log x, sqrt(x)      of the next number, name or parenthesis: log T^2 is (log T)^2
-    sum a b / c         the sum of the product that follows over the arms with a positive gap
+    log x, sqrt(x)      functions of the next number, name or parenthesis: log T^2 is (log T)^2
+    sum a b / c         the sum of the product over the arms with a positive gap
     names               one word, or one of `PHRASES`
 
-A name inside a sum may have one value for all arms, or one per arm.
+A name inside a sum may have one value for all arms, or one value per arm.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from robandit.kernel.types import Floats
 PHRASES = ("P(X != 0)", "KLinf(arm, best mean)", "min gap", "f(T)", "g(T)")
 """Names of more than one word."""
 PER_ARM = ("gap", "P(X != 0)", "KLinf(arm, best mean)", "variance", "Var", "tau")
-"""Names with a value per arm: their last axis is the arm."""
+"""Names with one value per arm, along the last axis."""
 COPIES = "copies"
-"""The number of arms that each entry of that axis represents; 1 by default."""
+"""The number of arms that each entry of the last axis represents; 1 by default."""
 
 Values = Mapping[str, Floats]
 Part = Callable[[Values], Floats]
@@ -44,7 +44,7 @@ class Formula(NamedTuple):
     names: frozenset[str]
     """The names that need a value."""
     value: Part
-    """Evaluates the formula, from an array for each name."""
+    """A function that evaluates the formula. It takes an array for each name."""
 
 
 def parsed(text: str) -> Formula:
@@ -65,7 +65,7 @@ def parsed(text: str) -> Formula:
 
 
 class _Parser:
-    """Recursive descent, with a method for each line of the notation."""
+    """A recursive-descent parser, with one method per line of the notation."""
 
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.names = text, _TOKEN.findall(text), set[str]()
@@ -77,7 +77,7 @@ class _Parser:
         return self.tokens[0] if self.tokens else ""
 
     def take(self, token: str) -> bool:
-        """Return whether the next token is this one, and skip it if so."""
+        """Return whether the next token equals ``token``, and skip it if so."""
         return self.next() == token and bool(self.tokens.pop(0))
 
     def terms(self) -> Part:
@@ -126,11 +126,11 @@ class _Parser:
         if token in PHRASES or (token.isalpha() and token != "sum"):
             self.names.add(token)
             return lambda values: values[token]
-        raise self.error(f"{token or 'its end'!r} is where a number should be")
+        raise self.error(f"a number or name is expected in place of {token or 'its end'!r}")
 
 
 def _over_arms(term: Part) -> Part:
-    """Sum over the last axis. A negative term makes the sum NaN: the bound does not apply to that arm."""
+    """Sum over the last axis. A negative term makes the sum NaN, because the bound does not apply to that arm."""
 
     def value(values: Values) -> Floats:
         wide = {name: value if name in PER_ARM else value[..., np.newaxis] for name, value in values.items()}

@@ -1,31 +1,31 @@
 """Bounds of policies that pull the arm with the largest estimate plus width.
 
-**Robust UCB**, derived here. (We did not have the source, Bubeck, Cesa-Bianchi and Lugosi 2013; the rates are theirs.) At pull t
-an arm with n rewards has the width W (l(t)/n)^q, with q = eps/(1+eps) and p = 1/(1+eps). For each n, an estimate misses its mean
-by less than that, except with probability t^-2 on either side:
+**Robust UCB.** The bound is derived here. (We did not have the source, Bubeck, Cesa-Bianchi and Lugosi 2013; the rates are theirs.)
+At pull t an arm with n rewards has the width W (l(t)/n)^q, with q = eps/(1+eps) and p = 1/(1+eps). For each n, the error of an
+estimate exceeds the width with probability at most t^-2 on either side:
 
-- truncated: W = 4 u^p, l = 2 log t. Bernstein's inequality with raw second moments gives sqrt 2 + 1/3, and the bias is at most
-  1 + eps (1 with a common threshold), in units of u^p (l/n)^q: together below 4.
-- catoni: W = sqrt v, l = 8 log t, q = 1/2. With d = 2 log t, Catoni's sqrt(2 v d / (n - 2 d)) if n >= 4 d. Until then the arm is
-  forced, for ``least`` = 8 log T pulls.
-- median_of_means: W = (12 v)^p, l = 2 + 32 log t. There are at least 8 log(t^2) blocks; half of them must be off, and each is
-  off with a probability of at most 1/4. This needs n >= l, which the policy does not wait for: see `few_rewards`.
+- truncated: W = 4 u^p, l = 2 log t. In units of u^p (l/n)^q, Bernstein's inequality with raw second moments gives sqrt 2 + 1/3,
+  and the bias is at most 1 + eps (1 with a common threshold). The sum is below 4.
+- catoni: W = sqrt v, l = 8 log t, q = 1/2. With d = 2 log t, the error is at most Catoni's sqrt(2 v d / (n - 2 d)) if n >= 4 d.
+  Until then the arm is forced, for ``least`` = 8 log T pulls.
+- median_of_means: W = (12 v)^p, l = 2 + 32 log t. There are at least 8 log(t^2) blocks. The median is off only if half of them
+  are, and each is off with probability at most 1/4. This needs n >= l, but the policy does not wait for it: see `few_rewards`.
 
-A worse arm with n rewards is pulled at t > K only if the best arm's index is too low, its own estimate is too high, or n < A, where
-A = l(T) (2 W / gap)^(1/q). The first two each have a probability of at most (t-1) t^-2 < 1/t over all n: over all t below
-log(T/K). The first costs at most the largest gap, whichever arm is pulled. So
+Let A = l(T) (2 W / gap)^(1/q). A worse arm with n rewards is pulled at t > K only if the best arm's index is too low, its own
+estimate is too high, or n < A. Over all n, each of the first two events has a probability of at most (t-1) t^-2 < 1/t. The sum
+over all t is below log(T/K). The first event costs at most the largest gap, whichever arm is pulled. So
 
     regret <= sum gap (max(A, least) + 1 + log(T/K)) + max gap (log(T/K) + missed).
 
-Worst case: let P be the pulls of an arm with n < A. Then gap P = (gap P^q) P^p <= 2 W l(T)^q P^p, and by Jensen's inequality the
-sum over K - 1 arms is at most 2 W ((K-1) l(T))^q T^p. The rest stays, with ``least`` in place of the maximum.
+In the worst case, let P be the number of pulls of an arm with n < A. Then gap P = (gap P^q) P^p <= 2 W l(T)^q P^p. By Jensen's
+inequality the sum over K - 1 arms is at most 2 W ((K-1) l(T))^q T^p. The other terms stay, with ``least`` in place of the maximum.
 
-**UCB1**: Theorem 1 of Auer et al., times the square of the scale; the worst case follows in the same way. **UCB-V**: Audibert et
-al. state the constant 10 for zeta = 1.2 and c = 1 (from memory).
+**UCB1.** The bound is Theorem 1 of Auer et al., times the square of the scale. The worst case follows in the same way. **UCB-V.**
+Audibert et al. state the constant 10 for zeta = 1.2 and c = 1 (from memory).
 
-**R-UCB** (Ashutosh et al. 2021): the theorems say "for T large enough". The proofs need that (1) the confidence bound holds at
-all pulls from number m to T, where m is the number of pulls in the bound itself (before, there are at most m pulls anyway), and
-(2) no smaller T gives a larger m. Both are checked; where m >= T the bound is true but says nothing.
+**R-UCB** (Ashutosh et al. 2021). The theorems say "for T large enough". Let m be the number of pulls in the bound. The proofs need
+that (1) the confidence bound holds at all pulls from m to T, and (2) no smaller T gives a larger m. (Before pull m there are at
+most m pulls anyway.) Both are checked. If m >= T, the bound is true but says nothing.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from robandit.theory.bound import Bound, BoundSet, Case, Kind, power, sub_gaussi
 
 BUBECK = "Bubeck, Cesa-Bianchi, Lugosi 2013"
 ASHUTOSH = "Ashutosh, Nair, Kagrecha, Jagannathan 2021"
-RATIO = 1.25  # last over first pull number of a block of `few_rewards`
+RATIO = 1.25  # in `few_rewards`, the last pull of a block over the first
 
 
 def robust_ucb(case: Case) -> BoundSet:
-    """Return the bound at the top of the module, for the policy's estimator."""
+    """Return the bound of the module's docstring for the policy's estimator."""
     policy, problem, log = case.policy, case.problem, case.log
     if policy.estimator == "catoni":
         if case.requested_eps not in (None, 1.0):
-            rule = "must be 1, since Catoni's estimator is about the variance; leave it out"
+            rule = "must be 1, since Catoni's estimator uses the variance; omit it"
             raise case.error(f"eps = {case.requested_eps:g} {rule}")
         v = float(policy.v)
         source = f"{BUBECK}, Catoni's estimator"
@@ -61,7 +61,9 @@ def robust_ucb(case: Case) -> BoundSet:
         return BoundSet(bounds, eps, u, problem.u(eps))
     v, level = float(policy.v), 2.0 + 32.0 * log
     missed = few_rewards(problem.arms, case.horizon, eps)
-    note = f"{missed:.3g} pulls of it, growing faster than log T: a best arm with fewer than 2 + 32 log t rewards"
+    note = (
+        f"includes {missed:.3g} pulls, growing faster than log T, for a best arm with fewer than 2 + 32 log t rewards"
+    )
     bounds = _optimistic(case, eps, (12.0 * v) ** p, level, level, f"{BUBECK}, median of means", missed, note)
     return BoundSet(bounds, eps, v, problem.v(eps))
 
@@ -69,7 +71,7 @@ def robust_ucb(case: Case) -> BoundSet:
 def _optimistic(
     case: Case, eps: float, width: float, level: float, least: float, source: str, missed: float = 0.0, note: str = ""
 ) -> tuple[Bound, ...]:
-    """Return both bounds for the width ``width (level / n)^q``; see the top of the module."""
+    """Return both bounds for the width ``width (level / n)^q``; see the module's docstring."""
     gaps, arms = case.gaps, case.problem.arms
     q, p = eps / (1.0 + eps), 1.0 / (1.0 + eps)
     failing = max(math.log(case.horizon / arms), 0.0)
@@ -83,13 +85,13 @@ def _optimistic(
 
 
 def few_rewards(arms: int, horizon: int, eps: float) -> float:
-    """Bound the pulls at which Robust UCB with the median of means may undervalue a best arm with fewer than 2 + 32 log t rewards.
+    """Bound the expected pulls at which the median of means of a best arm with fewer than 2 + 32 log t rewards is too low.
 
-    With n < l = 2 + 32 log t rewards there are k = max(1, floor(n/2)) blocks of N = 1, 2 or 3. By the inequality of von Bahr and
-    Esseen a block's mean lies a width, (12 v)^p (l/n)^q, below the mean with a probability of at most C N^-eps (n/l)^eps / 12,
-    with C = 1 for N = 1, else 2; the median does so only if half of the blocks do. These probabilities are summed over n and t,
-    with pulls a to 1.25 a counted as if t were a. The term for n = 1 is of order (log t)^-eps, so the sum outgrows every power of
-    log T: the logarithmic rate needs 2 + 32 log T rewards of each arm at the start.
+    With n < l = 2 + 32 log t rewards there are k = max(1, floor(n/2)) blocks of N = 1, 2 or 3 rewards. A block is low if its mean
+    is below the true mean by at least the width (12 v)^p (l/n)^q. By the inequality of von Bahr and Esseen this has a probability
+    of at most C N^-eps (n/l)^eps / 12, with C = 1 for N = 1 and C = 2 otherwise. The median is low only if half of the blocks are.
+    These probabilities are summed over n and t, with pulls a to 1.25 a counted as if t were a. The term for n = 1 is of order
+    (log t)^-eps, so the sum outgrows every power of log T. A logarithmic rate needs 2 + 32 log T rewards of each arm at the start.
 
     >>> few_rewards(arms=2, horizon=10_000, eps=1.0)
     76.2
@@ -108,7 +110,7 @@ def few_rewards(arms: int, horizon: int, eps: float) -> float:
 
 
 def ucb1(case: Case) -> BoundSet:
-    """Theorem 1 of Auer et al. for rewards in an interval of length ``scale``: 8 scale^2 log T / gap + (1 + pi^2/3) gap."""
+    """Return the sum of 8 scale^2 log T / gap + (1 + pi^2/3) gap, for rewards in an interval of length ``scale``."""
     gaps, scale = case.gaps, float(case.policy.scale)
     rest = (1.0 + math.pi**2 / 3.0) * total(gaps)
     instance = 8.0 * scale**2 * case.log * total(1.0 / gaps) + rest
@@ -118,7 +120,7 @@ def ucb1(case: Case) -> BoundSet:
 
 
 def ucb_v(case: Case) -> BoundSet:
-    """Audibert et al.: 10 (variance/gap + 2 range) log T, for zeta = 1.2 and c = 1."""
+    """Return the sum of 10 (variance/gap + 2 range) log T, for zeta = 1.2 and c = 1."""
     policy = case.policy
     if policy.range == "observed":
         raise case.error("nothing is proved for an observed range; pass range=...")
@@ -132,7 +134,7 @@ def ucb_v(case: Case) -> BoundSet:
 
 
 def r_ucb_tea(case: Case) -> BoundSet:
-    """Theorem 3 of Ashutosh et al.: the sum of 32 f(T) log T / (1 - 2/(gap log f(T))) + 4 gap."""
+    """Return Theorem 3 of Ashutosh et al., the sum of 32 f(T) log T / (1 - 2/(gap log f(T))) + 4 gap."""
     eps, u = case.order_and_u()
     kind = growth_kind(case.policy.f)
     end = growth(kind, case.log)
@@ -157,7 +159,7 @@ def _tea_pulls(gap: float, f: float, level: float) -> float:
 
 
 def _bias_is_small(case: Case, low: float, high: float, u: float, eps: float, since: int) -> None:
-    """Check 3 u log f < 2 f^eps for all f from low to high: the difference is convex in log f, least at f^eps = 3u / (2 eps)."""
+    """Raise unless 3 u log f < 2 f^eps from low to high. The difference is convex in log f, smallest at f^eps = 3u / (2 eps)."""
     ends = (math.log(low), math.log(high))
     lowest = math.exp(min(max(math.log(1.5 * u / eps) / eps, ends[0]), ends[1]))
     left, right = 3.0 * u * math.log(lowest), 2.0 * lowest**eps
@@ -165,14 +167,14 @@ def _bias_is_small(case: Case, low: float, high: float, u: float, eps: float, si
 
 
 def r_ucb_mom(case: Case) -> BoundSet:
-    """Theorem 4 of Ashutosh et al.: the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap."""
+    """Return Theorem 4 of Ashutosh et al., the sum of gap (2 f(T)/gap)^(1/g(T)) 32 log T + 4 gap."""
     eps, u = case.order_and_u()
     kind, fixed = growth_kind(case.policy.f), decay_number(case.policy.g)
     end = growth(kind, case.log)
     value = 0.0
     for gap in case.gaps.tolist():
         _wide_enough(case, kind, fixed, u, eps, float(case.horizon))
-        # At least 32 log T, as the proof needs: no gap exceeds 2 u^(1/(1+eps)), and f(T) does.
+        # The proof needs at least 32 log T pulls. This holds because f(T) > u^(1/(1+eps)) and gap <= 2 u^(1/(1+eps)).
         pulls = 32.0 * case.log * float(power(2.0 * end / gap, 1.0 / decay(fixed, case.log)))
         if pulls < case.horizon:
             _wide_enough(case, kind, fixed, u, eps, pulls)
@@ -192,7 +194,7 @@ def _wide_enough(case: Case, kind: int, fixed: float, u: float, eps: float, t: f
 
 
 def r_ucb_lt(case: Case) -> BoundSet:
-    """Theorem 2 of Ashutosh et al. for sub-Gaussian rewards: the sum of 4 f(T) log T / gap + 4 gap, once f exceeds 8 sigma^2."""
+    """Return Theorem 2 of Ashutosh et al. for sub-Gaussian rewards, the sum of 4 f(T) log T / gap + 4 gap, if f > 8 sigma^2."""
     proxies = [sub_gaussian(law) for law in case.problem.laws]
     if None in proxies:
         law = case.problem.laws[proxies.index(None)]

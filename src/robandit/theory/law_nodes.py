@@ -1,11 +1,11 @@
-"""Laws as points with weights, for expectations of functions that are smooth except at a few known places.
+"""Convert laws to points with weights, for expectations of functions that are smooth except at a few known places.
 
-**Laws with a density** are integrated over x itself, by the double-exponential rule in the logarithm of the distance to the next
-place: an end of the support, the bulk, or a named place. The tails are cut at a probability below 1e-60, and means have at least
-13 digits.
+**Laws with a density** are integrated over x by the double-exponential rule. The variable is the logarithm of the distance to
+the next place: an end of the support, the bulk, or a given place. The tails are cut at a probability below 1e-60, and means have
+at least 13 correct digits.
 
-**Other laws** (`robandit.laws.Stable`, and your own) have only a cdf. They are integrated over its logit, up to probabilities of
-`TAIL` on either side, since 1 - cdf has few digits beyond. The rest of the tails is ignored.
+**Other laws** (`robandit.laws.Stable`, and your own) have only a cdf. They are integrated over the logit of the cdf, up to
+probabilities of `TAIL` on either side. Beyond that 1 - cdf has few correct digits, so the rest of the tails is ignored.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from robandit.laws.quadrature import NEGLIGIBLE, Density
 from robandit.policies.klinf.upper_bound import FARTHEST
 
 NODES = 800  # per piece of a law
-OUT = 10.0  # times the centre: in between, the tail begins, and may fall steeply
-DEPTH = 140.0  # of a heavy tail: the probability beyond is exp(-140) < 1e-60
+OUT = 10.0  # a break at 10 times the centre: between the two the tail begins, and may fall steeply
+DEPTH = 140.0  # a heavy tail is cut where the probability beyond is exp(-140) < 1e-60
 TAIL = 1e-10  # cut probability where only the cdf is known
 
 
@@ -34,7 +34,7 @@ def has_density(leaf: Leaf) -> bool:
 
 
 def nodes(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Return points in units, and weights that add up to the leaf's; the points are densest at ``places``, also in units."""
+    """Return points, densest at ``places`` (both in units), and weights that add up to the leaf's weight."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         x, weight = _by_density(leaf, unit, places) if has_density(leaf) else _by_cdf(leaf, unit, places)
     positive = weight > 0.0
@@ -89,7 +89,7 @@ def _pieces(density: Density, breaks: list[float]) -> Iterator[tuple[Floats, Flo
 
 
 def _terms(log_terms: Floats, t: Floats) -> Floats:
-    """Return the rule's weights; 0 where the term is NaN (0 times infinity)."""
+    """Return the rule's weights, with 0 for terms that are NaN (0 times infinity)."""
     return np.asarray(np.exp(np.where(np.isnan(log_terms), -np.inf, log_terms)) * np.cosh(t) * (t[1] - t[0]))
 
 
@@ -97,7 +97,7 @@ def _by_cdf(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats,
     end = math.log(1.0 / TAIL - 1.0)
     levels = np.clip(leaf.cdf(np.array(places) * unit), TAIL, 1.0 - TAIL)
     breaks = np.unique([-end, *np.log(levels / (1.0 - levels)), end])
-    t = np.linspace(-3.7, 3.7, NODES)  # further out, nodes are less than 1e-27 from a break
+    t = np.linspace(-3.7, 3.7, NODES)  # beyond, nodes are less than 1e-27 from a break
     near = 1.0 / (1.0 + np.exp(np.pi * np.sinh(t)))
     logits, weights = [], []
     for low, high in pairwise(breaks.tolist()):
@@ -109,7 +109,7 @@ def _by_cdf(leaf: Leaf, unit: float, places: tuple[float, ...]) -> tuple[Floats,
 
 
 def _quantiles(leaf: Leaf, unit: float, level: Floats) -> Floats:
-    """Return quantiles in units, by bisection in asinh x: the error is 1e-10 for small x, relative 1e-10 for large ones."""
+    """Return quantiles in units, by bisection in asinh x. The error is 1e-10, absolute for small x and relative for large x."""
     reach = math.asinh(FARTHEST)
     low, high = np.full(level.shape, -reach), np.full(level.shape, reach)
     for _ in range(42):

@@ -9,13 +9,13 @@ from robandit.problems import Problem, eps_adaptive_pair, hard_gap, u_adaptive_p
 from robandit.validation import LARGEST_INTEGER, integer, invalid, order, positive
 
 CURVATURE = 2.0 * math.log(2.0)
-"""The proofs' c: log(1/(1-q)) <= c q for q <= 1/2, since the left side is convex and equal at q = 1/2."""
+"""The constant c of the proofs, with log(1/(1-q)) <= c q for q <= 1/2: the left side is convex, and they are equal at 1/2."""
 
 
 def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> float:
-    """Return a regret that no algorithm can beat on all problems with E|X|^(1+eps) <= u, even if it knows eps and u.
+    """Return a lower bound on the worst-case regret of every algorithm, even of one that knows eps and u, if E|X|^(1+eps) <= u.
 
-    The proof's rewards are never positive, so it holds with the paper's assumption (Theorem 4) and also without it (Theorem 1).
+    The proof's rewards are never positive, so the bound holds with the paper's assumption (Theorem 4) and without it (Theorem 1).
     The problems are those of `robandit.problems.lower_bound_family` at the gap of `robandit.problems.hard_gap`.
 
     Parameters
@@ -33,14 +33,14 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
 
     Guarantee
     ---------
-    Let P be the base problem, and Q the same with another best arm i: the one among 1..K-1 that the algorithm pulls least on P, so
-    that E_P[N_i] <= T/(K-1). On P every pull of an arm other than 0 costs Delta/3; on Q every pull of arm 0 does. So
+    Let P be the base problem, and i the arm among 1..K-1 that the algorithm pulls least on P. Then E_P[N_i] <= T/(K-1). Let Q be
+    the problem with best arm i. On P every pull of an arm other than 0 costs Delta/3; on Q every pull of arm 0 does. So
 
         R(P) + R(Q) >= Delta T/6 (P(N_0 <= T/2) + Q(N_0 > T/2)) >= Delta T/12 exp(-E_P[N_i] KL),
 
-    by the inequality of Bretagnolle and Huber, with KL <= log(3) Delta^(1+1/eps) u^(-1/eps), where arm i differs. At the hard gap
-    the exponent is at most 2^(-(1+eps)/eps), and the larger of the two regrets is at least half of the sum. The paper leaves out
-    the inequality's 1/2, so its bound is twice as large. The construction needs Delta^(1+eps) <= u, which is
+    by the inequality of Bretagnolle and Huber. The laws of arm i have KL <= log(3) Delta^(1+1/eps) u^(-1/eps). At the hard gap
+    the exponent is at most 2^(-(1+eps)/eps), and the larger of the two regrets is at least half of the sum. The paper omits the
+    inequality's 1/2, so its bound is twice as large. The construction needs Delta^(1+eps) <= u, which is equivalent to
     K - 1 <= 2^((1+eps)/eps) log(3) T.
 
     Examples
@@ -56,7 +56,7 @@ def minimax_lower_bound(horizon: int, arms: int, *, eps: float, u: float) -> flo
     horizon, arms = integer(horizon, "horizon", 1), integer(arms, "arms", 2)
     eps, u = order(eps), positive(u, "u")
     gap = hard_gap(arms, eps, u, horizon)
-    # The same as gap^(1+eps) > u, which overflows for extreme u.
+    # This is equivalent to gap^(1+eps) > u, which would overflow for extreme u.
     if arms - 1 > 2.0 ** min(1.0 / _share(eps), 1000.0) * math.log(3.0) * horizon:
         hint = "their hard problems need a probability above 1"
         raise invalid("horizon", horizon, f"longer for {arms} arms", hint=hint)
@@ -67,7 +67,7 @@ def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
     """Return the c in ``minimax_lower_bound = c K^(eps/(1+eps)) (uT)^(1/(1+eps))``.
 
     It is ``((K-1)/(K log 3))^(eps/(1+eps)) exp(-2^(-(1+eps)/eps)) / 48`` for K = ``arms`` >= 2 and ``eps`` in (0, 1]. It increases
-    with K. At two arms it decreases with eps, since 1/log(3) < 1. The defaults give the smallest value.
+    with K. For two arms it decreases with eps, since 1/log(3) < 1. The defaults give the smallest value.
 
     >>> minimax_constant()
     0.010946
@@ -79,26 +79,26 @@ def minimax_constant(*, arms: int = 2, eps: float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class PairBound:
-    """Two problems that an algorithm cannot tell apart in time, and a lower bound on the cost.
+    """Two problems that an algorithm cannot distinguish in time, and a lower bound on the cost.
 
-    Regret is divided by the rate of an algorithm that knows the moments: R/(uT)^(1/(1+eps)) on the first problem,
-    R/(u'T)^(1/(1+eps')) on the second. An algorithm that adapts at no cost would keep both below a constant.
+    Regret is divided by the rate of an algorithm that knows the moments. This gives the normalised regrets R/(uT)^(1/(1+eps)) on
+    the first problem and R/(u'T)^(1/(1+eps')) on the second. An algorithm that adapts at no cost would keep both below a constant.
     """
 
     horizon: int
     value: float
-    """Lower bound on the larger of the two, for every algorithm: ``constant`` times a power of u'/u or T."""
+    """Lower bound on the larger normalised regret of every algorithm: ``constant`` times a power of u'/u or T."""
     constant: float
     exponent: float
-    """Of u'/u (Theorem 2) or of T (Theorem 3)."""
+    """The exponent of u'/u (Theorem 2) or of T (Theorem 3)."""
     delta: float
     """The gap between the arms that the proof chooses."""
     mass: float
-    """Probability that arm 0 pays in the second problem; in the first it never pays."""
+    """Probability that arm 0 pays in the second problem; in the first problem it never pays."""
     orders: tuple[float, float]
-    """The moments' orders minus 1, eps and eps', of the two problems."""
+    """The orders minus 1 of the two problems' moments, eps and eps'."""
     moments: tuple[float, float]
-    """Their bounds, u and u'."""
+    """The bounds on these moments, u and u'."""
 
     def problems(self) -> tuple[Problem, Problem]:
         """Return the pair at ``delta``: the better arm is 1 in the first and 0 in the second."""
@@ -114,11 +114,11 @@ class PairBound:
         return (u * self.horizon) ** p, (v * self.horizon) ** q
 
     def optimum(self) -> float:
-        """Return the least possible value of the larger of the two, exactly: that of the best algorithm for this pair.
+        """Return the larger normalised regret of the best algorithm for this pair, exactly.
 
-        Only a non-zero reward of arm 0 tells the problems apart. Until then an algorithm only chooses how many pulls x of arm 0 to
-        risk, best at the start: this costs delta x on the first problem, and delta (T-x) (1-mass)^x on the second. The second
-        cost is convex in x, so the optimum mixes two neighbouring x.
+        Only a non-zero reward of arm 0 distinguishes the problems. Until then an algorithm only chooses the number x of pulls of
+        arm 0, and it is best to make them at the start. They cost delta x on the first problem and delta (T-x) (1-mass)^x on the
+        second. The second cost is convex in x, so the optimum mixes two neighbouring x.
 
         >>> bound = lower_bound_u_adaptive(10_000, eps=1.0, u=1.0, u_alternative=100.0)
         >>> bound.optimum() / bound.value
@@ -129,7 +129,7 @@ class PairBound:
             blind = (self.horizon - pulls) * math.exp(pulls * math.log1p(-self.mass))
             return self.delta * pulls / self.scales[0], self.delta * blind / self.scales[1]
 
-        low, high = 0, self.horizon  # the second cost is larger at low, and not at high
+        low, high = 0, self.horizon  # the second cost is the larger one at low, but not at high
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if costs(middle)[0] < costs(middle)[1] else (low, middle)
@@ -138,7 +138,7 @@ class PairBound:
 
 
 def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative: float) -> PairBound:
-    """Return the cost of not knowing u (Theorem 2): a factor of (u'/u)^(eps/(1+eps)^2) on one of two problems.
+    """Return the cost of not knowing u (Theorem 2), a factor of (u'/u)^(eps/(1+eps)^2) on one of two problems.
 
     Parameters
     ----------
@@ -154,13 +154,13 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
 
     Guarantee
     ---------
-    For every algorithm. Let x = E[N_0] on the first problem. There R = Delta x. By the inequality of Bretagnolle and Huber the
-    larger of the two normalised regrets is also at least (u'T)^(-1/(1+eps)) (Delta T/8) exp(-x KL), with KL = log(1/(1-q)) <=
-    2 log(2) q for q = (2 Delta)^(1+1/eps) u'^(-1/eps) <= 1/2. So it is at least half of the sum; ``delta`` maximises its minimum
-    over x.
+    The bound holds for every algorithm. Let x = E[N_0] on the first problem, where R = Delta x. By the inequality of Bretagnolle
+    and Huber the larger of the two normalised regrets is also at least (u'T)^(-1/(1+eps)) (Delta T/8) exp(-x KL). Here
+    KL = log(1/(1-q)) <= 2 log(2) q for q = (2 Delta)^(1+1/eps) u'^(-1/eps) <= 1/2. So the larger regret is at least half of the
+    sum of the two bounds; ``delta`` maximises the minimum of that sum over x.
 
-    The first problem exists only if Delta^(1+eps) <= u, which needs T >= C (u'/u)^((1+2 eps)/(eps (1+eps))). The paper takes a
-    large T and then lets u' grow at this fixed T, where regret cannot be infinite: it is at most 2 T u^(1/(1+eps)).
+    The first problem exists only if Delta^(1+eps) <= u, which needs T >= C (u'/u)^((1+2 eps)/(eps (1+eps))). The paper lets u'
+    grow at a fixed T, but then regret cannot be infinite: it is at most 2 T u^(1/(1+eps)).
 
     Examples
     --------
@@ -179,7 +179,7 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
     share, ratio = _share(eps), u_alternative / u
     if ratio == math.inf:
         raise invalid("u_alternative", u_alternative, f"closer to u = {u}", hint="their ratio overflows")
-    # q T = 8 e^eps/c (u'/u)^(1/(1+eps)), where the derivative over the gap is 0.
+    # The derivative by the gap is 0 at q T = 8 e^eps/c (u'/u)^(1/(1+eps)).
     mass = 8.0 * math.exp(eps) / CURVATURE * ratio ** (1.0 - share) / horizon
     relative = 0.5 * mass**share * ratio ** (1.0 - share)  # the gap over u^(1/(1+eps))
     if mass > 0.5 or relative > 1.0:
@@ -198,7 +198,7 @@ def lower_bound_u_adaptive(horizon: int, *, eps: float, u: float, u_alternative:
 
 
 def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> PairBound:
-    """Return the cost of not knowing eps (Theorem 3): a factor of T^(eps'(eps-eps')/((1+eps)(1+eps')^2)) on one of two problems.
+    """Return the cost of not knowing eps (Theorem 3), a factor of T^(eps'(eps-eps')/((1+eps)(1+eps')^2)) on one of two problems.
 
     All moments are at most u = 1. The default orders give the largest exponent, 1/16.
 
@@ -212,12 +212,12 @@ def lower_bound_eps_adaptive(horizon: int, *, eps: float = 1.0, eps_alternative:
     Returns
     -------
     PairBound
-        ``value = (4/log 2)^(eps'/(1+eps')) / 32 * T^exponent``: the constant is above 1/32 for all orders.
+        ``value = (4/log 2)^(eps'/(1+eps')) / 32 * T^exponent``. The constant is above 1/32 for all orders.
 
     Guarantee
     ---------
-    For every algorithm, as in `lower_bound_u_adaptive` with q = (2 Delta)^(1+1/eps') <= 1/2. At the proof's gap the sum
-    is smallest at x = 0; a gap with e^eps' in place of 1 would gain at most 21 %.
+    The bound holds for every algorithm. The proof is that of `lower_bound_u_adaptive` with q = (2 Delta)^(1+1/eps') <= 1/2. At
+    the proof's gap the sum is smallest at x = 0. A gap with e^eps' in place of 1 would gain at most 21 %.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The assumption of AdaR-UCB, checked for a law or tested on a sample."""
+"""A check of AdaR-UCB's assumption for a law, and a test of it on a sample."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from robandit.validation import invalid
 def truncated_nonpositivity(
     law_or_sample: Any, about: float | Literal["median"] = 0.0, *, confidence: float | None = None
 ) -> Verdict | Nonpositivity:
-    """Return whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0: decided for a law, tested for a sample.
+    """Return whether E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0. Laws are decided, samples are tested.
 
-    AdaR-UCB assumes this of the best arm about 0, and centred policies about its median.
+    AdaR-UCB assumes this for the best arm about 0; centred policies assume it about the arm's median.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ def truncated_nonpositivity(
     about
         The point, or ``"median"``.
     confidence
-        For a sample only: a true assumption is contradicted with probability at most 1 - confidence. None: 0.99.
+        For samples only. A true assumption is contradicted with probability at most 1 - confidence. None: 0.99.
 
     Returns
     -------
-    A verdict that is true where the assumption holds (law: `Verdict`) or is not contradicted (sample: `Nonpositivity`).
+    `Verdict` for a law, true if the assumption holds; `Nonpositivity` for a sample, true if the sample does not contradict it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def truncated_nonpositivity(
         options = {} if confidence is None else {"confidence": confidence}
         return diagnostics.truncated_nonpositivity(law_or_sample, about, **options)
     if confidence is not None:
-        raise invalid("confidence", confidence, "None for a law, which is decided exactly", hint="leave it out")
+        raise invalid("confidence", confidence, "None for a law, which is decided exactly", hint="omit it")
     if isinstance(about, str):
         if about != "median":
             raise invalid("about", about, "a finite number, or 'median'")

@@ -1,4 +1,4 @@
-"""The growth of regret: policies' rates as functions of T, K, u, eps and the gaps."""
+"""The rates of policies' regret as functions of T, K, u, eps and the gaps."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from robandit.validation import LARGEST_INTEGER, choice, invalid, order, within
 
 Of = Literal["T", "K", "u", "gap"]
 UNSCALED: dict[str, float] = {"T": 1.0, "K": 1.0, "u": 1.0, "gap": 1.0}
-STEP = 1e-4  # of a logarithm, for derivatives: their error is about 1e-8
+STEP = 1e-4  # step of a logarithm in derivatives, whose error is about 1e-8
 KEYWORDS = {"P(X != 0)": "nonzero", "KLinf(arm, best mean)": "klinf", "Var": "variance"}
 """Python keywords for names that are not identifiers or are ambiguous."""
 COMPUTED = ("T", "K", "gap", "min gap", "f(T)", "g(T)")
-"""Names whose values are computed, not looked up."""
+"""Names whose values are computed, not passed by the caller."""
 OTHERS = ("kappa", "klinf", "nonzero", "range", "rho", "scale", "tau", "variance")
-"""Keywords that formulas use besides T, K, u, eps and the gaps; your own formula may have other names."""
+"""Keywords of our formulas besides T, K, u, eps and the gaps; your own formulas may use other names."""
 
 
 def rate(policy: Policy) -> Rate:
-    """Return the proved growth of a policy's regret, without constants.
+    """Return the proved rate of a policy's regret, without constants.
 
-    The formulas are those of the table of policies (``policy.facts.instance`` and ``policy.facts.worst``).
+    The formulas come from the table of policies (``policy.facts.instance`` and ``policy.facts.worst``).
 
     Parameters
     ----------
     policy
-        Only the parameters that the formula names matter, such as f of R-UCB-TEA.
+        The policy. Only the parameters in its formula matter, such as f of R-UCB-TEA.
 
     Returns
     -------
-    A function of (T, K, u, eps, gaps): the instance-dependent rate, or without gaps the worst-case one. See `Rate`.
+    A function of (T, K, u, eps, gaps). With gaps it returns the instance-dependent rate, otherwise the worst-case rate. See `Rate`.
 
     Examples
     --------
@@ -62,21 +62,21 @@ def rate(policy: Policy) -> Rate:
 class Rate:
     """The rates of one policy. T and u may be arrays; the result is a number, or an array of their common shape.
 
-    The result is NaN where the formula does not apply: for R-UCB-TEA, where a gap is below 2 / log f(T); for logarithms below 0.
+    The result is NaN if the formula does not apply: for R-UCB-TEA if a gap is below 2 / log f(T), or if a logarithm is negative.
 
     Parameters of a call
     --------------------
     T, K
-        Pulls, from 1 to 2^53, and arms.
+        The number of pulls, from 1 to 2^53, and the number of arms.
     u
-        The moment bound in the formula: on E|X|^(1+eps), or on E|X - mean|^(1+eps) if it has v. None: the policy's own.
+        The bound on E|X|^(1+eps), or on E|X - mean|^(1+eps) if the formula has v. None: the policy's parameter.
     eps
-        The moments' order minus 1. None: the policy's own; Catoni's estimator needs none.
+        The order of the moments minus 1. None: the policy's parameter. Catoni's estimator does not need it.
     gaps
         The best mean minus each arm's mean; gaps of 0 are ignored. None: the worst case. If a worst-case formula has a sum over
         gaps, it uses K - 1 gaps of u^(1/(1+eps)), the largest that u allows.
     known
-        Other names in the formula: ``nonzero`` for P(X != 0) (default 1), ``klinf``, ``variance``, ``tau``; one, or one per gap.
+        Values of other names, one in total or one per gap: ``nonzero`` (P(X != 0), default 1), ``klinf``, ``variance``, ``tau``.
     """
 
     policy: Policy
@@ -125,7 +125,7 @@ class Rate:
         """Return the rate with T, K, u and the gaps multiplied by their factors."""
         formula = self._formula(gaps is None)
         if unknown := sorted(known.keys() - set(OTHERS) - (formula.names - set(COMPUTED) - {"v"})):
-            rule = f"left out: besides T, K, u, eps and gaps a rate may need {', '.join(OTHERS)}"
+            rule = f"omitted: besides T, K, u, eps and gaps a rate may need {', '.join(OTHERS)}"
             raise invalid(unknown[0], known[unknown[0]], rule, owner="rate")
         values = {"T": _numbers("T", T, 1.0, float(LARGEST_INTEGER)) * factor["T"]}
         values["K"] = np.asarray(within(K, "K", 1.0, math.inf, owner="rate") * factor["K"])
@@ -154,13 +154,13 @@ class Rate:
             kind, way = (
                 ("worst-case", "pass the gaps")
                 if worst_case
-                else ("instance-dependent", "leave the gaps out for its worst-case rate")
+                else ("instance-dependent", "omit the gaps for its worst-case rate")
             )
             raise NotApplicable(f"{self.policy.name} has no {kind} bound: {way if other else 'none is proved for it'}")
         return parsed(text)
 
     def _known(self, name: str, arguments: dict[str, Any]) -> Floats:
-        """Return a name's value: the caller's, or the policy's own."""
+        """Return the value of a name: the caller's argument, else the policy's parameter."""
         keyword = KEYWORDS.get(name, "u" if name == "v" else name)
         value = arguments.get(keyword)
         if value is None:
@@ -173,7 +173,7 @@ class Rate:
         return _numbers(keyword, value, 0.0, above=True)
 
     def _gaps(self, formula: Formula, values: dict[str, Floats], gaps: ArrayLike | None, factor: float) -> None:
-        """Put the positive gaps, and the values of their arms, into the last axis."""
+        """Add the positive gaps to ``values``, and reduce the values per arm to the same arms."""
         if gaps is None:
             exponent = 1.0 + float(values["eps"]) if "eps" in values else 2.0
             values["gap"] = (values["v" if "v" in values else "u"] ** (1.0 / exponent))[..., np.newaxis]
@@ -192,7 +192,7 @@ class Rate:
 
 
 def _numbers(name: str, value: Any, least: float, most: float = math.inf, *, above: bool = False) -> Floats:
-    """Return an array of finite numbers from ``least``, or only above it, to ``most``."""
+    """Return an array of finite numbers, at least ``least`` (or greater, with ``above``) and at most ``most``."""
     rule = f"a finite number, or an array of them, {'>' if above else '>='} {least:g}"
     rule += f" and <= {most:.0f}" if most < math.inf else ""
     try:

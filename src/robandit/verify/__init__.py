@@ -1,4 +1,4 @@
-"""Numerical checks of the paper's statements, one file each, in the paper's order."""
+"""Numerical checks of the paper's statements, one file per statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = (
 
 
 def statements(names: Sequence[str] = ()) -> tuple[Statement, ...]:
-    """Return the statements with these names, such as ``lemma-2``; without names, all of them."""
+    """Return the statements with these names, such as ``lemma-2``, or all statements if no names are given."""
     return find_statements(names, [import_module(f"robandit.verify.{file}").STATEMENT for file in FILES])
 
 
@@ -37,11 +37,11 @@ def verify(
     quick
         Run fewer and smaller experiments.
     seed
-        The same seed gives the same numbers.
+        Seed of the experiments. The same seed gives the same numbers.
     threads
         Number of threads. None: one per core.
     track
-        Returns, for each statement, the function that shows its progress.
+        A function that returns the progress display of a statement.
 
     Examples
     --------

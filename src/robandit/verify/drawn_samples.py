@@ -1,4 +1,4 @@
-"""Shared by the checks of the estimator: laws with known properties, samples of them, and thresholds of many samples at once."""
+"""Laws, samples and thresholds that the checks of the estimator share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from robandit.verify.statement import Effort, Finding, finding
 from robandit.wording import joined
 
 TAILS = (1.2, 1.5, 2.5)
-# The last one is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4: a loss of (u/Delta)^(1/eps) with
+# "rare loss" is an arm of the paper's Theorem 4 with eps = 1/2, u = 1 and Delta = 0.4. It loses (u/Delta)^(1/eps) with
 # probability Delta^(1+1/eps) u^(-1/eps).
 NONPOSITIVE: dict[str, Law] = {
     **{f"negated Pareto {tail}": -Pareto(tail=tail) for tail in TAILS},
@@ -31,25 +31,25 @@ NONPOSITIVE: dict[str, Law] = {
 }
 """Laws with E[X 1{|X| > M}] <= 0 for every M."""
 POSITIVE = {f"Pareto {tail}": Pareto(tail=tail) for tail in TAILS}
-"""Laws that violate this."""
+"""Laws with E[X 1{|X| > M}] > 0 for some M."""
 LAWS: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
 DELTAS = (0.1, 0.01)
 LOST = 1e300
-"""The result of a trial whose threshold is missing: larger than every bound, but finite, for figures and JSON."""
+"""The result of a trial without a threshold. It exceeds every bound but is finite, as figures and JSON require."""
 BLOCK = 2**20  # values in memory at once
 
 
 def sizes_and_trials(effort: Effort) -> tuple[tuple[int, ...], int]:
-    """Return the sample sizes, and the number of samples of each."""
+    """Return the sample sizes, and the number of samples per size."""
     return effort.of(((64, 512), 2_000), ((64, 512, 4096), 10_000))
 
 
 def blocks(
     law: Law, n: int, trials: int, effort: Effort, *key: int, pair: bool = True
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Yield independent samples X and X' of n values, one per row, in blocks that add up to ``trials`` rows.
+    """Yield blocks of independent samples X and X', with n values per row and ``trials`` rows in total.
 
-    ``key`` identifies the check and the case. Without ``pair`` only X' is drawn, and yielded twice.
+    ``key`` identifies the check and the case. With ``pair=False``, only X' is drawn and stands in both places.
     """
     rows = max(1, BLOCK // n)
     for block, start in enumerate(range(0, trials, rows)):
@@ -59,7 +59,7 @@ def blocks(
 
 
 def enough(law: Law, n: int, level: float, c: float = C) -> bool:
-    """Return whether a sample has, on average, twice the non-zero values that a threshold needs: nearly all samples have one."""
+    """Return whether nearly all samples have a threshold: on average they have twice the non-zero values that it needs."""
     return n * law.nonzero_probability >= 2.0 * c * level
 
 
@@ -69,7 +69,7 @@ def deltas_for(law: Law, n: int) -> list[float]:
 
 
 def roots(matrix: Floats, level: float, c: float = C) -> Floats:
-    """Return the threshold of each row, NaN where there is none."""
+    """Return the threshold of each row, or NaN if it does not exist."""
     thresholds = np.full(len(matrix), math.nan)
     exists = np.count_nonzero(matrix, axis=1) > c * level
     if exists.any():
@@ -78,53 +78,53 @@ def roots(matrix: Floats, level: float, c: float = C) -> Floats:
 
 
 def usable(thresholds: Floats, matrix: Floats, level: float, c: float = C) -> tuple[NDArray[np.bool_], int]:
-    """Return which rows have a finite threshold, and how many lack one that exists; each of these counts as a failure."""
-    # Rows for which none exists do not count: M depends on X' alone, so the claims also hold given that M exists.
+    """Return the mask of rows with a finite threshold, and the number of failures: a threshold exists but was not found."""
+    # Rows without a threshold are not failures: M depends only on X', so the claims also hold given that M exists.
     exists = np.count_nonzero(matrix, axis=1) > c * level
     finite = np.isfinite(thresholds)
     return finite, int((exists & ~finite).sum())
 
 
 def clipped(matrix: Floats, thresholds: Floats) -> Floats:
-    """Return F(M) = sum_j min((x_j / M)^2, 1) of each row at its own M > 0."""
+    """Return F(M) = sum_j min((x_j / M)^2, 1) for each row, at the M > 0 of that row."""
     with np.errstate(over="ignore", under="ignore"):
         total: Floats = np.square(np.minimum(np.abs(matrix) / thresholds[:, None], 1.0)).sum(axis=1)
     return total
 
 
 class Orders(NamedTuple):
-    """Orders eps in (0, 1], and a law's E|X|^(1+eps) = u at each."""
+    """Orders eps in (0, 1], and the moment u = E|X|^(1+eps) of a law at each order."""
 
     eps: Floats
     u: Floats
 
     def threshold(self, n: int, level: float) -> float:
-        """Return the least (u n / L)^(1/(1+eps)), which is the threshold of Robust UCB."""
+        """Return the smallest (u n / L)^(1/(1+eps)) of all orders, which is the threshold of Robust UCB."""
         return float(((self.u * n / level) ** (1.0 / (1.0 + self.eps))).min())
 
 
 @cache
 def orders(law: Law) -> Orders:
-    """Return ten orders up to nearly the largest; they include 1 where the variance exists."""
+    """Return ten orders up to nearly the largest finite one, including 1 if the variance is finite."""
     most = law.tail_index - 1.0
     eps = np.linspace(0.1, 1.0, 10) if most > 1.0 else most * np.linspace(0.1, 0.95, 10)
     return Orders(eps, np.array([law.absolute_moment(1.0 + e) for e in eps]))
 
 
 def always(claim: str, successes: Sequence[bool], note: str = "", **details: object) -> Finding:
-    """Return the finding that every sample satisfies a claim: the share that do is 1."""
+    """Return the finding that every sample satisfies a claim: the share of successes is 1."""
     return finding(claim, sum(successes) / len(successes), note).between(1.0, 1.0, **details)
 
 
 def failure_rate(failures: int, trials: int, allowed: float, confidence: float) -> Interval:
-    """Return a failure probability in units of the allowed one."""
+    """Return the failure probability divided by the allowed probability."""
     return divided(share(failures, trials, confidence), allowed)
 
 
 def quantile(values: Sequence[float] | Floats, share: float, confidence: float = 0.99) -> Interval:
-    """Return a quantile of a law with its exact interval, from independent values.
+    """Estimate a quantile from independent values, with an exact confidence interval.
 
-    The ends of the interval are sample values, chosen by the binomial law of the number of values below the quantile.
+    The ends of the interval are sample values. The number of values below the quantile is binomial, which determines the ends.
 
     >>> quantile(range(1000), 0.5)
     Interval(measured=500.0, low=458.0, high=541.0)
@@ -140,7 +140,7 @@ def quantile(values: Sequence[float] | Floats, share: float, confidence: float =
 
 
 def worst_rows(cases: Iterable[tuple[str, float, Interval]], limit: float) -> list[Row]:
-    """Return a figure's rows from (law, delta, interval): for each law and delta the largest interval."""
+    """Return the rows of a figure from (law, delta, interval), with the largest interval for each law and delta."""
     worst: dict[tuple[str, float], Interval] = {}
     for law, delta, interval in cases:
         worst[law, delta] = max(worst.get((law, delta), interval), interval)

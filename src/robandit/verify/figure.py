@@ -1,4 +1,4 @@
-"""The data of a check's figure, without any plotting library; `robandit.report.verify_figures` draws it."""
+"""The data of a check's figure, which `robandit.report.verify_figures` draws; no plotting library is needed here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """Rows of numbers, and what their axes mean."""
+    """Rows of numbers, and the titles of their axes."""
 
     rows: Sequence[Row]
     x_title: str
     log_x: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data; an infinite end of an interval is null."""
+        """Return plain JSON data, with null for infinite ends of intervals."""
         data: dict[str, Any] = {"kind": type(self).__name__.lower()}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -31,7 +31,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Figure):
-    """Lines over a number: rows have x, y, series and, if known, low and high; ``limits``, drawn dashed, have x, y, series."""
+    """Lines over a number. Rows have x, y, series and, if known, low and high. ``limits`` (dashed) have x, y and series."""
 
     limits: Sequence[Row] = ()
     y_title: str
@@ -41,7 +41,7 @@ class Curves(Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class Cases(Figure):
-    """One line per case: rows have case; x, low and high if measured; limit if predicted; and series, which sets the colour."""
+    """One line per case. Rows have case and series (the colour); x, low and high if measured; and limit if predicted."""
 
     log_x: bool = False
 

@@ -1,4 +1,4 @@
-"""Shared by the checks of the lower bounds: policies on sets of problems on which no policy can have low regret everywhere."""
+"""Tools that the checks of the lower bounds share: they play policies on sets of problems, and no policy can do well on all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Setting = TypeVar("Setting")
 
 
 class Played(NamedTuple, Generic[Setting]):
-    """A policy on the problems of a setting: the largest mean regret, and its replications."""
+    """The result of a policy on the problems of a setting: the largest mean regret, and the regrets behind that mean."""
 
     setting: Setting
     policy: Policy
@@ -33,10 +33,10 @@ class Played(NamedTuple, Generic[Setting]):
 
 
 def inform(policy: Policy, problems: Sequence[Problem], which: int, eps: float, *, cheat: bool = False) -> Policy:
-    """Return the policy with the same knowledge on all problems: a lower bound is about one that does not know which it plays.
+    """Return the policy with the parameters of the first problem, so that they do not reveal which problem it plays.
 
-    The first problem has the moment bound of the family; another's own may be smaller and would reveal it. A policy that cheats
-    knows its own problem: a control.
+    The first problem has the moment bound of the family. The moments of another problem may be smaller and would identify it.
+    With ``cheat``, the policy gets the parameters of its own problem; this is a control.
     """
     return policy.informed_by(problems[which if cheat else 0], eps=eps)
 
@@ -50,16 +50,16 @@ def play_all(
     key: int,
     cheat: bool,
 ) -> list[Played[Any]]:
-    """Play every problem of every setting with every policy; the intervals hold jointly at 99 %, nominally.
+    """Play every policy on every problem of every setting. The intervals hold jointly at a nominal 99 %.
 
-    A setting has ``problems()``, a ``horizon``, ``orders`` (policies know the first) and ``scales`` that divide the regrets.
+    A setting has ``problems()``, ``horizon``, ``orders`` (policies know the first) and ``scales`` (they divide the regrets).
     """
     confidence = joint_confidence(len(policies) * sum(len(setting.scales) for setting in settings))
     played = []
     for i, setting in enumerate(track(settings)):
         problems, marks = setting.problems(), [setting.horizon]
         for policy in policies:
-            # One at a time: managing a thousand short jobs costs more than running them.
+            # A loop, not parallel jobs: managing a thousand short jobs costs more than running them.
             rows = []
             for j, (problem, scale) in enumerate(zip(problems, setting.scales, strict=True)):
                 informed = inform(policy, problems, j, setting.orders[0], cheat=cheat)
@@ -78,14 +78,14 @@ def label(policy: Policy) -> str:
 def smallest_ratio(
     claim: str, played: Sequence[Played[Setting]], floors: Sequence[float], place: Callable[[Setting], str]
 ) -> Finding:
-    """Return the finding that no regret is below its floor; its note names the policy that comes nearest, and where."""
+    """Return the finding that no regret is below its floor. The note names the policy and setting with the smallest ratio."""
     ratios = [divided(run.regret, floor) for run, floor in zip(played, floors, strict=True)]
     nearest = played[min(range(len(ratios)), key=lambda i: ratios[i].measured)]
     return finding(claim, smallest(ratios), f"{label(nearest.policy)} at {place(nearest.setting)}").at_least(1.0)
 
 
 def fit_exponent(x: Sequence[float], y: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
-    """Return the least-squares exponent b in y ~ x^b, and its largest error if each log(y) has at most the given error."""
+    """Return the least-squares exponent b in y ~ x^b, and a bound on its error, given bounds on the errors of log(y)."""
     weights = slope_weights(np.array(x))
     return float(weights @ np.log(np.array(y))), float(np.abs(weights) @ np.array(errors)) + 1e-12
 
@@ -102,18 +102,18 @@ OnPair = Played[PairBound]
 
 
 def escapes(runs: Sequence[OnPair], place: Callable[[PairBound], str]) -> list[Finding]:
-    """Return whether a policy gets below the bound, or below the best policy for its pair; ``place`` describes a pair."""
+    """Return two findings: no policy is below the bound, and none is below the optimum of its pair. ``place`` names a pair."""
     claim = "No policy escapes on both problems: its larger normalised regret over the bound, smallest of all cases"
     stronger = "No policy beats the best one for its pair, which is known exactly: the same regret over that optimum"
     over_optimum = smallest_ratio(stronger, runs, [run.setting.optimum() for run in runs], place)
     return [
         smallest_ratio(claim, runs, [run.setting.value for run in runs], place),
-        replace(over_optimum, must=False),  # a policy may come so near that chance decides
+        replace(over_optimum, must=False),  # a policy may be so close to the optimum that chance decides
     ]
 
 
 def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float, claim: str) -> Finding:
-    """Return the finding about the exponent in x of the best policy at each x."""
+    """Return the finding about how the regret of the best policy at each x grows with x."""
     best: dict[float, OnPair] = {}
     for run in runs:
         at = x(run.setting)
@@ -125,12 +125,12 @@ def growth(runs: Sequence[OnPair], x: Callable[[PairBound], float], least: float
 
 
 def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: str) -> Finding:
-    """Return the finding about how the exact optimum of the pairs grows with x, against the theorem's exponent.
+    """Return the finding that the exact optimum of the pairs grows with x as the theorem's exponent predicts.
 
-    The best policy risks y/mass pulls of arm 0, where y e^(k y) = B s, with B independent of x, k = -log(1-mass)/mass >= 1 and
-    s = 1 - pulls/T <= 1; both tend to 1. Then W(B) s/k <= y <= W(B), where W is Lambert's function. So the logarithm of the
-    optimum differs from its limit by at most log(k/s), and rounding pulls to integers adds at most -log(1-mass). The tolerance
-    follows from this.
+    The best policy risks y/mass pulls of arm 0, where y e^(k y) = B s. Here B is independent of x, k = -log(1-mass)/mass >= 1
+    and s = 1 - pulls/T <= 1; k and s tend to 1. Then W(B) s/k <= y <= W(B), where W is Lambert's function. So the logarithm
+    of the optimum differs from its limit by at most log(k/s), and rounding pulls to integers adds at most -log(1-mass). The
+    tolerance is the sum of the two.
     """
     optima = [bound.optimum() for bound in bounds]
     errors = []

@@ -17,9 +17,9 @@ def sure(value: float) -> Interval:
 
 
 def largest(intervals: Iterable[Interval]) -> Interval:
-    """Return the interval of the largest of several numbers, end by end; it has their joint confidence.
+    """Return an interval for the largest of several numbers: the largest of each end. It has their joint confidence.
 
-    The single interval that reaches highest is not enough: another one may lie entirely above a limit.
+    The interval with the highest upper end is not enough: it may cross a limit while another interval lies entirely above it.
 
     >>> largest([Interval(1.0, 0.5, 3.0), Interval(1.5, 1.2, 2.0)])
     Interval(measured=1.5, low=1.2, high=3.0)
@@ -28,7 +28,7 @@ def largest(intervals: Iterable[Interval]) -> Interval:
 
 
 def smallest(intervals: Iterable[Interval]) -> Interval:
-    """Return the interval of the smallest of several numbers, end by end, as `largest` does."""
+    """Return an interval for the smallest of several numbers: the smallest of each end."""
     return Interval(*(min(column) for column in zip(*intervals, strict=True)))
 
 
@@ -43,19 +43,19 @@ def shifted(interval: Interval, by: float) -> Interval:
 
 
 def joint_confidence(intervals: int) -> float:
-    """Return the confidence of each interval with which all hold together at 99 % (Bonferroni)."""
+    """Return the confidence that each interval needs for a joint confidence of 99 % (Bonferroni)."""
     return 1.0 - 0.01 / intervals
 
 
 def slope(x: Floats, y: Floats, confidence: float = 0.99) -> Interval:
-    """Return the exponent b of mean(y) ~ x^b: least squares in logarithms, with a jackknife interval and Student's quantile.
+    """Return the exponent b of mean(y) ~ x^b, by least squares in logarithms, with a jackknife interval.
 
-    ``y`` has a row per replication and a column per x. The jackknife leaves out whole rows, so the columns of a row may depend
-    on each other. The confidence is nominal, as in `mean_interval`.
+    ``y`` has one row per replication and one column per x. The jackknife omits whole rows, so the columns of a row may be
+    dependent. The interval uses Student's quantile; its confidence is nominal, as in `mean_interval`.
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if y.ndim != 2 or y.shape[1] != len(x) or len(x) < 2:
-        raise InvalidInput(f"y has the shape {y.shape}: give a row per replication and a column for each of {len(x)} x")
+        raise InvalidInput(f"y has the shape {y.shape}: pass a row per replication and a column for each of {len(x)} x")
     weights = slope_weights(x)
 
     def fitted(means: Floats) -> Floats:

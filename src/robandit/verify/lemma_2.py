@@ -23,16 +23,16 @@ from robandit.verify.statement import Effort, Evidence, Finding, Statement, Trac
 BONUSES = ("paper", "tight")
 TEN = 10.0
 
-# Half of the values are 1, half -1, and one in 10,000 is a gain that makes the mean 1. Few samples of 512 values contain it.
+# Half of the values are 1 and half are -1. One in 10,000 is a large gain, which makes the mean 1; few samples of 512 contain it.
 RARE_GAIN = Discrete(values=(-1.0, 1.0, 1e4), probabilities=(0.49995, 0.49995, 1e-4))
 SKEWED: dict[str, Law] = {"Pareto 1.1": Pareto(tail=1.1), "rare gain": RARE_GAIN}
 MILD: dict[str, Law] = {"Pareto 1.5": Pareto(tail=1.5)}
 
-# -1 except for a rare 0, which most samples of 64 do not contain: their variance is 0, and only the bonus covers the error.
+# The values are -1, rarely 0. Most samples of 64 contain no 0, so their variance is 0, and only the bonus covers the error.
 RARE_ZERO = two_point(-1.0, 0.0, 1.0 / 128.0)
 FITTING: dict[str, Law] = {**drawn.NONPOSITIVE, "rare zero": RARE_ZERO}
 
-# Laws that satisfy the assumption, and the shift that makes their mean 1.
+# Laws that satisfy the assumption, each with the shift that makes its mean 1.
 SHIFTED: tuple[tuple[Law, float], ...] = (
     *((StudentT(dof=1.5), 1.0), (Gaussian(mean=0.0, sd=1.0), 1.0)),
     *((-Pareto(tail=1.5), 4.0), (-Pareto(tail=2.5), 8.0 / 3.0)),
@@ -42,7 +42,7 @@ Thresholds = Callable[[Floats, float], Floats]
 
 
 class Case(NamedTuple):
-    """The trials for one law, size and delta; for each trial the least constant in place of 10 with which the bound holds."""
+    """The trials for one law, size and delta. ``needed`` has the smallest constant (10 in the lemma) that suffices per trial."""
 
     law: str
     n: int
@@ -55,7 +55,7 @@ class Case(NamedTuple):
         return drawn.failure_rate(self.failures[bonus], len(self.needed), 2.0 * self.delta, confidence)
 
     def constant(self, confidence: float) -> Interval:
-        """Return the constant with which the bound fails with probability 2 delta."""
+        """Return the constant for which the bound fails with probability 2 delta."""
         return drawn.quantile(self.needed, 1.0 - 2.0 * self.delta, confidence)
 
 
@@ -67,7 +67,7 @@ def run(
     thresholds: Thresholds = drawn.roots,
     laws: Mapping[str, Law] = FITTING,
 ) -> Evidence:
-    """Count how often the bound fails where its assumption holds, and where it does not."""
+    """Count how often the bound fails for laws that satisfy its assumption, and for laws that do not."""
     sizes, trials = drawn.sizes_and_trials(effort)
     groups = (("fit", laws, sizes), ("mild", MILD, sizes[1:]), ("skewed", SKEWED, sizes[1:]))
     jobs = [(group, *item, n) for group, members, some in groups for item in members.items() for n in some]
@@ -85,7 +85,7 @@ def run(
         findings=_findings(cases, confidence),
         figure=Cases(
             rows=drawn.worst_rows(((case.law, case.delta, case.constant(confidence)) for case in every), TEN),
-            x_title="constant that is needed in place of 10",
+            x_title="constant needed in place of 10",
         ),
         caption="The constant with which mean <= trimmed mean + sqrt(2 V L/N) + constant M L/N fails with probability 2 delta, at "
         "the size N where it is largest, with its interval. Lemma 2 has 10 (black). Only laws that violate the assumption "
@@ -128,8 +128,8 @@ def _findings(cases: Mapping[str, list[Case]], confidence: float) -> tuple[Findi
         finding(
             "under the assumption the bound fails with probability at most 2 delta: rate over 2 delta, worst case",
             largest(rates("fit")),
-            "The proof has log(2/delta) and probability 1 - delta: the same inequality at delta/2. In these cases the bound "
-            f"would have held with {number(constant.measured)} in place of 10.",
+            "The proof has log(2/delta) and probability 1 - delta, which is the same inequality at delta/2. In these cases "
+            f"{number(constant.measured)} in place of 10 would be enough.",
         ).at_most(1.0, misprints=("7",)),
         finding(
             "the same with 14 M L/(3 (N-1)) in place of 10 M L/N: rate over 2 delta, worst case",
@@ -138,34 +138,34 @@ def _findings(cases: Mapping[str, list[Case]], confidence: float) -> tuple[Findi
         arithmetic(
             "14/(3(s-1)) is at most 10/s: the largest 14 s/(3(s-1)) for s >= 2",
             float((sides * 14.0 / (3.0 * (sides - 1))).max()),
-            "The largest is 28/3, at s = 2: 10 is rounded up.",
+            "The largest value is 28/3, at s = 2; 10 is this value rounded up.",
         ).at_most(TEN, misprints=("8",)),
         finding(
-            "without the assumption the bound fails more often: rate over 2 delta, in the case where it is least",
+            "without the assumption the bound fails more often: rate over 2 delta, smallest of the cases",
             smallest(rates("skewed")),
-            "Pareto with tail 1.1, and a rare large gain. For Pareto laws and large N the bound fails below a tail of "
-            f"{number(_critical_tail(TEN))} ({number(_critical_tail(14.0 / 3.0))} with the tight constant).",
+            "The cases are Pareto with tail 1.1, and a rare large gain. For large N the bound fails for Pareto laws with a tail "
+            f"below {number(_critical_tail(TEN))} ({number(_critical_tail(14.0 / 3.0))} with the tight constant).",
         ).at_least(1.0),
         finding(
-            "a Pareto law with tail 1.5 also violates the assumption, but not enough: rate over 2 delta, worst case",
+            "a Pareto law with tail 1.5 violates the assumption, but too little to break the bound: rate over 2 delta, worst case",
             largest(rates("mild")),
             "Trimming removes less than the bonus adds.",
         ).at_most(1.0, must=False),
         finding(
             "the assumption depends on where 0 is: share of laws that no longer satisfy it when shifted to mean 1",
             sum(before and not after for before, after in nonpositive) / len(SHIFTED),
-            "At M = 0 it says E[X] <= 0.",
+            "At M = 0 the assumption says E[X] <= 0.",
         ).between(1.0, 1.0, misprints=("20",)),
         arithmetic(
             "N - 1 in the variance is never 0: the least N for which AdaR-UCB computes the bound",
             float(math.floor(C * math.log(8.0)) + 1),
-            "More than c log 8 values must be non-zero.",
+            "The threshold needs more than c log 8 non-zero values.",
         ).at_least(2.0, misprints=("5",)),
     )
 
 
 def _critical_tail(constant: float) -> float:
-    """Return the tail of a Pareto law below which a bonus of constant M L/N is too small as N grows."""
+    """Return the tail of a Pareto law below which the bonus ``constant * M L/N`` is too small for large N."""
 
     # With tail a, P(X > M) tends to (2 - a)/2 c L/N. Trimming loses a/(a-1) M P(X > M), and sqrt(2 V L/N) is sqrt(c a) M L/N.
     def lost(a: float) -> float:

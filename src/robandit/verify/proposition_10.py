@@ -1,4 +1,4 @@
-"""Proposition 10 and Algorithm 2: a threshold by doubling, and the number of steps."""
+"""Proposition 10 and Algorithm 2: the threshold found by doubling, and the number of steps."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from robandit.verify.statement import Effort, Evidence, Statement, Track, findin
 
 ETA = 1e-16  # the paper's start, "the tolerance of many languages"
 SIZE = 256
-ROUNDING = (3 * SIZE + 8) * 2.0**-52  # of F and of the exact root
+ROUNDING = (3 * SIZE + 8) * 2.0**-52  # rounding error of F and of the exact root
 SAMPLES = 50  # at each scale
 HEAVY = Pareto(tail=1.5)
 Search = Callable[[Floats, float, Floats], tuple[Floats, Ints]]
 
 
 def doubling(matrix: Floats, a: float, start: Floats) -> tuple[Floats, Ints]:
-    """Run Algorithm 2 on each row: the first of start, 2 start, 4 start, ... at which F(M) <= a, and the number of steps."""
+    """Run Algorithm 2 on each row. Return the first of start, 2 start, 4 start, ... with F(M) <= a, and the number of steps."""
     guess = np.array(start, dtype=np.float64)
     steps = np.zeros(len(matrix), dtype=np.int64)
     left = np.arange(len(matrix))
@@ -40,7 +40,7 @@ def doubling(matrix: Floats, a: float, start: Floats) -> tuple[Floats, Ints]:
 
 
 def run(effort: Effort, track: Track = silent, *, search: Search = doubling) -> Evidence:
-    """Compare the result with the exact root, and the number of steps with the bound; then at other scales and starts."""
+    """Compare the result with the exact root and the number of steps with the bound, also at other scales and starts."""
     taus = effort.of((2, 4), (2, 4, 8))
     trials = effort.of(500, 5_000)
     jobs = [(law, tau) for law in drawn.LAWS.values() for tau in taus if drawn.enough(law, SIZE, 3.0 * math.log(tau))]
@@ -68,17 +68,17 @@ def run(effort: Effort, track: Track = silent, *, search: Search = doubling) -> 
         finding(
             "more steps than log2((u s / log tau^3)^(1/(1+eps)) / eta), rounded up, are rare: rate over 2/tau^3, worst case",
             largest(rates),
-            "For the best of ten orders eps at once.",
+            "The bound is the smallest for ten orders eps.",
         ).at_most(1.0),
         finding(
             "not rounded up, the number of steps is exceeded more often than 2/tau^3: rate over 2/tau^3, tau = 10",
             unrounded,
-            f"A law made for it, whose M is often just above half of the bound; exactly {number(exactly)}.",
+            f"The law is made for this: its M is often just above half of the bound. The exact rate is {number(exactly)}.",
         ).at_least(1.0, must=False, headline="As printed it fails narrowly: the number of steps must be rounded up."),
         finding(
             "from 1e-16 on data of scale 1e-20 the result is far above 2 M: least ratio to M",
             min(fixed[powers.index(-20)]),
-            "The result is the start, which is above the root.",
+            "The algorithm returns its start, which is above the root.",
         ).at_least(2.0, misprints=("27", "28")),
         drawn.always(
             "from the smallest non-zero |x'| it is between M and 2 M at every scale, 1e-300 to 1e300: share of samples",
@@ -95,7 +95,7 @@ def run(effort: Effort, track: Track = silent, *, search: Search = doubling) -> 
             rows=[
                 row_of(Interval(float(np.median(ratios)), min(ratios), max(ratios)), "y", x=power, series=name)
                 for name, every in (("from 1e-16", fixed), ("from the smallest |x'|", relative))
-                for power, ratios in zip(powers, every, strict=False)  # without the two extreme scales
+                for power, ratios in zip(powers, every, strict=False)  # excludes the two extreme scales
             ],
             limits=[{"x": k, "y": y, "series": f"{y:.0f} M"} for y in (1.0, 2.0) for k in (powers[0], powers[-1])],
             x_title="scale of the data, as a power of ten",
@@ -112,10 +112,10 @@ def _between(ratios: Floats) -> Any:
 
 
 def _unrounded(effort: Effort, search: Search) -> tuple[Interval, float]:
-    """Return how often more than log2(M~/eta) steps are made, over 2/tau^3: measured, and exactly.
+    """Return the measured and the exact probability of more than log2(M~/eta) steps, divided by 2/tau^3.
 
-    The law has ones with probability p = 4 L/n, so that M~ = (u n/L)^(1/2) = 2 with eps = 1; its other values are tiny. One guess
-    is just above 1, the next just above 2. M is above 1 if the sample has more than c L ones.
+    A value of the law is 1 with probability p = 4 L/n, and tiny otherwise. So M~ = (u n/L)^(1/2) = 2 with eps = 1. One guess
+    is just above 1, and the next is just above 2. M is above 1 if the sample has more than c L ones.
     """
     from scipy.special import bdtrc
 
@@ -134,7 +134,7 @@ def _unrounded(effort: Effort, search: Search) -> tuple[Interval, float]:
 
 
 def _at_scale(power: int, effort: Effort, search: Search) -> tuple[list[float], list[float], list[bool]]:
-    """Return the ratios to the root from 1e-16 and from the smallest value, and whether AdaR-UCB's doubling equals the latter."""
+    """Return the results over the root, from 1e-16 and from the smallest value, and whether AdaR-UCB gives the latter result."""
     level = 3.0 * math.log(2.0)
     ((_, other),) = drawn.blocks(HEAVY, SIZE, SAMPLES, effort, 10, 2000, pair=False)
     other = other * 10.0**power

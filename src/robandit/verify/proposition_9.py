@@ -1,4 +1,4 @@
-"""Proposition 9: when the threshold equation has a root, and that the root is unique."""
+"""Proposition 9: the threshold equation has a unique root if c L is below the number of non-zero values."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Tally:
     single: list[bool] = field(default_factory=list)
     """Whether F crosses c L once, from above, at the solver's root, and decreases."""
     rejected: list[bool] = field(default_factory=list)
-    """With c L >= m: whether the solver raises, and F does not cross c L."""
+    """Whether, with c L >= m, the solver raises and F does not cross c L."""
     above_zero: list[bool] = field(default_factory=list)
-    """Whether F > 0 everywhere: nothing solves F(M) = 0, the equation of round 1."""
+    """Whether F > 0 everywhere, so that F(M) = 0, the equation of round 1, has no solution."""
 
 
 def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_threshold, guard: float = 4.0) -> Evidence:
@@ -59,7 +59,7 @@ def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_thres
         finding(
             "with 0 < c L < m the solver's root solves the equation: largest residual, in units of rounding",
             max(tally.residuals),
-            "Unit: (3 m + 8) 2^-52, which bounds the rounding of the solver and of F.",
+            "The unit is (3 m + 8) 2^-52, a bound on the rounding errors of the solver and of F.",
         ).at_most(1.0),
         always(
             "and it is unique, since F decreases beyond the smallest value and crosses c L once: share of samples",
@@ -72,34 +72,34 @@ def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_thres
         always(
             "with the guard m <= 4 log tau^-3 as printed, the first root requested does not exist: share of runs",
             [not r.exists for r in printed],
-            f"In round {max(r.tau for r in printed)}, of one value, where more than {number(C * math.log(8.0))} are needed: "
-            "the right side is negative, so the guard never holds.",
+            f"It is requested in round {max(r.tau for r in printed)} for one value; more than {number(C * math.log(8.0))} are "
+            "needed. The right side of the guard is negative, so the guard never holds.",
             misprints=("1",),
         ),
         always(
             "with the sign corrected, m <= 4 log tau^3, the first root requested still does not exist: share of runs",
             [not r.exists for r in first],
             misprints=("2",),
-            note="It needs m > c L and c = 5.83. For every tau from 2 to 1,000,000 at least "
-            f"{number(missing)} non-zero values are missing: 4 L(tau - 1) + 1 < c L(tau).",
+            note="A root needs m > c L with c = 5.83. For every tau from 2 to 1,000,000 at least "
+            f"{number(missing)} non-zero values are missing, since 4 L(tau - 1) + 1 < c L(tau).",
             headline="Algorithm 1 as printed asks for roots that do not exist: its guard is too small.",
         ),
         finding(
             "Algorithm 2 then returns its start, 1e-16, and the index is 0: largest absolute index",
             max(r.index for r in first),
-            "This holds for all rewards.",
+            "The index is 0 whatever the rewards are.",
         ).at_most(10.0 * ETA, misprints=("2c",)),
         always(
             "in round 1 the equation is F(M) = 0, and F is positive everywhere: share of samples",
             tally.above_zero,
             misprints=("4",),
-            note="The branch N = 0 comes first: round 1 never solves it.",
+            note="The algorithm never solves it: in round 1 every arm takes the branch N = 0.",
         ),
     )
     return Evidence(
-        ran=f"{len(tally.residuals):,} random samples of up to 200 values over 16 decades, with ties and zeros, F evaluated "
-        f"next to and between all of its corners ({exact:,} of them in exact fractions), and {len(tally.rejected):,} with too few "
-        f"non-zero values; {runs} runs of Algorithm 1's forced exploration with 1 to 5 arms for each version of its guard.",
+        ran=f"{len(tally.residuals):,} random samples of up to 200 values over 16 decades, with ties and zeros: F is evaluated "
+        f"next to and between all of its corners ({exact:,} samples in exact fractions). {len(tally.rejected):,} samples with "
+        f"too few non-zero values. {runs} runs of Algorithm 1's forced exploration with 1 to 5 arms for each version of its guard.",
         findings=findings,
         figure=Curves(
             rows=list(_curves(effort, solve)),
@@ -108,7 +108,7 @@ def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_thres
             y_title="F(M) / (c L)",
         ),
         caption="F(M) = sum of min((x/M)^2, 1) for four samples. It equals the number m of non-zero values up to the smallest of "
-        "them and decreases from there: with m > c L it crosses c L once. The sample with m < c L stays below.",
+        "them and decreases from there. With m > c L it crosses c L once; for the sample with m < c L it stays below c L.",
     )
 
 
@@ -122,7 +122,7 @@ KINDS: tuple[Callable[[np.random.Generator, int], Floats], ...] = (
 
 
 def _sample(rng: np.random.Generator, kind: Callable[[np.random.Generator, int], Floats], most: int) -> Floats:
-    """Draw 1 to ``most`` values: some zeros, both signs, a scale between 1e-8 and 1e8."""
+    """Draw 1 to ``most`` values with zeros, both signs and a scale between 1e-8 and 1e8."""
     n = int(rng.integers(1, most + 1))
     zero = rng.random(n) < rng.choice([0.0, rng.random()])
     sample: Floats = np.where(zero, 0.0, kind(rng, n) * rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-8.0, 8.0))
@@ -130,7 +130,7 @@ def _sample(rng: np.random.Generator, kind: Callable[[np.random.Generator, int],
 
 
 def _level(rng: np.random.Generator, m: int) -> tuple[float, float, float]:
-    """Draw delta, c and a = c L below m: anywhere, near 0, or near m."""
+    """Draw delta, c and a = c L, where a is below m: near 0, near m, or anywhere between."""
     part = rng.choice([rng.random(), 1e-6 * rng.random(), 1.0 - 1e-6 * rng.random()])
     delta = float(10.0 ** rng.uniform(-6.0, -0.1))
     c = max(part, 1e-9) * m / -math.log(delta)
@@ -163,7 +163,7 @@ def _look(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> N
     tally.residuals.append(abs(float(_values(sizes, np.array([root]))[0]) - a) / a / unit)
     points = _around(sizes, root)
     values = _values(sizes, points)
-    clear = np.abs(values - a) > unit * a  # the other points cannot be told from the root in doubles
+    clear = np.abs(values - a) > unit * a  # in doubles, the other points cannot be distinguished from the root
     above = values[clear] > a
     last, first = points[clear][above].max(), points[clear][~above].min()
     falls = (np.diff(values) <= unit * values[:-1]).all()
@@ -172,7 +172,7 @@ def _look(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> N
 
 
 def _is_rejected(x: Floats, m: int, rng: np.random.Generator, solve: Solver) -> bool:
-    """Check a sample with c L at or above its number m of non-zero values. With delta = 1/e, L is 1 and c L is c."""
+    """Return whether the solver correctly rejects a sample with c L >= m. With delta = 1/e, L is 1 and c L is c."""
     equal = bool(m > 0 and rng.random() < 0.3)
     a = float(m) if equal else (m + 1e-3) * (1.0 + rng.exponential())
     try:
@@ -186,7 +186,7 @@ def _is_rejected(x: Floats, m: int, rng: np.random.Generator, solve: Solver) -> 
 
 
 def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> None:
-    """Check a sample in fractions, which show decreases too small for doubles."""
+    """Check a sample in exact fractions, which show decreases that are too small for doubles."""
     sizes = sorted(Fraction(abs(v)) for v in x if v != 0.0)
     if not (m := len(sizes)):
         return
@@ -210,7 +210,7 @@ def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tal
 
 @dataclass(frozen=True)
 class Request:
-    """The first root that a run asks for, and the absolute index that Algorithm 2 computes from it."""
+    """The first root that a run requests: its round, whether it exists, and the absolute index with Algorithm 2's result."""
 
     tau: int
     exists: bool
@@ -218,7 +218,7 @@ class Request:
 
 
 def _first_request(guard: float, run: int, effort: Effort) -> Request:
-    """Run Algorithm 1 until an arm is not forced by N = 0 or m <= guard log tau^3; the arm with the fewest rounds is forced."""
+    """Run Algorithm 1 until an arm is not forced (N > 0 and m > guard log tau^3), and return the root requested for it."""
     arms = 1 + run % 5
     law = ZeroInflated(-Pareto(tail=1.5), (0.0, 0.5)[run // 5 % 2])
     rounds = 400 * arms

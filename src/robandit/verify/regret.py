@@ -1,4 +1,4 @@
-"""Shared by the checks of AdaR-UCB's two regret bounds: problems in the class, mean regret over a bound, growth in T."""
+"""Problems and comparisons that the checks of AdaR-UCB's two regret bounds share."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Case(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Regret over a bound, for one case and horizon."""
+    """Regret divided by a bound, for one case and horizon."""
 
     case: Case
     horizon: int
     ratio: Interval
     room: float
-    """T times the largest gap, over the bound: where it is at most 1, no policy can break the bound."""
+    """T times the largest gap, divided by the bound. If it is at most 1, no policy can break the bound."""
 
 
 def standard_cases() -> tuple[Case, ...]:
     """Return problems with tail indices from 1.4 to infinity, scales over six decades and 2 to 10 arms.
 
-    They cover each kind of law that the assumption admits. The best arm of the first two hardly varies, so the worse arms are
-    pulled as often as their own index demands: there the printed bound is tightest.
+    They cover each kind of law that the assumption admits. The best arm of the first two hardly varies, so only the index of
+    a worse arm determines its pulls. On such problems the printed bound is tightest.
     """
     calm = Gaussian(0.0, 0.01)
     often_zero = Problem([ZeroInflated(law, 0.75) for law in negated_pareto([-1.0, -6.0, -8.0], 2.2).laws])
@@ -64,7 +64,7 @@ def standard_cases() -> tuple[Case, ...]:
 def play(
     policy: Policy, problem: Problem, marks: Sequence[int], replications: int, effort: Effort, key: Sequence[int]
 ) -> Floats:
-    """Return the regret at the marks, one row per replication; ``key`` gives each run its own seed."""
+    """Return the regret at the marks, with one row per replication. ``key`` determines the seed of the run."""
     seed = int(effort.stream(*key).generate_state(1, np.uint64)[0])
     options: dict[str, Any] = {"threads": effort.threads, "checkpoints": sorted(marks), "progress": False}
     regret: Floats = simulate(policy, problem, max(marks), replications, seed, **options).regret[0]
@@ -72,7 +72,7 @@ def play(
 
 
 def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confidence: float) -> list[Measured]:
-    """Return the mean regret over a bound at each mark."""
+    """Return the mean regret divided by a bound, at each mark."""
     measured, largest_gap = [], float(case.problem.gaps.max())
     for mark, column in zip(marks, regret.T, strict=True):
         limit = bound(case.problem, mark, case.eps)
@@ -83,22 +83,22 @@ def over(bound: Bound, case: Case, marks: Sequence[int], regret: Floats, confide
 
 
 def compare(bound: Bound, played: Iterable[tuple[Case, Sequence[int], Floats]], confidence: float) -> list[Measured]:
-    """Return the mean regret over a bound for all cases and marks."""
+    """Return the mean regret divided by a bound, for all cases and marks."""
     return [measured for one in played for measured in over(bound, *one, confidence)]
 
 
 def worst_of(measured: Iterable[Measured]) -> Measured:
-    """Return the case with the largest ratio, to name it; the intervals of others may reach further."""
+    """Return the case with the largest measured ratio. It is for naming only: another case may have a higher upper end."""
     return max(measured, key=lambda m: m.ratio.measured)
 
 
 def telling(measured: Iterable[Measured]) -> int:
-    """Count the comparisons in which the bound is below T times the largest gap, so that a policy could break it."""
+    """Count the comparisons in which a policy could break the bound: it is below T times the largest gap."""
     return sum(m.room > 1.0 for m in measured)
 
 
 def over_bound(claim: str, measured: Sequence[Measured], note: str = "") -> Finding:
-    """Return the finding about the largest ratio; its interval is infinite if no policy could break the bound anywhere."""
+    """Return the finding about the largest ratio. If no policy could break the bound in any case, the interval is infinite."""
     worst, ratio = worst_of(measured), largest(m.ratio for m in measured)
     if not telling(measured):
         ratio = Interval(ratio.measured, -math.inf, math.inf)

@@ -1,4 +1,4 @@
-"""The parts of a check: a statement, how much to run, findings, and the verdict."""
+"""The parts of a check: the statement, the effort, the findings and the verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from robandit.verify.interval_arithmetic import sure
 Verdict = Literal["holds", "fails", "inconclusive"]
 Item = TypeVar("Item")
 Track = Callable[[Sequence[Any]], Iterator[Any]]
-"""Yields the items one by one and shows the progress."""
+"""A function that yields the items one by one and shows the progress."""
 
 ARITHMETIC = "arithmetic: "
 
@@ -32,7 +32,7 @@ def silent(items: Sequence[Item]) -> Iterator[Item]:
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much to run, from which seed, on how many threads."""
+    """The size of a check's experiments (quick or full), the seed and the number of threads."""
 
     quick: bool = False
     seed: int = 0
@@ -45,7 +45,7 @@ class Effort:
             object.__setattr__(self, "threads", integer(self.threads, "threads", 1, None))
 
     def of(self, quick: Item, full: Item) -> Item:
-        """Return the first value for a quick run, the second for a full one."""
+        """Return the first value for a quick run and the second for a full run."""
         return quick if self.quick else full
 
     def stream(self, *key: int) -> np.random.SeedSequence:
@@ -55,7 +55,7 @@ class Effort:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One claim with a number: what was measured, its confidence interval, and the predicted range.
+    """One claim about a number: the measured value, its confidence interval and the predicted range.
 
     The claim holds if the interval [low, high] lies inside the range [least, most], and fails if it lies outside. If the interval
     crosses an end of the range, the claim is inconclusive.
@@ -64,19 +64,19 @@ class Finding:
     claim: str
     measured: float
     low: float
-    """Lower end of the confidence interval of ``measured``; equal to it where nothing is random."""
+    """Lower end of the confidence interval; equal to ``measured`` if nothing is random."""
     high: float
     least: float = -math.inf
     most: float = math.inf
     must: bool = True
-    """Whether the statement depends on it. False: for information, such as a misprint's consequence."""
+    """Whether the statement depends on the claim. False: the claim is for information, such as a misprint's consequence."""
     asymptotic: bool = False
-    """The claim is about a limit, which a finite run can support but not refute: it is inconclusive instead of failing."""
+    """Whether the claim is about a limit. A finite run cannot refute it, so it is inconclusive instead of failing."""
     misprints: tuple[str, ...] = ()
-    """The items of docs/explanation/reading-the-paper.md that it demonstrates, such as "12"."""
+    """The items of docs/explanation/reading-the-paper.md that the claim demonstrates, such as "12"."""
     note: str = ""
     headline: str = ""
-    """A sentence to print beside the statement's verdict if this claim holds."""
+    """A sentence that is printed next to the statement's verdict if this claim holds."""
 
     def __post_init__(self) -> None:
         """Reject NaN and contradictory numbers."""
@@ -87,20 +87,20 @@ class Finding:
             raise invalid("least", self.least, f"at most most = {self.most}", owner=self.claim)
 
     def at_most(self, most: float, **details: Any) -> Finding:
-        """Return the finding with a predicted range up to ``most``; ``details`` are other fields."""
+        """Return the finding with the predicted range up to ``most``; ``details`` are other fields."""
         return replace(self, most=most, **details)
 
     def at_least(self, least: float, **details: Any) -> Finding:
-        """Return it with a predicted range from ``least`` on."""
+        """Return the finding with the predicted range from ``least`` on."""
         return replace(self, least=least, **details)
 
     def between(self, least: float, most: float, **details: Any) -> Finding:
-        """Return it with a predicted range that has two ends."""
+        """Return the finding with the predicted range from ``least`` to ``most``."""
         return replace(self, least=least, most=most, **details)
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the claim holds."""
+        """Whether the claim holds, fails or is inconclusive."""
         if self.least <= self.low and self.high <= self.most:
             return "holds"
         if (self.high < self.least or self.low > self.most) and not self.asymptotic:
@@ -135,7 +135,7 @@ class Finding:
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data; an infinite number is null."""
+        """Return plain JSON data, with null for infinite numbers."""
         names = ("claim", "measured", "low", "high", "predicted", "least", "most", "verdict", "must", "asymptotic")
         values = {name: getattr(self, name) for name in names}
         for name in ("measured", "low", "high", "least", "most"):
@@ -144,13 +144,13 @@ class Finding:
 
 
 def finding(claim: str, measured: Interval | float, note: str = "") -> Finding:
-    """Return a finding about an interval, or about a number that is known exactly; its methods add the predicted range."""
+    """Return a finding about an interval or an exact number. Add the predicted range with the methods of `Finding`."""
     measured, low, high = measured if isinstance(measured, tuple) else sure(measured)
     return Finding(claim=claim, measured=measured, low=low, high=high, note=note)
 
 
 def arithmetic(claim: str, value: float, note: str = "") -> Finding:
-    """Return a finding that is computed, not measured; the statement does not depend on it."""
+    """Return a finding about a computed number, which the statement does not depend on."""
     return replace(finding(ARITHMETIC + claim, value, note), must=False)
 
 
@@ -168,7 +168,7 @@ class Evidence:
     """The result of a check."""
 
     ran: str
-    """What was run, in one or two sentences with the numbers."""
+    """A description of the experiments, in one or two sentences with the numbers."""
     findings: tuple[Finding, ...]
     figure: Figure
     caption: str
@@ -183,7 +183,7 @@ class Statement:
     name: str
     """Its name in the paper: ``Lemma 2``."""
     says: str
-    """What it says, in one line of our own words."""
+    """Its content in one line, in our own words."""
     run: Callable[[Effort, Track], Evidence]
     aliases: tuple[str, ...] = ()
     """Keys of other statements that the same check covers."""
@@ -199,13 +199,13 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict among the claims that must hold; if there are none, among all claims."""
+        """The worst verdict of the claims that must hold, or of all claims if none must hold."""
         findings = self.ran.findings
         return worst(f.verdict for f in ([f for f in findings if f.must] or findings))
 
     @property
     def headline(self) -> str:
-        """What to print beside the verdict, such as that the statement fails as printed."""
+        """The text to print next to the verdict, for example that the statement fails as printed."""
         return " ".join(f.headline for f in self.ran.findings if f.headline and f.verdict == "holds")
 
     @property
@@ -214,7 +214,7 @@ class Outcome:
         return any(f.must and f.verdict == "fails" for f in self.ran.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data; an infinite end of a range is null."""
+        """Return plain JSON data, with null for infinite ends of ranges."""
         return {
             **{name: getattr(self.statement, name) for name in ("key", "name", "says")},
             "verdict": self.verdict,
@@ -228,7 +228,7 @@ class Outcome:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst verdict: fails, then inconclusive, then holds."""
+    """Return the worst verdict: "fails" is worse than "inconclusive", which is worse than "holds"."""
     ranking: tuple[Verdict, ...] = ("holds", "inconclusive", "fails")
     return max(verdicts, key=ranking.index, default="holds")
 
@@ -241,7 +241,7 @@ def checked(statement: Statement, effort: Effort, track: Track = silent) -> Outc
 
 
 def find_statements(names: Sequence[str], statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return the named statements in the paper's order; ``lemma-2``, ``"Lemma 2"`` and ``lemma2`` are the same name."""
+    """Return the named statements in the order of ``statements``. Names ignore case and punctuation: ``Lemma 2``, ``lemma-2``."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise invalid("names", names, "a list of names", hint="such as ['lemma-2']")
     keys = {_normalised(key): (key, s) for s in statements for key in (s.key, *s.aliases)}

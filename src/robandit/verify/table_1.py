@@ -1,4 +1,4 @@
-"""Table 1: how regret grows with T, 1/gap and u, measured and as each row of the table states."""
+"""Table 1: the growth of regret with T, 1/gap and u, compared with the rates in the table's rows."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope, slope_weights
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, finding, number, silent
 
-GAPS = (1.0, math.sqrt(2.0), 2.0)  # at the first scale
-SCALES = (0.5, math.sqrt(0.5), 1.0)  # at the last gap
+GAPS = (1.0, math.sqrt(2.0), 2.0)  # all with the first scale
+SCALES = (0.5, math.sqrt(0.5), 1.0)  # all with the last gap
 BASE = (GAPS[-1], SCALES[0])
 TINY = 1e-6
 CONTROL = Uniform()
-VACUOUS = 0.95  # a rate whose exponent in T is larger says nothing about learning
-LEARNED = 0.5  # an exponent means nothing while regret is above this share of uniform play's
+VACUOUS = 0.95  # a rate with a larger exponent in T says nothing about learning
+LEARNED = 0.5  # an exponent means nothing while regret exceeds this share of the regret of uniform play
 
 
 class Tails(NamedTuple):
@@ -41,16 +41,16 @@ class Tails(NamedTuple):
     eps: float
 
     def problem(self, gap: float, scale: float) -> Problem:
-        """Return two arms, the best one centred at 0, which satisfies the assumption."""
+        """Return a problem with two arms. The best arm is centred at 0, so it satisfies the assumption."""
         return student_t([0.0, -gap], self.dof, scale)
 
 
 HEAVY = Tails(1.8, 0.56)
-LIGHTER = Tails(2.5, 1.0)  # for the row that needs a variance
+LIGHTER = Tails(2.5, 1.0)  # for the row that needs a finite variance
 
 
 class Exponent(NamedTuple):
-    """Regret ~ of^x: the measured x, or None while the policy is close to uniform play, and the x of the rate at these values."""
+    """The exponent x in regret ~ of^x: measured (None if the policy is close to uniform play), and that of the rate."""
 
     of: str
     measured: Interval | None
@@ -63,7 +63,7 @@ class Exponent(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """A quantity that varies, its values, and the (gap, scale, T) of each."""
+    """A quantity that varies, its values, and the (gap, scale, T) of each value."""
 
     of: str
     x: Floats
@@ -71,7 +71,7 @@ class Sweep(NamedTuple):
 
 
 Regret = dict[tuple[Policy, float, float, int], Floats]
-"""Regret of each replication, by policy, gap, scale and T."""
+"""The regrets of all replications, by policy, gap, scale and T."""
 Measured = dict[Policy, tuple[Exponent, ...]]
 
 
@@ -113,10 +113,10 @@ def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None 
     headline += "rates are limits, so no row can fail."
     return Evidence(
         ran=f"{len(rows)} rows on {' and '.join(f'Student t {t.dof:g} (eps = {t.eps:g})' for t in tails)}, two arms, the best one "
-        f"centred at 0: gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (known u: that of the largest gap), "
-        f"scales to {SCALES[-1]:g} at gap {GAPS[-1]:g} (known u: the problem's own), {replications} replications of "
-        f"T = {last:,}. Exponents in T are over T = {marks[0]:,} to {last:,}; policies that must know the horizon are "
-        f"played to each. Intervals are at nominal confidence {confidence:.4f}.",
+        f"centred at 0. Gaps from {GAPS[0]:g} to {GAPS[-1]:g} at scale {SCALES[0]:g} (policies know the u of the largest gap), "
+        f"scales to {SCALES[-1]:g} at gap {GAPS[-1]:g} (policies know the u of the problem), {replications} replications of "
+        f"T = {last:,}. Exponents in T are for T = {marks[0]:,} to {last:,}; policies that must know the horizon have separate "
+        f"runs for each T. Intervals have the nominal confidence {confidence:.4f}.",
         findings=(
             _control(regret, marks, replications),
             *_learning(measured, headline if undecided else ""),
@@ -124,10 +124,10 @@ def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None 
             *_missing(rows, regret, marks, confidence),
         ),
         figure=Cases(rows=_rows(measured), x_title="exponent of regret (tick: of the rate)"),
-        caption="Regret as a power of T, 1/gap and u: measured with its nominal confidence interval, and the same power fitted to "
-        "the rate of the table over the same values (tick). A row without a point was still close to uniform play; a row without a "
+        caption="Regret as a power of T, 1/gap and u: the measured exponent with its nominal confidence interval, and the exponent "
+        "of the table's rate over the same values (tick). A row without a point was still close to uniform play. A row without a "
         "tick has a rate that grows faster than T. Rates are upper bounds for large T: a point left of its tick agrees with "
-        "them, and one to the right may still get there.",
+        "them, and a point to the right may still agree for larger T.",
     )
 
 
@@ -156,7 +156,7 @@ def _jobs(rows: Sequence[Policy], marks: Sequence[int]) -> list[Job]:
 
 
 def _bound(policy: Policy, tails: Tails, gap: float, scale: float) -> float:
-    """Return the moment in the policy's bound; over the gaps it is that of the largest, so that only the gap differs."""
+    """Return the moment that the policy knows. In the sweep over gaps it is the same for all: that of the largest gap."""
     problem = tails.problem(max(gap, GAPS[-1]) if scale == SCALES[0] else gap, scale)
     return problem.v(tails.eps) if "v" in policy.facts.knows else problem.u(tails.eps)
 
@@ -168,7 +168,7 @@ def _informed(policy: Policy, job: Job) -> Policy:
 
 
 def _rate(policy: Policy, gap: float, scale: float, horizon: int) -> float:
-    """Return the rate, instance-dependent if the row has one. KLinf-UCB's counts pulls, so it is multiplied by the gap."""
+    """Return the row's instance-dependent rate, else its worst-case rate. KLinf-UCB's counts pulls, so it is times the gap."""
     tails = _tails(policy)
     bound = _bound(policy, tails, gap, scale)
     known: dict[str, Any] = {}
@@ -189,7 +189,7 @@ def _sweeps(policy: Policy, marks: Sequence[int]) -> tuple[Sweep, ...]:
 
 
 def _exponent(policy: Policy, sweep: Sweep, regret: Regret, confidence: float) -> Exponent:
-    """Fit an exponent. Growth in T is always measured, so that a policy that never learns is seen."""
+    """Fit an exponent. Growth in T is always measured, to detect policies that never learn."""
     y = np.column_stack([regret[policy, *case] for case in sweep.cases])
     uniform = np.array([gap * mark / 2.0 for gap, _, mark in sweep.cases])
     rates = np.array([[_rate(policy, *case) for case in sweep.cases]])
@@ -204,20 +204,20 @@ def _control(regret: Regret, marks: Sequence[int], replications: int) -> Finding
     for sweep in _sweeps(CONTROL, marks):
         fit = slope(sweep.x, np.column_stack([regret[CONTROL, *case] for case in sweep.cases]))
         exact = slope(sweep.x, np.array([[_rate(CONTROL, *case) for case in sweep.cases]])).measured
-        # A count of T fair coins has a relative error of 1/sqrt(T), and a slope is their weighted sum.
+        # The number of heads of T fair coins has a relative error of 1/sqrt(T), and a slope is a weighted sum of logarithms.
         weights = slope_weights(sweep.x)
         error = math.sqrt(sum(w * w / (m * replications) for w, (_, _, m) in zip(weights, sweep.cases, strict=True)))
         near, far = max(fit.low - exact, exact - fit.high, 0.0), max(exact - fit.low, fit.high - exact)
         deviations.append(divided(Interval(abs(fit.measured - exact), near, far), error))
     return finding(
-        "the measurement itself: uniform play has the exponents 1, -1 and 0; largest deviation, in standard errors of its coins",
+        "the measurement itself: uniform play has the exponents 1, -1 and 0; largest deviation, in standard errors",
         largest(deviations),
-        "the interval reaches 2 to 5 errors to each side of a number that is rarely 3 off",
+        "the interval extends 2 to 5 standard errors to each side; the measured number is rarely off by more than 3",
     ).at_most(8.0)
 
 
 def _learning(measured: Measured, headline: str = "") -> list[Finding]:
-    """Return the finding about growth in T, on a scale from the rate (0) to linear (1)."""
+    """Return the finding about growth in T, on a scale from 0 (the rate) to 1 (linear)."""
     shares = {
         policy: divided(shifted(in_t.measured, in_t.printed), 1.0 - in_t.printed)
         for policy, (in_t, *_) in measured.items()
@@ -226,21 +226,23 @@ def _learning(measured: Measured, headline: str = "") -> list[Finding]:
     if not shares:
         return []
     worst = max(shares, key=lambda policy: shares[policy].measured)
-    claim = "rows learns here: growth in T is nearer to its rate (0) than to linear (1), worst row"
+    claim = "rows learns: growth in T is nearer to its rate (0) than to linear (1), worst row"
     note = f"worst: {_title(worst)}, {measured[worst][0]}"
     share = largest(shares.values())
     return [finding(f"each of {len(shares)} {claim}", share, note).at_most(0.5, headline=headline)]
 
 
 def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
-    """Return the finding about the largest excess of an exponent over that of the rate."""
+    """Return the finding about the largest excess of a measured exponent over the exponent of the rate."""
     facts = policy.facts
     vacuous = exponents[0].printed >= VACUOUS
     counted = exponents[:1] if vacuous else exponents
     names = parsed(facts.instance or facts.worst).names
-    left_out = "the row leaves out the u that the algorithm must know: scaling rewards and u^(1/(1+eps)) by s scales regret by s"
+    left_out = (
+        "the row omits the u that the algorithm must know: scaling rewards and u^(1/(1+eps)) by s scales regret by s"
+    )
     remarks = {
-        "with two arms the rate grows faster than T, and says nothing": vacuous,
+        "with two arms the rate grows faster than T, so it says nothing": vacuous,
         f"proved for {facts.assumption}": facts.assumption.name == "long horizon",
         left_out: "u" in facts.knows and not {"u", "KLinf(arm, best mean)"} & names,
     }
@@ -252,8 +254,8 @@ def _row(policy: Policy, exponents: Sequence[Exponent]) -> Finding:
 
 
 def _missing(rows: Sequence[Policy], regret: Regret, marks: Sequence[int], confidence: float) -> list[Finding]:
-    """Return findings about a term that the table leaves out of two rows."""
-    # These two policies learn nothing from tiny rewards: their regret is linear, however small the printed power of u is.
+    """Return findings about a term that is missing in two rows of the table."""
+    # These two policies learn nothing from tiny rewards. Their regret is linear, although the printed power of u is tiny.
     printed = {AdaTINF: ("22", 1.0 / (1.0 + HEAVY.eps)), OptTINF: ("21", 1.0 - HEAVY.eps / 2.0)}
     findings = []
     for policy in rows:
@@ -261,10 +263,10 @@ def _missing(rows: Sequence[Policy], regret: Regret, marks: Sequence[int], confi
             item, power = printed[type(policy)]
             y = np.column_stack([regret[policy, BASE[0] * TINY, BASE[1] * TINY, mark] for mark in marks])
             claim = (
-                f"{_title(policy)}: the worst case needs the sqrt(K T) that the table leaves out; with rewards times {TINY:g} "
-                "regret grows in T with an exponent above the printed rate's"
+                f"{_title(policy)}: the worst case needs the sqrt(K T) that the table omits; with rewards times {TINY:g} "
+                "regret grows in T with a larger exponent than the printed rate"
             )
-            note = f"printed: T^{number(power)} times a power of u. Any constant in front is exceeded for some T and u"
+            note = f"the printed rate is T^{number(power)} times a power of u; regret exceeds any multiple of it for some T and u"
             exponent = slope(np.array(marks, dtype=np.float64), y, confidence)
             findings.append(finding(claim, exponent, note).at_least(power, misprints=(item,)))
     return findings

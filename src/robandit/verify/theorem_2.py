@@ -10,9 +10,9 @@ from robandit.theory.lower_bounds import PairBound, lower_bound_u_adaptive
 from robandit.verify import hard_problems as hard
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, silent
 
-# The largest ratios are near what T allows: there the gap is as large as a moment of u permits.
+# The largest ratios are close to the largest for which the pair exists at this T: the gap reaches its limit for the moment u.
 RATIOS = {1.0: (1.0, 3.0, 10.0, 30.0, 100.0, 180.0), 0.5: (1.0, 5.0, 25.0)}
-# Without u' = u, which needs many replications: AdaKL-UCB settles on either arm there, and that pair is not special.
+# A quick run excludes u' = u, which needs many replications because AdaKL-UCB settles on either arm.
 QUICK = {1.0: (4.0, 20.0, 100.0), 0.5: (25.0,)}
 HORIZON = 10_000
 
@@ -20,7 +20,7 @@ HORIZON = 10_000
 def run(
     effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = hard.UNINFORMED, cheat: bool = False
 ) -> Evidence:
-    """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
+    """Play policies on the proof's pairs, and compute the regret of the best policy for each pair."""
     ratios = effort.of(QUICK, RATIOS)
     replications = effort.of(60, 200)
     bounds = [lower_bound_u_adaptive(HORIZON, eps=eps, u=1.0, u_alternative=r) for eps in ratios for r in ratios[eps]]
@@ -49,17 +49,17 @@ def _ratio(bound: PairBound) -> float:
 
 
 def _optimum(eps: float) -> Finding:
-    most = {1.0: 8, 0.5: 5}[eps]  # decades of u'/u: about as many as the longest accepted T allows
+    most = {1.0: 8, 0.5: 5}[eps]  # decades of u'/u, about the most that the longest accepted T allows
     ratios = [10.0**j for j in range(most - 4, most + 1)]
     return hard.exponent_of_optimum(
         [lower_bound_u_adaptive(2**53, eps=eps, u=1.0, u_alternative=ratio) for ratio in ratios],
         ratios,
-        f"The price is exactly this: the optimum's exponent in u'/u is eps/(1+eps)^2 (eps = {eps:g})",
+        f"The theorem's power is exact: the optimum's exponent in u'/u is eps/(1+eps)^2 (eps = {eps:g})",
     )
 
 
 def _fixed_horizon() -> Finding:
-    """Compare the printed bound with the largest possible regret: means are at most u^(1/(1+eps)), so 2 T u^(1/(1+eps))."""
+    """Compare the printed bound with the largest possible regret, 2 T u^(1/(1+eps)): means are at most u^(1/(1+eps))."""
     at_one = lower_bound_u_adaptive(HORIZON, eps=1.0, u=1.0, u_alternative=1.0)
     times = at_one.constant * 1e16**0.25 / (2.0 * math.sqrt(HORIZON))
     longest = at_one.delta ** (-4.0 / 3.0)  # the gap grows as (u'/u)^(3/4), and must stay below 1
@@ -67,7 +67,7 @@ def _fixed_horizon() -> Finding:
         f"at a fixed T the supremum is finite: the printed bound for u'/u = 1e16 and T = {HORIZON:,}, over the "
         "largest possible regret",
         times,
-        f"There the pair exists up to u'/u = {longest:.0f}: T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
+        f"At this T the pair exists up to u'/u = {longest:.0f}. T must grow as (u'/u)^((1+2 eps)/(eps (1+eps)))",
     ).at_least(1.0, misprints=("24",), headline="As printed, for one T and all u, it fails: T must grow with u'/u.")
 
 

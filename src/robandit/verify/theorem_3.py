@@ -13,7 +13,7 @@ from robandit.verify.statement import Effort, Evidence, Finding, Statement, Trac
 def run(
     effort: Effort, track: Track = silent, *, policies: Sequence[Policy] = hard.UNINFORMED, cheat: bool = False
 ) -> Evidence:
-    """Play policies on the proof's pairs; compute the regret of the best policy for each pair."""
+    """Play policies on the proof's pairs, and compute the regret of the best policy for each pair."""
     horizons = effort.of((100, 1000, 10_000), (100, 1000, 10_000, 100_000))
     replications = effort.of(120, 200)
     bounds = [lower_bound_eps_adaptive(horizon) for horizon in horizons]
@@ -45,7 +45,7 @@ def _optimum(eps: float, eps_alternative: float, which: str) -> Finding:
     return hard.exponent_of_optimum(
         [lower_bound_eps_adaptive(t, eps=eps, eps_alternative=eps_alternative) for t in horizons],
         [float(t) for t in horizons],
-        f"The price is exactly this: the optimum's exponent in T ({which})",
+        f"The theorem's power is exact: the optimum's exponent in T ({which})",
     )
 
 
@@ -54,7 +54,7 @@ def _constant() -> Finding:
     return arithmetic(
         "one constant works for all orders: the smallest of the bound's constants over 0 < eps' < eps <= 1",
         min(lower_bound_eps_adaptive(10**9, eps=e, eps_alternative=other).constant for e, other in pairs),
-        "It is (4/log 2)^(eps'/(1+eps'))/32. The statement must require K >= 2: with one arm all regret is 0",
+        "The constant is (4/log 2)^(eps'/(1+eps'))/32. The statement must require K >= 2, since one arm has no regret",
     ).at_least(1.0 / 32.0, misprints=("25",))
 
 

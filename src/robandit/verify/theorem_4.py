@@ -1,4 +1,4 @@
-"""Theorems 1 and 4: a regret that no policy can beat, whether or not it knows eps and u, with or without the assumption."""
+"""Theorems 1 and 4: a lower bound on regret for all policies, even those that know eps and u, with or without the assumption."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def run(
             _bretagnolle_huber(),
         ),
         figure=_figure(runs),
-        caption="The largest regret of each policy over the family's problems, in multiples of the bound, in the case where it is "
-        "smallest: none may lie left of the black mark. At the hard gap an arm pays once in several horizons, so there is "
-        "almost nothing to learn, and most policies play almost uniformly.",
+        caption="The largest regret of each policy over the family's problems, divided by the bound, in the case where this ratio "
+        "is smallest. No policy may lie left of the black mark. At the hard gap an arm pays once in several horizons, so there "
+        "is almost nothing to learn, and most policies play almost uniformly.",
     )
 
 
@@ -111,17 +111,17 @@ def _over_rate(runs: Sequence[OnFamily], least: float) -> Finding:
     return finding(
         "One constant works for all: the smallest largest regret over K^(eps/(1+eps)) (uT)^(1/(1+eps))",
         smallest(divided(run.regret, run.setting.rate) for run in runs),
-        "Predicted: the proof's smallest constant, at K = 2 and eps = 1",
+        "The prediction is the proof's smallest constant, at K = 2 and eps = 1",
     ).at_least(least)
 
 
 def optimum(horizon: int, eps: float, *, payments: int = 12) -> float:
-    """Return the minimax regret over all policies, exactly, on the family with two arms and u = 1.
+    """Return the exact minimax regret over all policies on the family with two arms and u = 1.
 
-    Only arm 1 differs between the two problems, so the best plan is to pull it until giving up, and then arm 0 (a bandit with
-    one unknown arm). For a prior, backward induction over pulls and payments gives the best time to give up; the worst prior
-    makes the Bayes risk the minimax regret. The risk is concave in the prior, so the search narrows a grid around the maximum.
-    More than ``payments`` payments have negligible probability: one in several horizons is expected.
+    Only arm 1 differs between the two problems. So the best plan is to pull arm 1 until giving up, and then arm 0. For a given
+    prior, backward induction over pulls and payments gives the best time to give up. The Bayes risk at the worst prior is the
+    minimax regret. The risk is concave in the prior, so the search narrows a grid around the maximum. More than ``payments``
+    payments have negligible probability, since less than one is expected.
     """
     gap = hard_gap(2, eps, 1.0, horizon)
     mass = gap ** (1.0 + 1.0 / eps)
@@ -147,10 +147,10 @@ def optimum(horizon: int, eps: float, *, payments: int = 12) -> float:
 
 
 def _optimal(orders: Sequence[float]) -> tuple[Finding, Finding]:
-    """Compare the exact optimum for two arms with the bound, and its growth with a power of T.
+    """Compare the exact optimum for two arms with the bound, and its growth with T^(1/(1+eps)).
 
-    Payments are almost Poisson: their number differs by at most T mass^2 in total variation (Le Cam) under both problems, and
-    integer pulls by 1/T. So regret over Delta T/3, which is at most 1, differs from its limit by at most 2 T mass^2 + 1/T.
+    The number of payments is almost Poisson: the total variation distance is at most T mass^2 under both problems (Le Cam).
+    Integer pulls add at most 1/T. So regret over Delta T/3 (at most 1) differs from its limit by at most 2 T mass^2 + 1/T.
     """
     horizons = (250, 1000)
     ratios, misses, tolerances = [], [], []
@@ -168,7 +168,7 @@ def _optimal(orders: Sequence[float]) -> tuple[Finding, Finding]:
         finding(
             "The best of all policies, known exactly for two arms, is above the bound: their smallest ratio",
             min(ratios),
-            f"The largest ratio is {max(ratios):.3g}: the proof's constant is too small by at most that factor",
+            f"The largest ratio is {max(ratios):.3g}, so the proof's constant is too small by at most that factor",
         ).at_least(1.0),
         finding(
             "and its regret grows as T^(1/(1+eps)): the largest difference between the two exponents", max(misses)
@@ -177,7 +177,7 @@ def _optimal(orders: Sequence[float]) -> tuple[Finding, Finding]:
 
 
 def _best(runs: Sequence[OnFamily], eps: float) -> Finding:
-    """Return the best policy's exponent. Its regret lies between the optimum and that of uniform play, Delta T/6."""
+    """Return the best policy's exponent. Its regret lies between the optimum and the regret of uniform play, Delta T/6."""
     small = [run for run in runs if run.setting.eps == eps and run.setting.arms == 2]
     horizons = sorted({run.setting.horizon for run in small})
     by_policy = {run.policy: [r for r in small if r.policy == run.policy] for run in small}
@@ -188,12 +188,12 @@ def _best(runs: Sequence[OnFamily], eps: float) -> Finding:
     return finding(
         f"So does the best policy played: its exponent (eps = {eps:g}, K = 2)",
         exponent,
-        f"{label(best)}; the predicted range is what the optimum and uniform play allow",
+        f"{label(best)}; the predicted range follows from the optimum and uniform play",
     ).between(1.0 / (1.0 + eps) - room, 1.0 / (1.0 + eps) + room, must=False, asymptotic=True)
 
 
 def _bretagnolle_huber() -> Finding:
-    """Compare the errors of a test with exp(-T KL): arm 1 is pulled T times, and the test says "base" if it ever pays."""
+    """Compare the error probabilities of a test with exp(-T KL). The test pulls arm 1 T times, and says "base" if it ever pays."""
     horizon = 1000
     p = hard_gap(2, 1.0, 1.0, horizon) ** 2
     divergence = p * math.log(3.0) + (1.0 - p) * (math.log1p(-p) - math.log1p(-p / 3.0))
@@ -201,8 +201,8 @@ def _bretagnolle_huber() -> Finding:
     return arithmetic(
         "Bretagnolle-Huber needs its 1/2, also on this family: a test's errors over exp(-T KL) are below 1 (eps = 1, K = 2)",
         errors / math.exp(-horizon * divergence),
-        "The proof leaves it out, so its constant would be twice as large. The alternative is that of the arm pulled "
-        "least on the base, not on itself",
+        "The proof omits it, so its constant is twice as large. The arm that defines the alternative is the one pulled "
+        "least on the base problem, not on the alternative",
     ).between(0.5, 1.0 - 1e-9, misprints=("26",))
 
 

@@ -18,7 +18,7 @@ from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import joint_confidence, largest
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, number, silent
 
-LOW, FOUR = 3.0, 4.0  # another c > 2, and the one that would match the printed guard
+LOW, FOUR = 3.0, 4.0  # another c > 2, and the c that would match the printed guard
 CONSTANTS = (C, LOW, FOUR)
 ROOT_2 = math.sqrt(2.0)
 Thresholds = Callable[[Floats, float, float], Floats]
@@ -26,7 +26,7 @@ Thresholds = Callable[[Floats, float, float], Floats]
 
 @dataclass
 class Case:
-    """The trials for one law, size, delta and c: for each trial both sides of the theorem over their bounds."""
+    """The trials for one law, size, delta and c: for each trial, M and P(|X| > M) divided by their bounds."""
 
     law: str
     n: int
@@ -38,14 +38,14 @@ class Case:
     over: int = 0
     """Trials with M above the threshold of Robust UCB."""
     outside: int = 0
-    """Trials with M outside the proof's M- to M+; counted for Pareto laws."""
+    """Trials with M outside the proof's interval from M- to M+, counted for Pareto laws only."""
 
     def rate(self, failures: int, confidence: float) -> Interval:
         """Return a failure rate in units of 2 delta. A sample without a threshold does not fail."""
         return drawn.failure_rate(failures, self.trials, 2.0 * self.delta, confidence)
 
     def add(self, law: Law, other: Floats, thresholds: Thresholds) -> None:
-        """Count the trials of a block of samples."""
+        """Add the trials of a block of samples."""
         level = math.log(1.0 / self.delta)
         solved = thresholds(other, level, self.c)
         rooted, lost = drawn.usable(solved, other, level, self.c)
@@ -62,7 +62,7 @@ class Case:
 
 
 def run(effort: Effort, track: Track = silent, *, thresholds: Thresholds = drawn.roots) -> Evidence:
-    """Count how often one of the two inequalities fails; P(|X| > M) is exact, from the law."""
+    """Count how often one of the two inequalities fails. P(|X| > M) is computed exactly from the law."""
     sizes, trials = drawn.sizes_and_trials(effort)
     cases: list[Case] = []
     for place, (name, law, n) in enumerate(track([(name, law, n) for name, law in drawn.LAWS.items() for n in sizes])):
@@ -96,36 +96,36 @@ def _findings(cases: list[Case], sizes: tuple[int, ...], confidence: float) -> t
             "both inequalities hold together except with probability 2 delta, for c = 5.83 and c = 3: failure rate over 2 delta, "
             "worst case",
             worst(_either, C, LOW),
-            "For the best of ten orders eps at once, which the proof allows.",
+            "The bound is the smallest for ten orders eps, as the proof allows.",
         ).at_most(1.0),
         finding(
             "c = (1 + sqrt 2)^2 itself is enough for M <= (u s/L)^(1/(1+eps)): failure rate over 2 delta, worst case",
             worst(lambda case: case.over, C),
-            "There sqrt c - sqrt 2 = 1. The text asks for a larger c.",
+            "At this c, sqrt c - sqrt 2 = 1. The text asks for a larger c.",
         ).at_most(1.0, misprints=("9",)),
         finding(
             "M lies between M- and M+, each with its own expectation: failure rate over 2 delta, worst case",
             worst(lambda case: case.outside, C, LOW),
-            "Pareto laws, for which both are known. The printed line for M+ has the expectation at M-, which no c satisfies. "
-            "P(|X| > M) is conditional on M, which is random.",
+            "Only Pareto laws, for which M- and M+ are known. The printed line for M+ has the expectation at M-, which no c "
+            "satisfies. P(|X| > M) is conditional on M, which is random.",
         ).at_most(1.0, misprints=("18",)),
         arithmetic(
             "printed without its 1/s, E min((X/M)^2, 1) = c L asks for a probability above 1: c L at delta = 1/2",
             C * math.log(2.0),
-            "With c L/s its root is at most (u s/(c L))^(1/(1+eps)): for the Pareto laws, at most "
-            f"{number(_population(sizes))} times that.",
+            "With c L/s its root is at most (u s/(c L))^(1/(1+eps)). For the Pareto laws it is at most "
+            f"{number(_population(sizes))} times this bound.",
         ).at_least(1.0, misprints=("10",)),
         finding(
-            "c = 4 also gives M <= (u s/L)^(1/(1+eps)), which Theorem 5 does not: failure rate over 2 delta, worst case",
+            "with c = 4, M <= (u s/L)^(1/(1+eps)) holds beyond Theorem 5: failure rate over 2 delta, worst case",
             worst(lambda case: case.over, FOUR),
-            "Theorem 5 gives (u s/(0.343 L))^(1/(1+eps)), too weak for the regret proof. Chernoff's bound, for a sum of "
-            "values in [0, 1] with mean at most L, gives it for every c >= e: the failure probability is at most "
+            "Theorem 5 gives (u s/(0.343 L))^(1/(1+eps)), too weak for the regret proof. Chernoff's bound for a sum of "
+            "values in [0, 1] with mean at most L shows it for every c >= e. The failure probability is at most "
             f"delta^(c log c - c + 1), here delta^{number(exponent)}.",
         ).at_most(1.0, must=False, misprints=("2b",)),
         finding(
             "sharpness: median of M over its bound, c = 5.83, largest case",
             sharp,
-            f"For P(|X| > M) over its bound: {number(rare)}.",
+            f"The median of P(|X| > M) over its bound is {number(rare)}.",
         ).at_most(1.0, must=False),
     )
 
@@ -135,7 +135,7 @@ def _either(case: Case) -> int:
 
 
 def pareto_root(tail: float, value: float) -> float:
-    """Return M with E min((X/M)^2, 1) = ``value`` for a Pareto law with scale 1; 0 where the value is at least 1."""
+    """Return the M with E min((X/M)^2, 1) = ``value`` for a Pareto law with scale 1, or 0 if the value is at least 1."""
     if value >= 1.0:
         return 0.0
 
@@ -150,7 +150,7 @@ def pareto_root(tail: float, value: float) -> float:
 
 
 def _population(sizes: tuple[int, ...]) -> float:
-    """Return the largest root of the equation with the expectation, over its bound."""
+    """Return the largest ratio of a root to its bound, for the equation with the expectation."""
     return max(
         pareto_root(law.tail, C * level / n) / drawn.orders(law).threshold(n, C * level)
         for law in drawn.POSITIVE.values()

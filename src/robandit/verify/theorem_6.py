@@ -18,7 +18,7 @@ from robandit.verify.figure import Cases
 from robandit.verify.interval_arithmetic import joint_confidence, largest
 from robandit.verify.statement import Effort, Evidence, Statement, Track, arithmetic, finding, number, silent
 
-# A gain of 1 in 640 values, with noise. One in ten samples of 64 contains it, and then the plain mean is off by 1/64.
+# One value in 640 is a gain of 1; the others are tiny. One sample of 64 in ten contains it, and its plain mean is off by 1/64.
 RARE_GAIN = Discrete(values=(-1e-6, 1e-6, 1.0), probabilities=(639 / 1280, 639 / 1280, 1 / 640))
 LAWS: dict[str, Law] = {**drawn.LAWS, "rare gain": RARE_GAIN}
 Case = tuple[str, int, float]
@@ -54,7 +54,7 @@ def run(
     confidence = joint_confidence(len(errors))
     exceeded = {case: drawn.quantile(error, 1.0 - 4.0 * case[2], confidence) for case, error in errors.items()}
     eps, root_2 = np.linspace(0.0, 1.0, 100_001), math.sqrt(2.0)
-    # How often a sample contains the rare gain, over 4 delta.
+    # The probability that a sample contains the rare gain, divided by 4 delta.
     exactly = (1.0 - (1.0 - RARE_GAIN.probabilities[-1]) ** sizes[0]) / (4.0 * drawn.DELTAS[1])
 
     def worst(failures: Mapping[Case, int]) -> Interval:
@@ -67,18 +67,18 @@ def run(
             finding(
                 "for every law the bound fails with probability at most 4 delta: failure rate over 4 delta, worst case",
                 worst({case: int((error > 1.0).sum()) for case, error in errors.items()}),
-                f"{len(drawn.POSITIVE) + 1} of the {len(LAWS)} laws violate the assumption. For the best of ten "
-                "orders eps at once.",
+                f"{len(drawn.POSITIVE) + 1} of the {len(LAWS)} laws violate the assumption. The bound is the smallest for ten "
+                "orders eps.",
             ).at_most(1.0),
             arithmetic(
                 "5.6 is large enough: the largest sqrt 2 + 1/3 + (1 + 2 sqrt 2)^(2 eps/(1+eps)) for eps up to 1",
                 float((root_2 + 1.0 / 3.0 + (1.0 + 2.0 * root_2) ** (2.0 * eps / (1.0 + eps))).max()),
-                "At eps = 1.",
+                "It is largest at eps = 1.",
             ).at_most(5.6),
             arithmetic(
                 "8 with s = 2 N is the same bound as 5.6 with N, rounded up: the largest 5.6 2^(eps/(1+eps))",
                 5.6 * float((2.0 ** (eps / (1.0 + eps))).max()),
-                "N is the size of one half, as everywhere here. The threshold equation is the same with s and with N.",
+                "N is always the size of one half here. The threshold equation is the same with s and with N.",
             ).at_most(8.0, misprints=("6",)),
             finding(
                 "sharpness: the error that is exceeded with probability 4 delta, over its bound, largest case",
@@ -88,7 +88,7 @@ def run(
             finding(
                 "without trimming the mean breaks the bound: failure rate over 4 delta, worst case",
                 worst(untrimmed),
-                f"Samples of {sizes[0]} from the rare gain, delta = {drawn.DELTAS[1]:g}: exactly {number(exactly)}.",
+                f"For samples of {sizes[0]} with a rare gain and delta = {drawn.DELTAS[1]:g}, the exact rate is {number(exactly)}.",
             ).at_least(1.0, must=False),
         ),
         figure=Cases(

@@ -22,11 +22,11 @@ MARKS = 5  # per decade
 
 
 class Growth(NamedTuple):
-    """How regret grows over the last decade of a case."""
+    """The growth of regret over the last decade of a case."""
 
     case: Case
     coefficient: Interval
-    """The b of ``a + b log T``, over that of the bound."""
+    """The b of ``a + b log T``, divided by the same coefficient of the bound."""
     exponent: Interval
     bound_exponent: float
 
@@ -52,7 +52,7 @@ def run(
     for i, case in enumerate(track(cases)):
         regret = play(policy, case.problem, marks, replications, effort, (7, i))
         played.append((case, marks, regret))
-        if regret[:, 2].mean() <= 0.5 * decade[0] * case.problem.gaps.mean():  # uniform play is over
+        if regret[:, 2].mean() <= 0.5 * decade[0] * case.problem.gaps.mean():  # no longer close to uniform play
             limit = np.array([[bound(case.problem, mark, case.eps) for mark in decade]])
             coefficient = mean_interval(growth(decade, regret[:, 2:]), confidence)
             at = np.array(decade, dtype=np.float64)
@@ -62,10 +62,10 @@ def run(
     return Evidence(
         ran=f"{policy.name} on {len(cases)} problems that satisfy the assumption (eps from "
         f"{min(c.eps for c in cases):g} to {max(c.eps for c in cases):g}, 2 to 10 arms, scales over six decades), "
-        f"{replications} replications of T = {last:,}, regret at {len(marks)} times; "
-        f"the repaired bound is below T times the largest gap in {telling(repaired)} of "
-        f"{len(repaired)} comparisons, each at nominal confidence {confidence:.5f}. "
-        f"Growth is measured on the {len(grown)} problems on which it had half the regret of uniform play at T = {decade[0]:,}.",
+        f"{replications} replications of T = {last:,}, regret at {len(marks)} times. "
+        f"The repaired bound is below T times the largest gap in {telling(repaired)} of "
+        f"{len(repaired)} comparisons, each at nominal confidence {confidence:.5f}. Growth is measured on the {len(grown)} "
+        f"problems on which regret was at most half that of uniform play at T = {decade[0]:,}.",
         findings=(*_regret_findings(repaired, printed), *_growth_findings(grown), *_arithmetic()),
         figure=Cases(
             rows=[
@@ -78,7 +78,7 @@ def run(
             log_x=True,
         ),
         caption="Mean regret over the bound of Theorem 7, repaired and as printed (proof gap at (robust3)), with its "
-        "nominal confidence interval. Right of the tick at 1 a bound is broken.",
+        "nominal confidence interval. A bound is broken if the point is right of the tick at 1.",
     )
 
 
@@ -110,7 +110,7 @@ def _growth_findings(grown: Sequence[Growth]) -> tuple[Finding, ...]:
             "regret ~ T^x over the last decade: x minus that of the bound, largest of the problems",
             largest(shifted(g.exponent, g.bound_exponent) for g in grown),
             f"{steepest.case.name}: {steepest.exponent.measured:.3g} and {steepest.bound_exponent:.3g}. Regret below its "
-            "bound may catch up: then x is the larger one for a while",
+            "bound may grow faster than the bound for a while",
         ).at_most(0.0, must=False, asymptotic=True),
     )
 
@@ -136,13 +136,13 @@ def _arithmetic() -> tuple[Finding, ...]:
         arithmetic(
             "the last display's 2 sqrt(V L/N) over the sqrt(2 V L/N) that the line before it gives",
             math.sqrt(2.0),
-            "a step of that display would need at most 1; the index has sqrt(2 V L/N), so nothing depends on it",
+            "that step of the proof needs at most 1; the index has sqrt(2 V L/N), so no result depends on it",
         ).at_least(1.0, misprints=("14",)),
     )
 
 
 def _claimed_over_gap(eps: float) -> float:
-    """Return what the proof says is at most the gap, over the gap, at the smallest N at which (robust3) is false."""
+    """Return the width that the proof claims is at most the gap, over the gap, at the smallest N where (robust3) is false."""
     u, gap, level = 3.0, 0.2, 30.0
     pulls = 20.0 * (u / gap ** (1.0 + eps)) ** (1.0 / eps) * level
     return float(20.0 * u ** (1.0 / (1.0 + eps)) * (level / pulls) ** (eps / (1.0 + eps)) / gap)

@@ -26,12 +26,12 @@ from robandit.verify.statement import Effort, Evidence, Finding, Statement, Trac
 MULTIPLES = (2.0, 4.0, 8.0, 16.0)
 EPS = (1.0, 0.6, 0.3)
 ODD = 1_001
-FEW = 4  # replications where regret hardly varies
+FEW = 4  # replications of problems whose regret hardly varies
 
 
 def wide_cases() -> tuple[Case, ...]:
     """Return problems with eps = 1, two arms and gaps of nearly u^(1/2), the largest possible."""
-    # Only there, from T = 1.4 million on, is the repaired bound below the regret of uniform play, so that not learning breaks it.
+    # Only on such problems, from T = 1.4 million on, is the repaired bound below the regret of uniform play.
     calm = Gaussian(0.0, 0.01)
     return (
         Case("always -1, gap 1", Problem([calm, Constant(-1.0)]), 1.0),
@@ -67,7 +67,7 @@ class Family(NamedTuple):
 
         cases = []
         for multiple in MULTIPLES:
-            if multiple * share(smallest) > 1.0:  # the moment allows no more at the smallest T
+            if multiple * share(smallest) > 1.0:  # at the smallest T the moment allows no larger gap
                 break
             delta = multiple * share(horizon) * self.size
             if self.kind == "Student t":
@@ -82,7 +82,7 @@ FAMILIES = tuple(Family(kind, eps, arms) for kind in ("Student t", "rare losses"
 
 
 class _Series(NamedTuple):
-    """For each T, the gap with the largest regret: that regret, and the bound there."""
+    """The regret at the gap where it is largest, and the bound at the same gap, for each T."""
 
     family: Family
     regret: Floats  # one row per replication, one column per T
@@ -138,8 +138,8 @@ def run(
             *_arithmetic(),
         ),
         figure=_figure(series, horizons),
-        caption="Mean regret at the hardest of the gaps, over T, two arms. Dashed: the repaired bound of Theorem 8 there. All "
-        "divided by u^(1/(1+eps)) of a law without a gap.",
+        caption="Mean regret at the gap where it is largest, over T, for two arms. Dashed: the repaired bound of Theorem 8 at "
+        "the same gap. Both are divided by u^(1/(1+eps)) of a law without a gap.",
     )
 
 
@@ -166,7 +166,7 @@ def _exponent(series: Sequence[_Series], horizons: Sequence[int], confidence: fl
 
 
 def _odd(policy: Policy, effort: Effort) -> Finding:
-    """With an odd horizon one pull is left over: it goes to the arm that the next round would pull."""
+    """Return the finding about odd horizons: the arm with the highest index gets the pull that remains."""
     laws = student_t([0.0, -0.1, -0.3], 2.5).laws
     runs = effort.of(10, 50)
     successes = []
@@ -180,9 +180,9 @@ def _odd(policy: Policy, effort: Effort) -> Finding:
         leftover = next(row for row in bandit.estimates() if row["arm"] == bandit.select())
         successes.append(leftover.get("index") == highest_index < math.inf)
     return always(
-        f"T = {ODD:,} is odd: {ODD // 2:,} rounds leave one pull; it goes to the arm with the highest index: share of runs",
+        f"for an odd T = {ODD:,} the arm with the highest index gets the pull after {ODD // 2:,} rounds: share of runs",
         successes,
-        f"{runs} live runs. The paper does not say what to pull. It costs at most a gap, and its reward comes too late to matter",
+        f"{runs} live runs. The paper does not define this pull. It costs at most one gap, and its reward is not used",
         misprints=("16",),
     )
 
@@ -190,12 +190,12 @@ def _odd(policy: Policy, effort: Effort) -> Finding:
 def _arithmetic() -> tuple[Finding, ...]:
     eps = np.linspace(1e-3, 1.0, 1000)
     q = eps / (1.0 + eps)
-    split = (1.0 + eps) * eps**-q  # from the best split into small and large gaps
+    split = (1.0 + eps) * eps**-q  # factor of the best split into small and large gaps
     return (
         arithmetic(
             "120^(eps/(1+eps)) (1+eps) eps^(-eps/(1+eps)), the largest over eps, which 46 must cover",
             float(np.max(120.0**q * split)),
-            "it grows with eps up to 2 sqrt 120, so 46 is twice what the printed 120 needs",
+            "it grows with eps up to 2 sqrt 120, so 46 is about twice as large as the printed 120 requires",
         ).at_most(46.0),
         # The repaired bound in the printed form, (K log(T/2))^q (u T)^(1/(1+eps)): L_H is 3 log(T/2) and H is T/2.
         arithmetic(
@@ -205,7 +205,7 @@ def _arithmetic() -> tuple[Finding, ...]:
         arithmetic(
             "forced pulls of an arm with the guard c, in log(T/2) / P(X != 0): more than the 24 or 27 printed",
             2.0 * 3.0 * C,
-            "24 is two pulls per round times the printed guard 4 times 3 from log tau^3; 27 is not such a product",
+            "24 is two pulls per round times the printed guard 4 times the 3 of log tau^3; 27 has no such explanation",
         ).at_least(27.0, misprints=("15",)),
     )
 
