@@ -45,7 +45,7 @@ def test_the_terminal_says_what_was_read_and_what_follows():
 
 def test_many_arms_are_cut_short_with_a_note():
     text = printed(studies.many())
-    assert "Shown: the 30 arms with the most rewards, of 40. The page has all." in text
+    assert "The tables show the 30 arms with the most rewards, of 40. The page shows all." in text
     assert "arm 039" in text
     assert "arm 000  " not in text
 
