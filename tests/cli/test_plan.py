@@ -93,7 +93,7 @@ def test_what_a_run_folder_has_is_not_counted(spec, capsys):
     plan(spec)
     output = capsys.readouterr().out
     assert "1 unit of work left, 3 done; 12,000 pulls" in output
-    assert "speeds of 3 of 4 cells are from the run folder; the others were measured now" in output
+    assert "speeds of 3 of 4 cells are from the run folder, the others measured now" in output
     plan(spec, out=spec.parent / "elsewhere")
     assert "4 units of work left, 0 done" in capsys.readouterr().out
     spec.write_text(small.replace("seed = 3", "seed = 4"))

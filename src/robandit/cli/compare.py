@@ -23,9 +23,8 @@ def compare(
 ) -> None:
     """Compare policies on heavy-tailed problems. Prints a table and writes an HTML report.
 
-    Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, and the reason is printed, if a
-    parameter does not exist on the problem or the horizon is too long for the policy. UCB1 and UCB-V are baselines: they assume
-    bounded rewards.
+    Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, with a reason, if a parameter
+    does not exist on the problem or the horizon is too long. UCB1 and UCB-V assume bounded rewards and serve as baselines.
 
     For example: `robandit compare --quick --problem heavy/latency --policy AdaKLUCB --policy UCB1`
 

@@ -12,10 +12,9 @@ from robandit.cli.table_options import File, Reading
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
     """Study the means and tails of recorded rewards, and recommend a policy. Prints tables and writes an HTML page.
 
-    For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, the tail
-    index by three estimators, and the share of the largest rewards in the sum. A test shows whether the rewards contradict the
-    assumption of AdaR-UCB (about 0) or AdaKL-UCB (about the median). At the end, the command recommends a policy and states
-    whether the best arm is significantly better than the others.
+    For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, three
+    estimates of the tail index, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
+    assumptions of AdaR-UCB and AdaKL-UCB. The last lines state whether the best arm is significantly better than the others.
 
     For example: `robandit diagnose waits.csv --arm server --reward seconds --negate`
 

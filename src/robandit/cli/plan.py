@@ -20,8 +20,8 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     spec
         The TOML file, as for `robandit run`.
     workers
-        A number of workers with one thread each; repeat the option for more. By default 1, 2, 16, 128, 1000 and the number of
-        cores of this machine.
+        A number of workers with one thread each; repeat the option for more. By default 1, 2, 16, 128, 1000 and the
+        number of cores of this machine.
     """
     from rich.console import Console
 
@@ -49,9 +49,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     if not estimate.units:
         return
     if known:
-        print(
-            f"speeds of {len(known)} of {len(todo.cells)} cells are from the run folder; the others were measured now"
-        )
+        print(f"speeds of {len(known)} of {len(todo.cells)} cells are from the run folder, the others measured now")
     print()
     Console().print(cost_board(estimate), time_board(estimate, counts, cores()))
     better = None if exists else better_cut(todo, speeds, counts[-1])  # an existing folder keeps its units

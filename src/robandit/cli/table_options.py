@@ -43,7 +43,7 @@ class Reading:
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
     delimiter: str | None = None
-    """The character between the columns of a CSV file, such as ";" or tab. By default the first line shows it."""
+    """The character between the columns of a CSV file, such as ";" or tab. By default it is found in the first line."""
     example: Literal["flights"] | None = None
     """Read an example data set of Robandit, not a file."""
 

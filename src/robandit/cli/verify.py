@@ -46,9 +46,7 @@ def verify(
     chosen = statements(statement)
     data = out.with_suffix(".json")
     if data == out:
-        raise invalid(
-            "--out", str(out), "an .html file", hint="the data are written to the .json file of the same name"
-        )
+        raise invalid("--out", str(out), "an .html file", hint="the .json file of the same name gets the data")
     for path in (out, data):
         check_writable(path)
     effort = Effort(quick=quick, seed=seed, threads=threads)

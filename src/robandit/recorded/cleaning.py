@@ -158,9 +158,7 @@ class Pass:
         lost = sorted(name for name, n in zip(self.arms, self.n.tolist(), strict=True) if not n)
         self.bad = BadRows(count, tuple(examples), self._reader.unit, tuple(lost))
         if not rows:
-            raise InvalidInput(
-                f"{self._source} has the columns {self._columns} but no rows: it must have at least one row"
-            )
+            raise InvalidInput(f"{self._source} has the columns {self._columns} but no rows: it must have at least one")
         if not self.n.any():
             raise InvalidInput(
                 f"{self._source} has no good row: {self.bad}. Each row needs an arm and a finite number as its reward. The columns "

@@ -21,8 +21,7 @@ def legend(delta: float) -> str:
     """Return the explanation of the marks in a table."""
     return (
         f"{MARK}: the assumption fails, so there is no guarantee. –: no bounds (no variance, too few values, or not installed). "
-        f"Other cells are guaranteed to be at least {100 * (1 - delta):g} %. For centred estimators on symmetric laws this is "
-        "measured but not proved."
+        f"Other cells: {100 * (1 - delta):g} % is guaranteed (measured, not proved, for centred estimators on symmetric laws)."
     )
 
 
@@ -43,7 +42,7 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
     parts = [
         "# Coverage and width of the estimators",
         f"Made by `{command}`. A cell has the share of {trials:,} samples, in %, whose interval contained the true mean, and the "
-        f"median half-width in brackets. The half-width of a one-sided bound is the bound minus the mean. {legend(delta)}",
+        f"median half-width in brackets. It is bound minus mean for one-sided bounds, negative if they fail. {legend(delta)}",
         "![Coverage of each estimator on each law](coverage.svg)",
     ]
     for n in frame["n"].unique(maintain_order=True):

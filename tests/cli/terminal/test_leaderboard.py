@@ -52,8 +52,8 @@ def test_everything_fits_in_100_columns(results: Results) -> None:
     assert order == ["Robust", "AdaR-UCB", "UCB1"]
     assert "p: regret after 100 pulls, 8 replications, seed 1" in text
     assert "Of random: mean regret divided by the regret of choosing arms at random (50)." in " ".join(text.split())
-    assert "*: the policy's assumption fails on this problem." in " ".join(text.split())
-    assert "T: the horizon." in text
+    assert "* marks policies whose assumption fails on this problem." in " ".join(text.split())
+    assert "T is the horizon." in " ".join(text.split())
 
 
 def test_the_default_policies_fit_in_80_columns() -> None:
@@ -127,7 +127,7 @@ def test_brackets_are_no_markup() -> None:
 def test_missing_replications_are_marked() -> None:
     board = board_of(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}))
     assert board.columns["policy"] == ["a (3)", "b"]
-    assert "(n): only n replications are done." in board.note
+    assert "(n) means that only n replications are done." in board.note
 
 
 def test_remarks() -> None:

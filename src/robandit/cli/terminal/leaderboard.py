@@ -21,10 +21,8 @@ def ranks(findings: Findings) -> Board:
     """Return the policies by their mean rank over all problems."""
     plan, ranked = findings.results.plan, findings.ranked
     problems = f"{len(plan.problems)} problems"
-    note = (
-        f"Rank 1 is the lowest mean regret on a problem. First: number of problems, of {len(plan.problems)}, with rank 1. "
-        "Of random: regret divided by the regret of choosing arms at random (geometric mean)."
-    )
+    note = "Rank 1 is the lowest mean regret on a problem. First: the number of problems with rank 1. "
+    note += "Of random: regret divided by the regret of choosing arms at random (geometric mean)."
     if findings.unranked:
         note += f" Not ranked: {', '.join(row['policy'] for row in findings.unranked)}."
     return Board(
@@ -43,10 +41,7 @@ def ranks(findings: Findings) -> Board:
 
 
 def remarks(findings: Findings) -> list[str]:
-    """Return the remarks below the tables, one line each: the plan's notes, skipped and unranked policies, and failed units.
-
-    Missing replications are not among them, because the verdict counts them.
-    """
+    """Return one line per note, skipped or unranked policy, and failed unit. The verdict counts missing replications."""
     plan = findings.results.plan
     lines = list(plan.notes)
     for label in dict.fromkeys(each.label for each in plan.left_out):
@@ -68,11 +63,11 @@ def leaderboard(standing: Standing) -> Board:
     uniform = number(rows[0]["uniform"]) if rows else "–"
     notes = [f"Of random: mean regret divided by the regret of choosing arms at random ({uniform})."]
     if any(row["assumption_met"] is False for row in rows):
-        notes.append("*: the policy's assumption fails on this problem.")
+        notes.append("* marks policies whose assumption fails on this problem.")
     if any("horizon" in row["knows"] for row in rows):
-        notes.append("T: the horizon.")
+        notes.append("T is the horizon.")
     if any(row["replications"] < planned for row in rows):
-        notes.append("(n): only n replications are done.")
+        notes.append("(n) means that only n replications are done.")
     return Board(
         title=f"{title}, seed {plan.seed}",
         note=" ".join(notes),

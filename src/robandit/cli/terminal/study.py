@@ -80,10 +80,7 @@ def _robust_means(arms: Sequence[ArmStudy]) -> Table:
         shares = (share(each) for each in (top.first, top.ten, top.percent))
         rows.append([arm_name(arm.arm, 40), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
     head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
-    note = (
-        "Trimmed: the mean that AdaR-UCB uses. It has no limit on the side of the skewness. "
-        "Largest: the share of the largest rewards in the sum of |reward|."
-    )
+    note = "Trimmed: AdaR-UCB's mean, without a limit on the skewed side. Largest: share of the largest rewards in the sum of |reward|."
     return _table("Robust means, and the largest rewards", head, rows, note)
 
 
@@ -98,17 +95,14 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
     head = ("arm", "", "Hill", "moment", "Pickands", "variance")
     note = (
         "Each index has its 95 % interval. Hill's estimator assumes a heavy tail. The variance is finite if the index is above 2. "
-        "Light: no heavy tail is visible. *: the three estimators disagree, so the tail is not a pure power law."
+        "Light: no heavy tail is visible. * marks tails that are not pure power laws: the three estimators disagree."
     )
     return _table("Tail indices, left and right of the median", head, rows, note)
 
 
 def _skewness(arms: Sequence[ArmStudy]) -> Table:
     rows = [[arm_name(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
-    note = (
-        "AdaR-UCB assumes it of the best arm about 0, AdaKL-UCB about the median. Right-skewed rewards contradict the "
-        "assumption about the median."
-    )
+    note = "Only the best arm needs it: about 0 for AdaR-UCB, or about the median (no right skewness) for AdaKL-UCB."
     return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, align="left")
 
 

@@ -52,9 +52,7 @@ class Board:
                 break
             hidden.append(name)
         words = max(NARROWEST, min(WIDEST, NARROWEST + room))
-        while (
-            words > NARROWEST and width(words) > options.max_width
-        ):  # if there are two columns of words, both became wider
+        while words > NARROWEST and width(words) > options.max_width:  # two columns of words became wider
             words -= 1
         yield self._table(hidden, words)
         yield ""
