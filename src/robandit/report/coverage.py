@@ -42,7 +42,7 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
     parts = [
         "# Coverage and width of the estimators",
         f"Made by `{command}`. A cell has the share of {trials:,} samples, in %, whose interval contained the true mean, and the "
-        f"median half-width in brackets. It is bound minus mean for one-sided bounds, negative if they fail. {legend(delta)}",
+        f"median half-width in brackets. For one-sided bounds it is the bound minus the mean (< 0 on failure). {legend(delta)}",
         "![Coverage of each estimator on each law](coverage.svg)",
     ]
     for n in frame["n"].unique(maintain_order=True):

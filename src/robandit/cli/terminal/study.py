@@ -80,7 +80,7 @@ def _robust_means(arms: Sequence[ArmStudy]) -> Table:
         shares = (share(each) for each in (top.first, top.ten, top.percent))
         rows.append([arm_name(arm.arm, 40), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
     head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
-    note = "Trimmed: AdaR-UCB's mean, without a limit on the skewed side. Largest: share of the largest rewards in the sum of |reward|."
+    note = "Trimmed: AdaR-UCB's mean, without a limit on the skewed side. Largest: the share of the largest in the sum of |reward|."
     return _table("Robust means, and the largest rewards", head, rows, note)
 
 
