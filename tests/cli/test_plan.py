@@ -93,7 +93,7 @@ def test_what_a_run_folder_has_is_not_counted(spec, capsys):
     plan(spec)
     output = capsys.readouterr().out
     assert "1 unit of work left, 3 done; 12,000 pulls" in output
-    assert "speed from the run folder for 3 of 4 cells, measured here for the others" in output
+    assert "speeds of 3 of 4 cells are from the run folder, the others measured now" in output
     plan(spec, out=spec.parent / "elsewhere")
     assert "4 units of work left, 0 done" in capsys.readouterr().out
     spec.write_text(small.replace("seed = 3", "seed = 4"))
@@ -118,7 +118,7 @@ def test_wrong_values_are_rejected(spec, tmp_path):
     with pytest.raises(InvalidInput, match="--workers = 0 must be an integer >= 1"):
         plan(spec, workers=[4, 0])
     (tmp_path / "plain").write_text(SPEC)
-    with pytest.raises(InvalidInput, match="plain has no ending to remove"):
+    with pytest.raises(InvalidInput, match="plain has no ending, so"):
         plan(tmp_path / "plain")
     with pytest.raises(FileError, match="cannot be read: Is a directory"):  # which has no ending either
         plan(tmp_path)

@@ -85,7 +85,7 @@ def test_a_named_column_must_be_there(tmp_path: Path, role: str) -> None:
 
 def test_one_column_in_two_roles(tmp_path: Path) -> None:
     message = rejection(written(tmp_path, "arm,reward\na,1\n"), arm="reward")
-    assert "arm and reward are both the column 'reward'" in message
+    assert "arm and reward have the same column 'reward'" in message
 
 
 def test_no_header(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     recorded = open_records(path, skip_bad=True).summary()
     assert [arm.arm for arm in recorded.arms] == ["a", "a\nb"]
     assert recorded.bad.arms == ("c",)
-    assert "no good row of 'c'" in str(recorded.bad)
+    assert "no good row for 'c'" in str(recorded.bad)
     packed = written(tmp_path, gzip.compress(path.read_bytes()), "a.csv.gz")
     assert "line 8: " in rejection(packed)
 

@@ -122,7 +122,7 @@ def test_where_assumptions_hold_there_is_no_warning(tmp_path):
 
 def test_what_a_reader_must_know_is_there(read):
     for words in (
-        "Kurtosis UCB KurtosisUCB must be told kappa, which is inf on this problem",  # left out, and why
+        "Kurtosis UCB KurtosisUCB must be told kappa, which is inf on this problem",  # skipped, and why
         "UCB1(scale=1.0",  # as it played
         "infinite variance",
         "Negated(law=Pareto(tail=1.5, scale=0.333333))",
@@ -212,7 +212,7 @@ def test_no_bound_is_drawn_for_a_replay_and_its_regret_may_be_negative(tmp_path)
     assert bounds["table"] is None
     assert bounds["laws"] is not None, "else the test tells nothing"
     read = page(examples.in_order(), tmp_path)
-    assert "Recorded rewards have all moments" in read.text
+    assert "Recorded rewards are finite, so all moments exist" in read.text
     assert "Tail index" not in read.text
     assert read.open == []
     assert "On table it is realised regret" in read.text

@@ -67,7 +67,7 @@ def test_a_sample_is_called_one_and_its_extremes_are_drawn(tmp_path):
     result = studies.sampled()
     text = page(result, tmp_path)
     assert "sample of 4,000" in text
-    assert "the rest comes from a random sample of 4,000 rewards" in text
+    assert "All other numbers come from a random sample of 4,000 rewards" in text
     assert "Is the best arm significantly better?" not in text
     assert "one arm only" in text
     (arm,) = content(text)["arms"]
@@ -95,7 +95,7 @@ def test_advice_for_a_rival_and_remarks_have_a_line(tmp_path):
     rng = np.random.default_rng(7)
     up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
     result = study(Recorded.of({"up": up + 0.03, "down": down}))
-    line = "'down' may also be the best arm; for it: AdaKL-UCB (left-skewed or symmetric)."
+    line = "'down' may also be the best arm. For that arm, use AdaKL-UCB (left-skewed or symmetric)."
     write_study(result, tmp_path / "page.html", command="x", remarks=["The column <p> is not used."])
     text = (tmp_path / "page.html").read_text()
     assert line.replace("'", "&#x27;") in text

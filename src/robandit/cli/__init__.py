@@ -1,4 +1,4 @@
-"""The command line: one file per command; what commands print is in terminal/."""
+"""The command line. Each command has a file; terminal/ formats the output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["application", "main"]
 
 CODES = "0 success, 1 error, 2 wrong usage, 3 a check or a unit failed, 130 interrupted, 141 output closed"
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no space for output, or for a file
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # the disk, the quota or the file is full
 
 
 def application() -> cyclopts.App:
@@ -44,7 +44,7 @@ def application() -> cyclopts.App:
         help_epilogue=f"Exit codes: {CODES}.",
         version=__version__,
         default_parameter=cyclopts.Parameter(negative=()),
-        suppress_keyboard_interrupt=False,  # it would exit without a message
+        suppress_keyboard_interrupt=False,  # Cyclopts would exit without a message
     )
     for single in (compare, diagnose, replay, run, plan, policies, verify, doctor, precompile, completion):
         app.command(single)
@@ -62,19 +62,19 @@ def application() -> cyclopts.App:
 
 
 def main() -> None:
-    """Run the command line; the exit codes are `CODES`."""
+    """Run the command line and exit with one of `CODES`."""
     import cyclopts
 
     from robandit.errors import RobanditError
 
-    # Where standard output cannot encode a character, print a question mark.
+    # Print a question mark for characters that standard output cannot encode.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:
         try:
             application()(sys.argv[1:], exit_on_error=False, print_error=False)
         finally:
-            sys.stdout.flush()  # a closed pipe is noticed only here if the output is short
+            sys.stdout.flush()  # short output reveals a closed pipe only when it is flushed
     except cyclopts.CycloptsError as error:
         print(f"robandit: {_usage_error(error)}", file=sys.stderr)
         sys.exit(2)
@@ -93,7 +93,7 @@ def main() -> None:
             _discard_output()
         sys.exit(1)
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # Rich noticed it, and exits with 1
+        if isinstance(end.__context__, BrokenPipeError):  # Rich turns a closed pipe into exit code 1
             _exit_unread()
         raise
     except KeyboardInterrupt:
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def _usage_error(error: cyclopts.CycloptsError) -> str:
-    """Return the message and the command for help; where a value is missing, with an example."""
+    """Return the message, an example if a value is missing, and the command that prints help."""
     import cyclopts
 
     message = str(error).strip()
@@ -120,11 +120,11 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
 
 
 def _exit_unread() -> NoReturn:
-    """Exit silently when the reader of a pipe (such as head) is done. A failure may be unprinted, so the code is not 0."""
+    """Exit silently when the reader of a pipe (such as head) stops. The code is not 0, because a failure may be unprinted."""
     _discard_output()
     sys.exit(128 + 13)  # 13 is SIGPIPE, which Windows does not define
 
 
 def _discard_output() -> None:
-    """Discard what is left of standard output: Python would complain again at exit."""
+    """Discard the rest of standard output, because Python would raise again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

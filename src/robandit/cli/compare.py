@@ -23,18 +23,18 @@ def compare(
 ) -> None:
     """Compare policies on heavy-tailed problems. Prints a table and writes an HTML report.
 
-    Each policy is given exactly the parameters it must know (`informed_by`). A policy is left out, with the reason, if a parameter
-    does not exist on the problem or it cannot make that many pulls. UCB1 and UCB-V, which assume bounded rewards, are baselines.
+    Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, with a reason, if a parameter
+    does not exist on the problem or the horizon is too long. UCB1 and UCB-V assume bounded rewards and serve as baselines.
 
     For example: `robandit compare --quick --problem heavy/latency --policy AdaKLUCB --policy UCB1`
 
     Parameters
     ----------
     problem
-        A problem, such as 'student_t(means=[0.0, -1.0], dof=1.5)', or a task of a suite, such as heavy/latency; repeat the option
-        for more. By default three arms with negated Pareto rewards, tail index 1.5 (infinite variance) and means -1, -1.5 and -2.
+        A problem, such as 'student_t(means=[0.0, -1.0], dof=1.5)', or one of a suite, such as heavy/latency. Repeat the option for
+        more. The default has three arms with negated Pareto rewards: tail index 1.5 (infinite variance), means -1, -1.5, -2.
     suite
-        All problems of a fixed set, with their own horizons.
+        Use all problems of this suite. Each has its own horizon.
     horizon
         Pulls per replication; by default 50,000, or the horizon of the suite's problem.
     out

@@ -10,11 +10,11 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 
     bash: robandit completion bash >> ~/.bashrc
 
-    zsh: robandit completion zsh > ~/.zfunc/_robandit, or another folder in $fpath
+    zsh: robandit completion zsh > ~/.zfunc/_robandit (or any other folder in $fpath)
 
     fish: robandit completion fish > ~/.config/fish/completions/robandit.fish
 
-    It takes effect in the next shell.
+    Completion works in shells that you start afterwards.
 
     Parameters
     ----------

@@ -10,18 +10,18 @@ from robandit.cli.table_options import File, Reading
 
 
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
-    """Describe recorded rewards: their tails, their means, and the policy that suits them. Prints tables and writes a page.
+    """Study the means and tails of recorded rewards, and recommend a policy. Prints tables and writes an HTML page.
 
-    For each arm: the number of rewards and of zeros, the mean and robust means with confidence limits, the tail index by three
-    estimators, the share of the largest rewards in the sum, and whether the rewards contradict the assumptions of AdaR-UCB (about
-    0) and AdaKL-UCB (about the median). Then the policy to use, and whether the best arm is significantly better than the others.
+    For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, three
+    estimates of the tail index, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
+    assumptions of AdaR-UCB and AdaKL-UCB. The last lines state whether the best arm is significantly better than the others.
 
     For example: `robandit diagnose waits.csv --arm server --reward seconds --negate`
 
     Parameters
     ----------
     file
-        A table with one reward per row: CSV, Parquet or JSON lines; - reads standard input. It may be larger than memory.
+        A CSV, Parquet or JSON lines file with one reward per row, or - for standard input. It may be larger than memory.
     out
         The HTML file of the page.
     """
@@ -40,7 +40,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     records = reading.records(file)
     with rows("reading") as progress:
         recorded = records.summary(progress)
-        table = table_unasked(records, recorded.rows)  # to compare arms time by time where that is possible
+        table = table_unasked(records, recorded.rows)  # with a complete table, arms are compared at equal times
     with steps("studying arms", len(recorded.arms)) as advance:
         names = tuple(each.arm for each in recorded.arms)
         paired = table.rewards if isinstance(table, Table) and table.arms == names else None

@@ -6,7 +6,7 @@ PACKAGES = ("numpy", "numba", "scipy", "polars", "rich", "cyclopts", "msgspec", 
 
 
 def doctor() -> None:
-    """Show versions, cores and the cache of compiled code, for a bug report or when something is slow."""
+    """Print versions, cores and the cache of compiled code. Use it for a bug report, or when something is slow."""
     import os
     import platform
     import sys
@@ -39,5 +39,5 @@ def doctor() -> None:
         print(f"{name:{width}}  {value}")
     if not kernels:
         print(
-            "Nothing is compiled yet: the first use of a policy takes ten seconds or more. `robandit precompile` compiles all."
+            "Nothing is compiled yet, so the first use of a policy takes 10 seconds or more. To compile all: `robandit precompile`."
         )

@@ -15,14 +15,14 @@ def coverage(
     seed: Seed = 0,
     out: Path | None = None,
 ) -> None:
-    """Measure how often the confidence bounds of each estimator hold, and how wide they are, on laws with known means.
+    """Measure the coverage and the width of the confidence bounds of each estimator, on laws with known means.
 
     Parameters
     ----------
     trials
-        Samples per law and size.
+        The number of samples per law and sample size.
     sizes
-        Sizes of the samples; repeat the option for more.
+        A sample size; repeat the option for more.
     delta
         The allowed probability that the bounds fail, between 0 and 1.
     out

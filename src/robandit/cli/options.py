@@ -1,4 +1,4 @@
-"""Options that several commands share, and the command as a user types it."""
+"""Options that several commands share, and a function that formats a command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _integer(kind: Any, tokens: Sequence[Token]) -> int:
 
 
 def _integers(kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """Parse integers; without this, 1.5 would be rounded."""
+    """Parse integers, because Cyclopts would round 1.5."""
     try:
         return tuple(int(token.value) for token in tokens)
     except ValueError:
@@ -35,12 +35,12 @@ Policies = Annotated[
     list[str] | None,
     Parameter(
         help="A policy, such as AdaRUCB or 'AdaRUCB(bonus=\"tight\")'; repeat the option for more. `robandit policies` lists the "
-        "names; `all` means every policy that learns. By default all, and 'AdaRUCB(bonus=\"tight\")'."
+        "names; `all` means every policy that learns. The default is `all` and 'AdaRUCB(bonus=\"tight\")'."
     ),
 ]
 Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
 Quick = Annotated[
-    Flag, Parameter(help="A tenth of the pulls and 20 replications; --horizon and --replications take precedence.")
+    Flag, Parameter(help="Run a tenth of the pulls and 20 replications. --horizon and --replications take precedence.")
 ]
 Figures = Annotated[
     Path | None, Parameter(help="A folder for the report's figures, as PDF and SVG; by default none are written.")
@@ -49,7 +49,7 @@ RunFolder = Annotated[Path | None, Parameter(help="The run folder; by default th
 
 
 def command_line(command: str, *words: str | Path | None, **options: Any) -> str:
-    """Return a command as a user types it: None and False are omitted, True is a flag, lists repeat the option.
+    """Return a command as a user types it. None and False are omitted, True is a flag, and a list repeats its option.
 
     >>> command_line("compare", policy=["UCB1", "AdaRUCB"], seed=1, quick=True, out=None)
     'robandit compare --policy UCB1 --policy AdaRUCB --seed 1 --quick'

@@ -6,22 +6,22 @@ from pathlib import Path
 
 from robandit.cli.options import OptionalIntegers, RunFolder
 
-WORTHWHILE = 10.0  # seconds that other units must save to be suggested
+WORTHWHILE = 10.0  # seconds that another size of units must save before it is suggested
 
 
 def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None) -> None:
-    """Estimate the cost of an experiment before running it: processor time, disk space, and the time on several workers.
+    """Estimate the processor time, the disk space and the elapsed time on several workers before you run an experiment.
 
-    Each policy plays each problem here for a moment, which takes about 20 seconds plus any compilation. Units that the run folder
-    already has are not counted, and their measured speeds are used. Nothing is written.
+    Each policy plays each problem on this machine for a moment. This takes about 20 seconds, plus compilation. Units that are
+    already in the run folder are not counted, but their speeds are used. The command writes no file.
 
     Parameters
     ----------
     spec
         The TOML file, as for `robandit run`.
     workers
-        Number of workers with one thread each; repeat the option for more. By default 1, 2, 16, 128, 1000 and the cores of this
-        machine.
+        A number of workers with one thread each; repeat the option for more. By default 1, 2, 16, 128, 1000 and the
+        number of cores of this machine.
     """
     from rich.console import Console
 
@@ -49,7 +49,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     if not estimate.units:
         return
     if known:
-        print(f"speed from the run folder for {len(known)} of {len(todo.cells)} cells, measured here for the others")
+        print(f"speeds of {len(known)} of {len(todo.cells)} cells are from the run folder, the others measured now")
     print()
     Console().print(cost_board(estimate), time_board(estimate, counts, cores()))
     better = None if exists else better_cut(todo, speeds, counts[-1])  # an existing folder keeps its units

@@ -6,12 +6,12 @@ from robandit.cli.options import Flag
 
 
 def policies(*, markdown: Flag = False) -> None:
-    """List every policy: its name for `--policy`, its regret bounds, its assumption, and the parameters it must know.
+    """List every policy with its name for `--policy`, its regret bounds, its assumption, and the parameters it must know.
 
     Parameters
     ----------
     markdown
-        Print the page of the documentation instead, as Markdown.
+        Print the list as the Markdown page of the documentation.
     """
     from robandit.policies import all_policies, table
     from robandit.policies.comparison import as_markdown

@@ -26,32 +26,31 @@ def replay(
     figures: Figures = None,
     quick: Quick = False,
 ) -> None:
-    """Compare policies on recorded rewards: which would have done best, and what the others would have lost.
+    """Compare policies on recorded rewards. Prints tables and writes a run folder with an HTML report.
 
-    Modes: bootstrap draws rewards at random from each arm's record. in-order replays them by time, if every arm has a reward at
-    every time. rejection reads a log of choices and rewards in order and skips rows in which the policy chooses another arm. By
-    default: bootstrap, in-order if possible, and rejection if the log has propensities; the output gives the reasons, and says
-    whether the best arm of the record is significantly better than the others.
+    There are three modes. bootstrap draws rewards at random from the record of each arm. in-order replays the rewards by time; it
+    needs a reward of every arm at every time. rejection reads a log of choices in order and skips the rows in which the policy
+    chooses another arm. The default is bootstrap, in-order if possible, and rejection if the log has propensities. The output
+    explains the choice and states whether the best arm of the record is significantly better than the others.
 
-    Finished units are kept in a folder: the same command continues where it stopped. At the end the folder has `results/` (tidy
-    Parquet) and `report.html`. Exit code 3 means that some units failed.
+    Finished units are kept in the run folder, and the same command continues where it stopped. At the end the folder has
+    `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
 
     For example: `robandit replay waits.csv --arm server --reward seconds --negate`
 
     Parameters
     ----------
     file
-        A table with one reward per row: CSV, Parquet or JSON lines; - reads standard input.
+        A CSV, Parquet or JSON lines file with one reward per row, or - for standard input.
     propensity
-        The column with the probability (above 0, at most 1) with which the logged arm was chosen; by default "propensity", if it
-        exists.
+        The column with the probability (above 0, at most 1) that the logged arm was chosen. By default "propensity", if it exists.
     mode
         bootstrap, in-order or rejection; repeat the option for more.
     horizon
-        Pulls per replication; by default the number of rewards (in-order: times; rejection: rewards of the rarest arm), at most
-        50,000.
+        Pulls per replication. By default the number of rewards (in-order: of times; rejection: of rewards of the rarest arm), but
+        at most 50,000.
     out
-        The run folder; by default the file's name without its ending and with "-replay", in the current folder.
+        The run folder; by default NAME-replay in the current folder, where NAME is the file's name without its ending.
     """
     from robandit.cli.run_folder import play_into
     from robandit.cli.terminal.progress import rows

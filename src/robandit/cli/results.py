@@ -8,9 +8,9 @@ from robandit.cli.options import Flag
 
 
 def show(folder: Path, *, problem: list[str] | None = None) -> None:
-    """Show the results of a run: the best policy and whether its lead is significant, leaderboards, and the overall ranking.
+    """Show the best policy of a run, whether its lead is significant, the leaderboards, and the overall ranking.
 
-    It also works while the run goes on; missing replications are reported.
+    The command also works during the run. It then reports the number of missing replications.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
 
 
 def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
-    """Write the results of a run to a CSV file, one row per problem and policy; docs/reference/results.md describes the columns.
+    """Write a CSV file with one row per problem and policy. docs/reference/results.md describes the columns.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
     out
         The CSV file.
     raw
-        Write the regret itself instead: one row per problem, policy, replication and checkpoint.
+        Write all measured regrets: one row per problem, policy, replication and checkpoint.
     """
     from robandit.experiments import statistics
     from robandit.experiments.store import Store

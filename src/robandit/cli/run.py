@@ -23,26 +23,26 @@ def run(
     workers: OptionalInteger = None,
     figures: Figures = None,
 ) -> None:
-    """Run an experiment from a TOML file; run it again to continue where it stopped.
+    """Run an experiment from a TOML file, or continue it where it stopped.
 
-    Finished units are kept in a folder: if the run is interrupted, only the units in progress are lost, and the same command
-    continues. A unit that fails is tried again, then recorded as failed, and the others go on. At the end the folder has
-    `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
+    Finished units are kept in the run folder. If the run is interrupted, only the units in progress are lost, and the same command
+    continues it. A unit that fails is tried again and then recorded as failed; the other units continue. At the end the folder
+    has `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
 
-    For example: `robandit spec init`, which writes experiment.toml, then `robandit run experiment.toml`
+    For example: `robandit spec init` writes experiment.toml; then `robandit run experiment.toml`
 
     Parameters
     ----------
     spec
-        The TOML file: problems, policies, horizons, replications.
+        The TOML file with problems, policies, horizons and replications.
     engine
-        Where units run: in threads of this process, or on a Dask cluster (needs robandit[cluster]).
+        Run units in threads of this process, or on a Dask cluster (needs robandit[cluster]).
     scheduler
         With --engine dask: the address of the scheduler, such as tcp://10.0.0.5:8786.
     scheduler_file
         With --engine dask: the file written by the scheduler, instead of its address.
     workers
-        With --engine dask: the number of worker processes to start on this machine, instead of using a cluster.
+        With --engine dask: the number of worker processes to start on this machine if there is no cluster.
     """
     from robandit.cli.run_folder import play_into, run_folder
     from robandit.experiments.spec import read_spec
@@ -52,7 +52,7 @@ def run(
     cluster = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
     context = _engine(engine, threads, cluster)
     plan = read_spec(spec).plan()
-    text = spec.read_bytes().decode()  # unchanged, line ends included
+    text = spec.read_bytes().decode()  # read_text would change line ends
     command = command_line("run", spec, engine=engine if engine != "threads" else None, out=out, **cluster)
     folder = run_folder(spec, out)
     play_into(folder, plan, threads=threads, engine=context, command=command, figures=figures, spec_text=text)

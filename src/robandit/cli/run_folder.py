@@ -1,4 +1,4 @@
-"""Run folders: the folder of a spec, and running a plan in one, from its first unit to the report."""
+"""Run a plan in a run folder, from the first unit to the report, and find the run folder of a spec."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def play_into(
     engine: AbstractContextManager[Engine | None] | None = None,
     spec_text: str | None = None,
 ) -> NoReturn:
-    """Run the units that are not done yet, write the results and the report, print them, and exit."""
+    """Run the missing units, write and print the results and the report, and exit."""
     import sys
 
     from robandit.cli.terminal.run_bar import runbar
@@ -50,7 +50,7 @@ def play_into(
 
 
 def conclude(results: Results, page: Path, *, command: str, figures: Path | None) -> int:
-    """Write the page and the figures, print tables, remarks and the verdict, and return the exit code: 3 if a unit failed."""
+    """Write the page and the figures; print tables, remarks and the verdict. Return the exit code, 3 if a unit failed."""
     from rich.console import Console
 
     from robandit.cli.terminal.leaderboard import leaderboards, remarks
@@ -74,13 +74,13 @@ def run_folder(spec: Path, out: Path | None) -> Path:
     from robandit.errors import InvalidInput
 
     if out is None and not spec.suffix:
-        raise InvalidInput(f"{spec} has no ending to remove, so the run folder needs another name: add --out FOLDER")
+        raise InvalidInput(f"{spec} has no ending, so the run folder would have the same name: add --out FOLDER")
     return spec.with_suffix("") if out is None else out
 
 
 @contextmanager
 def another_with_out(folder: Path) -> Iterator[None]:
-    """Name the option --out where an error asks for another folder, and the way out if this one is a run folder."""
+    """Add the option --out to an error that asks for another folder, and suggest to remove an existing run folder."""
     from robandit.errors import RobanditError
     from robandit.experiments.store import ELSEWHERE
 

@@ -8,7 +8,7 @@ from robandit.cli.options import Flag
 
 
 def init(file: Path = Path("experiment.toml"), /) -> None:
-    """Write a commented example of a spec, to be edited. It runs in about ten seconds.
+    """Write an example spec with comments, for you to edit. It runs in about ten seconds.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
 
 
 def check(file: Path, /) -> None:
-    """Check a spec, and print the size of the experiment and the policies that are left out.
+    """Check a spec, and print the size of the experiment and the policies that are skipped.
 
     Parameters
     ----------
     file
-        The TOML file. An error names its line.
+        The TOML file. An error message names the line.
     """
     from robandit.experiments.spec import read_spec, summary
 
@@ -48,7 +48,7 @@ def check(file: Path, /) -> None:
 
 
 def show(file: Path, /, *, json: Flag = False) -> None:
-    """Print a spec with all defaults filled in: each problem, and each policy with the parameters it is given.
+    """Print each problem and each policy of a spec, with all defaults and parameters.
 
     Parameters
     ----------

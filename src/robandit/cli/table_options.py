@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _file_name(kind: Any, tokens: Sequence[Token]) -> str:
-    """Return the name as typed. A leading hyphen means an option, except for the hyphen of standard input."""
+    """Return the name as typed. Reject a leading hyphen, except in "-" (standard input)."""
     value = tokens[0].value
     if value.startswith("-") and value != "-":
         raise ValueError(f"Unknown option: {value}. For a file of this name, write ./{value}")
@@ -30,7 +30,7 @@ File = Annotated[Path | str | None, Parameter(allow_leading_hyphen=True, convert
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Where the rewards are in a table."""
+    """Options that describe a table of recorded rewards."""
 
     arm: str | None = None
     """The column of the arms; by default "arm"."""
@@ -39,13 +39,13 @@ class Reading:
     time: str | None = None
     """The column of the times, by which rows are sorted; by default "time", if it exists."""
     negate: Flag = False
-    """Negate the rewards: for costs and latencies, since rewards are maximised."""
+    """Negate the rewards. Use it for costs and latencies, because rewards are maximised."""
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
     delimiter: str | None = None
-    """The character between the columns of a CSV file, such as ";" or tab; by default it is recognised from the first line."""
+    """The character between the columns of a CSV file, such as ";" or tab. By default it is found in the first line."""
     example: Literal["flights"] | None = None
-    """Read a data set that comes with Robandit, instead of a file."""
+    """Read an example data set of Robandit, not a file."""
 
     def records(self, file: Path | str | None, propensity: str | None = None) -> Records:
         """Open the table."""
@@ -55,7 +55,7 @@ class Reading:
         options = {**asdict(self), "propensity": propensity}
         name = options.pop("example")
         if file is None and name is None:
-            raise InvalidInput("name a file (- for standard input), or add --example flights")
+            raise InvalidInput("no file is given: name a file (- for standard input), or add --example flights")
         if name is None:
             return open_records(file, **options)
         if file is not None:

@@ -14,12 +14,12 @@ def verify(
     threads: Threads = None,
     out: Path = Path("robandit-verify.html"),
 ) -> None:
-    """Check the statements of the AdaR-UCB paper by experiment. Prints verdicts and writes a page with figures, and JSON.
+    """Check the statements of the AdaR-UCB paper by experiment. Prints verdicts and writes an HTML page and a JSON file.
 
     The statements: table-1, theorem-4 (with theorem-1), theorem-2, theorem-3, lemma-2, theorem-5, theorem-6, theorem-7, theorem-8,
-    proposition-9, proposition-10 (with algorithm-2). Each is split into claims about a number. A claim holds if the confidence
-    interval of the measurement lies inside the predicted range, fails if it lies outside, and is inconclusive otherwise. Exit code
-    3 means that a required claim failed.
+    proposition-9, proposition-10 (with algorithm-2). Each statement is split into claims about a number. A claim holds if the
+    confidence interval of the measured number lies inside the predicted range. It fails if the interval lies outside, and is
+    inconclusive otherwise. Exit code 3 means that a required claim failed.
 
     For example: `robandit verify theorem-4 --quick`
 
@@ -28,7 +28,7 @@ def verify(
     statement
         The statements to check; by default all.
     quick
-        Fewer and smaller runs: all statements take less than three minutes on two cores.
+        Make fewer and smaller runs. All statements then take less than three minutes on two cores.
     out
         The HTML file of the page; the JSON file has the same name with .json.
     """
@@ -46,7 +46,7 @@ def verify(
     chosen = statements(statement)
     data = out.with_suffix(".json")
     if data == out:
-        raise invalid("--out", str(out), "an .html file", hint="the .json file beside it holds the data")
+        raise invalid("--out", str(out), "an .html file", hint="the .json file of the same name gets the data")
     for path in (out, data):
         check_writable(path)
     effort = Effort(quick=quick, seed=seed, threads=threads)

@@ -1,4 +1,4 @@
-"""Recorded rewards: tables with an arm and a reward in each row, read in bounded memory."""
+"""Readers of recorded rewards: tables with an arm and a reward per row, of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass through a table: good rows as arrays, bad rows counted and explained."""
+"""Read a table once: return good rows as arrays, and count and explain bad rows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 MOST_ARMS = 10_000
 EXAMPLES = 5  # bad rows that a message shows
-BLANKS = 1_000  # empty rows that are looked up, to tell blank lines from bad rows
+BLANKS = 1_000  # empty rows that are looked up in the file, because blank lines are not bad rows
 SEED = 20_130_101
 
 Progress = Callable[[int, "int | None"], object]
 
 
 class Batch(NamedTuple):
-    """The good rows of a batch. Rows with the lowest priorities are the sample."""
+    """The good rows of a batch. The rows with the lowest priorities form the sample."""
 
     codes: Codes
     rewards: Floats
@@ -43,13 +43,13 @@ class Batch(NamedTuple):
 
 
 class Pass:
-    """Iterates over a table once, in batches. At the end it raises for bad rows, or counts them in `bad`.
+    """An iterator over the batches of a table. At the end it raises for bad rows, or counts them in `bad`.
 
-    `arms` are the arms so far, in the order in which they were first seen; `n` are their good rows; `clock` reads the times.
+    `arms` lists the arms so far in order of appearance, `n` counts their good rows, and `clock` reads the times.
     """
 
     def __init__(self, records: Records, roles: Sequence[str], progress: Progress | None) -> None:
-        """Read nothing yet; ``roles`` are the columns to read besides the arm and the reward."""
+        """Prepare the pass without reading; ``roles`` are the columns to read in addition to the arm and the reward."""
         self.arms: list[str] = []
         self.n: Ints = np.zeros(0, dtype=np.int64)
         self.bad = BadRows()
@@ -66,7 +66,7 @@ class Pass:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the good rows."""
-        # Each row takes the next number of this stream as its priority, so the sample does not depend on where batches end.
+        # Each row takes the next number of this stream as its priority, so the sample does not depend on the batches.
         stream = np.random.SFC64(SEED)
         done = 0
         for frame in self._reader.batches(self._roles):
@@ -101,7 +101,7 @@ class Pass:
         return Batch(actions, rewards, priorities, times, propensities)
 
     def _read_times(self, times: pl.Series, before: int, good: NDArray[np.bool_]) -> pl.Series:
-        """Return the times of good rows as values that sort."""
+        """Return the times of good rows as values that sort by time."""
         try:
             return self.clock.read(times)
         except UnclearTime as error:
@@ -131,7 +131,7 @@ class Pass:
         return codes
 
     def _note(self, frame: pl.DataFrame, wrong: Ints, before: int, rewards: Floats, chances: Floats | None) -> None:
-        """Count bad rows, keep the first few, and keep the rows that may be blank lines."""
+        """Count bad rows, and store the first few of them and the rows that may be blank lines."""
         reward = frame["reward text"] if "reward text" in frame else frame["reward"]
         empty = (frame["arm"].is_null() & reward.is_null()).to_numpy()[wrong]
         blank = wrong[empty][: BLANKS - len(self._empty)]
@@ -172,7 +172,7 @@ class Pass:
 
 
 def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:
-    """Return what is wrong with a row, and a hint that a message gives only once."""
+    """Return the fault of a row, and a hint that a message gives only once."""
     if not row["arm"]:
         return "the arm is missing", ""
     if not math.isfinite(reward):

@@ -1,4 +1,4 @@
-"""Columns of numbers and times, whatever form a table has them in."""
+"""Conversion of columns to numbers and times, from text or typed columns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 NUMERIC = ("reward", "propensity")
-"""The roles whose columns hold numbers."""
+"""The roles of the columns with numbers."""
 
 
 def number_expressions(text: pl.Expr, role: str) -> list[pl.Expr]:
-    """Parse text as floats, null where that fails; the text itself comes along as "reward text"."""
+    """Parse text as floats, null where that fails. The text is kept in another column, such as "reward text"."""
     import polars as pl
 
     return [text.cast(pl.Float64, strict=False).alias(role), text.alias(f"{role} text")]
 
 
 def text_expressions(roles: Mapping[str, str]) -> list[pl.Expr]:
-    """Select columns of text, role -> name, under the names of their roles; numbers are parsed."""
+    """Select columns of text (role -> name), rename them to their roles, and parse numbers."""
     import polars as pl
 
     selected: list[pl.Expr] = []
@@ -32,7 +32,7 @@ def text_expressions(roles: Mapping[str, str]) -> list[pl.Expr]:
 
 
 def numbers_of(frame: pl.DataFrame, role: str) -> Floats:
-    """Return a column as floats, NaN where there is no number.
+    """Return a column as floats, NaN for values that are not numbers.
 
     Text that did not parse is tried again: blanks around a number are ignored, and "true" and "false" are 1 and 0.
     """
@@ -52,7 +52,7 @@ def numbers_of(frame: pl.DataFrame, role: str) -> Floats:
 
 
 def times_of(frame: pl.DataFrame) -> pl.Series:
-    """Return the column of times, null where there is none: NaN and blank text are missing times."""
+    """Return the column of times, with null for NaN and blank text."""
     import polars as pl
 
     times = frame["time"]

@@ -1,4 +1,4 @@
-"""CSV files: the delimiter, the header, and the line of an error."""
+"""A reader of CSV files, which finds the delimiter and names the line of an error."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from robandit.validation import invalid
 if TYPE_CHECKING:
     import polars as pl
 
-HEADER = 1 << 20  # bytes in which the header must end
+HEADER = 1 << 20  # the maximal size of the header in bytes
 CONTROLS = set(range(32)) - set(b"\t\n\r")
 DELIMITERS = (",", ";", "\t", "|")
 
 
 class CsvReader(TextReader):
-    """A table in text whose fields are separated by a comma or another character."""
+    """A text file whose fields are separated by a comma or another character."""
 
     def __init__(
         self, path: Path, source: str, compression: str | None, delimiter: str | None, columns: Sequence[str]
     ) -> None:
-        """Read the header, and find the delimiter with which it has the ``columns``."""
+        """Read the header, and find the delimiter that yields the ``columns``."""
         super().__init__(path, source, compression)
         if compression == "zstd":  # only Polars can decompress it, and Polars does not count lines
             self.unit = "row"
@@ -91,7 +91,7 @@ class CsvReader(TextReader):
             raise CorruptFile(f"{self.source}, line 1 does not name columns: {error}") from None
 
     def _find_delimiter(self, given: str | None, columns: Sequence[str]) -> str:
-        """Return the given delimiter; or that of the file's ending, unless only another one yields the columns."""
+        """Return the given delimiter, the usual one for the file's ending, or the only one that yields the columns."""
         if given is not None:
             delimiter = {"tab": "\t", "\\t": "\t"}.get(given, given)
             if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
@@ -107,7 +107,7 @@ class CsvReader(TextReader):
 
     @contextmanager
     def _explained_errors(self) -> Iterator[None]:
-        """Raise `CorruptFile` with the first unreadable line and the reason, where one is found."""
+        """Add the first unreadable line and the reason to `CorruptFile`, if they can be found."""
         try:
             with reading_errors(self.source):
                 yield
@@ -130,7 +130,7 @@ class CsvReader(TextReader):
         except UnicodeDecodeError as error:
             return not_utf8(record, error)
         if text.count('"') % 2:
-            return 'a quote (") is opened here and never closed; put a field that holds quotes in quotes and double its own'
+            return 'a quote (") is opened here and never closed; put a field with quotes in quotes, and double the quotes inside'
         try:
             fields = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter, strict=True), [])
         except csv.Error as error:
@@ -138,13 +138,13 @@ class CsvReader(TextReader):
         if len(fields) > len(self.columns) > 0:
             return (
                 f"{len(fields)} fields, but the header has {len(self.columns)} columns; write decimals with a point, put names "
-                "that hold the delimiter in quotes, or name another delimiter with delimiter= (--delimiter)"
+                "that contain the delimiter in quotes, or name another delimiter with delimiter= (--delimiter)"
             )
         return None
 
 
 def _records(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the records of a CSV file with the line on which each begins. A record goes on while a quote is open."""
+    """Yield each record of a CSV file and its first line number. A record continues while a quote is open."""
     first = 1
     record = b""
     for line, text in enumerate(file, start=1):

@@ -1,4 +1,4 @@
-"""Tables with typed columns: polars and pandas frames, and Parquet files."""
+"""Readers of tables with typed columns: polars and pandas frames, and Parquet files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class FrameReader(Reader):
-    """A lazy frame, which is run again for every pass."""
+    """A reader of a lazy frame, which is run again for every pass."""
 
     def __init__(self, frame: pl.LazyFrame, source: str, rows: int | None) -> None:
-        """Look at the names and types of the columns."""
+        """Read the names and types of the columns."""
         self._frame, self.source, self.rows = frame, source, rows
         with reading_errors(self.source):
             self._schema = frame.collect_schema()
@@ -81,7 +81,7 @@ def read_frame(frame: Any) -> FrameReader:
 
 
 def _pandas_column(name: str, column: Any) -> pl.Series:
-    """Return numbers and times as they are, and everything else as text; without pyarrow, which pandas may lack."""
+    """Return numbers and times unchanged, and other values as text. Does not need pyarrow, which may not be installed."""
     import polars as pl
 
     if getattr(column.dtype, "tz", None) is not None:

@@ -1,4 +1,4 @@
-"""What is kept of rewards that are read in batches. Results do not depend on where batches end."""
+"""Accumulators of rewards that are read in batches. The results do not depend on the batches."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from robandit.kernel.types import Floats, Ints
 
 Codes: TypeAlias = NDArray[np.uint16]
-"""The arm of each row, as its number in the order of first appearance. NumPy radix-sorts two-byte integers."""
+"""The number of the arm of each row, in order of first appearance. NumPy sorts two-byte integers by radix sort."""
 
-ROOM = 1 << 16  # entries that are always allowed; beyond that, 1.5 times the entries to keep
+ROOM = 1 << 16  # the limit on held entries, or 1.5 times the entries to keep if that is more
 
 
 class Lowest:
-    """Keeps, for each arm, the entries with the lowest keys, in their order of arrival; rewards may be keys."""
+    """An accumulator of the entries with the lowest keys of each arm, in order of arrival. The keys may be rewards."""
 
     def __init__(self, most: int) -> None:
-        """Start empty; ``most`` entries are kept per arm."""
+        """Start empty; at most ``most`` entries are kept per arm."""
         self.most = most
         self._parts: list[tuple[Codes, NDArray[Any], Floats]] = []
         self._held = 0
-        self._bounds: NDArray[Any] = np.zeros(0)  # per arm: entries with greater keys cannot stay
+        self._bounds: NDArray[Any] = np.zeros(0)  # per arm; entries with greater keys are dropped
 
     def share(self, arms: int) -> int:
         """Return the number of entries kept per arm."""
@@ -37,7 +37,7 @@ class Lowest:
         self._store(codes[stay], keys[stay], values[stay], arms)
 
     def take(self, arms: int) -> list[Floats]:
-        """Return the values of each arm, and drop them here."""
+        """Return the values of each arm, and clear the accumulator."""
         if not self._parts:
             return [np.zeros(0) for _ in range(arms)]
         codes, keys, values = self._joined()
@@ -79,14 +79,14 @@ class Lowest:
 
 
 class Sample(Lowest):
-    """Keeps a uniform random sample without replacement: the keys are random, uniform over all integers of 64 bits.
+    """A uniform random sample without replacement. The keys are uniform random integers of 64 bits.
 
-    The `most` lowest of n keys lie below the share (most + 8 sqrt(most)) / n of all integers, except with the probability of 8
-    standard deviations. Greater keys are dropped at once, which saves most of the sorting.
+    The `most` lowest of n keys lie below the fraction (most + 8 sqrt(most)) / n of all integers, except with the probability of a
+    deviation of 8 standard deviations. Greater keys are dropped at once, which saves most of the sorting.
     """
 
     def __init__(self, most: int, total: int) -> None:
-        """Start empty; ``most`` entries are kept per arm, and ``total`` of all arms."""
+        """Start empty; at most ``most`` entries are kept per arm, and ``total`` over all arms."""
         super().__init__(most)
         self.total = total
         self._n: Ints = np.zeros(0, dtype=np.int64)
@@ -109,7 +109,7 @@ class Sample(Lowest):
             self._store(codes[stay], keys[stay], values[stay], arms)
 
     def _make_room(self, arms: int) -> None:
-        """Drop the entries beyond the current bounds, which only fall."""
+        """Drop the entries above the current bounds, which never rise."""
         for i, (codes, keys, values) in enumerate(self._parts):
             stay = keys <= self._bounds[codes]
             self._parts[i] = (codes[stay], keys[stay], values[stay])
@@ -117,9 +117,9 @@ class Sample(Lowest):
 
 
 class Sums:
-    """Counts, per arm, the rewards and the zeros among them, and adds the rewards up.
+    """The number of rewards, the number of zeros and the sum of rewards, per arm.
 
-    The sum is exact to the last digits unless rewards differ by more than a factor of 2**35 within a batch: the smaller ones are
+    The sum is exact to the last digits unless rewards in a batch differ by more than a factor of 2**35. The smaller rewards are
     then added with the rounding of a plain sum.
     """
 
@@ -137,8 +137,8 @@ class Sums:
         top = float(np.abs(rewards).max(initial=0.0))
         if top == 0.0:
             return
-        # The head of each reward is a multiple of a power of two that is coarse enough for the heads to add up without rounding.
-        # The rest is at most 2**-35 of the largest reward, so rounding its sum hardly matters.
+        # Heads are rewards rounded to a multiple of a power of two. It is so large that the sum of heads needs no rounding.
+        # The rest is at most 2**-35 of the largest reward, so the rounding of its sum hardly matters.
         grid = math.ldexp(1.0, math.frexp(top)[1] + int(rewards.size).bit_length())
         heads = (rewards + grid) - grid
         head_sums = np.bincount(codes, weights=heads, minlength=arms)

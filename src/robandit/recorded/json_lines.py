@@ -1,4 +1,4 @@
-"""JSON lines: one object per line."""
+"""A reader of JSON lines, with one object per line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from robandit.recorded.reader import TextReader, batches_of, not_utf8
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK = 1 << 20  # bytes that are searched at once
+BLOCK = 1 << 20  # bytes per search
 FIRST_LINES = 1_000  # lines that are searched for names of fields
 
 
 class JsonReader(TextReader):
-    """A file of JSON lines. Polars reads it; Python's parser takes over where Polars fails."""
+    """A file of JSON lines. Polars reads it, and Python's parser continues where Polars fails."""
 
     def __init__(self, path: Path, source: str, compression: str | None) -> None:
         """Collect the names of the fields from the first lines."""
@@ -44,9 +44,9 @@ class JsonReader(TextReader):
         selected = text_expressions(roles)
         schema = {name: pl.String() for name in roles.values()}
         done = 0
-        with suppress(CorruptFile):  # such as NaN, which Python writes, or a number too large for a float
+        with suppress(CorruptFile):  # Polars rejects NaN, which Python writes, and numbers too large for a float
             for batch in batches_of(pl.scan_ndjson(self._path, schema=schema), self.source):
-                # An object, a list, or a name that looks like one: Python's parser can tell.
+                # Python's parser can distinguish an object or a list from a name that looks like one.
                 if batch[roles["arm"]].str.contains(r"^[{\[]").any():
                     break
                 yield batch.select(selected)
@@ -65,9 +65,9 @@ class JsonReader(TextReader):
                     yield line, False
 
     def _reject_repeated(self, names: list[str]) -> None:
-        """Reject lines that have one of these fields twice: Polars would take the first, and Python the last.
+        """Reject lines with a repeated field: Polars would use its first value, and Python its last.
 
-        A field whose name is written with escapes in one of the two places is not noticed.
+        A repeated field is not detected if one of its names is written with escapes.
         """
         names = [name for name in names if name not in self._unrepeated]
         if not names:
@@ -79,7 +79,7 @@ class JsonReader(TextReader):
             while block := file.read(BLOCK) + file.readline():
                 for name, pattern in zip(names, patterns, strict=True):
                     line, counted = first_line, 0
-                    for match in pattern.finditer(block):  # perhaps a value that equals the name: the parser can tell
+                    for match in pattern.finditer(block):  # the match may be a value; the parser decides
                         line += block.count(b"\n", counted, match.start())
                         counted = match.start()
                         end = block.find(b"\n", match.end())
@@ -92,7 +92,7 @@ class JsonReader(TextReader):
         self._unrepeated.update(names)
 
     def _parsed_by_python(self, names: list[str], arm: str) -> Iterator[pl.DataFrame]:
-        """Yield batches of text from Python's parser, which accepts more than JSON and knows the line of an error."""
+        """Yield batches of text from Python's parser. It accepts NaN and large numbers, and errors name the line."""
         import polars as pl
 
         rows: list[list[str | None]] = []
@@ -127,7 +127,7 @@ class JsonReader(TextReader):
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows which of its fields occur more than once."""
+    """A JSON object with the set of its repeated fields."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -136,7 +136,7 @@ class _Object(dict[str, Any]):
 
 
 def _text(value: Any) -> str | None:
-    """Return a JSON value as Polars would write it: integers without a decimal point."""
+    """Return a JSON value as text, as Polars does: integers have no decimal point."""
     if value is None:
         return None
     if isinstance(value, str):

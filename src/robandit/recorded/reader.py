@@ -1,4 +1,4 @@
-"""What all readers of tables share: batches of a few columns, so that memory does not grow with the file."""
+"""Base classes of readers. They yield batches of a few columns, so memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from robandit.errors import CorruptFile, FileError, RobanditError
 if TYPE_CHECKING:
     import polars as pl
 
-BATCH = 131_072  # rows; larger batches are slower (they leave the processor's cache) and take more memory
+BATCH = 131_072  # rows; larger batches exceed the processor's cache and take more memory
 
 
 class Reader(ABC):
-    """A table that can be read from its beginning any number of times."""
+    """A table that can be read several times."""
 
-    source: str  # its name in messages
+    source: str  # the name of the table in messages
     columns: tuple[str, ...] = ()
-    repeated: tuple[str, ...] = ()  # names of several columns
-    rows: int | None = None  # their number, where it is known beforehand
-    unit: str = "row"  # or "line": what `locate` counts
+    repeated: tuple[str, ...] = ()  # names that more than one column has
+    rows: int | None = None  # the number of rows, if it is known in advance
+    unit: str = "row"  # `locate` returns numbers of rows, or of lines ("line")
 
     @abstractmethod
     def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-        """Yield the columns of some roles, role -> name, as columns named by their roles.
+        """Yield the columns of ``roles`` (role -> name), renamed to their roles.
 
-        "arm" is text; "reward" and "propensity" are floats, null where they are not numbers. Where the source has them as text,
-        that text is in "reward text". Other columns keep their types.
+        "arm" is text; "reward" and "propensity" are floats, null where they are not numbers. If the source has numbers as text,
+        the text is in "reward text" or "propensity text". Other columns keep their types.
         """
 
     def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
-        """Return, for rows counted from 0 in ascending order, their number in `unit` and whether the line is blank."""
+        """Return the number of each row in `unit`, and whether its line is blank; ``rows`` are ascending, from 0."""
         return {row: (row + 1, False) for row in rows}
 
 
 class TextReader(Reader):
-    """A text file, perhaps compressed, in which rows have line numbers."""
+    """A text file, possibly compressed, whose rows have line numbers."""
 
     unit = "line"
 
     def __init__(self, path: Path, source: str, compression: str | None) -> None:
-        """Store where the file is and how it is compressed."""
+        """Store the path, the name in messages and the compression."""
         self._path = path
         self._compression = compression
         self.source = source
@@ -73,7 +73,7 @@ class TextReader(Reader):
 
 @contextmanager
 def opened(path: Path, compression: str | None, source: str) -> Iterator[IO[bytes]]:
-    """Open the content of a file, decompressed."""
+    """Open a file, and decompress its content."""
     with reading_errors(source), gzip.open(path) if compression == "gzip" else path.open("rb") as file:
         yield file  # type: ignore[misc]
 
@@ -86,7 +86,7 @@ def batches_of(frame: pl.LazyFrame, source: str) -> Iterator[pl.DataFrame]:
 
 @contextmanager
 def reading_errors(source: str) -> Iterator[None]:
-    """Raise `CorruptFile` for what a damaged file makes Polars or gzip raise, and `FileError` for errors of the system."""
+    """Turn errors of Polars and gzip about damaged files into `CorruptFile`, and errors of the system into `FileError`."""
     import polars as pl
 
     try:
@@ -94,7 +94,7 @@ def reading_errors(source: str) -> Iterator[None]:
     except RobanditError:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # without one: the content, not the disk
+        if isinstance(error, OSError) and error.errno is not None:  # without errno, the content is wrong
             raise FileError(f"{source} cannot be read: {error.strerror}") from error
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, pl.exceptions.PanicException):
@@ -103,6 +103,6 @@ def reading_errors(source: str) -> Iterator[None]:
 
 
 def not_utf8(content: bytes, error: UnicodeDecodeError) -> str:
-    """Name the byte that is not UTF-8, and the way out."""
+    """Return a message that names the byte that is not UTF-8, and a command that converts the file."""
     byte = content[error.start]
     return f"the byte 0x{byte:02x} is not UTF-8; convert the file, for example with iconv -f LATIN1 -t UTF-8"

@@ -1,4 +1,4 @@
-"""A table of recorded rewards, and what can be read from it: a summary, samples, a log, a complete table."""
+"""A table of recorded rewards, which can be read as a summary, samples, a log or a complete table."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
-SAMPLES_TOTAL = 1 << 22  # and of all arms: 32 MB of rewards, and three times that while they are chosen
-MOST_ROWS = 60_000_000  # held at once to be sorted by time: 4 GB
-BYTES = 65  # per such row at the peak; benchmarks/recorded.py measures 50 to 62
+SAMPLES_TOTAL = 1 << 22  # rewards of all arms that a summary keeps: 32 MB, and 96 MB while they are chosen
+MOST_ROWS = 60_000_000  # rows that can be sorted by time, in 4 GB of memory
+BYTES = 65  # peak memory per sorted row; benchmarks/recorded.py measures 50 to 62
 
 
 class Samples(dict[str, Floats]):
-    """Arm -> its rewards in the order of the file: all of them, or a uniform random sample without replacement.
+    """A dictionary from arms to rewards in the order of the file: all, or a uniform random sample without replacement.
 
-    `counts` has the number of rewards of each arm in the file; `whole` says whether all are here; `bad` are the skipped rows.
+    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `bad` has the skipped rows.
     """
 
     def __init__(self, rewards: Mapping[str, Floats], counts: Mapping[str, int], bad: BadRows) -> None:
@@ -42,7 +42,7 @@ class Samples(dict[str, Floats]):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A reward of every arm at every time: `rewards[t, arm]`, sorted by time."""
+    """The reward of every arm at every time, `rewards[t, arm]`, sorted by time."""
 
     times: NDArray[Any]
     arms: tuple[str, ...]
@@ -52,14 +52,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Incomplete:
-    """The reason why the records are not a `Table`, in words."""
+    """The reason why the records are not a `Table`."""
 
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Choices sorted by time: `arms[actions[t]]` paid `rewards[t]` and was chosen with probability `propensities[t]`."""
+    """Choices sorted by time. `arms[actions[t]]` paid `rewards[t]`; its probability was `propensities[t]`."""
 
     arms: tuple[str, ...]
     actions: Ints
@@ -84,7 +84,7 @@ class Records:
     """
 
     def __init__(self, reader: Reader, roles: Mapping[str, str], negate: bool, skip_bad: bool) -> None:
-        """Read nothing yet; see `open_records`."""
+        """Store the options without reading; see `open_records`."""
         self._reader = reader
         self._roles = dict(roles)
         self.source = reader.source
@@ -110,7 +110,7 @@ class Records:
         Parameters
         ----------
         progress
-            Called with the number of rows done and of all rows (None if that is not known).
+            Called with the number of rows done and the number of all rows (None if unknown).
         """
         rows = Pass(self, (), progress)
         chosen = Sample(SAMPLE, SAMPLES_TOTAL)
@@ -126,7 +126,7 @@ class Records:
         samples, smallest, largest = (kept.take(len(rows.arms)) for kept in (chosen, low, high))
         records = []
         for i, n in enumerate(rows.n.tolist()):
-            if not n:  # all its rows were bad
+            if not n:  # all rows of this arm were bad
                 continue
             mean = math.fsum(samples[i].tolist()) / n if samples[i].size == n else means[i]
             smallest[i].sort()
@@ -146,7 +146,7 @@ class Records:
         return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad)
 
     def log(self, progress: Progress | None = None) -> Log:
-        """Return all rows sorted by time; rows of the same time, and rows without a time column, stay in the order of the file."""
+        """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file."""
         rows = self._load(("time", "propensity"), progress)
         times, rows = rows.times, rows._replace(times=None)
         order = slice(None) if times is None else _order(times)
@@ -155,7 +155,7 @@ class Records:
         return Log(rows.arms, rows.actions[order].astype(np.int64), rows.rewards[order], propensities, rows.bad)
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
-        """Return the reward of every arm at every time, or the reason: an arm has no reward at some time, or several."""
+        """Return the reward of every arm at every time. Return `Incomplete` if an arm has no reward or several at some time."""
         if self.time is None:
             return Incomplete(f"{self.source} has no time column: name it with time= (--time)")
         rows = self._load(("time",), progress)
@@ -231,13 +231,13 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _order(times: pl.Series) -> Ints | slice:
-    """Return the rows sorted by time; rows of the same time keep their order."""
+    """Return the positions of the rows sorted by time; rows with equal times keep their order."""
     import polars as pl
 
     if times.is_sorted():
         return slice(None)
     keys = times.to_physical()
-    # NumPy needs half of the memory, but does not have all types of Polars.
+    # NumPy needs half of the memory, but does not support all types of Polars.
     if keys.dtype in (pl.Int64, pl.Int32, pl.UInt64, pl.UInt32, pl.Float64, pl.Float32):
         return np.argsort(keys.to_numpy(), kind="stable")
     frame = pl.DataFrame({"time": times}).with_row_index("row").sort("time", maintain_order=True)
@@ -245,10 +245,10 @@ def _order(times: pl.Series) -> Ints | slice:
 
 
 def _gap(filled: Ints, arms: Sequence[str], times: pl.Series) -> str:
-    """Name the first cell of a table, by time and arm, that is empty or filled twice; ``filled`` are the filled cells."""
+    """Describe the first cell of a table that is empty or filled twice; ``filled`` has the numbers of the filled cells."""
     filled.sort()
     cells = times.len() * len(arms)
-    # In a complete table the sorted cells are 0, 1, 2, ...: the first that differs is the gap.
+    # In a complete table the sorted cells are 0, 1, 2, ... The first difference is the gap.
     size = min(filled.size, cells)
     wrong = filled[:size] != np.arange(size)
     first = int(wrong.argmax()) if wrong.any() else size

@@ -1,4 +1,4 @@
-"""Opening a table of recorded rewards: where it is, its format, and the roles of its columns."""
+"""Open a table of recorded rewards: recognise its format and assign roles to its columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENDINGS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON lines"),
 }
 EXAMPLES = {"flights": "minus the minutes late at arrival, by carrier; flights from New York, 2013"}
-"""The recorded rewards that come with Robandit."""
+"""Names and descriptions of the example data sets in Robandit."""
 
 UTF_16 = "text in UTF-16: convert it, for example with iconv -f UTF-16 -t UTF-8"
 UNREADABLE = {
@@ -61,22 +61,22 @@ def open_records(
     Parameters
     ----------
     path
-        A CSV (also compressed with gzip or zstd), Parquet or JSON lines file, "-" for the standard input, or a polars or pandas
-        DataFrame. A polars LazyFrame is run again for every pass.
+        A CSV, Parquet or JSON lines file, "-" for the standard input, or a polars or pandas DataFrame. CSV may be compressed with
+        gzip or zstd, JSON lines with gzip. A polars LazyFrame is run again for every pass.
     arm, reward
         The names of these columns; by default "arm" and "reward".
     time, propensity
-        The names of these columns; by default "time" and "propensity", if they exist. Times in text are numbers, or dates and
-        times in ISO 8601.
+        The names of these columns; by default "time" and "propensity", if they exist. A time in text is a number, or a date or
+        time in ISO 8601.
     negate
-        Turn costs into rewards: a recorded x counts as -x.
+        Turn costs into rewards: a recorded value x is read as -x.
     skip_bad
         Skip rows without a usable arm or reward, and count them. By default they raise an error.
     delimiter
-        The character that separates the fields of a CSV file; by default a comma (a tab in .tsv files), or ";", tab or "|" if the
-        header shows it.
+        The character that separates the fields of a CSV file. The default is a comma (a tab in .tsv files), or ";", tab or "|" if
+        the header contains it.
     spooling
-        Called with the number of bytes so far while the standard input is copied to disk.
+        Called with the number of copied bytes while the standard input is copied to disk.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def open_records(
         copy = _spool(sys.stdin.buffer, source, spooling)
     elif file.is_file() or file.is_dir() or not file.exists():
         return read_file(file, source)
-    else:  # a pipe, which can be read only once
+    else:  # a pipe can be read only once
         with opened(file, None, source) as pipe:
             copy = _spool(pipe, source, spooling)
     try:
@@ -114,13 +114,13 @@ def open_records(
 
 
 def example(name: str) -> Records:
-    """Return the records of an example set.
+    """Return the records of an example data set.
 
     Parameters
     ----------
     name
-        "flights": the lateness of 327,317 flights from New York in 2013, in minutes, as costs; the arms are the carriers and
-        the times are days. flights.md, beside the data, names the source.
+        "flights" has 327,317 flights from New York in 2013. The arm is the carrier, the reward is minus the lateness in minutes,
+        and the time is the day. flights.md, next to the data, names the source.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def example(name: str) -> Records:
 
 
 def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence[str]) -> Reader:
-    """Return a reader by the first bytes and the ending of a file; ``columns`` show the delimiter of a CSV file."""
+    """Return a reader that fits the first bytes and the ending; ``columns`` help to find the delimiter of a CSV file."""
     if path.is_dir():
         raise FileError(f"{source} is a folder: name a file in it")
     with opened(path, None, source) as file:
@@ -174,7 +174,7 @@ def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence
 
 
 def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
-    """Return role -> column. A named column must exist, and so must the arm and the reward."""
+    """Return a dictionary from roles to columns. Named columns, the arm and the reward must exist."""
     roles: dict[str, str] = {}
     for role, name in names.items():
         column = role if name is None else name
@@ -196,7 +196,7 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
     doubled = [role for role in roles if list(roles.values()).count(roles[role]) > 1]
     if doubled:
         raise InvalidInput(
-            f"{joined(doubled)} are both the column {roles[doubled[0]]!r} of {reader.source}: name different columns"
+            f"{joined(doubled)} have the same column {roles[doubled[0]]!r} of {reader.source}: name different columns"
         )
     return roles
 
@@ -210,7 +210,7 @@ def _header_hint(columns: Sequence[str]) -> str:
 
 
 def _spool(stream: Any, source: str, spooling: Callable[[int], object] | None) -> str:
-    """Copy a stream to a temporary file, because it is read more than once; return its name."""
+    """Copy a stream, which can be read only once, to a temporary file, and return the name of the file."""
     handle, name = tempfile.mkstemp(prefix="robandit-")
     size = 0
     try:

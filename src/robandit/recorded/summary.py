@@ -1,4 +1,4 @@
-"""The summary of a table of recorded rewards: per arm the counts, the mean, a sample and the extremes."""
+"""The summary of recorded rewards: the counts, the mean, a sample and the extremes of each arm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robandit.validation import column, invalid
 from robandit.wording import counted, listed
 
 EXTREMES = 1_000
-"""The number of smallest and of largest rewards that are kept per arm, whatever the sample."""
+"""The number of smallest and of largest rewards that are kept per arm, in addition to the sample."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class BadRows:
     count
         The number of such rows.
     first
-        The first few: the number of the row, and what is wrong with it.
+        The number and the fault of each of the first few.
     unit
-        What the numbers count: "line" of a file (a CSV's header is line 1), or "row" of the data (from 1, no header).
+        "line" if the numbers count lines of a file (the header of a CSV file is line 1), or "row" if they count rows from 1.
     arms
-        Arms without a single good row, which are left out.
+        The names of arms without any good row. Such arms are excluded.
     """
 
     count: int = 0
@@ -48,7 +48,7 @@ class BadRows:
         if self.count > len(self.first):
             parts.append(f"and {self.count - len(self.first):,} more")
         if self.arms:
-            parts.append(f"no good row of {listed([repr(arm) for arm in self.arms], 5)}")
+            parts.append(f"no good row for {listed([repr(arm) for arm in self.arms], 5)}")
         return f"{counted(self.count, 'bad row')}: {'; '.join(parts)}"
 
 
@@ -61,15 +61,15 @@ class ArmRecord:
     arm
         The name of the arm.
     n, zeros
-        The number of rewards, and of those that are exactly zero.
+        The number of rewards, and the number of zeros.
     mean, least, greatest
-        Of all rewards, not only of the sample.
+        The mean, the minimum and the maximum of all rewards, not only of the sample.
     sample
         All rewards, or a uniform random sample of them without replacement, in the order of the file.
     whole
-        Whether the sample is all of them.
+        True if the sample has all rewards.
     smallest, largest
-        The 1,000 smallest in ascending order and the 1,000 largest in descending order, or all if there are fewer.
+        The 1,000 smallest rewards in ascending order and the 1,000 largest in descending order, or all if there are fewer.
     """
 
     arm: str
@@ -87,7 +87,7 @@ class ArmRecord:
     def of(
         cls, arm: str, n: int, zeros: int, mean: float, sample: Floats, smallest: Floats, largest: Floats
     ) -> ArmRecord:
-        """Return the record with the fields that follow from these."""
+        """Return the record, and compute its other fields."""
         ends = float(smallest[0]), float(largest[0])
         return cls(arm, n, zeros, mean, *ends, sample, sample.size == n, smallest, largest)
 
@@ -99,7 +99,7 @@ class Recorded:
     Attributes
     ----------
     arms
-        Sorted by name.
+        The records of the arms, sorted by name.
     rows
         The number of rewards, without bad rows.
     bad
@@ -118,7 +118,7 @@ class Recorded:
 
     @classmethod
     def of(cls, rewards: Mapping[str, ArrayLike], source: str = "memory") -> Recorded:
-        """Summarise rewards in memory, arm -> its rewards. The sample is all of them.
+        """Summarise a mapping from arms to rewards. The sample has all rewards.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class Recorded:
             raise invalid("rewards", rewards, "a mapping from at least one arm to its rewards")
         arms = tuple(_arm_record(str(arm), rewards[arm]) for arm in sorted(rewards, key=str))
         if len({arm.arm for arm in arms}) < len(arms):
-            raise InvalidInput("two arms have the same name once they are text: rename one", parameter="rewards")
+            raise InvalidInput("two arms have the same name after conversion to text: rename one", parameter="rewards")
         return cls(arms, sum(arm.n for arm in arms), BadRows(), source, negated=False)
 
 
@@ -138,7 +138,7 @@ def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:
     try:
         values = column(rewards, f"rewards[{arm!r}]", LARGEST_REWARD) + 0.0  # no negative zeros
     except InvalidInput as error:
-        hint = "; leave it out or scale all rewards down, because rewards are squared"
+        hint = "; remove it or scale all rewards down, because rewards are squared"
         message = str(error) + (hint if "within" in str(error.rule) else "")
         raise InvalidReward(message, parameter=error.parameter, value=error.value, rule=error.rule) from None
     ordered = np.sort(values)

@@ -1,4 +1,4 @@
-"""Times written as text, as values that sort by time. Sorted as text they would be in the wrong order."""
+"""Convert times in text to values that sort by time, because text would sort in the wrong order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-YEARS = (1678, 2261)  # full years within 64 bits of nanoseconds
+YEARS = (1678, 2261)  # the complete years that 64-bit nanoseconds can express
 ISO = (
     r"^(\d{4}-\d{2})(?:(-\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
     r"(?: ?([Zz]|UTC|([+-])(\d{2})(?::?(\d{2}))?))?)?)?$"
@@ -21,7 +21,7 @@ KINDS = ("", "a number", "a date or time without an offset from UTC", "a time wi
 
 
 class UnclearTime(InvalidInput):
-    """A text that is not a time, or not of the kind of the others; `position`, from 0, is where it stands."""
+    """The text at `position` (from 0) is not a time, or not of the same kind as the first time."""
 
     def __init__(self, position: int, message: str) -> None:
         """Store the position."""
@@ -30,19 +30,19 @@ class UnclearTime(InvalidInput):
 
 
 class Clock:
-    """Reads the times of one table, batch by batch.
+    """A reader of the times of one table, batch by batch.
 
-    All must be numbers, or all dates or times in ISO 8601 without an offset from UTC (a month means its first day, a date its
-    midnight), or all times with an offset.
+    All times must be of one kind: numbers, dates or times in ISO 8601 without an offset from UTC, or times with an offset. A month
+    means its first day, and a date its midnight.
     """
 
     def __init__(self) -> None:
-        """Start without a kind: the first time decides."""
+        """Start without a kind, which the first time decides."""
         self._kind: int | None = None
         self._first = ""
 
     def read(self, times: pl.Series) -> pl.Series:
-        """Return the times (none of them null) as values that sort; raise `UnclearTime` for text that is not a time."""
+        """Return the times as values that sort; raise `UnclearTime` for text that is not a time. No time may be null."""
         import polars as pl
 
         if times.dtype != pl.String or not times.len():
@@ -66,7 +66,7 @@ class Clock:
         return values.dt.replace_time_zone("UTC") if self._kind == OFFSET else values
 
     def joined(self, parts: Sequence[pl.Series]) -> pl.Series:
-        """Join the times of all batches. A batch that holds only integers or only dates may have another type."""
+        """Join the times of all batches. Batches with only integers or only dates are converted to the common type."""
         import polars as pl
 
         common = {NUMBER: pl.Float64(), LOCAL: pl.Datetime("ns")}.get(self._kind or OTHER)
@@ -83,7 +83,7 @@ class Clock:
 
 
 def _iso(text: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the instants that texts in ISO 8601 mean, and the kind of each; dates, if no text has a time of day."""
+    """Return the instant and the kind of each text in ISO 8601. If no text has a time of day, the instants are dates."""
     import polars as pl
 
     fields = ("month", "day", "hour", "minute", "second", "fraction", "offset", "sign", "hours", "minutes")

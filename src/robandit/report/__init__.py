@@ -1,1 +1,1 @@
-"""HTML pages and figures. What the terminal shows is in `robandit.cli.terminal`."""
+"""HTML pages and figures. `robandit.cli.terminal` formats the output of commands."""

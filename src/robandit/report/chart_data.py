@@ -1,4 +1,4 @@
-"""The data of a report's charts: plain JSON, rounded to four significant digits."""
+"""The data of the charts of a report, as JSON values with four significant digits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from robandit.policies import KLinfUCB
 from robandit.theory import Bound, regret_bound
 from robandit.wording import rounded
 
-POINTS = 50  # per curve
+POINTS = 50  # points per curve
 DOTS = 100  # replications that are drawn as dots
-BOUNDS = 8  # times at which a bound is computed; it is interpolated in logarithms
+BOUNDS = 8  # times at which a bound is computed; between them it is interpolated on a log scale
 
 
 def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict[str, Any]:
-    """Return the data; ``styles`` has a number for each policy."""
+    """Return the data of all charts; ``styles`` maps each policy to the number of its line style."""
     problems = []
     for number, standing in enumerate(standings):
         problem, measured = standing.played.problem, list(standing.measured.values())
@@ -66,15 +66,15 @@ def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
 
 
 def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
-    """Return the instance-dependent bound over time, where it holds and lies below t times the largest gap."""
+    """Return the instance-dependent bound over time, at times when it is below t times the largest gap."""
     played = measured.cell.played
     horizon, most = played.horizon, float(played.problem.gaps.max())
     policy = measured.cell.policy.prepared(horizon)
     stable = any(isinstance(leaf.law, Stable) for law in played.problem.laws for leaf in leaves(law))
     if isinstance(policy, KLinfUCB) and stable:
-        return None  # its bound needs KLinf of a stable law, which takes seconds
+        return None  # KLinf of a stable law takes seconds
     if not policy.facts.anytime:
-        return None  # its bound is for its own horizon, not for earlier times
+        return None  # the bound holds only at the horizon
     last = _instance(policy, played, horizon)
     if last is None or last.note == "exact" or not last.value < horizon * most:
         return None
@@ -88,7 +88,7 @@ def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
 
 
 def _instance(policy: Any, played: Played, horizon: int) -> Bound | None:
-    """Return the instance-dependent bound, if one has an assumption that holds."""
+    """Return the instance-dependent bound, or None if its assumption fails."""
     if horizon < 2:
         return None
     try:
@@ -100,7 +100,7 @@ def _instance(policy: Any, played: Played, horizon: int) -> Bound | None:
 
 
 def _spaced(count: int, most: int) -> Ints:
-    """Return at most ``most`` evenly spaced positions of ``count``, with both ends."""
+    """Return at most ``most`` evenly spaced positions below ``count``, including the first and the last."""
     return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(np.int64))
 
 

@@ -1,4 +1,4 @@
-"""The coverage study as Markdown, CSV and a figure."""
+"""Write the coverage study as Markdown, CSV and a figure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 MARK = "†"
-COLOURS = ("#f0803c", "#fdd9b5", "#ffffff")  # of 0, 50 and 100 %: black text is readable on all
+COLOURS = ("#f0803c", "#fdd9b5", "#ffffff")  # for 0, 50 and 100 %; black text is readable on each
 
 
 def legend(delta: float) -> str:
-    """Explain the marks in a table."""
+    """Return the explanation of the marks in a table."""
     return (
-        f"{MARK}: the assumption fails, so there is no guarantee; –: no bounds (no variance, too few values, or not installed). "
-        f"Guaranteed: at least {100 * (1 - delta):g} %; for centred estimators on symmetric laws, measured but not proved."
+        f"{MARK}: the assumption fails, so there is no guarantee. –: no bounds (no variance, too few values, or not installed). "
+        f"Other cells: {100 * (1 - delta):g} % is guaranteed (measured, not proved, for centred estimators on symmetric laws)."
     )
 
 
 def grid(frame: pl.DataFrame, n: int, *, width: bool) -> tuple[list[str], list[list[str]]]:
-    """Return the laws, and for each estimator its name, what it must know and a cell per law, with or without the width."""
+    """Return the laws, and one row per estimator: its name, the parameters it must know, and one cell per law."""
     part = frame.filter(frame["n"] == n)
     laws = part["law"].unique(maintain_order=True).to_list()
     lines = []
@@ -41,8 +41,8 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
     """Write coverage.md, coverage.svg and coverage.csv into a folder, and return their paths."""
     parts = [
         "# Coverage and width of the estimators",
-        f"Made by `{command}`. Each cell: the share of {trials:,} samples, in %, whose interval contained the true mean, and in "
-        f"brackets the median half-width (one-sided: upper bound minus mean; negative where it fails). {legend(delta)}",
+        f"Made by `{command}`. A cell has the share of {trials:,} samples, in %, whose interval contained the true mean, and the "
+        f"median half-width in brackets. For one-sided bounds it is the bound minus the mean (< 0 on failure). {legend(delta)}",
         "![Coverage of each estimator on each law](coverage.svg)",
     ]
     for n in frame["n"].unique(maintain_order=True):

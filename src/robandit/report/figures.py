@@ -1,4 +1,4 @@
-"""Figures of a comparison for a paper, as PDF and SVG: the same results give the same bytes."""
+"""Figures of a comparison for a paper, as PDF and SVG. The same results give the same bytes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from robandit.report.plotting import COLOURS, DASHES, new_figure, plain_text, re
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LINES = 8  # more are hard to distinguish
-WIDTH = 3.4  # inches: a column of a paper
-TITLE = 52  # characters per line
-FOLDED = 20  # characters; a longer name takes two lines beside the axis
+LINES = 8  # policies per figure, because more lines are hard to distinguish
+WIDTH = 3.4  # inches, the width of a column of a paper
+TITLE = 52  # characters per line of the title
+FOLDED = 20  # characters; longer names next to the axis take two lines
 
 
 def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Path]:
     """Write two figures per problem, each as PDF and SVG, and return their paths.
 
-    ``<problem>-curves``: median regret over time with a band from the 5 % to the 95 % quantile, on logarithmic axes.
-    ``<problem>-final``: the distribution of the final regret. Both show the eight policies with the lowest means at most; the title
-    says so if there are more. The folder is created if it does not exist.
+    ``<problem>-curves`` shows the median regret over time with a band from the 5 % to the 95 % quantile, on logarithmic axes.
+    ``<problem>-final`` shows the distribution of the final regret. Both show at most the eight policies with the lowest means, and
+    the title says so if there are more. The folder is created if it does not exist.
     """
     target = Path(folder)
     try:
@@ -73,14 +73,14 @@ def _curves(measured: list[Measured], title: str) -> Figure:
     rows = -(-len(labels) // columns)
     figure, axes = new_figure(WIDTH, 2.3 + 0.14 * rows)
     positive: list[float] = []
-    negative = any(bool((m.regret < 0.0).any()) for m in measured)  # as realised regret can be: no logarithmic axis
+    negative = any(bool((m.regret < 0.0).any()) for m in measured)  # realised regret may be, and needs a linear axis
     for i, (m, label) in enumerate(zip(measured, labels, strict=True)):
         frame = curves(m)
         t, median, low, high = (frame[name].to_numpy() for name in ("t", "median", "q05", "q95"))
         ends = np.concatenate([median, low, high])
         positive += ends[ends > 0.0].tolist()
         name = f"{label} (median 0)" if median[-1] == 0.0 else label
-        line = np.where((median > 0.0) | negative, median, np.nan)  # zero has no logarithm: the line starts later
+        line = np.where((median > 0.0) | negative, median, np.nan)  # the line starts at its first positive value
         axes.plot(t, line, color=COLOURS[i], linestyle=DASHES[i], label=name)
         # A band that reaches zero is cut off at the lower edge.
         axes.fill_between(t, low, high, where=(high > 0.0) | negative, color=COLOURS[i], alpha=0.12, linewidth=0.0)

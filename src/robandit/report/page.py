@@ -1,4 +1,4 @@
-"""The report of a comparison: one self-contained HTML file."""
+"""The report of a comparison, one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from robandit.report.pieces import Markup, cell, escaped, more, table, words_cel
 from robandit.report.problem_section import interval, policy_name, problem_section
 from robandit.wording import counted, number, percent, rounded
 
-TRACEBACKS = 20  # failed units that are shown
+TRACEBACKS = 20  # the maximal number of failed units that are shown
 
 
 def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
-    """Write the report; ``command`` reproduces it."""
+    """Write the report; ``command`` is the command that reproduces it."""
     results, standings = findings.results, findings.standings
     many = len(results.plan.problems) > 1
     ranked = [row["policy"] for row in findings.ranking]
@@ -67,20 +67,20 @@ def _facts(results: Results) -> str:
         figures["regret of choosing arms at random"] = number(results.problems[0].uniform_regret)
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
-        f"On {escaped(', '.join(in_order))} it is realised regret: the rewards of the arm with the greatest mean at those times, "
-        "minus the rewards of the policy. It can be negative. There, a reward depends on the time, not on the number of pulls. "
+        f"On {escaped(', '.join(in_order))} it is realised regret: the rewards of the arm with the greatest mean, minus the "
+        "rewards of the policy at the same times. It can be negative. A reward then depends on the time, not on the pulls. "
         if in_order
         else ""
     )
     return (
         f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}'
         "Intervals have 95 % confidence. Within a replication, an arm gives all policies the same rewards in the same order. Each "
-        "policy was given exactly the parameters it must know.</p>"
+        "policy is given exactly the parameters it must know.</p>"
     )
 
 
 def _overview(findings: Findings, styles: dict[str, int]) -> str:
-    """Return the ranking over problems, and the regret on each problem."""
+    """Return the ranking over problems, and the table of regret on each problem."""
     rows, reasons = [], []
     for row in findings.ranking:
         cells = [cell(None)] * 3
@@ -101,8 +101,8 @@ def _overview(findings: Findings, styles: dict[str, int]) -> str:
         )
     unranked = f'<p>Not ranked:</p><ul class="reasons">{"".join(reasons)}</ul>' if reasons else ""
     return f"""<h2 id="ranking">Ranking over problems</h2>
-<p>On each problem, rank 1 is the lowest mean regret. % of random: the regret in % of that of choosing arms at random, as a
-geometric mean.</p>
+<p>On each problem, rank 1 is the lowest mean regret. % of random: the regret in % of the regret of choosing arms at random
+(geometric mean).</p>
 {table(rows, label="Ranking over problems", sort=1)}{unranked}
 <h3>Mean regret on each problem, in % of choosing arms at random</h3>
 {_heat_map(findings, styles)}
@@ -151,7 +151,7 @@ def _failures(results: Results) -> str:
 
 
 def failure_text(plan: Plan, failure: Failure) -> tuple[str, str]:
-    """Describe the unit that failed, and its error."""
+    """Return a description of the failed unit, and the last line of its traceback."""
     unit = failure.unit
     last = unit.first + unit.count - 1
     numbers = f"replication {last}" if unit.count == 1 else f"replications {unit.first} to {last}"
@@ -165,12 +165,12 @@ def _reproduce(results: Results, command: str) -> str:
     details = {
         str(key): _text(value)
         for key, value in about.items()
-        if value and value != command and key not in ("name", "spec")  # which are elsewhere on the page
+        if value and value != command and key not in ("name", "spec")  # these are elsewhere on the page
     }
     text = results.about.get("spec")
     spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
     remark = f"""{spec}
-<p>The same seed gives the same regret for any number of threads, with the same versions on a similar machine. Times differ.</p>"""
+<p>With the same versions on a similar machine, the same seed gives the same regret for any number of threads. Times differ.</p>"""
     return pieces.reproduction("report", command, remark, details, label="Versions and machine")
 
 

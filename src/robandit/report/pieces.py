@@ -1,4 +1,4 @@
-"""Pieces of self-contained HTML pages: escaped text, tables, and the document with its security policy."""
+"""Parts of self-contained HTML pages: escaped text, tables, and the document with its security policy."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from robandit.wording import number, rounded
 
 
 class Markup(str):
-    """The head of a column, as HTML."""
+    """A column name that is HTML and must not be escaped."""
 
 
 def escaped(text: str) -> str:
-    """Return text as HTML."""
+    """Escape text for HTML."""
     return html.escape(text, quote=True)
 
 
 def named(name: str, most: int = 60) -> str:
-    """Return a name from a user's file for display: on one line, not too long, without control and direction characters.
+    """Shorten a name from a user's file to one line of ``most`` characters, without control and direction characters.
 
     >>> named("a\\nb" + chr(0x202E)), named(""), named("x" * 99, 5)
     ('a·b·', '(empty)', 'xxxx…')
@@ -35,26 +35,26 @@ def named(name: str, most: int = 60) -> str:
 
 
 def cell(value: float | None, text: str = "–", *notes: str) -> str:
-    """Return a cell with a number: the value to sort by, its text, and notes below it."""
+    """Return a table cell with the text of a number, the value to sort by, and notes below it."""
     key = None if value is None else rounded(value)
     small = "".join(f"<small>{escaped(note)}</small>" for note in notes if note)
     return f'<td data-v="{"" if key is None else key}">{escaped(text)}{small}</td>'
 
 
 def number_cell(value: float, *notes: str) -> str:
-    """Return a cell with a measured number, and notes below it."""
+    """Return a table cell with a number and notes below it."""
     return cell(value, number(value), *notes)
 
 
 def words_cell(content: str, kind: str = "words") -> str:
-    """Return a cell with HTML."""
+    """Return a table cell with HTML."""
     return f'<td class="{kind}">{content}</td>'
 
 
 def table(rows: Sequence[Mapping[str, str]], *, label: str, sort: int | None = None, kind: str = "") -> str:
-    """Return a table in a box that scrolls; each row has its cells by the names of their columns.
+    """Return a table in a box that scrolls; each row maps the names of columns to cells.
 
-    With ``sort``, the column by which it is sorted, readers can sort by others.
+    If ``sort`` is the number of the column by which the rows are sorted, readers can sort by other columns.
     """
     heads = []
     for i, (name, first) in enumerate(rows[0].items()):
@@ -70,7 +70,7 @@ def table(rows: Sequence[Mapping[str, str]], *, label: str, sort: int | None = N
 
 
 def reproduction(noun: str, command: str, remark: str, details: Mapping[str, str], *, label: str) -> str:
-    """Return the section on how to make the page again: the command, a remark as HTML, and a table of details."""
+    """Return the section on how to reproduce the page: the command, a remark as HTML, and a table of details."""
     rows = "".join(
         f'<tr><th scope="row">{escaped(name)}</th>{words_cell(escaped(text))}</tr>' for name, text in details.items()
     )
@@ -80,7 +80,7 @@ def reproduction(noun: str, command: str, remark: str, details: Mapping[str, str
 
 
 def facts(texts: Mapping[str, str]) -> str:
-    """Return a few figures side by side, each with its name."""
+    """Return a few numbers side by side, each with its name."""
     items = "".join(f"<div><dt>{escaped(name)}</dt><dd>{escaped(text)}</dd></div>" for name, text in texts.items())
     return f'<dl class="facts">{items}</dl>'
 
@@ -91,12 +91,12 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def swatch(style: int) -> str:
-    """Return the place of the colour and mark of a line."""
+    """Return an empty element, in which a script draws the colour and the mark of a line."""
     return f'<span class="swatch" data-style="{style}"></span> '
 
 
 def figure(chart: str, number: int, alt: str, caption: str) -> str:
-    """Return the place of a chart, which is hidden until it is drawn."""
+    """Return the element in which a script draws a chart. It is hidden until then."""
     return (
         f'<figure hidden data-chart="{chart}" data-number="{number}" data-alt="{escaped(alt)}">'
         f"<figcaption>{escaped(caption)}</figcaption></figure>"
@@ -104,19 +104,19 @@ def figure(chart: str, number: int, alt: str, caption: str) -> str:
 
 
 def more(title: str, content: str, *, wide: bool = False) -> str:
-    """Return content that is hidden until it is opened; ``wide`` content is not printed on paper."""
+    """Return content that is hidden until a reader opens it; ``wide`` content is not printed on paper."""
     return f'<details class="more{" wide" if wide else ""}"><summary>{escaped(title)}</summary>{content}</details>'
 
 
 def warning(content: str) -> str:
-    """Return a box that stands out."""
+    """Return a highlighted box."""
     return f'<div class="warning" role="note">{content}</div>\n'
 
 
 def document(
     title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str] = (), data: Any = None
 ) -> str:
-    """Return a page that contains its styles and scripts (names of assets) and may not load anything else."""
+    """Return a page that contains its assets (``styles`` and ``scripts``) and may not load anything else."""
     assets = files("robandit.report") / "assets"
     style, script = ("".join((assets / name).read_text("utf-8") for name in names) for names in (styles, scripts))
     policy = f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
@@ -126,7 +126,7 @@ def document(
         off = "The charts need JavaScript, which is off. The tables below have all numbers."
         header += f'\n<noscript><p class="warning">{off}</p></noscript>'
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-        for mark in "<>&":  # the data cannot close their element
+        for mark in "<>&":  # so that the data cannot close their element
             text = text.replace(mark, f"\\u{ord(mark):04x}")
         script = f'\n<script type="application/json" id="data">{text}</script>\n<script>{script}</script>'
     return f"""<!doctype html>

@@ -1,4 +1,4 @@
-"""Settings and output of static figures: the same figure gives the same bytes, whatever the user's settings."""
+"""Settings and output of static figures. The bytes do not depend on the user's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which remain distinct with colour blindness; grey replaces their yellow, too faint on white.
+# The colours of Okabe and Ito, which remain distinct with colour blindness. Grey replaces yellow, too faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#777777")
 DASHES: tuple[Any, ...] = (
     *("-", "--", "-.", ":"),
@@ -26,14 +26,14 @@ SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.2,
     "pdf.fonttype": 42,  # embed fonts as TrueType; journals reject Type 3
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "robandit",  # identifiers in the file are random otherwise
+    "svg.fonttype": "none",  # keep text as text
+    "svg.hashsalt": "robandit",  # without it, identifiers in the file are random
 }
 
 
 @contextmanager
 def settings(others: dict[Any, Any] | None = None) -> Iterator[None]:
-    """Use Matplotlib's defaults and our settings, changed by others; restore the user's settings afterwards."""
+    """Use Matplotlib's defaults, `SETTINGS` and ``others``; restore the user's settings afterwards."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -51,12 +51,12 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def rendered(figure: Figure, kind: Literal["pdf", "svg"], **options: Any) -> bytes:
-    """Return a figure as the content of a file, without its date; ``options`` are those of savefig."""
+    """Return the content of the file of a figure, without a date; ``options`` are passed to savefig."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, metadata={"CreationDate" if kind == "pdf" else "Date": None}, **options)
     return buffer.getvalue()
 
 
 def plain_text(label: str) -> str:
-    """Escape dollar signs, which would begin a formula."""
+    """Escape dollar signs, which would start a formula."""
     return label.replace("$", r"\$")

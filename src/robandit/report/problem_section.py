@@ -16,12 +16,12 @@ from robandit.report.chart_data import shares
 from robandit.report.pieces import cell, escaped, figure, more, number_cell, swatch, table, warning, words_cell
 from robandit.wording import counted, number, percent
 
-FEW_ARMS = 12  # a table of more arms is closed at first and not printed on paper
-DECADES = 5  # columns of the table of regret over time
+FEW_ARMS = 12  # tables of more arms are closed at first and not printed on paper
+DECADES = 5  # the maximal number of times in the table of regret over time
 
 
 def problem_section(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
-    """Return the section as HTML, the ``place``-th on the page; with ``many`` problems, one that can be closed."""
+    """Return the section number ``place`` as HTML; with ``many`` problems, readers can close it."""
     charts = (draw(section, place) for draw in (_curves, _distribution, _pulls, _speed))
     tables = (make(section) for make in (_arms, _parameters, _worst, _left_out))
     parts = [_warnings(section), "<h3>Leaderboard</h3>", _leaderboard(section, styles), *charts, *tables]
@@ -53,7 +53,7 @@ def _warnings(section: Standing) -> str:
     items = "".join(f"<li>{escaped(each)}: {escaped(', '.join(policies))}</li>" for each, policies in failing.items())
     return warning(
         "<p><strong>An assumption fails here.</strong> These policies play, but their guarantees do not apply to this problem. "
-        f"They assume:</p><ul>{items}</ul>"
+        f"Each line has an assumption and the policies that need it:</p><ul>{items}</ul>"
     )
 
 
@@ -84,10 +84,10 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
         )
     listed = table(rows, label=f"Leaderboard on {section.played.name}", sort=1)
     return (
-        f"{listed}<p class='muted'><small>Below each number: its 95 % interval (≥: too few replications for both ends). "
-        "Below the worst regret: the number of its replication. "
-        f"Above the best: the mean difference to {escaped(best)} in the same replications; a note marks differences that are not "
-        "significant, because the interval contains 0 or the counts of wins and losses disagree with it.</small></p>"
+        f"{listed}<p class='muted'><small>Below each number is its 95 % interval (≥: too few replications for an upper end). "
+        "Below the worst regret is the number of its replication. "
+        f"Above the best: the mean difference to {escaped(best)} in the same replications. A note marks differences that are not "
+        "significant: the interval contains 0, or the counts of wins and losses contradict it.</small></p>"
     )
 
 
@@ -114,9 +114,9 @@ def _curves(section: Standing, place: int) -> str:
         "Left and right arrow keys read out values."
     )
     caption = (
-        "Regret over time: one line per policy (the best 8 at first; click on names), with bands from the 5 % to the 95 % quantile "
-        "over replications. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, where its assumption holds "
-        "and it lies below the number of pulls times the largest gap."
+        "Regret over time: one line per policy, with bands from the 5 % to the 95 % quantile over replications. At first the best "
+        "8 are shown; click on names for others. Dashed: a proved, repaired, derived or asymptotic bound on the mean regret, if "
+        "its assumption holds and it is below the number of pulls times the largest gap."
     )
     plot = figure("curves", place, alt, caption)
     return f"<h3>Regret over time</h3>{plot}{more('Regret over time as a table', listed)}"
@@ -134,8 +134,8 @@ def _distribution(section: Standing, place: int) -> str:
         f"{number(first['median'])}) to {last['policy']} (median {number(last['median'])})."
     )
     caption = (
-        "Final regret: dots are replications (at most 100), boxes the middle half, lines go from the 5 % to the 95 % quantile, the "
-        "vertical stroke is the median and the diamond the worst. On the log scale, regret of 0 or less is at the left edge."
+        "Final regret: dots are replications (at most 100), boxes the middle half, and lines go from the 5 % to the 95 % quantile. "
+        "The vertical stroke is the median, the diamond the worst. On the log scale, regret of 0 or less is at the left edge."
     )
     listed = table(rows, label="Quantiles of the final regret")
     plot = figure("distribution", place, alt, caption)
@@ -153,7 +153,7 @@ def _pulls(section: Standing, place: int) -> str:
     first = section.rows[0]["policy"]
     best = float(shares(section.measured[first])[list(problem.best_arms)].sum())
     alt = f"Share of pulls of each arm. {first} pulled a best arm in {percent(best)} of all pulls."
-    caption = "Share of pulls: the best arm first, then the others by their gap; a darker orange means a larger gap."
+    caption = "Share of pulls: the best arm is first, then the others by their gap. A darker orange means a larger gap."
     plot = figure("pulls", place, alt, caption)
     return f"<h3>Pulls per arm</h3>{plot}{more('Shares as a table', listed, wide=problem.arms > FEW_ARMS)}"
 
@@ -165,9 +165,7 @@ def _speed(section: Standing, place: int) -> str:
     fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
     first, last = (f"{number(row['ns_per_pull'])} ns ({row['policy']})" for row in (fast, slow))
     alt = f"Processor time per pull, from {first} to {last}."
-    caption = (
-        "Processor time per pull, including its reward, without compilation; the fastest first. It varies between runs."
-    )
+    caption = "Processor time per pull with its reward, without compilation. The fastest policy is first. Times vary between runs."
     return f"<h3>Speed</h3>{figure('speed', place, alt, caption)}"
 
 
@@ -177,7 +175,7 @@ def _arms(section: Standing) -> str:
     for i, law in enumerate(problem.laws):
         gap = float(problem.gaps[i])
         verdicts = ["", ""]
-        if gap == 0.0:  # policies assume it only of the best arm
+        if gap == 0.0:  # the assumption concerns only the best arm
             about = (law.truncated_nonpositivity(), law.truncated_nonpositivity(law_median(law)))
             verdicts = ["holds" if each.holds else "fails" for each in about]
         index = "recorded" if _recorded(law) else f"{law.tail_index:.6g}".replace("inf", "∞")
@@ -210,7 +208,7 @@ def _recorded(*laws: Law) -> bool:
 def _tails(problem: Problem) -> str:
     index = problem.tail_index
     if _recorded(*problem.laws):
-        return "Recorded rewards have all moments, whatever their source; <code>robandit diagnose</code> studies their tails."
+        return "Recorded rewards are finite, so all moments exist. <code>robandit diagnose</code> studies their tails."
     if math.isinf(index):
         return "Tail index ∞: all moments are finite."
     variance = "infinite variance" if index <= 2.0 else "a finite variance"
@@ -260,18 +258,18 @@ def _left_out(section: Standing) -> str:
         {"policy": policy_name(each.label), "reason": words_cell(escaped(each.reason), "words long")}
         for each in left_out
     ]
-    return f"<h3>Left out</h3>{table(rows, label='Policies that were left out')}"
+    return f"<h3>Skipped policies</h3>{table(rows, label='Skipped policies')}"
 
 
 def policy_name(label: str, styles: dict[str, int] | None = None, badge: str = "") -> str:
-    """Return the head of a policy's row, with the mark of its line if ``styles`` are given."""
+    """Return the head of a policy's table row, with the mark of its line if ``styles`` are given."""
     mark = swatch(styles[label]) if styles else ""
-    name = re.sub(r"(?=\()|(?<=[,=_])", "<wbr>", escaped(label))  # where a long name may break
+    name = re.sub(r"(?=\()|(?<=[,=_])", "<wbr>", escaped(label))  # a long name may break here
     return f'<th scope="row">{mark}{name}{badge}</th>'
 
 
 def interval(low: float, high: float, form: str = "") -> str:
-    """Format an interval; empty if neither end is known."""
+    """Format an interval; return an empty text if neither end is known."""
     low_end, high_end = (format(end, form) if form else number(end) for end in (low, high))
     if math.isnan(low) or math.isnan(high):
         return "" if math.isnan(low) and math.isnan(high) else f"≥ {low_end}" if math.isnan(high) else f"≤ {high_end}"

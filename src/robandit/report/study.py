@@ -1,4 +1,4 @@
-"""The page of `robandit diagnose`: one self-contained HTML file about recorded rewards."""
+"""The page of `robandit diagnose`, one self-contained HTML file about recorded rewards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from robandit.report.study_data import study_data
 from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
 
-CHARTED = 24  # arms with curves and a section of their own, those with the most rewards
+CHARTED = 24  # the arms with the most rewards have curves and a section
 OPEN = 3  # arms whose sections are open at first
 VARIANCE = {"light": "no heavy tail", "undecided": "variance unclear"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
 def write_study(study: Study, path: str | os.PathLike[str], *, command: str, remarks: Sequence[str] = ()) -> None:
-    """Write the page; ``command`` reproduces it, ``remarks`` are notes about the file, a line each."""
+    """Write the page; ``command`` reproduces it, and ``remarks`` are notes about the file."""
     charted = sorted(study.arms, key=lambda arm: -arm.n)[:CHARTED]
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
@@ -64,7 +64,7 @@ def _skipped(study: Study) -> str:
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(fault, 200))}</li>" for number, fault in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
     return pieces.warning(
-        f"<p><strong>{counted(bad.count, 'row')} skipped</strong>, without a usable arm or reward:</p><ul>{items}{rest}</ul>"
+        f"<p><strong>{counted(bad.count, 'row')} skipped</strong> without a usable arm or reward:</p><ul>{items}{rest}</ul>"
     )
 
 
@@ -92,9 +92,9 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
         )
     return f"""<h2 id="arms">The arms</h2>
 {table(rows, label="The arms", sort=0)}
-<p class="muted"><small>Tail index: by the moment estimator, with its interval. Moments of lower order exist: the variance if the
-index is above 2, the mean if it is above 1. Share of the largest 1 %: in the sum of |reward|. Assumption: truncated non-positivity
-of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
+<p class="muted"><small>The tail index is the moment estimator's, with its interval. The variance exists if the index is above 2,
+the mean if it is above 1. The share of the largest 1 % is its share in the sum of |reward|. The assumption is truncated
+non-positivity of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
 
 
 def _tail_cell(tail: Tail) -> str:
@@ -128,8 +128,8 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
 <p>{answer}</p>
 {table(rows, label="The other arms against the best one", sort=1)}
 <p class="muted"><small>Lower by: the mean of the best arm minus the mean of this arm. At least by: the lower confidence limit of
-that, by {resolution.resamples:,} resamples, simultaneous for all arms; below 0, this arm may be the better one. Allowance: for
-values beyond those observed, where a tail may be too heavy for resampling.</small></p>"""
+this difference, simultaneous for all arms, by {resolution.resamples:,} resamples. If it is below 0, this arm may be better.
+Allowance: the part for larger values than observed, because a tail may be too heavy for resampling.</small></p>"""
 
 
 def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
@@ -144,22 +144,22 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
         f"Share of rewards farther from the median than a distance, for {arms}, on logarithmic axes. "
         f"Left tail of {arm_name(first.arm)}: {first.left.words}; right tail: {first.right.words}. Arrow keys read out values.",
         "Tails: the share of rewards farther from the median of the arm than a distance. On these axes a power tail is a straight "
-        "line with slope minus the index; a light tail bends down. Dashed: the power law that Hill's estimator fits to the largest "
-        "rewards, where the tail is not light.",
+        "line whose slope is minus the index, and a light tail bends down. Dashed: the power law that Hill's estimator fits to the "
+        "largest rewards, if the tail is not light.",
     )
     excess = figure(
         "excess",
         0,
         f"Mean excess over a threshold for {arms}, on logarithmic axes. Arrow keys read out values.",
-        "Mean excess: how far the rewards beyond a threshold exceed it, on average. It is proportional to the threshold for a "
-        "power tail, is constant for an exponential tail and falls for lighter ones. The right end rests on only a few rewards.",
+        "Mean excess: the mean distance by which rewards beyond a threshold exceed it. It is proportional to the threshold for a "
+        "power tail, constant for an exponential tail, and falls for lighter tails. Its right end depends on only a few rewards.",
     )
     distributions = figure(
         "distribution",
         0,
         f"Distribution of rewards of {arms}: {arm_name(first.arm)} has the median {compact(first.median)}.",
-        "Distributions, on an axis that is linear in the middle and logarithmic outside. Below each: the line covers 98 % of the "
-        "rewards, the bar the middle half, and the stroke marks the median.",
+        "Distributions, on an axis that is linear in the middle and logarithmic outside. Below each distribution, the line covers "
+        "98 % of the rewards, the bar covers the middle half, and the stroke marks the median.",
     )
     return f"""<h2 id="tails">Tails and distributions</h2>{part}
 <h3>Tails</h3>{tails}

@@ -1,4 +1,4 @@
-"""The data of the charts of recorded rewards: plain JSON."""
+"""The data of the charts of recorded rewards, as JSON values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from robandit.report.chart_data import all_rounded
 from robandit.report.study_text import arm_name
 from robandit.wording import rounded
 
-POINTS = 120  # per curve
-BINS = 90  # per distribution
-TAIL = 0.7  # the share of the values on a side that is drawn, the farthest ones
+POINTS = 120  # points per curve
+BINS = 90  # bins per distribution
+TAIL = 0.7  # the share of the values on a side that is drawn; the nearest values are omitted
 LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
 
 
@@ -47,10 +47,10 @@ def study_data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, An
 def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     sign = -1.0 if tail.side == "left" else 1.0
     far = distances = _distances(sign * arm.record.sample, sign * arm.median)
-    drawn = math.ceil(TAIL * len(distances))  # nearer values would take most of a logarithmic axis
+    drawn = math.ceil(TAIL * len(distances))  # the nearest values would fill most of a logarithmic axis
     ranks = _ranks(1, drawn)
     x, p = distances[ranks - 1], ranks / len(arm.record.sample)
-    if not arm.record.whole:  # the extremes are exact
+    if not arm.record.whole:  # use the extremes of all rewards
         far = _distances(sign * (arm.record.smallest if sign < 0.0 else arm.record.largest), sign * arm.median)
         exact = _ranks(1, len(far))
         rest = p > len(far) / arm.record.n
@@ -88,14 +88,14 @@ def _ranks(first: int, last: int) -> Ints:
 
 
 def _curve(x: Floats, y: Floats) -> dict[str, Any]:
-    """Return the points in ascending order, at most one per place."""
+    """Return the points in ascending order of x, at most one per rounded x."""
     order = np.argsort(x, kind="stable")
-    points = {rounded(float(x[i])): rounded(float(y[i])) for i in order if y[i] > 0.0}  # the last of equal ones
+    points = {rounded(float(x[i])): rounded(float(y[i])) for i in order if y[i] > 0.0}  # the last of equal x
     return {"x": list(points), "y": list(points.values())}
 
 
 def _fit(distances: Floats, n: int, tail: Tail) -> dict[str, Any] | None:
-    """Return the ends of Hill's power law over the values to which it was fitted."""
+    """Return both ends of the line that Hill's estimator fits."""
     index, k = tail.hill.index, tail.hill.k
     if tail.variance in ("light", "unknown") or not math.isfinite(index) or k >= len(distances):
         return None
@@ -104,7 +104,7 @@ def _fit(distances: Floats, n: int, tail: Tail) -> dict[str, Any] | None:
 
 
 def _axis(arms: Sequence[ArmStudy]) -> dict[str, Any]:
-    """Return an axis for all rewards: linear within a unit of the centre, which is 0 unless they lie far from it."""
+    """Return an axis for all rewards, linear within a unit of the centre. The centre is 0 if the rewards are near 0."""
     low, high = min(arm.record.least for arm in arms), max(arm.record.greatest for arm in arms)
     size = max(abs(low), abs(high)) or 1.0
     if low == high:

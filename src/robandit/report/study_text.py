@@ -9,11 +9,11 @@ from robandit.errors import formatted
 from robandit.report.pieces import named
 from robandit.wording import compact, counted, percent
 
-OTHERS = 5  # other candidates for the best arm that get a line of advice
+OTHERS = 5  # the maximal number of other possible best arms with a line of advice
 
 
 def arm_name(arm: str, most: int = 60) -> str:
-    """Return the name of an arm; in quotes if it has invisible characters, so that different names look different.
+    """Return the name of an arm. Quotes show invisible characters, so that different names look different.
 
     >>> arm_name("a"), arm_name(" a"), arm_name("a" + chr(9)), arm_name("")
     ('a', "' a'", "'a\\\\t'", '(empty)')
@@ -22,7 +22,7 @@ def arm_name(arm: str, most: int = 60) -> str:
 
 
 def limits(mean: Mean) -> str:
-    """Format both confidence limits, or the one that exists."""
+    """Format the confidence limits that exist."""
     low, high = math.isfinite(mean.low), math.isfinite(mean.high)
     if low and high:
         return f"{compact(mean.low, 3)} to {compact(mean.high, 3)}"
@@ -30,30 +30,30 @@ def limits(mean: Mean) -> str:
 
 
 def share(value: float) -> str:
-    """Format a share; zero has no unit."""
+    """Format a share in %, but zero without the unit."""
     return "0" if value == 0.0 else percent(value)
 
 
 def advice_lines(study: Study) -> list[str]:
     """Return the reasons for the recommended policy, and the policies for other arms that may be the best."""
     lines = [
-        f"{formatted(each.arm)} may also be the best arm; for it: {each.policy.name} ({each.case})."
+        f"{formatted(each.arm)} may also be the best arm. For that arm, use {each.policy.name} ({each.case})."
         for each in study.also[:OTHERS]
     ]
     more = len(study.also) - len(lines)
     if more:
-        lines.append(f"Another policy also suits {counted(more, 'more arm')} that may be the best.")
+        lines.append(f"{counted(more, 'more arm')} may also be the best and need another policy.")
     return [*study.advice.reasons, *lines]
 
 
 def sampling_lines(study: Study) -> list[str]:
-    """Return a line on which figures come from a sample, if any do."""
+    """Return a line that names the numbers that come from a sample, if there are any."""
     sampled = [arm for arm in study.arms if not arm.record.whole]
     if not sampled:
         return []
     size = max(len(arm.record.sample) for arm in sampled)
     arms = counted(len(sampled), "arm") if len(study.arms) > 1 else "the arm"
     return [
-        f"For {arms}, counts, the mean, the farthest 1,000 rewards on each side and the tail indices are exact; "
-        f"the rest comes from a random sample of {size:,} rewards."
+        f"For {arms}, counts, the mean, the farthest 1,000 rewards on each side and the tail indices are exact. "
+        f"All other numbers come from a random sample of {size:,} rewards."
     ]

@@ -1,4 +1,4 @@
-"""The HTML page of the checks of the paper, with a figure per statement, and the JSON file beside it."""
+"""The HTML page of the checks of the paper, with one figure per statement, and the JSON file of its data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from robandit.verify import Effort, Outcome
 from robandit.wording import counted
 
 FORMAT_VERSION = 2
-"""1 had figures as Vega-Lite specifications; 2 has their rows."""
+"""Format 1 had figures as Vega-Lite specifications; format 2 has the rows of figures."""
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -51,10 +51,10 @@ def _page(outcomes: Sequence[Outcome], command: str, packages: dict[str, str]) -
     used = ", ".join(f"{name} {number}" for name, number in packages.items())
     header = f"""<h1>{escaped(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
-each split into claims with a number. A claim holds if the confidence interval of the measured number lies in the
-predicted range, fails if it lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are exact.
-Intervals of means and exponents are nominal (Student's), and cover a little less than stated where replications are few and skewed.
-A finite run may support a claim about a limit, but not refute it.</p>"""
+each split into claims about a number. A claim holds if the confidence interval of the measured number lies in the
+predicted range. It fails if the interval lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are
+exact. Intervals of means and exponents are nominal (Student's): with few, skewed replications, their coverage is slightly lower
+than stated. A finite run may support a claim about a limit, but cannot refute it.</p>"""
     main = f"""<table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}

@@ -1,7 +1,7 @@
-"""Drawings of the checks' figures as inline SVG: the same bytes from the same data.
+"""Draw the figures of the checks as inline SVG. The same data give the same bytes.
 
-A page with a strict Content-Security-Policy shows them: they have no scripts, no style sheets and no style attributes, and their
-ids are unique within the page.
+The figures have no scripts, no style sheets and no style attributes, so a page with a strict Content-Security-Policy shows them.
+Their ids are unique within the page.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 WIDTH = 8.6  # inches
-LABELS = 8  # most labels of a logarithmic axis
+LABELS = 8  # the maximal number of labels of a logarithmic axis
 COLOURS = (
     *("#4c78a8", "#f58518", "#e45756", "#1b9e8f", "#54a24b", "#b8860b", "#b279a2"),
     *("#d6708b", "#9d755d", "#6b6b6b", "#1f3b73", "#86bcf0", "#7a1f1f", "#2b5d34"),
 )
 MARKERS = "os^D"
-DASHES = ((0, (6, 3)), (0, (2, 2)))  # of limits that have a series of their own
+DASHES = ((0, (6, 3)), (0, (2, 2)))  # line styles of limits that form a series
 SETTINGS = {
     "font.size": 9,
     "axes.labelsize": "medium",
@@ -82,7 +82,7 @@ def _draw_cases(figure: Figure) -> Canvas:
     for i, case in enumerate(cases):
         rows = [row for row in figure.rows if row["case"] == case]
         for j, row in enumerate(rows):
-            y = i + 0.3 * (j - (len(rows) - 1) / 2.0)  # several series of a case side by side
+            y = i + 0.3 * (j - (len(rows) - 1) / 2.0)  # place the series of a case side by side
             colour = COLOURS[series.index(row["series"]) % len(COLOURS)] if series else COLOURS[0]
             if "x" in row:
                 ends = _drawable(row, "x", figure.log_x)
@@ -112,13 +112,13 @@ def _columns(rows: Sequence[Row], *names: str) -> list[list[float]]:
 
 
 def _drawable(row: Row, axis: str, log: bool) -> Row:
-    """Return the row with ends that can be drawn: on a logarithmic axis an interval down to 0 ends at a tenth of its number."""
+    """Return the row with ends that can be drawn. On a logarithmic axis, an interval down to 0 ends at a tenth of its number."""
     low, high = (end if math.isfinite(end) else row[axis] for end in (row["low"], row["high"]))
     return {**row, "low": 0.1 * row[axis] if log and low <= 0.0 else low, "high": high}
 
 
 def _scale(axes: Axes, which: str, log: bool) -> None:
-    """Set the scale of an axis; a logarithmic one gets a label per decade, or fewer if there are many decades."""
+    """Set the scale of an axis. A logarithmic axis has one label per decade, or fewer if there are many decades."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     if log:
@@ -132,7 +132,7 @@ def _scale(axes: Axes, which: str, log: bool) -> None:
 
 
 def _inline(content: bytes, prefix: str) -> str:
-    """Return Matplotlib's SVG for an HTML page: without metadata and style sheets, with attributes in place of styles."""
+    """Remove metadata and style sheets from Matplotlib's SVG, and replace styles by attributes."""
     root = ET.fromstring(content)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', content.decode()))
     for parent in root.iter():
@@ -156,7 +156,7 @@ def _inline(content: bytes, prefix: str) -> str:
 
 
 def _attributes(style: str, prefix: str) -> dict[str, str]:
-    """Return a style attribute as presentation attributes; the font's shorthand leaves its size."""
+    """Return a style as presentation attributes. Of the font's shorthand, only the size is kept."""
     attributes = {}
     for name, _, value in (part.partition(":") for part in style.split(";") if part.strip()):
         if name.strip() == "font":

@@ -40,7 +40,7 @@ def results() -> Results:
 def test_everything_fits_in_100_columns(results: Results) -> None:
     text = printed(board_of(results), 100)
     assert max(map(len, text.splitlines())) <= 100
-    assert "Hidden to fit" not in text
+    assert "hidden to fit" not in text
     lines = {line.split("  ")[0].strip(): " ".join(line.split()) for line in text.splitlines()}
     assert lines["Robust MOSS"] == "Robust MOSS 2.38 1.53 to 3.22 2.38 3.5 3.5 4.8 % eps,u,T 100"
     assert lines["UCB1 *"] == "UCB1 * 20,000 20,000 to 20,000 20,000 20,000 20,000 40000 % scale 100"
@@ -51,9 +51,9 @@ def test_everything_fits_in_100_columns(results: Results) -> None:
     ]
     assert order == ["Robust", "AdaR-UCB", "UCB1"]
     assert "p: regret after 100 pulls, 8 replications, seed 1" in text
-    assert "Of random: in % of the regret of choosing arms at random, 50." in text
-    assert "* Its assumption fails here." in " ".join(text.split())
-    assert "T: the horizon." in text
+    assert "Of random: mean regret divided by the regret of choosing arms at random (50)." in " ".join(text.split())
+    assert "* marks policies whose assumption fails on this problem." in " ".join(text.split())
+    assert "T is the horizon." in " ".join(text.split())
 
 
 def test_the_default_policies_fit_in_80_columns() -> None:
@@ -65,7 +65,7 @@ def test_the_default_policies_fit_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     heads = " ".join(text.splitlines()[3].split())
     assert heads == "policy mean median quantile worst random know ns/pull"
-    assert "Hidden to fit the screen: 95 % interval." in " ".join(text.split())
+    assert "Columns hidden to fit the screen: 95 % interval." in " ".join(text.split())
     names = [line[1:19].strip() for line in text.splitlines()]
     at = names.index("(estimator=")
     assert names[at - 1 : at + 2] == ["Robust UCB", "(estimator=", "'median_of_means')"]
@@ -95,7 +95,7 @@ def test_narrow_terminals_hide_columns_and_name_them(results: Results, width: in
         for word in ("AdaR-UCB", "UCB1"):
             assert word in text
     text = " ".join(printed(board_of(results), width).split())
-    assert "Hidden to fit the screen: 95 % interval" in text
+    assert "Columns hidden to fit the screen: 95 % interval" in text
     assert "interval median" not in text
     assert "worst" in text
 
@@ -127,7 +127,7 @@ def test_brackets_are_no_markup() -> None:
 def test_missing_replications_are_marked() -> None:
     board = board_of(made_up.results({P: {"a": [1.0] * 3, "b": [2.0] * 6}}))
     assert board.columns["policy"] == ["a (3)", "b"]
-    assert "(n): only n replications." in board.note
+    assert "(n) means that only n replications are done." in board.note
 
 
 def test_remarks() -> None:
@@ -143,7 +143,7 @@ def test_remarks() -> None:
     failure = Failure(Unit(made.measured[0].cell, 1, 4, 2), 3, "Traceback\n  somewhere\nValueError: boom\n")
     lines = remarks(Findings(Results(plan, made.measured, (failure,))))
     assert lines == [
-        "out is left out of p, q: no variance",
+        "out is skipped on p, q: no variance",
         "a is not ranked: 2 of 6 replications on p failed; and on 1 more",
         "u is not ranked: does not learn from rewards: a baseline",
         "a failed on p, replications 4 to 5, tried 3 times: ValueError: boom",
@@ -151,7 +151,7 @@ def test_remarks() -> None:
     assert remarks(Findings(made_up.results({P: {"a": [1.0]}}))) == []
     two = [LeftOut(P, "out", "no variance"), LeftOut(Q, "out", "no kurtosis")]
     assert remarks(Findings(made_up.results({P: {"a": [1.0]}}, left_out=two))) == [
-        "out is left out of p, q; of p because no variance"
+        "out is skipped on p, q; on p because no variance"
     ]
     assert "Not ranked: a, u, out." in ranks(Findings(Results(plan, made.measured, (failure,)))).note
 
@@ -161,7 +161,7 @@ def test_a_problem_at_two_horizons_is_named_with_them() -> None:
     made = made_up.results({P: {"a": [1.0]}, longer: {"a": [2.0]}}, left_out=[LeftOut(longer, "out", "no variance")])
     failure = Failure(Unit(made.measured[1].cell, 1, 0, 1), 1, "boom")
     assert remarks(Findings(Results(made.plan, made.measured, (failure,)))) == [
-        "out is left out of p (T = 2,000): no variance",
+        "out is skipped on p (T = 2,000): no variance",
         "a failed on p (T = 2,000), replication 0, tried 1 time: boom",
     ]
 

@@ -45,7 +45,7 @@ def test_the_terminal_says_what_was_read_and_what_follows():
 
 def test_many_arms_are_cut_short_with_a_note():
     text = printed(studies.many())
-    assert "Shown: the 30 arms with the most rewards, of 40. The page has all." in text
+    assert "The tables show the 30 arms with the most rewards, of 40. The page shows all." in text
     assert "arm 039" in text
     assert "arm 000  " not in text
 
@@ -60,7 +60,7 @@ def test_names_are_text_in_the_terminal():
 
 def test_a_sample_is_named():
     text = " ".join(printed(studies.sampled()).split())
-    assert "the rest comes from a random sample of 4,000 rewards" in text
+    assert "All other numbers come from a random sample of 4,000 rewards" in text
 
 
 def test_names_that_differ_in_blanks_look_different():
@@ -75,5 +75,5 @@ def test_advice_for_a_rival_and_remarks_have_a_line():
     up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
     result = study(Recorded.of({"up": up + 0.03, "down": down}))
     text = " ".join(printed(result, remarks=["The column 'p' is not used."]).split())
-    assert "'down' may also be the best arm; for it: AdaKL-UCB (left-skewed or symmetric)." in text
+    assert "'down' may also be the best arm. For that arm, use AdaKL-UCB (left-skewed or symmetric)." in text
     assert "The column 'p' is not used." in text

@@ -1,1 +1,1 @@
-"""What the commands print."""
+"""Tables, remarks and progress that the commands print."""

@@ -12,7 +12,7 @@ from robandit.wording import counted
 
 
 def cost_board(cost: Cost) -> Board:
-    """Return the processor time of each policy on the workers, the largest first."""
+    """Return the table of processor time per policy, with the slowest policy first."""
     seconds, pulls, loops = (defaultdict[str, float](float) for _ in range(3))
     for each in cost.cells:
         label = each.cell.label
@@ -23,7 +23,7 @@ def cost_board(cost: Cost) -> Board:
     labels = sorted((label for label in seconds if pulls[label]), key=lambda label: -seconds[label])
     return Board(
         title="processor time of the units not yet run",
-        note="ns/pull: processor time per pull, including its reward, over all problems.",
+        note="ns/pull: mean processor time per pull over all problems, including the time to draw the reward.",
         columns={
             "policy": labels,
             "ns/pull": [f"{loops[label] / pulls[label]:,.0f}" for label in labels],
@@ -34,12 +34,12 @@ def cost_board(cost: Cost) -> Board:
 
 
 def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
-    """Return the time on several numbers of workers, and what limits it; ``here`` is the number of cores of this machine."""
+    """Return the table of elapsed time per number of workers; ``here`` is the number of cores of this machine."""
     one = cost.time_on(1)
     times = {n: cost.time_on(n) for n in workers}
     return Board(
         title="elapsed time, on workers as fast as a core of this machine",
-        note="Busy: the share of that time in which workers compute. Starting them and other load are not counted.",
+        note="Busy: the share of the elapsed time in which workers compute. The start of workers and other load are not included.",
         columns={
             "workers": [f"{n:,}{' (here)' if n == here else ''}" for n in workers],
             "time": [duration(times[n]) for n in workers],
@@ -52,14 +52,14 @@ def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
 
 
 def cost_lines(cost: Cost, plan: Plan) -> list[str]:
-    """Return what is left to do, in words."""
+    """Return lines about the work left: units, pulls, processor time, disk space, and the longest unit."""
     left = f"{counted(cost.units, 'unit')} of work left, {cost.done:,} done"
     if not cost.units:
         return [left]
     lines = [
         f"{left}; {cost.pulls:,} pulls",
         f"processor time: {duration(cost.cpu_hours * 3600.0)} ({cost.cpu_hours:.3g} CPU-hours)",
-        f"parts: about {_size(cost.bytes)} (within a factor of 3)",
+        f"disk space: about {_size(cost.bytes)} (within a factor of 3)",
     ]
     seconds, cell = cost.longest
     if cell is not None:

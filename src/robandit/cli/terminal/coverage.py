@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-# So that eight laws fit into 80 columns.
+# With these, eight laws fit into 80 columns.
 ABBREVIATIONS = {"Pareto": "Par.", "negated": "neg.", "Student t": "t", "log-normal": "log- norm.", "Gaussian": "Gauss"}
 
 

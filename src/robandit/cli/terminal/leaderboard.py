@@ -12,7 +12,7 @@ from robandit.wording import counted, number, share
 
 
 def leaderboards(findings: Findings) -> list[Board]:
-    """Return a leaderboard for each problem and, if there are several and a policy is ranked, the overall ranking."""
+    """Return one leaderboard per problem and, if any policy is ranked over several problems, the overall ranking."""
     boards = [leaderboard(standing) for standing in findings.standings]
     return [*boards, ranks(findings)] if findings.ranked else boards
 
@@ -21,7 +21,8 @@ def ranks(findings: Findings) -> Board:
     """Return the policies by their mean rank over all problems."""
     plan, ranked = findings.results.plan, findings.ranked
     problems = f"{len(plan.problems)} problems"
-    note = f"Rank 1: lowest mean regret. First: on how many of {problems}. Of random: geometric mean."
+    note = "Rank 1 is the lowest mean regret on a problem. First: the number of problems with rank 1. "
+    note += "Of random: regret divided by the regret of choosing arms at random (geometric mean)."
     if findings.unranked:
         note += f" Not ranked: {', '.join(row['policy'] for row in findings.unranked)}."
     return Board(
@@ -40,36 +41,33 @@ def ranks(findings: Findings) -> Board:
 
 
 def remarks(findings: Findings) -> list[str]:
-    """Return what the tables lack, a line each: the plan's notes, policies left out or not ranked, and failed units.
-
-    The verdict counts the missing replications.
-    """
+    """Return one line per note, skipped or unranked policy, and failed unit. The verdict counts missing replications."""
     plan = findings.results.plan
     lines = list(plan.notes)
     for label in dict.fromkeys(each.label for each in plan.left_out):
         reasons = {plan.called(each.played): each.reason for each in plan.left_out if each.label == label}
         first, reason = next(iter(reasons.items()))
-        joint = ":" if len(set(reasons.values())) == 1 else f"; of {first} because"
-        lines.append(f"{label} is left out of {', '.join(reasons)}{joint} {reason}")
-    left_out = {each.label for each in plan.left_out}  # which have a line already
+        joint = ":" if len(set(reasons.values())) == 1 else f"; on {first} because"
+        lines.append(f"{label} is skipped on {', '.join(reasons)}{joint} {reason}")
+    left_out = {each.label for each in plan.left_out}  # these already have a line
     unranked = [row for row in findings.unranked if findings.ranked and row["policy"] not in left_out]
     lines += [f"{row['policy']} is not ranked: {row['reason']}" for row in unranked]
     return lines + [": ".join(failure_text(plan, failure)) for failure in findings.results.failures]
 
 
 def leaderboard(standing: Standing) -> Board:
-    """Return the final regret of each policy on one problem, the lowest mean first."""
+    """Return the table of final regret per policy on one problem, with the lowest mean first."""
     plan, played, rows = standing.results.plan, standing.played, standing.rows
     planned = plan.replications
     title = f"{played.name}: regret after {counted(played.horizon, 'pull')}, {counted(planned, 'replication')}"
     uniform = number(rows[0]["uniform"]) if rows else "–"
-    notes = [f"Of random: in % of the regret of choosing arms at random, {uniform}."]
+    notes = [f"Of random: mean regret divided by the regret of choosing arms at random ({uniform})."]
     if any(row["assumption_met"] is False for row in rows):
-        notes.append("* Its assumption fails here.")
+        notes.append("* marks policies whose assumption fails on this problem.")
     if any("horizon" in row["knows"] for row in rows):
-        notes.append("T: the horizon.")
+        notes.append("T is the horizon.")
     if any(row["replications"] < planned for row in rows):
-        notes.append("(n): only n replications.")
+        notes.append("(n) means that only n replications are done.")
     return Board(
         title=f"{title}, seed {plan.seed}",
         note=" ".join(notes),

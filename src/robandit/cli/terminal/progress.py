@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: a bar on a terminal, otherwise a line every ten seconds."""
+"""Show progress on standard error: a bar on a terminal, otherwise one line every ten seconds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ PAUSE = 10.0  # seconds between two lines
 
 
 class Update(Protocol):
-    """Shows the current state; ``end`` marks the last one, which is always printed as a line."""
+    """A function that shows the current state. The last state, marked by ``end``, is always printed as a line."""
 
     def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-        """Show what is being done, how far it is in words, and as a part of a total (None: not known)."""
+        """Show the label of the work, the progress as text, and the amount done of a total (None if unknown)."""
 
 
 @contextmanager
 def display(label: str, *, time_left: bool = True) -> Iterator[Update]:
-    """Yield the function that shows progress; ``time_left`` adds an estimate to the bar."""
+    """Yield the function that shows progress; ``time_left`` adds the estimated time left to the bar."""
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -70,7 +70,7 @@ def steps(label: str, total: int) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def rows(label: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function to be called with the number of rows read, and of all rows if that is known."""
+    """Yield a function to be called with the number of rows read and the number of all rows (None if unknown)."""
     start = time.monotonic()
     with display(label) as update:
 
@@ -83,7 +83,7 @@ def rows(label: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 def tracked(label: str) -> Callable[[Sequence[Any]], Iterator[Any]]:
-    """Return a function that yields the items of a sequence and shows how many are done."""
+    """Return a function that yields the items of a sequence and shows the number of finished items."""
 
     def track(items: Sequence[Any]) -> Iterator[Any]:
         with steps(label, len(items)) as advance:

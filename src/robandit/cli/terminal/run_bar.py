@@ -1,4 +1,4 @@
-"""Progress of a run: compiling, then playing, with the time left."""
+"""Show the progress of a run: first the compilation, then the units done and the time left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robandit.wording import counted
 
 @contextmanager
 def runbar() -> Iterator[Progress]:
-    """Yield the ``progress`` of `robandit.experiments.runner.run`."""
+    """Yield the function to pass as ``progress`` to `robandit.experiments.runner.run`."""
     with display("starting", time_left=False) as update:
 
         def show(state: Compiling | Playing) -> None:

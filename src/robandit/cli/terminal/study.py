@@ -22,7 +22,7 @@ LISTED = 30  # arms in the tables
 
 
 def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
-    """Return tables of means, tails and skewness, and the conclusions in words; ``remarks`` are notes about the file."""
+    """Return tables of means, tails and skewness, and the conclusions; ``remarks`` are notes about the file."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -36,7 +36,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
         parts.append(Text(str(recorded.bad), "yellow"))
     parts += [Text(line, "yellow") for line in remarks]
     if len(arms) < len(study.arms):
-        few = f"Shown: the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page has all."
+        few = f"The tables show the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page shows all."
         parts.append(Text(few))
     for make in (_means, _robust_means, _tails, _skewness):
         parts += ["", make(arms)]
@@ -50,7 +50,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, align: Any = "right") -> Table:
-    """Return a table whose first column has names; the others are aligned."""
+    """Return a table with names in the first column; ``align`` applies to the other columns."""
     from rich.text import Text
 
     table = new_table(title, note, title_style="bold", note_style="dim", edge=False)
@@ -69,7 +69,7 @@ def _means(arms: Sequence[ArmStudy]) -> Table:
         counts = (f"{arm.n:,}", share(arm.zeros))
         rows.append([arm_name(arm.arm, 40), *counts, compact(mean.value), limits(mean), compact(median.value)])
     head = ("arm", "rewards", "zeros", "mean", "95 % limits", "median")
-    note = "Where a tail is heavy, the limits of the mean allow for unobserved larger values."
+    note = "If a tail is heavy, the limits of the mean are wider, because larger values may not have been observed yet."
     return _table("Means", head, rows, note)
 
 
@@ -80,9 +80,7 @@ def _robust_means(arms: Sequence[ArmStudy]) -> Table:
         shares = (share(each) for each in (top.first, top.ten, top.percent))
         rows.append([arm_name(arm.arm, 40), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
     head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
-    note = (
-        "Trimmed: AdaR-UCB's mean; no limit on the side of the skewness. Largest: their share in the sum of |reward|."
-    )
+    note = "Trimmed: AdaR-UCB's mean, without a limit on the skewed side. Largest: the share of the largest in the sum of |reward|."
     return _table("Robust means, and the largest rewards", head, rows, note)
 
 
@@ -96,20 +94,20 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
             rows.append([arm_name(arm.arm, 40) if tail is arm.left else "", tail.side, *indices, variance + mark])
     head = ("arm", "", "Hill", "moment", "Pickands", "variance")
     note = (
-        "Index with its 95 % interval; Hill's assumes a heavy tail. Variance: finite above index 2; light: no heavy tail "
-        "visible. *: the three disagree, so the tail is not a clean power law."
+        "Each index has its 95 % interval. Hill's estimator assumes a heavy tail. The variance is finite if the index is above 2. "
+        "Light: no heavy tail is visible. * marks tails that are not pure power laws: the three estimators disagree."
     )
     return _table("Tail indices, left and right of the median", head, rows, note)
 
 
 def _skewness(arms: Sequence[ArmStudy]) -> Table:
     rows = [[arm_name(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
-    note = "Assumed of the best arm about 0 by AdaR-UCB, about the median by AdaKL-UCB; right-skewed rewards contradict the latter."
+    note = "Only the best arm needs it: about 0 for AdaR-UCB, or about the median (no right skewness) for AdaKL-UCB."
     return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, align="left")
 
 
 def _index(index: TailIndex) -> str:
-    """Format index and interval as briefly as possible."""
+    """Format the index and its interval in a few characters."""
     if math.isnan(index.index):
         return "unknown"
     if math.isinf(index.high):

@@ -1,4 +1,4 @@
-"""Tables in the terminal, as wide as it is."""
+"""Tables that fit the width of the terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
-NARROWEST, WIDEST = 14, 26  # of a column of words; longer words are folded
+NARROWEST, WIDEST = 14, 26  # characters in a column of words; longer cells are folded
 
 
 def new_table(title: str, note: str, *, title_style: str = "", note_style: str = "", edge: bool = True) -> Table:
@@ -27,15 +27,15 @@ def new_table(title: str, note: str, *, title_style: str = "", note_style: str =
 
 @dataclass(frozen=True)
 class Board:
-    """A table that hides columns on a narrow terminal, and names them."""
+    """A table that hides columns on a narrow terminal and lists them in its note."""
 
     title: str
     note: str
     columns: dict[str, list[str]]
     words: tuple[str, ...] = ("policy",)
-    """Columns of words, which may be folded."""
+    """Names of the columns whose cells may be folded."""
     spare: tuple[str, ...] = ()
-    """Columns that may be hidden, in this order."""
+    """Names of the columns that may be hidden, the first to hide first."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table for Rich."""
@@ -60,7 +60,7 @@ class Board:
     def _table(self, hidden: list[str], widest: int) -> Table:
         from rich.text import Text
 
-        more = f" Hidden to fit the screen: {', '.join(hidden)}." if hidden else ""
+        more = f" Columns hidden to fit the screen: {', '.join(hidden)}." if hidden else ""
         table = new_table(self.title, self.note + more)
         columns = {name: cells for name, cells in self.columns.items() if name not in hidden}
         for name, cells in columns.items():
@@ -76,7 +76,7 @@ class Board:
 
 
 def folded(name: str, width: int) -> str:
-    """Fold a name into lines of ``width`` characters, before "(" and after " " and ","; if need be after "=", "_" and "-"."""
+    """Fold a name into lines of ``width`` characters, before "(" or after " " or ","; long parts also after "=", "_" or "-"."""
     parts = re.split(r"(?=\()|(?<=[ ,])", name)
     lines = [""]
     for part in (each for long in parts for each in (re.split(r"(?<=[=_-])", long) if len(long) > width else [long])):

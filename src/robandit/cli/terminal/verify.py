@@ -1,4 +1,4 @@
-"""What ``robandit verify`` prints: one block per statement, and the verdicts at the end."""
+"""The output of ``robandit verify``: one block per statement, and a table of all verdicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOURS = {"holds": "green", "fails": "bold red", "inconclusive": "yellow"}
 
 
 def block(outcome: Outcome) -> Table:
-    """Return one statement: its verdict, what it says, what was run, and a line per claim."""
+    """Return the block of one statement: its verdict, its text, the runs, and one line per claim."""
     from rich.table import Table
     from rich.text import Text
 
@@ -36,7 +36,7 @@ def block(outcome: Outcome) -> Table:
 
 
 def recap(outcomes: Sequence[Outcome]) -> Table:
-    """Return all verdicts, one line each."""
+    """Return a table with one line per verdict."""
     from rich.table import Table
     from rich.text import Text
 

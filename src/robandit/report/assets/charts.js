@@ -1,8 +1,8 @@
-// Shared by all charts: nodes, scales, markers, legends, tooltips; figures drawn when visible; sortable tables.
+// Functions of all charts (nodes, scales, markers, legends, tooltips), drawing of visible figures, and sortable tables.
 const data = JSON.parse(document.getElementById("data").textContent);
 const DASHES = ["", "7 3", "2 3", "9 3 2 3"];
 const LETTER = 7.4; // the approximate width of a character
-const SHOWN = 8; // lines at first: more are hard to distinguish
+const SHOWN = 8; // lines that are shown at first, because more are hard to distinguish
 
 const set = (node, attributes) => {
   for (const [name, value] of Object.entries(attributes)) if (value !== null) node.setAttribute(name, value);
@@ -67,7 +67,7 @@ function steps(low, high, room) {
   return ticks;
 }
 
-// A line through points, with gaps where they are null, and the area between two lines.
+// A line through points, with gaps at null points, and the area between two lines.
 const spot = ([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`;
 const through = (points) => points.map((point, i) => point && (points[i - 1] ? "L" : "M") + spot(point)).join("");
 const between = (high, low) => `M${[...high, ...low.reverse()].map(spot).join("L")}Z`;
@@ -90,7 +90,7 @@ function drawAxes(canvas, { x, y, left, right, bottom, height, label, xText, yTe
   canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, label));
 }
 
-// A legend whose buttons choose what is shown, and buttons that choose the first few, all or none.
+// A legend whose buttons show or hide lines, and buttons that show the first few, all or none.
 function chooser(items, { label, first, redraw }) {
   const shown = new Set(items.slice(0, SHOWN));
   const refresh = () => {
@@ -111,7 +111,7 @@ function chooser(items, { label, first, redraw }) {
   return { shown, buttons, presets, legend: tag("div", { class: "legend", role: "group", "aria-label": label }, ...buttons) };
 }
 
-// Shows a title and rows of cells beside a point of the chart, on the side that has room.
+// Shows a title and rows of cells next to a point of the chart, on the side with more space.
 function showTip(tip, title, rows, { at, width, top, gap }) {
   tip.replaceChildren(tag("strong", {}, title), tag("table", {}, tag("tbody", {}, ...rows)));
   const across = at > width / 2;
@@ -120,7 +120,7 @@ function showTip(tip, title, rows, { at, width, top, gap }) {
   tip.style.top = `${top}px`;
 }
 
-// Reads out values by pointer and keyboard. `places` returns the x of the points; `show` shows one by its index, or null for none.
+// Shows values by pointer and keyboard. `places` returns the x of the points; `show` shows the point of an index, or none for null.
 // Returns a function that shows the same point again after a redraw.
 function readOut(canvas, places, show) {
   let at = null;

@@ -5,7 +5,7 @@ const short = (x) => x < 0 ? `−${short(-x)}` : x >= 1e6 ? `${Number((x / 1e6).
   : x >= 1e4 ? `${Number((x / 1e3).toPrecision(3))}k` : Number(x.toPrecision(3)).toLocaleString("en");
 const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
 const positive = (values) => values.filter((v) => v !== null && v > 0);
-const negative = (values) => values.some((v) => v !== null && v < 0); // as realised regret can be: no logarithmic axis
+const negative = (values) => values.some((v) => v !== null && v < 0); // realised regret may be, and needs a linear axis
 
 // --- regret over time ---
 function curves(figure, problem) {
@@ -111,7 +111,7 @@ function curves(figure, problem) {
   return draw;
 }
 
-// --- charts with a row per policy ---
+// --- charts with one row per policy ---
 function inRows(figure, problem, { rows, low, high, log, unit, paint, ticks, start = 0 }) {
   const canvas = svg("svg", { role: "img", "aria-label": figure.dataset.alt });
   const longest = Math.max(...rows.map((row) => row.label.length));

@@ -63,7 +63,7 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
   readOut(canvas, () => all.map(x), show);
 }
 
-// The value of a curve at v by linear interpolation; null outside.
+// The value of a curve at v by linear interpolation, null outside the curve.
 function reading(xs, ys, v) {
   const i = xs.findIndex((each) => each >= v);
   if (i < 0 || (i === 0 && xs[0] > v)) return null;
@@ -71,7 +71,7 @@ function reading(xs, ys, v) {
   return ys[i - 1] + (ys[i] - ys[i - 1]) * (v - xs[i - 1]) / (xs[i] - xs[i - 1]);
 }
 
-// A figure with a panel per side, each with the curves of the arms that are chosen in the legend.
+// A figure with one panel per side. A panel has the curves of the arms that are chosen in the legend.
 function overlaid(figure, build) {
   const { arms } = data, hosts = sideHosts();
   const { shown, presets, legend } = chooser(arms, { label: "Arms shown", first: "first", redraw: () => draw() });
@@ -116,7 +116,7 @@ CHARTS.index = (figure, number) => {
   return () => SIDES.forEach((side, i) => {
     const known = METHODS.map(([key, name, style]) => ({ row: { style, label: name }, ...arm[side].paths[key] })).filter((path) => path.k.length);
     if (!known.length) return nothing(hosts[i], `Unknown: ${arm[side].words}.`);
-    // Pickands' estimate varies so much that the others would look flat beside it.
+    // Pickands' estimate varies so much that the other lines would look flat on its scale.
     const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && (path.row.style < 2 ? path.k[j] >= path.chosen / 4 : path.k[j] === path.chosen)));
     const high = Math.min(4, Math.max(0.6, ...near) + 0.12), low = Math.max(-1, Math.min(-0.1, ...near) - 0.05);
     panel(hosts[i], {
@@ -135,7 +135,7 @@ CHARTS.index = (figure, number) => {
 };
 const index = (shape) => shape === null || shape <= 0 ? "∞" : text(1 / shape);
 
-// A row per arm, on an axis that is linear near the centre and logarithmic outside.
+// One row per arm, on an axis that is linear near the centre and logarithmic outside.
 CHARTS.distribution = (figure) => {
   const { arms, axis } = data;
   const canvas = svg("svg", { role: "img", "aria-label": figure.dataset.alt });
@@ -148,7 +148,7 @@ CHARTS.distribution = (figure) => {
     const [a, b] = [f(axis.low), f(axis.high)], x = (v) => left + (right - left) * (f(v) - a) / (b - a || 1);
     canvas.replaceChildren(svg("desc", {}, figure.dataset.alt));
     set(canvas, { viewBox: `0 0 ${width} ${height}` });
-    // Ticks from the centre outwards, where there is room.
+    // Add ticks from the centre outwards if there is enough space.
     const placed = [];
     for (const v of [...axis.ticks].sort((p, q) => Math.abs(p - axis.centre) - Math.abs(q - axis.centre))) {
       if (placed.some((other) => Math.abs(x(v) - other) < 52)) continue;
