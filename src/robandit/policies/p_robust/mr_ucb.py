@@ -134,7 +134,7 @@ class MRUCB(PRobust, IndexPolicy):
 
     @staticmethod
     def level(p: Params, s: State) -> float:
-        """Return 0: the index does not change with time."""
+        """Return 0, because the index does not change with time."""
         return 0.0
 
     @staticmethod
