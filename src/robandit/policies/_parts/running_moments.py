@@ -1,7 +1,7 @@
 """Mean and variance of an arm's rewards from running sums.
 
-The arm's first reward is subtracted from all rewards, so no digits cancel if the mean is large compared with the spread. As (first
-- mean)^2 <= n V, rounding is relative to at most n times the variance.
+The arm's first reward is subtracted from all rewards, so no digits cancel if the mean is large compared with the spread: as
+``(first - mean)^2 <= n V``, rounding is relative to at most n times the variance.
 """
 
 from __future__ import annotations

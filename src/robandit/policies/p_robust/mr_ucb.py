@@ -56,9 +56,8 @@ def bonus(p: Params, s: Any, arm: int) -> float:
 class MRUCB(PRobust, IndexPolicy):
     """UCB policy on the p-robust mean, with a bonus that falls to 0 after T/K pulls of an arm.
 
-    Use it when you know the horizon and an order of finite moments, but not the size of the moments. The scales replace a bound on
-    the moments, so they must fit the rewards. The estimate shrinks towards 0: centre rewards whose mean is large compared with
-    their spread.
+    Use it when you know the horizon and an order of finite moments, but not their size. The scales replace a bound on the moments
+    and must fit the rewards. The estimate shrinks towards 0: centre rewards whose mean is large compared with their spread.
 
     Parameters
     ----------
@@ -75,8 +74,7 @@ class MRUCB(PRobust, IndexPolicy):
     ---------
     The index is mean + c log(max(T/(K n), 1)) / n^(eps/(1+eps)) with n rewards and K arms. Worst-case regret of order
     K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u, as for MR-APE. Requires eps. Needs the horizon T in advance. Deterministic. The rule and
-    the default c_est = 0.1 are those of the authors' code. The rule, the default and the rate were not checked against the
-    journal's text (confidence 0.85).
+    the default c_est = 0.1 are those of the authors' code. They and the rate were not checked against the text (confidence 0.85).
 
     Examples
     --------

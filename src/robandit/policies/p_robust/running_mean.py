@@ -5,10 +5,9 @@ reward changes the argument of all terms, so a plain sum costs O(n) per reward a
 smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed directly up to 63 rewards. From
 then on each arm stores F at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m new points are computed from
 the stored rewards. In between, new rewards are added to the points 16 at a time; the terms of the waiting rewards are summed
-directly. A sum of logarithms is computed as the logarithm of a product, stored as product - 1, so that tiny terms lose no digits. A
-reward costs two dozen multiplications for the points and a few logarithms, for every n. The error is below 1e-12 of sum_j |psi_j|
-for all p in (1, 2], all n, and rewards that are 0 or have |X|/c >= 1e-150. Of this, interpolation contributes 3e-15. The tests
-measure less than 1e-13.
+directly. Sums of logarithms are logarithms of products, stored as product - 1, so that tiny terms lose no digits. A reward costs
+two dozen multiplications for the points and a few logarithms, for every n. The error is below 1e-12 of sum_j |psi_j| for all p in
+(1, 2], all n, and rewards that are 0 or have |X|/c >= 1e-150. Interpolation contributes 3e-15. Tests measure below 1e-13.
 
 A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c). Its state has the fields of `mean_state`, where ``arms`` has the
 columns COUNT, MEAN, SHRINK and SINCE. Rewards in another order give the same mean up to rounding, not exactly.

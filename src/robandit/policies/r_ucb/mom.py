@@ -66,14 +66,13 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         ``exp(sqrt(log log t) / 2) / 2``. For t < 3 (16 for ``"log_log"``) it is constant.
     g
         Slow-decaying function: ``"corollary"``, the paper's ``(log log t)^(-1/2)``, at most 1; or a number in (0, 1) for a fixed g,
-        which does not decay. The paper has no experiment with this policy. The default f = log t, g = 0.45 is our choice of a
-        usable baseline.
+        which does not decay. The paper has no experiment with this policy. The default f = log t, g = 0.45 is ours.
 
     Guarantee
     ---------
     For T with ``g(T) < eps/(1+eps)`` and ``f(T) > (12 u)^(1/(1+eps))``, regret grows as ``sum_i gap_i (2 f(T) / gap_i)^(1/g(T))
-    log T``. Requires no prior knowledge. Anytime and deterministic. With a fixed g there is no guarantee for any T if eps <= g / (1
-    - g), which is 0.82 by default.
+    log T``. Requires no prior knowledge. Anytime and deterministic. With a fixed g there is no guarantee if ``eps <= g / (1 - g)``,
+    by default 0.82.
 
     Examples
     --------

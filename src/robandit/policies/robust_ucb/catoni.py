@@ -7,8 +7,8 @@ changes for every arm, and one arm gets a reward. These methods make it fast:
 **A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas; each reward is added at these 60 nodes.
 Between them S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it, a few times
 while n doubles. Between two tables there are at least 8 evaluations; those outside the table use Newton steps over all rewards, in
-O(n). So an arm whose root varies widely costs at most about twice as much as without a table. This happens with few rewards, and if
-v is far below the variance. For 10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, and v = 1e-4 six
+O(n). So an arm whose root varies widely costs at most about twice as much as without tables. Roots vary if rewards are few or v is
+far below the variance. For 10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, and v = 1e-4 six
 times. Below v = 1e-6 a pull takes O(n).
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes

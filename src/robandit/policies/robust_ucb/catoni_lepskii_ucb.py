@@ -61,11 +61,10 @@ class State(NamedTuple):
 class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     """UCB policy on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
-    This is our own baseline. The estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
+    This slow baseline is ours. The estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
     the best arm. The policy and its index have no proof. For each arm a grid of scales is tried, and one equation is solved per
     scale. The smallest scale whose estimate agrees with the estimates of all larger scales gives the mean and the width. Use it to
-    see the value of knowing only eps. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It
-    is slow.
+    see the value of knowing only eps. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown.
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
     `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, where w is the estimator's width for v =
@@ -190,8 +189,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
         """Return a line above the index, from the steeper of the tangent and the chord of the width with tau0 fixed.
 
-        With tau0 fixed the width is not narrower. It is a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n, which is first
-        concave and then convex in r.
+        That width is not narrower. It is proportional to ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n: first concave, then convex.
         """
         value = CatoniLepskiiUCB.index(p, s, arm, level)
         if value == math.inf:

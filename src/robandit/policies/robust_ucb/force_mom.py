@@ -68,8 +68,7 @@ class ForceMoM(KeepsSums, Policy):
     ----------
     rho
         Exponent of the schedule, between 0 and 1. A larger rho explores more, which is better in the worst case and worse on an
-        easy problem. 2/3 is the largest rho for which both bounds below are the best possible together, up to slow factors and for
-        every order at once.
+        easy problem. 2/3 is the largest rho for which both bounds below are jointly optimal, up to slow factors, for every order.
 
     Guarantee
     ---------

@@ -1,8 +1,7 @@
 """Robust MOSS (Wei, Srivastava 2021), exact, in O(log) amortised time per pull.
 
 The index of an arm depends only on the arm's own rewards, so it is computed when a reward arrives. The saturation level grows from
-epoch to epoch, so a reward below it is added to a running sum. Larger rewards wait in a heap, counted with their signs, until the
-level reaches them.
+epoch to epoch, so a reward below it is added to a running sum. Larger rewards wait in a heap and are counted with their signs.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     """UCB policy on a saturated mean, with a bonus that shrinks as an arm's pulls approach T/K.
 
     Use it when you know the moments and the horizon: its worst case has no logarithm. Rewards beyond a level B are clipped to B
-    (not dropped), and B grows with the number of rewards. Do not use it if eps or u is unknown, because they affect every decision,
-    or if the horizon is unknown.
+    (not dropped), and B grows with the number of rewards. Do not use it if eps, u or the horizon is unknown: they affect every
+    decision.
 
     Parameters
     ----------

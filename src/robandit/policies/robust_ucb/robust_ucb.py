@@ -81,8 +81,7 @@ class RobustUCB(Policy):
     Regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log
     T)^(eps/(1+eps))``, with v in place of u for the median of means. For Catoni's estimator it grows as ``sum_i (v / gap_i + gap_i)
     log T``. Requires eps and u or v (Catoni: only v). Anytime and deterministic. The rules of the first two were checked against
-    two implementations that cite the paper. The tuning of Catoni's estimator is from memory, re-derived from his bound (confidence
-    0.92).
+    two implementations that cite the paper. The tuning of Catoni's is from memory, re-derived from his bound (confidence 0.92).
 
     Examples
     --------

@@ -59,8 +59,8 @@ class UniINF(Leader, Policy):
     large rewards are mostly gains, such as revenue: the guarantee does not hold there. S starts at 4 and never falls, so rewards
     much smaller than 1 are learned slowly.
 
-    The paper is about losses; here the loss is minus the reward. A late reward uses S at its arrival, and the probability of its
-    own decision.
+    The paper is about losses; here the loss is minus the reward. A late reward uses the current S and the probability of its own
+    decision.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class UniINF(Leader, Policy):
     so its mean is at most 0), then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
     ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` up to logarithms, also against adversaries, and at most
     ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Needs the
-    horizon in advance. Randomised. Algorithm and guarantee are from memory. Every constant was re-derived, but not checked against
-    the paper's text (confidence 0.88).
+    horizon in advance. Randomised. Algorithm and guarantee are from memory, with re-derived constants, not checked against the text
+    (confidence 0.88).
 
     Examples
     --------
