@@ -1,10 +1,10 @@
-"""Medians of block means, exact and cheap.
+"""Exact medians of block means at low cost.
 
-A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`: a store
-(:mod:`robandit.policies._parts.reward_store`) in which every reward is a row of the pool, so that its numbers lie side by side.
-The first two, HIGH and LOW, are the sum of the arm's rewards up to this one and its rounding error. So the sum of any block of
-consecutive rewards is a difference of two rows, and an outlier in one block does not affect the others: LOW holds the digits that
-cancel in HIGH. The field ``scratch`` has room for twice the largest number of blocks.
+A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`. They are a store
+(:mod:`robandit.policies._parts.reward_store`) in which every reward is a row of the pool, so that its numbers are adjacent in
+memory. The first two numbers, HIGH and LOW, are the sum of the arm's rewards up to this one and the rounding error of this sum. So
+the sum of any block of consecutive rewards is a difference of two rows. An outlier in one block does not affect the others, because
+LOW holds the digits that cancel in HIGH. The field ``scratch`` has room for twice the largest number of blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HIGH, LOW = 0, 1  # columns of the pool
 def empty_sums(arms: int, horizon: int | None, columns: int = 2) -> tuple[Floats, Ints]:
     """Return ``pool`` and ``slots`` of a new run, with ``columns`` numbers per reward.
 
-    If the horizon is known, arms that are pulled alike have enough room from the start. Unused memory is never touched.
+    If the horizon is known, there is enough room from the start if arms are pulled equally often. Unused memory is never written.
     """
     room = 32 if horizon is None else max(32, min(2 * horizon // arms, horizon, 2**16))
     _, slots = empty_store(arms, 0, room)
@@ -42,14 +42,14 @@ class KeepsSums(KeepsRewards):
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:
-    """Return a + b as a rounded sum and its exact rounding error (Knuth)."""
+    """Return the rounded sum a + b and its exact rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:
-    """Store the arm's sum with this reward and return the number of its rewards."""
+    """Store the arm's sum including this reward, and return the arm's number of rewards."""
     row = append(slots, arm)
     if slots[arm, USED] == 1:
         pool[row, HIGH] = reward
@@ -67,8 +67,8 @@ def block_median(
 ) -> tuple[float, float]:
     """Return the median of the means of the arm's first ``blocks`` blocks of ``size`` consecutive rewards, and the next reach.
 
-    ``guess`` is the arm's last estimate. Means within ``reach`` of it are collected in passing; if the median is among
-    them, which is nearly always so, only these few are partitioned. ``scratch`` has room for twice the blocks.
+    ``guess`` is the arm's last estimate. Means within ``reach`` of the guess are collected on the way. The median is nearly always
+    among them, and then only these few are partitioned. ``scratch`` has room for twice the blocks.
     """
     row = slots[arm, START] - 1
     low_end = guess - reach
@@ -98,13 +98,13 @@ def block_median(
 
 @out_of_line
 def median(values: Floats, count: int) -> float:
-    """Return the median of the first ``count`` values, the mean of the middle two if the count is even; reorders the values."""
+    """Return the median of the first ``count`` values (the mean of the middle two if the count is even). Reorders the values."""
     return middle(values, 0, count, (count - 1) // 2, count // 2)
 
 
 @out_of_line
 def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> float:
-    """Return the mean of the values at ``lower`` and ``upper`` (equal or one apart) if values[first:end] were sorted."""
+    """Return the mean of the values that sorting values[first:end] would put at ``lower`` and ``upper`` (equal or one apart)."""
     place(values, first, end - 1, upper)
     above = values[upper]
     if lower == upper:
@@ -117,7 +117,7 @@ def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> floa
 
 @out_of_line
 def place(values: Floats, left: int, right: int, rank: int) -> None:
-    """Reorder values[left] to values[right] so that the one at ``rank`` is where sorting would put it (Hoare)."""
+    """Reorder values[left] to values[right] so that position ``rank`` has the same value as after sorting (Hoare)."""
     while left < right:
         a, b, c = values[left], values[(left + right) // 2], values[right]
         pivot = max(min(a, b), min(max(a, b), c))  # their median

@@ -1,4 +1,4 @@
-"""A heap, in an arm's stretch of a `reward_store`, of rewards that wait until a rising level reaches their size: smallest first."""
+"""A min-heap of rewards that wait until a rising level reaches their absolute value, in an arm's stretch of a `reward_store`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from robandit.policies._parts.reward_store import START, USED, append
 
 
 def smallest(pool: Floats, slots: Ints, arm: int) -> float:
-    """Return the smallest absolute value in the heap; infinite if the heap is empty."""
+    """Return the smallest absolute value in the heap, or infinity if the heap is empty."""
     return abs(pool[0, slots[arm, START]]) if slots[arm, USED] > 0 else math.inf
 
 
@@ -30,7 +30,7 @@ def push(pool: Floats, slots: Ints, arm: int, value: float) -> None:
 
 @out_of_line
 def pop_smallest(pool: Floats, slots: Ints, arm: int) -> float:
-    """Remove and return the reward with the smallest absolute value; the heap must not be empty."""
+    """Remove and return the reward with the smallest absolute value. The heap must not be empty."""
     start = slots[arm, START]
     popped = pool[0, start]
     slots[arm, USED] -= 1

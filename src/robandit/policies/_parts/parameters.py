@@ -9,7 +9,7 @@ from robandit.validation import integer, order, positive
 
 
 def check_known(policy: Any) -> None:
-    """Raise `InvalidInput` unless the policy's ``eps``, ``u``, ``v`` and ``horizon``, where it has them, are valid or None."""
+    """Raise `InvalidInput` unless the policy's ``eps``, ``u``, ``v`` and ``horizon``, if it has them, are valid or None."""
     checks: dict[str, Any] = {"eps": order, "u": positive, "v": positive, "horizon": partial(integer, least=1)}
     for name, check in checks.items():
         if (value := getattr(policy, name, None)) is not None:

@@ -1,9 +1,9 @@
 """A store with a few numbers for every reward of every arm.
 
 A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so memory is
-proportional to the number of rewards, not to the number of arms times the rewards of the busiest. Each arm has a stretch of
-columns, in order of arrival. When a stretch is full, `enlarged` doubles it and those that are nearly full, outside compiled code.
-Policies inherit the two hooks for that, ``full`` and ``grow``, from `KeepsRewards`.
+proportional to the number of rewards, not to the number of arms times the rewards of the busiest arm. Each arm has a stretch of
+columns, in order of arrival. When a stretch is full, `enlarged` doubles it and all nearly full stretches, outside compiled code.
+Policies inherit the hooks ``full`` and ``grow`` from `KeepsRewards`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def empty_store(arms: int, rows: int, room: int = 32) -> tuple[Floats, Ints]:
 
 
 def append(slots: Ints, arm: int) -> int:
-    """Return the column for the arm's next reward; the caller fills it in."""
+    """Reserve the column for the arm's next reward and return it. The caller fills it in."""
     column = slots[arm, START] + slots[arm, USED]
     slots[arm, USED] += 1
     if slots[arm, USED] == slots[arm, ROOM]:
@@ -51,7 +51,7 @@ def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
     slots = slots.copy()
     arms = len(slots) - 1
     old = slots[:arms, START].copy()
-    # Nearly full arms too: arms that are pulled alike then need one copy of the pool, not one per arm.
+    # Nearly full stretches are doubled too. So arms that are pulled equally often need one copy of the pool, not one per arm.
     nearly = slots[:arms, USED] > 0.75 * slots[:arms, ROOM]
     slots[:arms, ROOM] *= 1 + nearly
     slots[:arms, START] = np.cumsum(slots[:arms, ROOM]) - slots[:arms, ROOM]
@@ -64,7 +64,7 @@ def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
 
 
 class KeepsRewards:
-    """The hooks of a policy whose state has a store: when it is full, and how it grows."""
+    """The hooks of a policy whose state has a store: ``full`` and ``grow``."""
 
     full: ClassVar[Any] = staticmethod(store_full)
     enlarged: ClassVar[Any] = staticmethod(enlarged)

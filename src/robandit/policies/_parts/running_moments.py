@@ -1,7 +1,7 @@
 """Mean and variance of an arm's rewards from running sums.
 
-Rewards are shifted by the arm's first, so a mean that is large compared with the spread cancels no digits: (first - mean)^2 <= n V,
-and rounding is relative to at most n times the variance.
+The arm's first reward is subtracted from all rewards, so no digits cancel if the mean is large compared with the spread: as
+``(first - mean)^2 <= n V``, rounding is relative to at most n times the variance.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 
 from robandit.kernel.types import Floats
 
-# An arm's row.
+# Columns of an arm's row.
 COUNT, SHIFT, SUM, SQUARES = 0, 1, 2, 3
 MOMENTS = 4
 
@@ -31,7 +31,7 @@ def mean_of(row: Floats) -> float:
 
 
 def variance_of(row: Floats) -> float:
-    """Return the mean squared distance from the mean (divisor n); infinite if squares overflow."""
+    """Return the mean squared distance from the mean (divisor n), or infinity if squares overflow."""
     n = row[COUNT]
     if row[SQUARES] == math.inf:
         return math.inf

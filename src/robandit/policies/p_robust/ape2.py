@@ -19,7 +19,7 @@ Perturbation = Literal["weibull", "gamma", "gev", "pareto", "frechet"]
 EXPONENTIAL, GUMBEL, PARETO, FRECHET = 0, 1, 2, 3
 # With the authors' parameters the Weibull and the gamma law are both exponential.
 KINDS = {"weibull": EXPONENTIAL, "gamma": EXPONENTIAL, "gev": GUMBEL, "pareto": PARETO, "frechet": FRECHET}
-LEAST = 2.0**-54  # replaces an exponential variable of 0, whose log is infinite; half the smallest positive one
+LEAST = 2.0**-54  # replaces an exponential variable of 0, whose log is infinite; half the smallest positive variable
 POWER, SIZE = 0, 1  # ``law``: 1/alpha and lambda of the Pareto and Frechet laws
 
 
@@ -48,11 +48,11 @@ class State(NamedTuple):
 
 
 class APE2(Perturbed, Policy):
-    """Perturbed exploration with a p-robust mean: each arm's mean plus random noise that falls with its number of rewards.
+    """A policy that adds random noise to each arm's p-robust mean; the noise falls with the arm's number of rewards.
 
-    Use it when you know an order of finite moments, but neither their size nor the horizon. The scale c replaces a bound on the
-    moments, so it must fit the rewards, and the guarantee is exponential in u. The estimate shrinks towards 0: centre rewards whose
-    mean is large compared with their spread.
+    Use it when you know an order of finite moments, but neither the size of the moments nor the horizon. The scale c replaces a
+    bound on the moments, so it must fit the rewards. The guarantee is exponential in u. The estimate shrinks towards 0: centre
+    rewards whose mean is large compared with their spread.
 
     Parameters
     ----------
@@ -63,16 +63,16 @@ class APE2(Perturbed, Policy):
     perturbation
         Law of the noise G, with the authors' parameters. ``"weibull"`` and ``"gamma"`` have shape 1, which is the standard
         exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is lambda (-log
-        U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1 if this alpha is above log K, else (55 arms or more, as
-        (1+eps)^2/eps >= 4) with alpha = lambda = log K.
+        U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1. If this alpha is not above log K, alpha = lambda = log K; that
+        takes at least 55 arms, as (1+eps)^2/eps >= 4.
 
     Guarantee
     ---------
     It pulls the arm with the largest mean + c G / n^(eps/(1+eps)), with n rewards and G drawn for each arm and round.
     Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u, with Pareto or Frechet perturbations and alpha =
-    lambda = log K (as far as we know). Must know: eps. Anytime; random. The rule is that of the authors' code (confidence
-    0.95). The parameters for which the theory holds are from memory, not checked against the text (0.85): for Pareto and
-    Frechet it requires lambda >= alpha, which the first case above, the setting of the authors' experiments, violates.
+    lambda = log K (as far as we know). Requires eps. Anytime and randomised. The rule is that of the authors' code (confidence
+    0.95). The parameters for which the theory holds are from memory, not checked against the text (0.85). For Pareto and Frechet
+    the theory requires lambda >= alpha. The first case above, which is the setting of the authors' experiments, violates this.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class APE2(Perturbed, Policy):
 
 
 def perturbation(kind: int, law: Floats, drawn: float) -> float:
-    """Turn an exponential variable into one of the law: a Pareto one is its exponential, a Frechet one that of a Gumbel one."""
+    """Transform an exponential variable into a variable of the given law."""
     if kind == EXPONENTIAL:
         return drawn
     if kind == PARETO:

@@ -32,11 +32,11 @@ class State(NamedTuple):
 
 
 class MRAPE(Perturbed, Policy):
-    """Random exploration that ends: a p-robust mean plus a uniform share of a bonus that falls to 0 at T/K pulls of an arm.
+    """A policy on the p-robust mean plus a uniform random share of a bonus that falls to 0 after T/K pulls of an arm.
 
-    This is MR-UCB with a random bonus, drawn for each arm and round. Use it as `MRUCB`, if decisions may be random. The scale c
-    replaces a bound on the moments, so it must fit the rewards, and the guarantee is exponential in u. The estimate shrinks
-    towards 0: centre rewards whose mean is large compared with their spread.
+    This is MR-UCB with a random bonus, drawn for each arm and round. Use it like `MRUCB`, if decisions may be random. The scale c
+    replaces a bound on the moments, so it must fit the rewards. The guarantee is exponential in u. The estimate shrinks towards 0:
+    centre rewards whose mean is large compared with their spread.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class MRAPE(Perturbed, Policy):
     Guarantee
     ---------
     It pulls the arm with the largest mean + 2 c G log(max(T/(K n), 1)) / n^(eps/(1+eps)), with n rewards, K arms and G uniform
-    on (0, 1]. Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u. Must know: eps and T. Not anytime; random. The
-    rule is that of the authors' code, not checked against the journal's text (confidence 0.85): the factor 2 is our reading
-    of their parameters. Their variant with G = 0 or 1 is not included.
+    on (0, 1]. Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u. Requires eps. Needs the horizon T in advance.
+    Randomised. The rule is that of the authors' code, not checked against the journal's text (confidence 0.85). The factor 2 is our
+    reading of their parameters. Their variant with G = 0 or 1 is not included.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class MRAPE(Perturbed, Policy):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Update the arm's mean and reach; other rewards do not change them."""
+        """Update the arm's mean and reach, which change only with the arm's own rewards."""
         learn_mean(p, s, arm, reward)
         s.arms[arm, REACH] = bonus(p, s, arm)
 

@@ -49,15 +49,15 @@ class State(NamedTuple):
 
 
 def bonus(p: Params, s: Any, arm: int) -> float:
-    """Return c log(max(T/(K n), 1)) / n^(eps/(1+eps)): it is 0 when the arm has its fair share of the pulls."""
+    """Return c log(max(T/(K n), 1)) / n^(eps/(1+eps)), which is 0 once the arm has T/K rewards."""
     return p.c * math.log(max(p.horizon / (s.arms.shape[0] * s.arms[arm, COUNT]), 1.0)) * s.arms[arm, SHRINK]
 
 
 class MRUCB(PRobust, IndexPolicy):
-    """Optimism that ends: a p-robust mean plus a bonus that falls to 0 when an arm has its fair share T/K of the pulls.
+    """UCB policy on the p-robust mean, with a bonus that falls to 0 after T/K pulls of an arm.
 
-    Use it when you know the horizon and an order of finite moments, but not their size. The scales replace a bound on the moments,
-    so they must fit the rewards. The estimate shrinks towards 0: centre rewards whose mean is large compared with their spread.
+    Use it when you know the horizon and an order of finite moments, but not their size. The scales replace a bound on the moments
+    and must fit the rewards. The estimate shrinks towards 0: centre rewards whose mean is large compared with their spread.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class MRUCB(PRobust, IndexPolicy):
     Guarantee
     ---------
     The index is mean + c log(max(T/(K n), 1)) / n^(eps/(1+eps)) with n rewards and K arms. Worst-case regret of order
-    K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u, as for MR-APE. Must know: eps and T. Not anytime, not random. The rule and the default
-    c_est = 0.1 are those of the authors' code. Neither they nor the rate were checked against the journal's text (confidence 0.85).
+    K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u, as for MR-APE. Requires eps. Needs the horizon T in advance. Deterministic. The rule and
+    the default c_est = 0.1 are those of the authors' code. They and the rate were not checked against the text (confidence 0.85).
 
     Examples
     --------
@@ -121,7 +121,7 @@ class MRUCB(PRobust, IndexPolicy):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Update the arm's mean and index; other rewards do not change them."""
+        """Update the arm's mean and index, which change only with the arm's own rewards."""
         learn_mean(p, s, arm, reward)
         s.arms[arm, INDEX] = s.arms[arm, MEAN] + bonus(p, s, arm)
 
@@ -132,7 +132,7 @@ class MRUCB(PRobust, IndexPolicy):
 
     @staticmethod
     def level(p: Params, s: State) -> float:
-        """Return 0: the index does not change with time."""
+        """Return 0, because the index does not change with time."""
         return 0.0
 
     @staticmethod

@@ -1,7 +1,7 @@
 """The template of APE^2 and MR-APE: pull every arm once, then the arm with the largest randomly perturbed mean.
 
-A subclass writes ``add(p, s, arm, reward)``, ``score(p, s, arm)`` (the perturbed mean; it draws from ``s.rng``) and
-``reach(p, s, arm)`` (the number beside the mean in `Bandit.estimates`).
+A subclass defines ``add(p, s, arm, reward)``, ``score(p, s, arm)`` (the perturbed mean, drawn from ``s.rng``) and ``reach(p, s,
+arm)`` (the number next to the mean in `Bandit.estimates`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from robandit.policies.p_robust.running_mean import COUNT, MEAN, PRobust
 
 
 def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
-    """Add a reward, and count the arm at its first."""
+    """Add a reward, and count the arm as tried at its first reward."""
     add(p, s, arm, reward)
     if s.arms[arm, COUNT] == 1.0:
         count_tried(s)
 
 
 def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
-    """Fill in the mean and the reach; NaN and infinity before the first reward."""
+    """Fill in the mean and the reach. They are NaN and infinity before the first reward."""
     out[0] = math.nan
     out[1] = math.inf
     if s.arms[arm, COUNT] > 0.0:
@@ -32,7 +32,7 @@ def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
 
 
 class Perturbed(PRobust):
-    """The hooks that follow from those of a subclass; see the module."""
+    """The hooks that are derived from the methods of a subclass (see the module)."""
 
     add: ClassVar[Any]
     score: ClassVar[Any]

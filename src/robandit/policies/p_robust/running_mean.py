@@ -2,15 +2,15 @@
 
 The mean of n rewards is c n^(1/p - 1) F(n), F(n) = sum_j psi(X_j / (c n^(1/p))), psi(x) = sign(x) log(1 + |x| + b |x|^p). Each
 reward changes the argument of all terms, so a plain sum costs O(n) per reward and O(n^2) per arm. But for fixed rewards F is a
-smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed up to 63 rewards. From then on an
-arm keeps F of its rewards at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m new points are computed
-from the stored rewards. Rewards that arrive in between are added to the points 16 at a time; those that still wait are summed.
-Sums of logarithms are logarithms of products, kept as product - 1, so that tiny terms lose no digits. A reward costs two dozen
-multiplications for the points and a few logarithms, whatever n is. The error is below 1e-12 of sum_j |psi_j| for all p in (1, 2],
-all n, and rewards that are 0 or have |X|/c >= 1e-150. Interpolation contributes 3e-15 of it; tests measure less than 1e-13.
+smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed directly up to 63 rewards. From
+then on each arm stores F at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m new points are computed from
+the stored rewards. In between, new rewards are added to the points 16 at a time; the terms of the waiting rewards are summed
+directly. Sums of logarithms are logarithms of products, stored as product - 1, so that tiny terms lose no digits. A reward costs
+two dozen multiplications for the points and a few logarithms, for every n. The error is below 1e-12 of sum_j |psi_j| for all p in
+(1, 2], all n, and rewards that are 0 or have |X|/c >= 1e-150. Interpolation contributes 3e-15. Tests measure below 1e-13.
 
-A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c); its state has ``arms`` with the columns COUNT, MEAN, SHRINK and
-SINCE, and the fields of `mean_state`. Rewards in another order give the same mean up to rounding, not to the last bit.
+A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c). Its state has the fields of `mean_state`, where ``arms`` has the
+columns COUNT, MEAN, SHRINK and SINCE. Rewards in another order give the same mean up to rounding, not exactly.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from robandit.policies._parts.reward_store import START, USED, KeepsRewards, app
 from robandit.policies.index import no_pulls
 from robandit.validation import within
 
-# Columns of ``arms``: rewards, the p-robust mean, n^(1/p - 1), and log m, where the arm's points begin. A policy may add more.
+# Columns of ``arms``: rewards, p-robust mean, n^(1/p - 1), and log m, the start of the arm's points. A policy may add columns.
 COUNT, MEAN, SHRINK, SINCE = 0, 1, 2, 3
 ARM_FLOATS = 4
 # Rows of ``pool``: the reward in units of c, and b times its p-th power.
 VALUE, POWER = 0, 1
 # Columns of ``spans``: m (0: no points yet), and the number of rewards that the points hold.
 FIRST, HELD = 0, 1
-# Rows of ``points``: their places in [-1, 1], their barycentric weights, and n^(-1/p) and 1/n there, for m = 1.
+# Rows of ``points``: positions in [-1, 1], barycentric weights, and n^(-1/p) and 1/n at the points for m = 1.
 WHERE, WEIGHT, SCALE, SHARE = 0, 1, 2, 3
 # Rows of ``work``: products - 1 of positive and of negative rewards, and the scales and shares of the current arm.
 UP, DOWN, SCALES, SHARES = 0, 1, 2, 3
 POINTS = 12
-DIRECT = 64  # fewer rewards are summed
+DIRECT = 64  # fewer rewards are summed directly
 BLOCK = 16  # rewards that wait to be added to the points
-LONG_BLOCK = 64  # rewards in one product: bounds its rounding
-FAR = 1e40  # beyond it 1 + z == z
+LONG_BLOCK = 64  # rewards in one product; this bounds the rounding error
+FAR = 1e40  # for larger z, 1 + z == z
 FULL = 1e150  # the logarithm of a larger product is taken before the next factor, which is below 1e82
-LARGEST = 1e150  # the square of a larger value overflows; n^(1/p) <= 2^53, so its argument is FAR and needs no power
-WIDEST = 1e150  # bounds c, so that rewards can be divided by it
+LARGEST = 1e150  # the square of a larger value overflows; its argument exceeds FAR (n^(1/p) <= 2^53) and needs no power
+WIDEST = 1e150  # bound on c, so that rewards can be divided by c
 LOG_2 = math.log(2.0)
 
 
 class PRobust(KeepsRewards):
-    """What policies on the p-robust mean share, beside its hooks."""
+    """Base class of the policies on the p-robust mean."""
 
     def validate(self) -> None:
-        """Check that eps and the horizon, where known, are valid, and that the scales can divide rewards."""
+        """Check eps and the horizon, if they are known, and that rewards can be divided by the scales."""
         check_known(self)
         for name in ("c", "c_est"):
             if hasattr(self, name):
@@ -74,7 +74,7 @@ def mean_state(
 ) -> tuple[Floats, Ints, Floats, Ints, Floats, Floats, Floats, Ints]:
     """Return the fields ``arms`` (with extra columns), ``pulls``, ``fit``, ``spans``, ``points``, ``work``, ``pool`` and ``slots``.
 
-    ``fit`` holds F at the points of each arm, and its rounding error.
+    ``fit`` holds F and its rounding error at the points of each arm.
     """
     assert eps is not None
     angles = (2.0 * np.arange(POINTS) + 1.0) * np.pi / (2.0 * POINTS)
@@ -143,13 +143,13 @@ def summed(order: float, b: float, pool: Floats, start: int, stop: int, scale: f
 
 @out_of_line
 def far(order: float, b: float, z: float) -> float:
-    """Return log(1 + z + b z^p) for z so large that 1 + z == z and z^p might overflow; for p near 1, z matters beside z^p."""
+    """Return log(1 + z + b z^p) for z so large that 1 + z == z and z^p might overflow. For p near 1, z counts too."""
     return math.log(z) + math.log1p(b * z ** (order - 1.0))
 
 
 @out_of_line
 def interpolated(points: Floats, fit: Floats, x: float) -> float:
-    """Return F of the rewards that an arm's points hold, at x in [-1, 1] (barycentric formula)."""
+    """Interpolate F of the rewards in an arm's points at x in [-1, 1], by the barycentric formula."""
     above = below = 0.0
     for k in range(points.shape[1]):
         gap = x - points[WHERE, k]
@@ -163,7 +163,7 @@ def interpolated(points: Floats, fit: Floats, x: float) -> float:
 
 @out_of_line
 def hold(p: Any, s: Any, arm: int) -> None:
-    """Add all waiting rewards to an arm's points; start new points at n if there are none yet or they end at n."""
+    """Add all waiting rewards to an arm's points. Start new points if there are none yet, or if the old ones end at n."""
     n = s.slots[arm, USED]
     if n == DIRECT or n == 2 * s.spans[arm, FIRST]:
         s.spans[arm, FIRST] = n
@@ -182,7 +182,7 @@ def hold(p: Any, s: Any, arm: int) -> None:
 
 @out_of_line
 def multiply(order: float, b: float, pool: Floats, start: int, stop: int, work: Floats, fit: Floats) -> None:
-    """Add columns of the pool to an arm's points; their scales and shares are in ``work``."""
+    """Add columns of the pool to an arm's points, whose scales and shares are in ``work``."""
     count = fit.shape[1]
     for j in range(start, stop):
         value = pool[VALUE, j]
@@ -217,7 +217,7 @@ def add_logarithms(work: Floats, fit: Floats) -> None:
 
 @out_of_line
 def add(fit: Floats, k: int, value: float) -> None:
-    """Add to F at a point; the rounding error is kept beside it."""
+    """Add a value to F at a point, and its rounding error to ``fit[1]``."""
     old = fit[0, k]
     new = old + value
     part = new - old

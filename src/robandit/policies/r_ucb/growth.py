@@ -1,10 +1,10 @@
-"""The slow functions of time of R-UCB: f, which grows, and g, which falls.
+"""The slow functions of time in R-UCB: f grows and g falls.
 
 f is chosen by name, as a function of ``level = log t``: ``"log"`` is log t, ``"log_squared"`` is (log t)^2, ``"log_log"`` is log
-log t, and ``"corollary"`` is exp(sqrt(log log t) / 2) / 2, that of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2. Before
-t = 3 (log_log: 16) f has its value at that t. So the first three are always above 1, and the last is from t = 929 on.
+log t, and ``"corollary"`` is exp(sqrt(log log t) / 2) / 2, the function of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
+Before t = 3 (log_log: 16) f is constant. So the first three are always above 1, and the last is above 1 from t = 929 on.
 
-g is a constant in (0, 1), or that of the corollary, ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
+g is a constant in (0, 1), or the corollary's ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from robandit.validation import choice, within
 
 INPUTS = "f and g are inputs; to choose them well, one would have to know eps and u."
-"""Footnote of the policies that use them."""
+"""Footnote of the policies that use f and g."""
 
 Growth = Literal["log", "log_squared", "log_log", "corollary"]
 LOG, LOG_SQUARED, LOG_LOG, COROLLARY = 0, 1, 2, 3
@@ -25,14 +25,14 @@ KINK = math.log(16.0)  # where log_log begins to grow
 
 
 class Params(NamedTuple):
-    """f and g as numbers; g is 0 for the corollary's, or if the policy has none."""
+    """f and g as numbers. g is 0 if it is the corollary's or if the policy has none."""
 
     f: int
     g: float
 
 
 class Growing:
-    """The checks and numbers of a policy with a parameter f, and perhaps g."""
+    """Base class of the policies with a parameter f and, for some, g."""
 
     def validate(self: Any) -> None:
         """Check f and g."""
@@ -57,7 +57,7 @@ def growth_kind(f: Growth) -> int:
 
 
 def decay_number(g: float | Literal["corollary"]) -> float:
-    """Return the number that stands for g in compiled code: 0 for the corollary's."""
+    """Return the number that stands for g in compiled code, which is 0 for the corollary's g."""
     return 0.0 if isinstance(g, str) else float(g)
 
 
@@ -74,7 +74,7 @@ def growth(kind: int, level: float) -> float:
 
 
 def steepest(kind: int, low: float, high: float) -> float:
-    """Return the largest derivative of f with respect to the level between two levels; only log_squared is convex."""
+    """Return the largest derivative of f with respect to the level between two levels. Only log_squared is convex."""
     late = max(low, FIRST)
     if kind == LOG:
         return 1.0
@@ -87,7 +87,7 @@ def steepest(kind: int, low: float, high: float) -> float:
 
 
 def decay(fixed: float, level: float) -> float:
-    """Return g(t) at ``level = log t``; ``fixed`` is 0 for the corollary's."""
+    """Return g(t) at ``level = log t``. ``fixed`` is g, or 0 for the corollary's g."""
     if fixed > 0.0:
         return fixed
     return 1.0 / math.sqrt(max(math.log(max(level, 1.0)), 1.0))

@@ -12,21 +12,21 @@ from robandit.policies.r_ucb.growth import INPUTS, KINK, LOG_LOG, LOG_SQUARED, G
 
 
 class RUCBLT(Growing, IndexPolicy):
-    """UCB1 with a width that in time exceeds that of any scale: for light tails of unknown scale.
+    """UCB1 with a width that eventually exceeds the width for any scale, for light tails of unknown scale.
 
-    Use it for light (sub-Gaussian) tails whose scale nobody knows. Not for heavy tails: it relies on the sample mean.
+    Use it for light (sub-Gaussian) tails of unknown scale. Do not use it for heavy tails: it relies on the sample mean.
 
     Parameters
     ----------
     f
-        The factor in ``mean + sqrt(f(t) log t / n)``: ``"log_squared"``, ``"log"``, ``"log_log"`` or ``"corollary"``, see
-        :mod:`robandit.policies.r_ucb.growth`. The paper has no default for this policy; ``"log_squared"`` is that of its
+        The factor in ``mean + sqrt(f(t) log t / n)``: ``"log_squared"``, ``"log"``, ``"log_log"`` or ``"corollary"`` (see
+        :mod:`robandit.policies.r_ucb.growth`). The paper has no default for this policy. ``"log_squared"`` is the choice of its
         experiment with R-UCB-TEA (confidence 0.6).
 
     Guarantee
     ---------
-    For sub-Gaussian rewards and T large enough (from when f(T) exceeds their scale), regret grows as the sum over arms of
-    ``f(T) log T / gap``. Must know: nothing. Anytime, not random.
+    For sub-Gaussian rewards and T so large that f(T) exceeds their scale, regret grows as the sum over arms of ``f(T) log T /
+    gap``. Requires no prior knowledge. Anytime and deterministic.
 
     Examples
     --------
@@ -60,12 +60,12 @@ class RUCBLT(Growing, IndexPolicy):
 
     @staticmethod
     def index(p: Params, s: IndexState, arm: int, level: float) -> float:
-        """Mean + sqrt(f(t) log t / n), with level = log t."""
+        """Return mean + sqrt(f(t) log t / n), with level = log t."""
         return UCB1.mean(p, s, arm) + width(p, s, arm, level)
 
     @staticmethod
     def outlook(p: Params, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
-        """A chord if f is log_squared, where the width is convex in the level; else a tangent, up to log_log's kink at t = 16."""
+        """Return a line above the index: a chord if the width is convex (log_squared), else a tangent, up to log_log's kink."""
         wide = width(p, s, arm, level)
         height = slightly_above(UCB1.mean(p, s, arm), wide)
         if level <= 0.0:

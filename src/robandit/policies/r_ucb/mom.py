@@ -1,10 +1,10 @@
 """R-UCB-MoM (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(1) amortised time per pull.
 
-The estimate is the median of ``q = ceil(32 log t)`` block means, or of all rewards while there are at most 32 log t of them,
-which are also kept sorted. Block means are computed only when q or the size of the blocks changes. The arg-max is lazy
-(:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is a straight line in ``f (32 log t)^g``.
-With the corollary's, its logarithmic derivative by log t is at most ``R = 2 / log t + g / log t + |g'| max(0, log(n / (32 log
-t)))``, which never rises: over the next h of log t the width is at most ``W exp(R h)``, and below its chord.
+The estimate is the median of ``q = ceil(32 log t)`` block means. While there are at most 32 log t rewards, it is the median of all
+rewards, which are kept sorted. Block means are computed only when q or the size of the blocks changes. The arg-max is lazy
+(:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is linear in ``f (32 log t)^g``. With the
+corollary's g, the derivative of log W by log t is at most ``R = 2 / log t + g / log t + |g'| max(0, log(n / (32 log t)))``, which
+never rises. So if log t grows by h, the width is at most ``W exp(R h)``, which lies below its chord.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
 from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Params, decay, growth
 
-# Numbers of an arm: rewards; estimate; n^-g for a fixed g, else log n; the time, as `clock` returns it, and the number of
-# rewards from which the estimate may differ; q (0: the median of all rewards); size of the blocks; and the distance within
-# which to look for the next.
+# Numbers of an arm: rewards; estimate; n^-g for a fixed g, else log n; the time (see `clock`) and the number of rewards at which
+# the estimate may change; q (0: the median of all rewards); block size; and the distance within which to search the next estimate.
 COUNT, MEAN, SHRINK, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
-# Numbers of all arms: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g, from which near ones follow if
-# g is fixed.
+# Numbers of the run: the level, f (32 level)^g, g, and an earlier level with its (32 level)^g, from which nearby powers are
+# computed if g is fixed.
 AT, SCALE, POWER, BASE, BASE_SCALE = 0, 1, 2, 3, 4
 
 PER_LEVEL = 32.0
@@ -39,7 +38,7 @@ NEAR = 1.0 / 64.0
 
 
 class State(NamedTuple):
-    """The numbers above; sorted first rewards; sums; pulls made; and the lazy arg-max."""
+    """The numbers above, the sorted first rewards, the sums, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 8)
     now: Floats
@@ -53,12 +52,12 @@ class State(NamedTuple):
 
 
 class RUCBMoM(Growing, KeepsSums, IndexPolicy):
-    """Optimism on a median of means, with a width that in time exceeds that of any heavy-tailed law: it needs to know nothing.
+    """UCB policy on a median of means, with a width that eventually suffices for any heavy-tailed law; needs no prior knowledge.
 
-    Statistically robust: for all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. The
-    price is regret that grows faster than log T, and no guarantee before that time, which is out of reach for the functions of
-    the paper: with ``"corollary"`` g(1e5) = 0.64, and it must be below eps/(1+eps) <= 1/2. Use it as a baseline, or for rewards
-    of scale about 1 (the width does not scale with the rewards).
+    It is statistically robust: for all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. But
+    regret grows faster than log T, and there is no guarantee before that time. With the functions of the paper no run gets there: g
+    must be below eps/(1+eps) <= 1/2, but with ``"corollary"`` g(1e5) = 0.64. Use it as a baseline, or for rewards of scale about 1
+    (the width does not scale with the rewards).
 
     Parameters
     ----------
@@ -66,15 +65,14 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         Slow-growing function: ``"log"``, ``"log_squared"``, ``"log_log"``, or ``"corollary"``, the paper's construction
         ``exp(sqrt(log log t) / 2) / 2``. For t < 3 (16 for ``"log_log"``) it is constant.
     g
-        Slow-decaying function: ``"corollary"``, the paper's ``(log log t)^(-1/2)``, at most 1; or a number in (0, 1), a fixed g,
-        which is not slow-decaying. The paper has no experiment with this policy; the default f = log t, g = 0.45 is ours, for
-        a usable baseline.
+        Slow-decaying function: ``"corollary"``, the paper's ``(log log t)^(-1/2)``, at most 1; or a number in (0, 1) for a fixed g,
+        which does not decay. The paper has no experiment with this policy. The default f = log t, g = 0.45 is ours.
 
     Guarantee
     ---------
     For T with ``g(T) < eps/(1+eps)`` and ``f(T) > (12 u)^(1/(1+eps))``, regret grows as ``sum_i gap_i (2 f(T) / gap_i)^(1/g(T))
-    log T``. Must know: nothing. Anytime, not random. With a fixed g nothing is guaranteed, at any T, if
-    eps <= g / (1 - g) (0.82 by default).
+    log T``. Requires no prior knowledge. Anytime and deterministic. With a fixed g there is no guarantee if ``eps <= g / (1 - g)``,
+    by default 0.82.
 
     Examples
     --------
@@ -111,7 +109,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
 
     @property
     def facts(self) -> Facts:
-        """Facts, with the footnote about a fixed g only if it is fixed."""
+        """Return the facts. The footnote about a fixed g is included only if g is fixed."""
         facts = super().facts
         return dataclasses.replace(facts, notes=(INPUTS,)) if isinstance(self.g, str) else facts
 
@@ -125,7 +123,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the arm's new sum, and the reward among the sorted ones."""
+        """Store the arm's new sum, and insert the reward into the sorted rewards."""
         n = add_reward(s.pool, s.slots, arm, reward)
         if n <= s.ordered.shape[1]:
             insert(s.ordered[arm], n - 1, reward)
@@ -139,18 +137,18 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
 
     @staticmethod
     def mean(p: Params, s: State, arm: int) -> float:
-        """Return the median of means at the last index."""
+        """Return the median of means of the last computed index."""
         return s.arms[arm, MEAN]
 
     @staticmethod
     def level(p: Params, s: State) -> float:
-        """Prepare what is common to all arms, and return the time as `clock` does."""
+        """Compute the numbers that all arms share, and return the time as in `clock`."""
         prepare(p.f, p.g, s.now, log_time(s))
         return clock(p, s)
 
     @staticmethod
     def index(p: Params, s: State, arm: int, time: float) -> float:
-        """Median + f (32 log t / n)^g at the prepared level; ``time`` is that of `clock`."""
+        """Return median + f (32 log t / n)^g at the prepared level. ``time`` is the result of `clock`."""
         numbers = s.arms[arm]
         if numbers[COUNT] >= numbers[NEXT] or time >= numbers[EVENT]:
             refresh(p, s, arm)
@@ -158,7 +156,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, float]:
-        """A line above the index until the estimate changes, or until a width that is not straight has grown by a tenth."""
+        """Return a line above the index until the estimate changes or, unless g is fixed, the width has grown by a tenth."""
         numbers = s.arms[arm]
         wide = width(p, s, arm)
         height = slightly_above(numbers[MEAN], wide)
@@ -170,7 +168,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
 
 @out_of_line
 def prepare(f: int, g: float, now: Floats, level: float) -> None:
-    """Compute what is common to the widths of all arms."""
+    """Compute the numbers that the widths of all arms share."""
     if now[AT] != level:
         now[AT] = level
         now[POWER] = decay(g, level)
@@ -183,7 +181,7 @@ def prepare(f: int, g: float, now: Floats, level: float) -> None:
 
 
 def power_near_one(x: float, power: float) -> float:
-    """Return (1 + x)^power for power in (0, 1) and |x| <= 1/64, to a few roundings, by its series: in a third of the time."""
+    """Return (1 + x)^power for power in (0, 1) and |x| <= 1/64, up to a few roundings, by a series, in a third of the time."""
     tail = 1.0 + (power - 6.0) / 7.0 * x
     tail = 1.0 + (power - 5.0) / 6.0 * x * tail
     tail = 1.0 + (power - 4.0) / 5.0 * x * tail
@@ -200,7 +198,7 @@ def clock(p: Params, s: State) -> float:
 
 @out_of_line
 def largest_rate(power: float, log_n: float, level: float) -> float:
-    """Return an upper bound of the logarithmic derivative of a width from this level on, with the corollary's g."""
+    """Return an upper bound on the derivative of the log of a width from this level on, for the corollary's g."""
     # That of f is at most 2 / log t for every f, with equality for log_squared.
     late = max(level, math.e)
     falls = 0.5 / (late * math.log(late) ** 1.5)

@@ -1,9 +1,9 @@
 """R-UCB-TEA (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(log) amortised time per pull.
 
-f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added when f passes them.
+f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added when f reaches them.
 Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. Between additions the index of an arm
-changes with time alone: the lazy arg-max needs a line above ``16 f(t) log(t) / n``, which is convex in log t and stays below a
-chord. The term ``1 / log f(t)`` is the same for all arms and left out of comparisons.
+changes only with time. So the lazy arg-max needs a line above ``16 f(t) log(t) / n``, which is convex in log t and stays below a
+chord. Comparisons omit the term ``1 / log f(t)``, which is the same for all arms.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import SLACK, IndexPolicy, all_tried, log_time, most_pulls, no_pulls, pulls_made, untried
 from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth
 
-COUNT, KEPT, SUM = 0, 1, 2  # numbers of an arm: its rewards, and the number and sum of those that f has passed
-NOW, LAST = 0, 1  # numbers of the run: f at the present or last decision, and at the last possible pull
+COUNT, KEPT, SUM = 0, 1, 2  # numbers of an arm: its rewards, and the number and sum of its rewards up to f
+NOW, LAST = 0, 1  # numbers of the run: f at the latest decision, and at the last possible pull
 
 
 class State(NamedTuple):
-    """The numbers above; the heap of rewards beyond f; pulls made; and the lazy arg-max."""
+    """The numbers above, the heap of rewards beyond f, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 3)
     reach: Floats  # NOW, LAST
@@ -41,7 +41,7 @@ class State(NamedTuple):
 
 
 def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
-    """Set f to its value at the next pull; while it is at most 1, return the arm with the fewest pulls."""
+    """Set f to its value at the next pull and choose an arm. While f is at most 1, this is the arm with the fewest pulls."""
     now = level(p, s)
     s.reach[NOW] = growth(p.f, now)
     if not all_tried(s):
@@ -52,24 +52,24 @@ def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: An
 
 
 class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
-    """Optimism on a mean without the rewards beyond a slowly growing function of time: it needs to know nothing about the tails.
+    """UCB policy on a truncated mean, whose threshold grows slowly with time; it needs no prior knowledge of the tails.
 
-    Adaptive in the long run only: its bound begins at a large T that depends on eps and u, and with heavy tails and at usual
-    horizons it is close to uniform play. Use it as the baseline for "consistent without knowing anything". While f(t) is below an
-    arm's typical rewards, their mean counts as 0, which makes an arm of large losses look good.
+    It is adaptive only in the long run: its bound begins at a large T that depends on eps and u. With heavy tails and at usual
+    horizons it is close to uniform play. Use it as the baseline for policies that are consistent without prior knowledge. While
+    f(t) is below an arm's typical rewards, their mean counts as 0, so an arm with large losses looks good.
 
     Parameters
     ----------
     f
         The truncation level as a function of time: ``"log_squared"`` (the paper's experiment), ``"log"``, ``"log_log"`` or
-        ``"corollary"``, see :mod:`robandit.policies.r_ucb.growth`. The paper calls its choice arbitrary and finds less regret with
-        slower ones. While f <= 1 (``"corollary"``, up to t = 928) the index is infinite, so arms are pulled in turn.
+        ``"corollary"`` (see :mod:`robandit.policies.r_ucb.growth`). The paper calls its choice arbitrary and finds less regret with
+        slower functions. While f <= 1 (``"corollary"``, up to t = 928) the index is infinite, so arms are pulled in turn.
 
     Guarantee
     ---------
-    For T with 3 u log f(T) < 2 f(T)^eps, and gaps above 2 / log f(T): regret at most of the order of the sum over arms of
-    ``f(T) / (1 - 2/(gap log f(T))) log T``. Must know: nothing. Anytime, not random. The rule was checked against the paper; the
-    default ``"log_squared"`` has confidence 0.6.
+    For T with 3 u log f(T) < 2 f(T)^eps, and gaps above 2 / log f(T), regret is at most of the order of the sum over arms of ``f(T)
+    / (1 - 2/(gap log f(T))) log T``. Requires no prior knowledge. Anytime and deterministic. The rule was checked against the
+    paper. The default ``"log_squared"`` has confidence 0.6.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
     )
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards; it holds the largest f of the run."""
+        """Return a state without rewards, with the largest f of the run."""
         reach = np.array([0.0, growth(self.params().f, math.log(most_pulls(horizon) + 1.0))])
         return State(np.zeros((arms, 3)), reach, *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
@@ -109,7 +109,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's sum, or set it aside, or only count it."""
+        """Count the reward, and add it to the arm's sum or to the heap, unless f never reaches it."""
         row = s.arms[arm]
         row[COUNT] += 1.0
         size = abs(reward)
@@ -121,7 +121,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     @staticmethod
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Mean + 16 f log(t) / n, with level = log t and f from `select`: the index without the term that all arms share."""
+        """Return mean + 16 f log(t) / n, the index without the term that all arms share, with level = log t and f from `select`."""
         row = s.arms[arm]
         reach = s.reach[NOW]
         if smallest(s.pool, s.slots, arm) <= reach:
@@ -130,7 +130,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """A chord of the width, off by less than the effect of one more reward; it ends before the next waiting reward is added."""
+        """Return a chord, above the index by less than the effect of one reward. It ends before a waiting reward is added."""
         row = s.arms[arm]
         n = row[COUNT]
         now = 16.0 * s.reach[NOW] * level
@@ -143,7 +143,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the truncated mean, the index, f(t) and the share of rewards beyond it, without changing the state."""
+        """Fill in the truncated mean, the index, f(t) and the share of rewards beyond f(t), without changing the state."""
         row = s.arms[arm]
         level = log_time(s)
         reach = growth(p.f, level)
@@ -166,7 +166,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
 @out_of_line
 def take_back(s: State, arm: int, reach: float) -> None:
-    """Add the waiting rewards that f has passed."""
+    """Add the waiting rewards that f has reached."""
     row = s.arms[arm]
     while smallest(s.pool, s.slots, arm) <= reach:
         row[SUM] += pop_smallest(s.pool, s.slots, arm)
@@ -174,7 +174,7 @@ def take_back(s: State, arm: int, reach: float) -> None:
 
 
 def passing(kind: int, size: float) -> float:
-    """Return the level at which f reaches a size above its first value."""
+    """Return the level at which f reaches a given size, which must be above its first value."""
     if size == math.inf or kind == LOG:
         return size
     if kind == LOG_SQUARED:

@@ -11,26 +11,25 @@ from robandit.policies.resampling.signs import Params, Resampled
 
 
 class MARS(Resampled, Policy):
-    """Optimism on means of random subsets, for symmetric rewards of unknown size; the forerunner of `RMMUCB`, with a single block.
+    """UCB policy on means of random subsets, for symmetric rewards of unknown scale: the predecessor of `RMMUCB`, with one block.
 
-    The index of an arm is the largest mean of about t (log t)^2 subsets, each of which has each reward with probability 1/2. The
+    The index of an arm is the largest mean of about t (log t)^2 subsets. Each subset contains each reward with probability 1/2. The
     bound is exact for every symmetric law, but as wide as the sample mean is uncertain. Use it if rewards are symmetric and not
-    very heavy-tailed; otherwise use `RMMUCB`. Not for skewed rewards, and not for long runs: time and memory grow as T^2 (log T)^2
-    and T (log T)^2, 0.3 seconds and 6 MB for T = 2000. This is `RMMUCB` with one block, as described by Tamas et al. (2025), with
-    the same number of resamples and treatment of empty subsets. A subset keeps its members for the whole run. Late rewards: as
-    for `RMMUCB`.
+    very heavy-tailed; otherwise use `RMMUCB`. Do not use it for skewed rewards or long runs: time grows as T^2 (log T)^2 and memory
+    as T (log T)^2 (0.3 seconds and 6 MB for T = 2000). This is `RMMUCB` with one block, as described by Tamas et al. (2025), with
+    the same number of resamples and treatment of empty subsets and late rewards. A subset keeps its members for the whole run.
 
     Parameters
     ----------
     limit
-        The most pulls of a run; a longer horizon is rejected, with an estimate of its time.
+        The most pulls of a run. A longer horizon is rejected, with an estimate of its time.
 
     Guarantee
     ---------
     If every arm is symmetric about its mean, an index from a fixed number of rewards is at least the mean with probability exactly
-    ``1 - 1/ceil(1 + t (log t)^2)``. Regret grows as ``sum gap/tau log T``, where tau comes from the moment generating function
-    (as Tamas et al. quote Khorasani and Weyer, for their own number of resamples). Heavy tails have no such function, so the bound
-    does not apply to them. Must know: nothing. Anytime up to its limit, random.
+    ``1 - 1/ceil(1 + t (log t)^2)``. Regret grows as ``sum gap/tau log T``, where tau comes from the moment generating function.
+    (Tamas et al. quote this from Khorasani and Weyer, whose number of resamples differs.) Heavy tails have no such function, so the
+    bound does not apply to them. Requires no prior knowledge. Anytime up to its limit, and randomised.
 
     Examples
     --------

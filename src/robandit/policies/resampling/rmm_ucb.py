@@ -13,33 +13,33 @@ from robandit.validation import choice
 
 
 class RMMUCB(Resampled, Policy):
-    """Optimism on resampled medians of means, for heavy tails of unknown order and size, if every arm is symmetric.
+    """UCB policy on resampled medians of means, for symmetric arms with heavy tails of unknown order and scale.
 
-    The index of an arm is the largest mean that a randomised test does not reject: the median of means of its rewards is compared
-    with those of about t (log t)^2 copies in which signs about that mean are flipped at random. The test is exact for every
-    symmetric law, so nothing need be known, not even that moments exist. Use it for a few hundred or thousand pulls of symmetric
-    rewards (measurement errors, price changes). Not for skewed rewards (latency, revenue), where the bound is wrong; and not for
-    long runs: time grows as T^2.5 (log T)^2 and memory as T^1.5 (log T)^2, 4 seconds and 80 MB for T = 2000.
+    The index of an arm is the largest mean that a randomised test does not reject. The test compares the median of means of the
+    rewards with that of about t (log t)^2 copies, in which the signs about the tested mean are flipped at random. The test is exact
+    for every symmetric law, even without moments. Use it for a few hundred or thousand pulls of symmetric rewards (measurement
+    errors, price changes). Do not use it for skewed rewards (latency, revenue), where the bound is wrong, or for long runs: time
+    grows as T^2.5 (log T)^2 and memory as T^1.5 (log T)^2 (4 seconds and 80 MB for T = 2000).
 
-    The number of resamples is the paper's, each with its own signs, but a sign is kept for the whole run instead of being drawn in
-    every round. The number of rewards of an arm is not fixed but chosen by the policy, as in the paper. With late
-    rewards, t counts pulls made and blocks are filled in order of arrival.
+    The number of resamples is the paper's, each with its own signs. But a sign is kept for the whole run instead of being drawn in
+    every round. As in the paper, the number of rewards of an arm is not fixed but chosen by the policy. With late rewards, t counts
+    pulls made, and blocks are filled in order of arrival.
 
     Parameters
     ----------
     limit
-        The most pulls of a run; a longer horizon is rejected, with an estimate of its time. 2000 is the paper's.
+        The most pulls of a run. A longer horizon is rejected, with an estimate of its time. 2000 is the paper's horizon.
     median
-        The median over an even number of blocks of a copy. "exact": the one for which the index is the paper's definition, and
-        its level is exact. "printed": the lower middle value, as in the paper's formula; then the level does not hold, and runs
-        may lock in on a bad arm (see `robandit.policies.resampling.signs`).
+        The median over an even number of blocks of a copy. "exact": the upper middle value, which agrees with the paper's
+        definition of the index and has the exact level. "printed": the lower middle value, as in the paper's formula. Then the
+        level does not hold, and runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
 
     Guarantee
     ---------
     If every arm is symmetric about its mean, an index from a fixed number of rewards is at least the mean with probability exactly
     ``1 - 1/ceil(1 + t (log t)^2)``. If also E|X - mean|^(1+eps) <= v for some eps in (0, 1], regret grows as
     ``sum (v/gap)^(1/eps) (log T)^2`` and is at worst ``K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(3 eps/(1+eps))`` for large T
-    (Theorem 3.2). Must know: nothing. Anytime up to its limit, random.
+    (Theorem 3.2). Requires no prior knowledge. Anytime up to its limit, and randomised.
 
     Examples
     --------

@@ -1,36 +1,35 @@
-"""Upper confidence bounds from random signs: what RMM-UCB and MARS share.
+"""Upper confidence bounds from random signs: the shared code of RMM-UCB and MARS.
 
-If the rewards of an arm are symmetric about their mean, flipping the sign of X_i - mean does not change their law. So the
-rewards, in k blocks (the i-th is in block i mod k), are compared with m - 1 copies in which signs are flipped at random (a_ij),
-and the index is the largest mean that is not rejected at level 1/m: the maximum over j of the median over blocks l of
+If the rewards of an arm are symmetric about their mean, flipping the sign of X_i - mean does not change their law. So the rewards,
+in k blocks (the i-th is in block i mod k), are compared with m - 1 copies in which signs a_ij are flipped at random. The index is
+the largest mean that is not rejected at level 1/m. It is the maximum over j of the median over blocks l of
 
     U_lj = (center - mean_l(a_ij X_i)) / (1 - mean_l(a_ij)),  center = the median of the blocks' means.
 
-At time t, m = ceil(1 + t (log t)^2). With a block's length n, and the sum N and the number M of its rewards whose sign is minus,
+At time t, m = ceil(1 + t (log t)^2). Let n be a block's length, and N and M the sum and number of its rewards with sign minus. Then
 
     U_lj = (n (center - mean_l) / 2 + N) / M.
 
-without cancellation; for a single block it is N / M. If M is 0, U_lj is +inf or -inf as center is above or below the block's mean;
-if they are equal, as a random permutation pi of 0, ..., m - 1 has pi(j) above or below pi(0).
+without cancellation; for a single block it is N / M. If M is 0, U_lj is +inf if center is above the block's mean, and -inf if it is
+below. If they are equal, U_lj is +inf or -inf as pi(j) is above or below pi(0), for a random permutation pi of 0, ..., m - 1.
 
-Even numbers of blocks. The median of RMM-UCB's paper is the lower middle value, as is center. The test of theta compares center -
-theta with the median of mean_l(a_ij (X_i - theta)) over l, which is not larger if theta is at most U_lj in half of the blocks: the
-largest such theta is the UPPER middle value of the U_lj. The paper's Lemma 2.5 and Algorithm 2 print the median again, which agrees
-with its definition of the index (equation 18) for odd k only. With the lower middle value the level does not hold, the index of an
-arm with 4 rewards stays bounded however large m is, and runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of
-half a standard deviation, T = 800. The default here is the definition; ``median="printed"`` is the formula.
+Even numbers of blocks: in the paper of RMM-UCB the median, and so center, is the lower middle value. The test of theta compares
+center - theta with the median of mean_l(a_ij (X_i - theta)) over l. The latter is not larger if theta is at most U_lj in half of
+the blocks, so the largest such theta is the UPPER middle value of the U_lj. The paper's Lemma 2.5 and Algorithm 2 print the median
+again, which agrees with its definition of the index (equation 18) only for odd k. With the lower middle value the level does not
+hold, and the index of an arm with 4 rewards stays bounded for every m. Runs then lock in on a bad arm: 13 in 100 for two Gaussian
+arms with a gap of half a standard deviation and T = 800. The default is the definition; ``median="printed"`` is the formula.
 
-Nothing random is stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), two rounds of SplitMix64's,
-keyed by the run's ``rng`` words, which therefore never change; so any sign can be computed at any time. pi orders hashes of (run,
-arm, j): the order of those in use stays a uniform permutation when m grows. A sign is the same in every round, independent of the
-rewards. So each bound is exact for a number of rewards that is fixed in advance, as in the paper; those of different rounds depend
-on each other.
+No random numbers are stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64): two rounds of SplitMix64,
+keyed by the run's ``rng`` words, which never change. So any sign can be computed at any time. pi is the order of the hashes of
+(run, arm, j), which stays a uniform permutation when m grows. A sign is the same in every round and independent of the rewards. So
+each bound is exact for a number of rewards that is fixed in advance, as in the paper. The bounds of different rounds are dependent.
 
-The state stores N and M for each arm, block and j, 64 j side by side (a sheet): a reward is added to its own block, in O(m); new
-j, about (log t)^2 in each round, are summed from the arm's rewards; all are summed again when the number of blocks changes. Sheets
-are updated when an index is needed, so any number of late rewards can arrive at once. Until there is room for a sheet (after the
-next reward), it is computed in ``spare``. N is always summed in order of arrival, and the filter that skips most j keeps all that
-could be the maximum, so an index does not depend on when it was computed before.
+The state stores N and M for each arm, block and j. 64 adjacent j form a sheet. A reward is added to its own block, in O(m). New j,
+about (log t)^2 in each round, are summed from the arm's rewards, and all are summed again when the number of blocks changes. Sheets
+are updated when an index is needed, so any number of late rewards can arrive together. Until there is room for a sheet (after the
+next reward), it is computed in ``spare``. N is always summed in order of arrival, and the filter that skips most j keeps every
+possible maximum. So an index does not depend on when it was computed before.
 """
 
 from __future__ import annotations
@@ -54,25 +53,26 @@ WIDTH = 64  # bits of a hash, and j in a sheet
 LARGEST_LIMIT = 1_000_000
 FIRST_ROOM = 16
 
-# Columns of ``spans``, one row per arm: the arm's first row in ``sums`` and ``tallies``, its rows there (a sheet has one for each
-# block), stored sheets, rewards in them and in ``blocks``, blocks, j in ``best``. In the last row, ROW is 1 if an arm lacks room.
+# Columns of ``spans``, one row per arm: the first row and the number of rows in ``sums`` and ``tallies`` (a sheet has one row per
+# block), stored sheets, rewards in these sheets and in ``blocks``, blocks, j in ``best``. In the last row, ROW is 1 if an arm lacks
+# room.
 ROW, ROOM, SHEETS, DONE, BLOCKS, SEEN = 0, 1, 2, 3, 4, 5
 
-# Steps of counters: odd, like GOLDEN.
+# Steps of counters, which must be odd, like GOLDEN.
 ONE = np.uint64(1)
 BY_ARM = np.uint64(0xD1342543DE82EF95)
 BY_REWARD = np.uint64(0xDA942042E4DD58B5)
 
 
 class Params(NamedTuple):
-    """The largest number of blocks (0: the paper's), and whether the median of an even number of U_lj is the upper middle value."""
+    """The largest number of blocks (0: the paper's), and 1 if the median of an even number of U_lj is the upper middle value."""
 
     blocks: int
     upper: int
 
 
 class State(NamedTuple):
-    """Rewards, pulls, sums of the rewards with flipped signs, and the index of each arm as far as it is computed."""
+    """Rewards, pulls, sums of the rewards with flipped signs, and the index of each arm over the j seen so far."""
 
     pool: Floats  # (1, rewards)
     slots: Ints
@@ -193,7 +193,7 @@ def index(p: Params, s: State, arm: int) -> float:
 
 
 def length(n: int, k: int, block: int) -> int:
-    """Return how many of n rewards are in a block."""
+    """Return the number of rewards in a block, out of n."""
     return (n - block + k - 1) // k
 
 
@@ -207,7 +207,7 @@ def center(s: State, arm: int) -> float:
 
 
 def shift(s: State, arm: int, n: int, k: int) -> None:
-    """Set the shifts of the blocks, n (center - mean) / 2; exactly 0 if the two are equal."""
+    """Set the shifts of the blocks, n (center - mean) / 2, which are exactly 0 where center equals the mean."""
     s.spans[arm, DONE] = n
     middle = center(s, arm)
     for block in range(k):
@@ -216,7 +216,7 @@ def shift(s: State, arm: int, n: int, k: int) -> None:
 
 
 def signs(rng: UInts, arm: int, i: int, sheet: int) -> np.uint64:
-    """Return the signs of reward i of an arm for j = 64 sheet, ..., 64 sheet + 63: a set bit is a minus."""
+    """Return the signs of reward i of an arm for j = 64 sheet, ..., 64 sheet + 63. A set bit is a minus."""
     counter = rng[0] + np.uint64(arm) * BY_ARM + np.uint64(i) * BY_REWARD + np.uint64(sheet) * GOLDEN
     return mixed(mixed(counter) ^ rng[1])
 
@@ -228,7 +228,7 @@ def place_of(rng: UInts, arm: int, j: int) -> np.uint64:
 
 @out_of_line
 def flip(s: State, arm: int, sheet: int, first: int, n: int, k: int, sums: Floats, tallies: Any, row: int) -> None:
-    """Add the rewards from first to n to the sheet at ``row``; a first of 0 resets it."""
+    """Add the rewards from ``first`` to n to the sheet at ``row``. If ``first`` is 0, reset the sheet first."""
     if first == 0:
         for r in range(row, row + k):
             for b in range(WIDTH):
@@ -273,7 +273,7 @@ def raised(
 
 @out_of_line
 def resampled(s: State, arm: int, j: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, b: int) -> float:
-    """Return U_j, in column b of the sheet at ``row``; j counts from 0."""
+    """Return U_j from column b of the sheet at ``row``. j counts from 0."""
     for block in range(k):
         above = s.shifts[block] + sums[row + block, b]
         if tallies[row + block, b] > 0:
@@ -287,7 +287,7 @@ def resampled(s: State, arm: int, j: int, k: int, rank: int, sums: Floats, talli
 
 
 class Resampled:
-    """What `RMMUCB` and `MARS` share; they have a ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
+    """Base class of `RMMUCB` and `MARS`, which define ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     take: ClassVar[Any] = staticmethod(take_pull)
@@ -296,7 +296,7 @@ class Resampled:
 
     @property
     def longest(self: Any) -> int:
-        """The limit."""
+        """The largest horizon."""
         return int(self.limit)
 
     def validate(self: Any) -> None:
@@ -304,7 +304,7 @@ class Resampled:
         integer(self.limit, "limit", 1, LARGEST_LIMIT, owner=type(self).__name__)
 
     def prepared(self: Any, horizon: int | None) -> Any:
-        """Return this policy; raise `NotApplicable` if the horizon exceeds its limit."""
+        """Return the policy for this horizon, or raise `NotApplicable` if the horizon exceeds the limit."""
         ready = super().prepared(horizon)  # type: ignore[misc]
         if horizon is not None and horizon > self.limit:
             rule, time = f"at most limit = {self.limit}", spelled(self._seconds(horizon))

@@ -1,1 +1,1 @@
-"""Optimism on a robust mean: Robust UCB and its relatives."""
+"""UCB policies on robust means: Robust UCB and its relatives."""

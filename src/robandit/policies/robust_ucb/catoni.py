@@ -1,29 +1,30 @@
-"""Robust UCB with Catoni's estimator, in O(1) amortised time per pull, to 1e-10 of the width.
+"""Robust UCB with Catoni's estimator, in O(1) amortised time per pull, accurate to 1e-10 of the width.
 
-The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha (X_j - theta)) = 0``, psi odd, psi(z) = log q(z)
-for z >= 0, q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``, so alpha changes for every
-arm in every round, and one arm gets one more reward. What makes it fast:
+The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha (X_j - theta)) = 0``. psi is odd, psi(z) = log q(z)
+for z >= 0, and q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``. So in every round alpha
+changes for every arm, and one arm gets a reward. These methods make it fast:
 
 **A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas; each reward is added at these 60 nodes.
 Between them S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it, a few times
-while n doubles, but not before 8 evaluations, which are solved by Newton steps over all rewards. So an arm whose root jumps about
-costs at most about twice its plain solution, which is O(n). That happens with few rewards, and with a v far below the variance:
-for 10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, v = 1e-4 six times, and less than 1e-6 O(n).
+while n doubles. Between two tables there are at least 8 evaluations; those outside the table use Newton steps over all rewards, in
+O(n). So an arm whose root varies widely costs at most about twice as much as without tables. Roots vary if rewards are few or v is
+far below the variance. For 10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, and v = 1e-4 six
+times. Below v = 1e-6 a pull takes O(n).
 
 **Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
-are Chebyshev's on an interval of half length 0.2, so interpolation converges like 23.6^-12 = 3e-17, below rounding.
+are Chebyshev points on an interval of half length 0.2, so the interpolation error is about 23.6^-12 = 3e-17, below rounding.
 
-**Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1). h is a power of two, so doubles hold them exactly. The fifth
+**Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1). h is a power of two, so the nodes are exact doubles. The fifth
 derivative of psi is at most 6 in size, so interpolation is off by at most 0.0042 (alpha h)^5 per reward. At z = 0 the fourth
-derivative jumps by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is chosen so small that
-both together stay, for twice the rewards, below 1e-10 of the width times alpha times the slope ``sum psi'``. Rewards between the
-outer nodes are counted as they arrive, and the table is dropped if there are more than h allows. So the index is accurate to
-1e-10 of the width (measured: 1e-11), and to some units in the last place of the estimate, below which h does not go.
+derivative jumps by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is so small that the sum of
+both errors stays below 1e-10 of the width times alpha times the slope ``sum psi'``, even for twice the rewards. Rewards between the
+outer nodes are counted as they arrive, and the table is dropped if there are more than h allows. So the error of the index is at
+most 1e-10 of the width (measured: 1e-11), plus a few units in the last place of the estimate, because h has this lower limit.
 
-**Newton steps bound their own error.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the root
-is within 0.16 d^2: steps end when d <= 1e-8.
+**Newton steps bound their own error.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the error
+is at most 0.16 d^2. The search ends when d <= 1e-8.
 
-**The arg-max is lazy** (:mod:`robandit.kernel.lazy`), by a line that follows from three more bounds (`outlook`).
+**The arg-max is lazy** (:mod:`robandit.kernel.lazy`). Its line follows from three more bounds (see `outlook`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
-# The table covers log(alpha sqrt(v)) from BELOW under its value when the table is made to ABOVE over it.
+# The table covers log(alpha sqrt(v)) from its value at the creation of the table minus BELOW to that value plus ABOVE.
 BELOW, ABOVE = 0.34, 0.06
 MARGIN = 0.02  # reserved at the upper end, for `outlook`
 HALF = 0.5 * (BELOW + ABOVE)
@@ -56,7 +57,7 @@ ALPHAS = 12
 ANGLES = (2.0 * np.arange(ALPHAS) + 1.0) * math.pi / (2 * ALPHAS)
 NODES = np.cos(ANGLES)
 RATIOS = np.exp(HALF * NODES)  # alphas in units of the middle one
-WEIGHTS = np.sin(ANGLES) * (-1.0) ** np.arange(ALPHAS)  # of the barycentric formula
+WEIGHTS = np.sin(ANGLES) * (-1.0) ** np.arange(ALPHAS)  # weights of the barycentric formula
 THETAS = 5
 OFFSETS = np.array([-1.0, -0.625, 0.0, 0.625, 1.0])
 INNER = 0.625
@@ -64,14 +65,14 @@ SMOOTH = 0.0042
 KINK = 0.0062
 TOLERANCE = 1e-10
 LEAST = 64  # fewest rewards of an arm with a table
-FLAT = 1e-6  # slope per reward below which no table is made: v is wrong by ten orders of magnitude
+FLAT = 1e-6  # slope per reward below which no table is made, because v is wrong by ten orders of magnitude
 PATIENCE = 8.0  # evaluations between two tables
-DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the root is exact to the last digit
+DONE = 1e-8  # a Newton step, in units of 1/alpha, after which the error of the root is below rounding
 ULP = 2.0**-52
-LOOSE = 4.0 * TOLERANCE  # of the width: far above the error of an index
+LOOSE = 4.0 * TOLERANCE  # relative to the width; far above the error of an index
 
-# Numbers of an arm: the last root, the sum of psi' at it; of its table the center, h (0: no table), the middle of log(alpha
-# sqrt(v)), alpha there, the rewards that h still allows between the outer nodes, and the evaluations since it was made.
+# Numbers of an arm: the last root and the sum of psi' at the root; for its table the center, h (0: no table), the middle of
+# log(alpha sqrt(v)), alpha there, the rewards that h still allows between the outer nodes, and the evaluations since its creation.
 ROOT, SLOPE, CENTER, REACH, MIDDLE, SCALE, NEAR, AGE = 0, 1, 2, 3, 4, 5, 6, 7
 
 
@@ -82,7 +83,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """All rewards, pulls made, the tables, and the lazy arg-max."""
+    """All rewards, the pulls made, the tables, and the lazy arg-max."""
 
     pool: Floats
     slots: Ints
@@ -112,7 +113,7 @@ class Catoni(KeepsRewards, IndexHooks):
 
     @staticmethod
     def first(p: Params) -> float:
-        """Return 0: the index is infinite for arms with too few rewards."""
+        """Return 0, because the index is infinite for arms with too few rewards."""
         return 0.0
 
     @staticmethod
@@ -128,7 +129,7 @@ class Catoni(KeepsRewards, IndexHooks):
     @staticmethod
     @out_of_line
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Catoni's mean + sqrt(8 v log t / n), or infinity if n < 8 log t. Stores root and slope."""
+        """Return Catoni's mean + sqrt(8 v log t / n), or infinity if n < 8 log t. Store the root and the slope."""
         start = s.slots[arm, START]
         n = s.slots[arm, USED]
         if forced(n, level):
@@ -149,12 +150,12 @@ class Catoni(KeepsRewards, IndexHooks):
     @staticmethod
     @out_of_line
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """A line above the index while log alpha grows by D or less.
+        """Return a line that is above the index while log alpha grows by at most D.
 
-        psi(z) has a second derivative in log z of at most 0.6, so after a growth of d <= D, S at the present root is at most ``d
-        G`` with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301
-        x) in theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D)
-        d G`` over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
+        The second derivative of psi(z) in log z is at most 0.6. So after a growth of d <= D, S at the current root is at most ``d
+        G`` with ``G = S(after D)/D + 0.3 n D`` (or 0). The slope ``sum psi'`` falls at most like exp(-d) in alpha and exp(-0.301 x)
+        in theta, x in units of 1/alpha. So if ``D G`` is below a fifth of the slope, the root moves up by at most ``1.1 exp(D) d
+        G`` over alpha times the slope. Log alpha and the width are concave in log t, so tangents stay above them.
         """
         start = s.slots[arm, START]
         n = s.slots[arm, USED]
@@ -223,7 +224,7 @@ def width(p: Params, share: float) -> float:
 
 
 def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
-    """Return the root, from the center in units of the reach (invalid if NaN or beyond [-1, 1]), and minus the slope of S there."""
+    """Return (root - center) / reach, which is invalid if NaN or outside [-1, 1], and minus the slope of S there."""
     u = math.nan
     slope = 0.0
     if own[REACH] > 0.0 and abs(place - own[MIDDLE] + 0.5 * MARGIN) <= HALF - 0.5 * MARGIN:
@@ -240,7 +241,7 @@ def table_root(own: Floats, table: Floats, place: float) -> tuple[float, float]:
 
 
 def coefficients(table: Floats, x: float) -> tuple[float, float, float, float, float]:
-    """Return the coefficients of S in powers of (theta - center) / reach, at the alpha whose place among `NODES` is x."""
+    """Return the coefficients of S in powers of (theta - center) / reach, at the alpha with position x relative to `NODES`."""
     total = a = b = c = d = e = 0.0
     for k in range(ALPHAS):
         gap = x - NODES[k]
@@ -284,7 +285,7 @@ def add_to_table(own: Floats, table: Floats, reward: float) -> None:
 
 @out_of_line
 def solve_anew(own: Floats, table: Floats, work: Floats, x: Floats, place: float, alpha: float) -> None:
-    """Compute the root from all rewards, and make a table about it if that pays."""
+    """Compute the root from all rewards, and make a table around it if that saves time."""
     own[ROOT], own[SLOPE] = newton_root(quadratic_sums, x, alpha, 2.0, 0.5, own[ROOT], DONE)
     own[REACH] = 0.0
     if own[AGE] >= PATIENCE and x.shape[0] >= LEAST and own[SLOPE] >= FLAT * x.shape[0]:

@@ -1,4 +1,4 @@
-"""Catoni-Lepskii UCB: optimism on Catoni's mean of order 1 + eps, with the moment found by Lepskii's method. Ours."""
+"""Catoni-Lepskii UCB: our UCB policy on Catoni's mean of order 1 + eps, with the moment estimated by Lepskii's method."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from robandit.policies.index import IndexPolicy, log_time, no_pulls
 from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.validation import invalid, positive, within
 
-MOST = 1000  # moments in the grid; for each an equation is solved
+MOST = 1000  # moments in the grid; one equation is solved per moment
 TINY = 1e-290  # a smaller scale counts as zero
 DONE = 1e-11  # the last Newton step, in units of 1/alpha
 HALVINGS = 60
 AHEAD = 0.1  # length of a line in log t
 SLACK = 1e-10  # far above the rounding of an index
 
-# Numbers of an arm: the mean, the (1+eps)-th root of the chosen moment, and the rewards when the two were computed (0: never).
+# Numbers of an arm: the mean, the (1+eps)-th root of the chosen moment, and the number of rewards when both were computed (0:
+# never).
 MEAN, SCALE, COUNTED = 0, 1, 2
 
 
@@ -38,7 +39,7 @@ class Params(NamedTuple):
     power: float  # eps/(1+eps)
     width: float  # sqrt(1+eps) (1-eps)^(1/(1+eps) - 1/2)
     alpha: float  # (eps C)^(-1/(1+eps))
-    tau0: float  # 0: the one with the narrowest width
+    tau0: float  # 0: use the value with the narrowest width
     extra: float  # log(2 (1 + log A^2 / log ratio))
     lowest: float  # 1/A
     ratio: float
@@ -47,7 +48,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """All rewards; the numbers above; pulls made; and the lazy arg-max."""
+    """All rewards, the numbers above, the pulls made, and the lazy arg-max."""
 
     pool: Floats
     slots: Ints
@@ -58,19 +59,19 @@ class State(NamedTuple):
 
 
 class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
-    """Optimism on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
+    """UCB policy on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
-    This is our own baseline: the estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
-    the best arm; the policy and its index have no proof. For each arm a grid of scales is tried, with an equation to solve for
-    each; the smallest whose estimate agrees with those of all larger ones gives mean and width. Use it to see what knowing eps
-    alone is worth. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown. It is slow.
+    This slow baseline is ours. The estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
+    the best arm. The policy and its index have no proof. For each arm a grid of scales is tried, and one equation is solved per
+    scale. The smallest scale whose estimate agrees with the estimates of all larger scales gives the mean and the width. Use it to
+    see the value of knowing only eps. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown.
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
-    `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, w its width for v = 1. It is infinite
-    while n <= D L, so every arm is pulled at least that often. Mean and scale are recomputed, from all rewards and at the present
-    t, only when the number of rewards has grown by the factor 1 + refresh; in between only the width changes, with t and n. If
-    all rewards of an arm are zero, so are its mean and width, and it is pulled only when D L has grown past their number; its
-    first non-zero reward triggers a new estimate.
+    `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, where w is the estimator's width for v =
+    1. The index is infinite while n <= D L, so every arm is pulled at least that often. Mean and scale are recomputed, from all
+    rewards and at the current t, only when the number of rewards has grown by the factor 1 + refresh. In between only the width
+    changes, with t and n. If all rewards of an arm are zero, its mean and width are also zero, and it is pulled only when D L
+    exceeds n. Its first non-zero reward triggers a new estimate.
 
     Parameters
     ----------
@@ -81,13 +82,13 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     ratio
         Ratio of neighbours in the grid, > 1.
     tau0
-        A free number > 0 of the theorem. None: the one with the narrowest width, at each n and t.
+        A free parameter > 0 of the theorem. None: the value with the narrowest width, at each n and t.
     refresh
         Relative growth of an arm's number of rewards after which its estimate is recomputed.
 
     Guarantee
     ---------
-    Nothing is proved. Must know: eps. Anytime, not random.
+    No guarantee is proved. Requires eps. Anytime and deterministic.
 
     Examples
     --------
@@ -163,7 +164,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the reward; recompute mean and scale if that is due."""
+        """Store the reward, and recompute mean and scale if that is due."""
         s.pool[0, append(s.slots, arm)] = reward
         n = s.slots[arm, USED]
         own = s.arms[arm]
@@ -175,7 +176,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     @staticmethod
     @out_of_line
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Mean + scale w(L/n); infinite while there is no estimate, or n <= D L."""
+        """Return mean + scale w(L/n), or infinity while there is no estimate or n <= D L."""
         if s.arms[arm, COUNTED] == 0.0:
             return math.inf
         width = tuned(p, (p.extra + 2.0 * level) / s.slots[arm, USED])[2]
@@ -186,9 +187,9 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     @staticmethod
     @out_of_line
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """A line above the index: the steeper of tangent and chord of its width with a fixed tau0, which is not narrower.
+        """Return a line above the index, from the steeper of the tangent and the chord of the width with tau0 fixed.
 
-        That is a constant times ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n: first concave, then convex in r.
+        That width is not narrower. It is proportional to ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n: first concave, then convex.
         """
         value = CatoniLepskiiUCB.index(p, s, arm, level)
         if value == math.inf:
@@ -206,7 +207,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in mean and scale as last computed, and the index."""
+        """Fill in the last computed mean and scale, and the index."""
         out[0] = out[2] = math.nan
         if s.arms[arm, COUNTED] > 0.0:
             out[0] = s.arms[arm, MEAN]
@@ -220,16 +221,16 @@ def grid_points(range_factor: float, ratio: float) -> float:
 
 
 def d_of(p: Params, tau: float) -> float:
-    """Return D of the theorem; infinite if it overflows."""
+    """Return D of the theorem, or infinity if it overflows."""
     log_d = math.log((1.0 + p.eps) / p.eps) + math.log1p(tau) + (math.log1p(1.0 / tau) + math.log(p.c)) / p.eps
     return math.exp(log_d) if log_d <= 700.0 else math.inf
 
 
 @out_of_line
 def tuned(p: Params, share: float) -> tuple[float, float, float]:
-    """Return tau0, D and the width for a moment of 1 and the share L/n; the width is infinite if n <= D L.
+    """Return tau0, D and the width for a moment of 1 and the share L/n. The width is infinite if n <= D L.
 
-    The narrowest width has ``share D = (1+eps) tau0 / (1+tau0)``, left of tau0 = 1/eps, where D is smallest.
+    The width is narrowest where ``share D = (1+eps) tau0 / (1+tau0)``, left of tau0 = 1/eps, where D is smallest.
     """
     tau = p.tau0
     if tau == 0.0:

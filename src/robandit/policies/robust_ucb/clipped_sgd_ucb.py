@@ -20,7 +20,7 @@ from robandit.policies.index import IndexPolicy, expire_pull, no_pulls, select_l
 from robandit.validation import integer, invalid, positive, within
 
 MEAN, COUNT, FILLED = 0, 1, 2  # numbers of an arm; FILLED: rewards in the present batch
-LARGEST = 10_000  # groups, and first rewards, which are kept for every arm
+LARGEST = 10_000  # largest number of groups, and of first rewards, which are stored for every arm
 
 
 class Params(NamedTuple):
@@ -37,7 +37,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Estimates; sums of groups (or the first rewards); the arm whose batch is incomplete; pulls made; and the lazy arg-max."""
+    """Estimates, sums of groups (or the first rewards), the arm with an incomplete batch, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 3)
     sums: Floats
@@ -49,14 +49,14 @@ class State(NamedTuple):
 
 
 def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
-    """Return the arm whose batch is incomplete, or else as `select_largest`."""
+    """Return the arm whose batch is incomplete, or else the arm that `select_largest` chooses."""
     if s.held[0] >= 0:
         return s.held[0]
     return select_largest(index, outlook, level, rewards, first, p, s)
 
 
 class ClippedSGDUCB(IndexPolicy):
-    """Optimism on a location that is learned by gradient steps of bounded size: for symmetric rewards with tails of any weight.
+    """UCB policy on a location that is learned by clipped gradient steps, for symmetric rewards with arbitrarily heavy tails.
 
     Each reward moves the arm's estimate towards itself, by at most ``range`` times a step size. If rewards are symmetric about
     their mean, the estimate converges to it, even where a sample mean is useless. Otherwise it moves to a point nearer to the
@@ -72,23 +72,23 @@ class ClippedSGDUCB(IndexPolicy):
         A bound on the size of all means. No step is longer than ``range`` times the step size.
     coeff
         The index is ``estimate + coeff sqrt(log t / n)``. The authors tune it; their experiments use 0.1 and 0.2. With such a small
-        width a run may stay with a worse arm to its end: look at the worst replications, not only at the mean.
+        width a run may play a worse arm until its end: look at the worst replications, not only at the mean.
     init_steps
-        An arm's first estimate is the median of this many rewards: the authors advise 3 for heavy tails, and 1 for light ones. 0:
-        it is ``range``, and the first steps lead down from there.
+        An arm's first estimate is the median of this many rewards. The authors advise 3 for heavy tails and 1 for light tails. 0:
+        the first estimate is ``range``, and the first steps lead down from there.
     groups
-        A step follows the median of this many group means: an odd number.
+        A step follows the median of this many group means. Must be odd.
     batch
         Rewards in each group. A chosen arm is pulled ``groups`` times ``batch`` times.
     smoothing
-        Scale of the normal noise that is added to each group mean. 0: nothing is drawn.
+        Scale of the normal noise that is added to each group mean. 0: no noise is drawn.
 
     Guarantee
     ---------
     Claimed in the paper's abstract: worst-case regret of order ``log(T) sqrt(K T log T)``, if the noise of every arm is symmetric,
-    with or without a mean. Must know: T, and a bound on the size of the arms' locations. Not anytime; random by the smoothing
-    only. The rule and its constants are those of the paper's code (which does not count the next pull in t), not checked against
-    its text (confidence 0.90). Its proof was not checked either, and may not cover the ``coeff`` of the experiments.
+    with or without a mean. Requires a bound on the size of the arms' locations. Needs the horizon T in advance. Randomised only by
+    the smoothing. The rule and its constants are those of the paper's code (which does not count the next pull in t), not checked
+    against the text (confidence 0.90). The proof was not checked either, and may not cover the ``coeff`` of the experiments.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class ClippedSGDUCB(IndexPolicy):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Collect the reward; a complete batch is a step."""
+        """Collect the reward, and take a step if the batch is complete."""
         row = s.arms[arm]
         row[COUNT] += 1.0
         if row[COUNT] <= p.init_steps:
@@ -210,17 +210,17 @@ class ClippedSGDUCB(IndexPolicy):
 
     @staticmethod
     def mean(p: Params, s: State, arm: int) -> float:
-        """Return the estimated location; NaN before the first index."""
+        """Return the estimated location, or NaN before the first index."""
         return s.arms[arm, MEAN] if s.arms[arm, COUNT] >= p.first else math.nan
 
     @staticmethod
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Estimate + coeff sqrt(log t / n), with level = log t."""
+        """Return estimate + coeff sqrt(log t / n), with level = log t."""
         return s.arms[arm, MEAN] + p.coeff * math.sqrt(level / s.arms[arm, COUNT])
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """The index is concave in the level, so it stays below its tangent."""
+        """Return the tangent. The index is concave in the level, so it stays below."""
         width = p.coeff * math.sqrt(level / s.arms[arm, COUNT])
         if level <= 0.0:
             return s.arms[arm, MEAN] + width, 0.0, 0.0
@@ -228,7 +228,7 @@ class ClippedSGDUCB(IndexPolicy):
 
 
 def complete(p: Params, pulls: int) -> bool:
-    """Return whether this many pulls of an arm are its first ones and complete batches."""
+    """Return whether this many pulls of an arm are its first pulls plus complete batches."""
     return pulls >= p.first and (pulls - p.first) % (p.groups * p.batch) == 0
 
 
@@ -245,7 +245,7 @@ def noise(p: Params, rng: UInts) -> float:
 
 @out_of_line
 def collect_first(p: Params, s: State, arm: int, reward: float) -> None:
-    """Collect one of the first rewards; their median is the first estimate."""
+    """Collect one of the first rewards, whose median is the first estimate."""
     count = int(s.arms[arm, COUNT])
     s.sums[arm, count - 1] = reward
     if count == p.init_steps:
@@ -255,7 +255,7 @@ def collect_first(p: Params, s: State, arm: int, reward: float) -> None:
 
 @out_of_line
 def collect(p: Params, s: State, arm: int, reward: float) -> None:
-    """Collect a reward of a batch with groups; take a step after the last."""
+    """Collect a reward of a batch with groups, and take a step after the last one."""
     row = s.arms[arm]
     s.sums[arm, int(row[FILLED]) // p.batch] += reward
     row[FILLED] += 1.0

@@ -1,9 +1,9 @@
-"""ForceMoM (Dewasurendra 2026): forced exploration on a schedule, and a median of means; in O(1) amortised time per pull.
+"""ForceMoM (Dewasurendra 2026): forced exploration on a schedule and a median of means, in O(1) amortised time per pull.
 
-Whether a pull is forced depends on t alone. Rewards of greedy pulls are not used, so the best arm changes only after a forced pull,
-and is remembered until then, unless arms share the largest estimate: a tie goes to the fewest pulls. Block means come from exact
-sums (:mod:`robandit.policies._parts.blocks`), for arms with a new reward only. The schedule is a power of t, not computed before
-the time at which the next forced pull is due, rounded down by more than its rounding error: decisions are those of the formula.
+Whether a pull is forced depends only on t. Rewards of greedy pulls are not used, so the best arm changes only after a forced pull.
+It is remembered until then, unless arms share the largest estimate; then the arm with the fewest pulls is chosen. Block means come
+from exact sums (:mod:`robandit.policies._parts.blocks`), only for arms with a new reward. The schedule is a power of t. It is not
+computed before the time of the next forced pull, which is rounded down. So decisions agree exactly with the formula.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import TAKEN, all_tried, count_tried, expire_pull, no_pulls, take_pull, untried
 from robandit.validation import within
 
-# The kinds of pulls, as marks. The reward of a greedy one is not used; that of a kept one is, but the schedule does not count it.
+# The kinds of pulls, as marks. Rewards of greedy pulls are not used. Those of kept pulls are used, but not counted by the schedule.
 GREEDY, FORCED, KEPT = 0.0, 1.0, 2.0
-# Numbers of an arm: the estimate, the distance within which to look for the next, and 1 if it lacks some stored rewards.
+# Numbers of an arm: the estimate, the distance within which to search the next one, and 1 if the estimate is out of date.
 MEAN, REACH, OLD = 0, 1, 2
 
-# The plan: forced pulls so far and at the start, the time before which none is due, the next arm to force and the best arm (-1:
-# unknown); after these, the forced pulls of each arm.
+# The plan: forced pulls so far, forced pulls at the start, the time before which no pull is forced, the next arm to force and the
+# best arm (-1: unknown). The forced pulls of each arm follow.
 DONE, LEAST, WAIT, TURN, BEST, PLAN = 0, 1, 2, 3, 4, 5
 
 NEVER = 2**62
@@ -37,7 +37,7 @@ EARLY = 1e-13  # far above the rounding of a power, and of its exponent
 
 
 class State(NamedTuple):
-    """The numbers above; pulls made; sums of the stored rewards."""
+    """The numbers above, the pulls made, and the sums of the stored rewards."""
 
     arms: Floats  # (arms, 3)
     plan: Ints
@@ -48,34 +48,34 @@ class State(NamedTuple):
 
 
 class ForceMoM(KeepsSums, Policy):
-    """Explore on a fixed schedule, else play the arm with the largest median of means: it knows and assumes nothing.
+    """Explore on a fixed schedule, else play the arm with the largest median of means. It needs no knowledge or assumption.
 
-    Other policies that need to know nothing have a guarantee only under a condition on the shape of the rewards (such as
-    truncated non-positivity), or from some time on. This one has it for all rewards with a finite moment of an order above 1. So
-    use it for right-skewed rewards, such as revenue, of unknown order and scale. The price: regret on every problem is at least
-    that of the schedule, about ``K^(1-rho) T^rho`` pulls of any arm, where others reach log T; and it never uses the rewards of
-    greedy pulls, which are nearly all. Decisions do not depend on the unit of the rewards, nor on a constant added.
+    Other policies without prior knowledge have a guarantee only under a condition on the shape of the rewards (such as truncated
+    non-positivity), or from some time on. ForceMoM has one for all rewards with a finite moment of an order above 1. So use it for
+    right-skewed rewards, such as revenue, of unknown order and scale. But regret on every problem is at least that of the schedule,
+    about ``K^(1-rho) T^rho`` forced pulls, where others reach log T. And the rewards of greedy pulls, which are nearly all, are
+    never used. Decisions do not depend on the unit of the rewards, or on a constant added to all of them.
 
     With K arms, round t pulls the next arm in turn if fewer than ``max(K m0, ceil(K^(1-rho) t^rho))`` pulls were forced so far,
-    where ``m0 = ceil(16 log(2K + e))``. Otherwise it pulls the arm whose stored rewards, those of forced pulls, have the largest
-    median of means. The n rewards form q blocks of floor(n/q) consecutive ones; q is the largest odd number that exceeds neither
+    where ``m0 = ceil(16 log(2K + e))``. Otherwise it pulls the arm whose stored rewards (of forced pulls) have the largest median
+    of means. The n rewards form q blocks of floor(n/q) consecutive rewards, where q is the largest odd number that exceeds neither
     n nor ``2 ceil(log(2K) + log log(e^e + n)) + 1``.
 
-    The reward of a forced pull is stored even if it is late; a lost forced pull is repeated. If you choose another arm in a forced
-    round, its reward is stored too, but is not a turn. While an arm has no stored reward, no greedy pull is chosen.
+    The reward of a forced pull is stored even if it is late. A lost forced pull is repeated. If you choose another arm in a forced
+    round, its reward is stored too, but the pull is not counted. While an arm has no stored reward, no greedy pull is chosen.
 
     Parameters
     ----------
     rho
-        Exponent of the schedule, between 0 and 1. A larger one explores more: better in the worst case, worse on an easy problem.
-        2/3 is the largest for which both bounds below are, up to slow factors, the best possible together for every order at once.
+        Exponent of the schedule, between 0 and 1. A larger rho explores more, which is better in the worst case and worse on an
+        easy problem. 2/3 is the largest rho for which both bounds below are jointly optimal, up to slow factors, for every order.
 
     Guarantee
     ---------
     With ``g = eps/(1+eps)``, worst-case regret is at most a constant times ``u^(1/(1+eps)) (K log(eK) + K^(1-rho) T^rho + K^(rho g)
     T^(1 - rho g) (1 + log(2K) + log log(e^e + T))^g)``, for every eps in (0, 1] and u at once. On every fixed problem, regret is
-    in the limit at most ``(T/K)^rho`` times the sum of the gaps. Must know: nothing. Assumes: nothing. Anytime, not random. The
-    source is a preprint of July 2026 that is not peer reviewed; the rule is that of its text.
+    in the limit at most ``(T/K)^rho`` times the sum of the gaps. Requires no prior knowledge and no assumption. Anytime and
+    deterministic. The source is a preprint of July 2026 that is not peer reviewed. The rule is that of its text.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class ForceMoM(KeepsSums, Policy):
 
     @staticmethod
     def expire(p: Any, s: State, arm: int, mark: float) -> None:
-        """Stop counting a lost pull against its arm in a tie; if it was forced, force another."""
+        """Subtract a lost pull from the counts that decide ties. If it was forced, force another pull."""
         expire_pull(p, s, arm, mark)
         if mark == FORCED:
             s.plan[DONE] -= 1
@@ -179,7 +179,7 @@ class ForceMoM(KeepsSums, Policy):
 
 
 def schedule(rho: float, arms: int, t: float) -> float:
-    """Return the number of forced pulls due at time t, besides the first."""
+    """Return the number of forced pulls due at time t, without the minimum at the start."""
     return float(arms) ** (1.0 - rho) * float(t) ** rho
 
 
@@ -192,7 +192,7 @@ def forced_now(p: Any, s: State) -> bool:
 
 @out_of_line
 def due(rho: float, plan: Ints, arms: int, t: int) -> bool:
-    """Return whether a forced pull is due at time t; if not, store the time before which none will be."""
+    """Return whether a forced pull is due at time t. If not, store a time before which no forced pull is due."""
     done = plan[DONE]
     if done < plan[LEAST] or done < schedule(rho, arms, t):
         return True
@@ -205,7 +205,7 @@ def due(rho: float, plan: Ints, arms: int, t: int) -> bool:
 
 
 def turn(plan: Ints) -> int:
-    """Return the next arm in turn: the one with the fewest forced pulls, then the lowest."""
+    """Return the next arm in turn: the arm with the fewest forced pulls, and the first of these in a tie."""
     if plan[TURN] < 0:
         find_turn(plan)
     return plan[TURN]
@@ -222,7 +222,7 @@ def find_turn(plan: Ints) -> None:
 
 
 def block_count(arms: int, n: float) -> int:
-    """Return the number of blocks for n rewards, which is odd."""
+    """Return the number of blocks for n rewards, an odd number."""
     most = 2 * math.ceil(math.log(2.0 * arms) + math.log(math.log(math.exp(math.e) + n))) + 1
     if n >= most:
         return most
@@ -242,7 +242,7 @@ def refresh(s: State, arm: int) -> None:
 
 @out_of_line
 def best(s: State) -> int:
-    """Return the arm with the largest estimate; remember it if no other arm shares the estimate."""
+    """Return the arm with the largest estimate, and remember it if no other arm has the same estimate."""
     chosen = -1
     tied = False
     for arm in range(s.arms.shape[0]):

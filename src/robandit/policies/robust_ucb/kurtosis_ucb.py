@@ -1,22 +1,22 @@
-"""UCB for bounded kurtosis (Lattimore 2017): scale-free, with medians of means for the mean and for the variance about any point.
+"""Scale-free UCB for bounded kurtosis (Lattimore 2017), with medians of means for the mean and for the variance about any point.
 
-The index of an arm is the largest theta with ``theta <= m + C1 sqrt(S(theta) L / (n D))``, where m is the median of k block
-means, S(theta) the median of the blocks' means of ``(X - theta)^2``, ``L = log(C2 / delta)`` and ``D = 1 - C1 sqrt((kappa - 1)
-L / n)``. With y = theta - m, d the mean of X - m in a block and a that of (X - m)^2, the condition is that the median of ``a -
-2 y d - c y^2`` is not negative, ``c = n D / (C1^2 L) - 1``. The index is finite if c > 0; otherwise the arm is explored.
+The index of an arm is the largest theta with ``theta <= m + C1 sqrt(S(theta) L / (n D))``, where m is the median of k block means,
+S(theta) is the median of the blocks' means of ``(X - theta)^2``, ``L = log(C2 / delta)`` and ``D = 1 - C1 sqrt((kappa - 1) L /
+n)``. Let y = theta - m, and let d and a be a block's means of X - m and (X - m)^2. Then the condition is that the median of ``a - 2
+y d - c y^2`` is not negative, with ``c = n D / (C1^2 L) - 1``. The index is finite if c > 0; otherwise the arm is explored.
 
 **Closed form.** Each of these parabolas is >= 0 at 0 and opens downwards, so it is >= 0 up to its positive root. For an odd k the
-largest y is the median of the roots. For an even k it lies between the two middle roots, where the sum of the smallest parabola
-that is still >= 0 and the largest that is not changes its sign, once: the sum of two such parabolas is another one, so the
-condition is y <= min over the former of the max over the latter of the roots of sums.
+largest y is the median of the roots. For an even k it lies between the two middle roots. There the sum of the smallest parabola
+that is still >= 0 and the largest negative one changes its sign. It does so once, because the sum of two such parabolas is another
+one. So the condition is y <= min over the former of the max over the latter of the roots of sums.
 
-**Laziness.** k = floor(8 L), and d and a change only when k or the blocks' size does. In between only c changes. As a >= d^2, the
-logarithm of every root falls in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``, and so does that of y; c falls in L at a
-rate of at most ``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
+**Laziness.** k = floor(8 L), and d and a change only when k or the block size changes. In between only c changes. As a >= d^2, the
+logarithms of every root and of y fall in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``. And c falls in L at a rate of at most
+``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
 
-**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both are shifted to m in such pairs. So the variance
-of a block is exact to about 1e-31 of the largest X^2 so far plus 1e-16 of itself: neither a mean far from zero nor an outlier in
-another block affects it. Squares of rewards above 1e150 overflow.
+**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both sums are shifted to m as such pairs. So the
+error of a block's variance is about 1e-31 of the largest X^2 so far plus 1e-16 of the variance. Neither a mean far from zero nor an
+outlier in another block affects it. Squares of rewards above 1e150 overflow.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, no_pulls, pulls_made
 from robandit.validation import within
 
-SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after those of the sums of X
+SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after the sums of X
 
-# Numbers of an arm: rewards, m, the distance from it within which to look for the next, the level L from which k differs, the
-# number of rewards from which the blocks differ, k, the blocks' size, and y at the last evaluation.
+# Numbers of an arm: rewards, m, the distance from m within which to search the next one, the level L at which k changes, the number
+# of rewards at which the blocks change, k, the block size, and y at the last evaluation.
 COUNT, MEAN, REACH, EVENT, NEXT, BLOCKS, SIZE, ABOVE = 0, 1, 2, 3, 4, 5, 6, 7
 OFF, SPREAD = 0, 1  # rows of an arm's blocks: d and a
 C1_SQUARED = 12.0 * 16.0
-SHRINK = 0.1  # the share by which c may fall before the line is renewed
+SHRINK = 0.1  # fraction by which c may fall before the line is renewed
 SLACK = 1e-11  # far above the rounding of an index
 SPLITTER = 2.0**27 + 1.0
 
 
 class Params(NamedTuple):
-    """sqrt(kappa - 1), and the rewards that an arm needs per unit of L."""
+    """sqrt(kappa - 1), and the number of rewards that an arm needs per unit of L."""
 
     root: float
     needed: float
 
 
 class State(NamedTuple):
-    """The numbers above; sums; pulls made; and the lazy arg-max."""
+    """The numbers above, the sums, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 8)
     blocks: Floats  # (arms, 2, most blocks)
     scratch: Floats
-    least: Ints  # [a lower bound of the fewest rewards of an arm]
+    least: Ints  # one number, a lower bound on the fewest rewards of an arm
     pool: Floats
     slots: Ints
     pulls: Ints
@@ -82,12 +82,12 @@ def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: A
 
 
 class KurtosisUCB(KeepsSums, IndexPolicy):
-    """Optimism for arms of unknown and different variances: it needs to know a bound on the kurtosis only.
+    """UCB policy for arms with unknown and different variances, which needs to know only a bound on the kurtosis.
 
     Decisions do not change if all rewards are multiplied by a positive number or shifted. Use it when you know the shape of the
-    laws (kurtosis 3 for normal, 1.8 for uniform, 9 for Laplace laws) but not their scales. Not for heavy tails without a fourth
-    moment. Its constants are large: every arm is explored until it has ``192 L / x^2`` rewards, x = (sqrt(kappa + 3) - sqrt(kappa
-    - 1)) / 2 and L about 2 log t, which for kappa = 3 is 18,000 rewards at t = 1e5.
+    laws (kurtosis 3 for normal, 1.8 for uniform, 9 for Laplace laws) but not their scales. Do not use it for heavy tails without a
+    fourth moment. Its constants are large: every arm is explored until it has ``192 L / x^2`` rewards, where x = (sqrt(kappa + 3) -
+    sqrt(kappa - 1)) / 2 and L is about 2 log t. For kappa = 3 and t = 1e5 this is 18,000 rewards.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
 
     Guarantee
     ---------
-    Regret grows as ``sum_i (kappa - 1 + Var_i / gap_i^2) gap_i log T``. Must know: kappa. Anytime, not random. The rule and its
+    Regret grows as ``sum_i (kappa - 1 + Var_i / gap_i^2) gap_i log T``. Requires kappa. Anytime and deterministic. The rule and its
     constants are from memory, not checked against the text (confidence 0.70).
 
     Examples
@@ -134,7 +134,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
             within(self.kappa, "kappa", 1.0, 1e300, open_high=True, owner="KurtosisUCB")
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """Return the largest kurtosis of the arms; a constant counts as 1."""
+        """Return the largest kurtosis of the arms, where a constant arm counts as 1."""
         if name != "kappa":
             return super().learned(name, problem, eps)
         spread = [law for law in problem.laws if law.variance > 0.0]
@@ -160,7 +160,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
 
     @staticmethod
     def first(p: Params) -> float:
-        """Return 0: `select_explored` finds arms with too few rewards."""
+        """Return 0, because `select_explored` finds the arms with too few rewards."""
         return 0.0
 
     @staticmethod
@@ -176,7 +176,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
 
     @staticmethod
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """m + y, with level = L."""
+        """Return m + y, with level = L."""
         numbers = s.arms[arm]
         if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
             refresh(s, arm, level)
@@ -189,7 +189,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """A line above the index until the blocks change or c has fallen by a tenth."""
+        """Return a line above the index until the blocks change or c has fallen by a tenth."""
         numbers = s.arms[arm]
         y = numbers[ABOVE]
         c = excess(p, s, arm, level)
@@ -221,7 +221,7 @@ def level_at(t: float) -> float:
 
 @out_of_line
 def forced(s: State, needed: float) -> int:
-    """Return the arm with the fewest pulls among those with at most ``needed`` rewards, or -1, and update ``least``."""
+    """Return the arm with the fewest pulls among the arms with at most ``needed`` rewards, or -1. Update ``least``."""
     chosen = -1
     least = s.arms[0, COUNT]
     for arm in range(s.arms.shape[0]):
@@ -233,7 +233,7 @@ def forced(s: State, needed: float) -> int:
 
 
 def two_product(a: float, b: float) -> tuple[float, float]:
-    """Return a b as a rounded product and its exact rounding error (Dekker)."""
+    """Return the rounded product a b and its exact rounding error (Dekker)."""
     product = a * b
     scaled = SPLITTER * a
     a_high = scaled - (scaled - a)

@@ -1,8 +1,8 @@
 """The median of means of Robust UCB, exact, in O(1) amortised time per pull.
 
 With ``k = floor(min(1 + 16 log t, n / 2))`` blocks of ``N = floor(n / k)`` rewards the estimate changes only when k or N does. N
-grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. In between the index is a straight
-line in ``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). Memory: two numbers per reward.
+grows every k rewards, and k at most 16 log T times, so the O(k) work of a new estimate is rare. In between the index is linear in
+``(2 + 32 log t)^(eps/(1+eps))``, so the arg-max is lazy (:mod:`robandit.kernel.lazy`). Two numbers are stored per reward.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls, slightly_above
 
-# Numbers of an arm: rewards; estimate; the width over (2 + 32 log t)^power; the value of this power, and the number of rewards,
-# from which k or N may differ; k; N; and the distance from the estimate within which to look for the next.
+# Numbers of an arm: rewards; estimate; the width over (2 + 32 log t)^power; the value of this power, and the number of rewards, at
+# which k or N may change; k; N; and the distance from the estimate within which to search the next one.
 COUNT, MEAN, COEFFICIENT, EVENT, NEXT, BLOCKS, SIZE, REACH = 0, 1, 2, 3, 4, 5, 6, 7
 MOST_BLOCKS = 600  # 1 + 16 log(2^53) = 588.8
 
@@ -32,7 +32,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """The numbers above; sums; pulls made; and the lazy arg-max."""
+    """The numbers above, the sums, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 8)
     scratch: Floats
@@ -66,7 +66,7 @@ class MedianOfMeans(KeepsSums, IndexHooks):
 
     @staticmethod
     def mean(p: Params, s: State, arm: int) -> float:
-        """Return the median of means at the last index."""
+        """Return the median of means of the last computed index."""
         return s.arms[arm, MEAN]
 
     @staticmethod
@@ -76,7 +76,7 @@ class MedianOfMeans(KeepsSums, IndexHooks):
 
     @staticmethod
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Median of means + (12 v)^(1/(1+eps)) ((2 + 32 log t) / n)^power, with level = (2 + 32 log t)^power."""
+        """Return the median of means + (12 v)^(1/(1+eps)) ((2 + 32 log t) / n)^power, with level = (2 + 32 log t)^power."""
         numbers = s.arms[arm]
         if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
             refresh(p, s, arm)
@@ -84,7 +84,7 @@ class MedianOfMeans(KeepsSums, IndexHooks):
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """The index is this line until the number of blocks changes."""
+        """Return the line that the index follows until the number of blocks changes."""
         numbers = s.arms[arm]
         return slightly_above(numbers[MEAN], numbers[COEFFICIENT] * level), numbers[COEFFICIENT], numbers[EVENT]
 

@@ -1,7 +1,7 @@
 """Robust MOSS (Wei, Srivastava 2021), exact, in O(log) amortised time per pull.
 
-The index of an arm depends on its own rewards only, so it is computed when a reward arrives. The saturation level grows from epoch
-to epoch, so a reward below it is added to a running sum. The others wait in a heap, counted with their signs, until it passes them.
+The index of an arm depends only on the arm's own rewards, so it is computed when a reward arrives. The saturation level grows from
+epoch to epoch, so a reward below it is added to a running sum. Larger rewards wait in a heap and are counted with their signs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy, no_pulls
 from robandit.validation import invalid, positive, within
 
-# Numbers of an arm: rewards, the sum of those up to LEVEL in size, the positive ones above it minus the negative ones, the
-# saturation level, the number of rewards (a power of a) at which it next changes, and the index.
+# Numbers of an arm: rewards, the sum of the rewards with |X| <= LEVEL, the number of larger positive minus larger negative rewards,
+# the saturation level, the number of rewards (a power of a) at which the level next changes, and the index.
 COUNT, SUM, BALANCE, LEVEL, EPOCH, INDEX = 0, 1, 2, 3, 4, 5
 
 
@@ -38,7 +38,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """The numbers above; the heap of saturated rewards; pulls made; and the lazy arg-max."""
+    """The numbers above, the heap of saturated rewards, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 6)
     pool: Floats
@@ -49,11 +49,11 @@ class State(NamedTuple):
 
 
 class RobustMOSS(KeepsRewards, IndexPolicy):
-    """Optimism on a saturated mean, with a bonus that shrinks as an arm nears its share of the horizon.
+    """UCB policy on a saturated mean, with a bonus that shrinks as an arm's pulls approach T/K.
 
     Use it when you know the moments and the horizon: its worst case has no logarithm. Rewards beyond a level B are clipped to B
-    (not dropped), and B grows with the number of rewards. Do not use it with an unknown eps or u, which affect every decision, or
-    without an idea of the horizon.
+    (not dropped), and B grows with the number of rewards. Do not use it if eps, u or the horizon is unknown: they affect every
+    decision.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
 
     Guarantee
     ---------
-    Regret at most of the order ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` in the worst case, and ``sum_i log(T gap_i^((1+eps)/eps) / K)
-    / gap_i^(1/eps)`` on an instance (with u = 1). Must know: eps, u and the horizon. Not anytime, not random. From memory, not
-    checked against the paper's text (confidence 0.80); the factor u^(1/(1+eps)) is the one that units require.
+    Regret is at most of the order ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` in the worst case, and ``sum_i log(T gap_i^((1+eps)/eps) /
+    K) / gap_i^(1/eps)`` on an instance (with u = 1). Requires eps and u. Needs the horizon in advance. Deterministic. The rule is
+    from memory, not checked against the paper's text (confidence 0.80). The factor u^(1/(1+eps)) follows from the units.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
 
     @staticmethod
     def level(p: Params, s: State) -> float:
-        """Return 0: the index does not change with time."""
+        """Return 0, because the index does not change with time."""
         return 0.0
 
     @staticmethod
@@ -160,7 +160,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the saturated mean, the index, the saturation level and the share of rewards beyond it."""
+        """Fill in the saturated mean, the index, the saturation level and the share of rewards beyond the level."""
         row = s.arms[arm]
         out[0] = out[2] = out[3] = math.nan
         out[1] = math.inf
@@ -178,7 +178,7 @@ def phi(p: Params, s: State, n: float) -> float:
 
 @out_of_line
 def begin_epoch(p: Params, s: State, arm: int) -> None:
-    """Begin an epoch, which ends at the smallest power of a above n; that power is the h that sets its level."""
+    """Begin an epoch, which ends at the smallest power h of ``a`` above n. Its saturation level depends on h."""
     row = s.arms[arm]
     n = row[COUNT]
     k = math.floor(math.log(n) / math.log(p.a)) + 1.0
@@ -195,7 +195,7 @@ def begin_epoch(p: Params, s: State, arm: int) -> None:
 
 
 def saturated_mean(row: Floats) -> float:
-    """Return the mean of the saturated rewards; an infinite level saturates nothing."""
+    """Return the mean of the saturated rewards. An infinite level saturates no reward."""
     total = row[SUM]
     if row[BALANCE] != 0.0:
         total += row[BALANCE] * row[LEVEL]

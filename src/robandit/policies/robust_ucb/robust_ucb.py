@@ -53,19 +53,19 @@ _FACTS = {
 
 
 class RobustUCB(Policy):
-    """Optimism on a robust mean, when you know the order of the moments and a bound on them: the standard for heavy tails.
+    """UCB policy on a robust mean, when you know the order of the moments and a bound on them: the standard for heavy tails.
 
-    Each of the three estimators has its own width. Use ``"truncated"`` if rewards are spread around zero, ``"median_of_means"`` if
-    they may lie anywhere (adding a constant to all rewards changes nothing), ``"catoni"`` if the variance is finite: its width is
-    by far the smallest. Do not use it without a known bound: too small a bound voids the guarantee, and too large a one explores
-    for long. With the printed constants the first two are close to uniform play at usual horizons.
+    Each of the three estimators has its own width. Use ``"truncated"`` if rewards are spread around zero. Use ``"median_of_means"``
+    if they may lie anywhere: adding a constant to all rewards changes no decision. Use ``"catoni"`` if the variance is finite: its
+    width is by far the smallest. Do not use it without a known bound: a bound that is too small voids the guarantee, and one that
+    is too large explores too much. With the printed constants the first two are close to uniform play at usual horizons.
 
     Parameters
     ----------
     estimator
-        ``"truncated"``: mean of the rewards with X_j set to zero if ``|X_j| > (u j / (2 log t))^(1/(1+eps))``, j the position of
-        the reward in its arm. ``"median_of_means"``: median of the means of ``min(1 + 16 log t, n/2)`` blocks. ``"catoni"``:
-        Catoni's M-estimator, for eps = 1; arms with fewer than ``8 log t`` rewards are explored first.
+        ``"truncated"``: mean of the rewards with X_j, the arm's j-th reward, set to zero if ``|X_j| > (u j / (2 log
+        t))^(1/(1+eps))``. ``"median_of_means"``: median of the means of ``min(1 + 16 log t, n/2)`` blocks. ``"catoni"``: Catoni's
+        M-estimator, for eps = 1; arms with fewer than ``8 log t`` rewards are explored first.
     eps
         Order of the moments minus 1, in (0, 1]. Not needed for ``"catoni"``.
     u
@@ -79,9 +79,9 @@ class RobustUCB(Policy):
     Guarantee
     ---------
     Regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log
-    T)^(eps/(1+eps))``, with v in place of u for the medians, and as ``sum_i (v / gap_i + gap_i) log T`` for Catoni's. Must know:
-    eps and u or v (Catoni: v). Anytime, not random. The rules of the first two were checked against two implementations that cite
-    the paper; the tuning of Catoni's estimator is from memory, re-derived from his bound (confidence 0.92).
+    T)^(eps/(1+eps))``, with v in place of u for the median of means. For Catoni's estimator it grows as ``sum_i (v / gap_i + gap_i)
+    log T``. Requires eps and u or v (Catoni: only v). Anytime and deterministic. The rules of the first two were checked against
+    two implementations that cite the paper. The tuning of Catoni's is from memory, re-derived from his bound (confidence 0.92).
 
     Examples
     --------
@@ -123,7 +123,7 @@ class RobustUCB(Policy):
 
     @property
     def facts(self) -> Facts:
-        """Facts about the estimator."""
+        """Return the facts about the estimator."""
         return _FACTS[self.estimator]
 
     @classmethod
@@ -132,7 +132,7 @@ class RobustUCB(Policy):
         return tuple(cls(estimator=name) for name in _FACTS)  # type: ignore[arg-type]
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """Return what the problem says about a parameter; for Catoni's estimator, v is the variance for every order."""
+        """Return the value of a parameter for a problem. For Catoni's estimator, v is the variance for every order."""
         return super().learned(name, problem, 1.0 if self.estimator == "catoni" else eps)
 
     def hooks(self, *names: str) -> tuple[Any, ...]:

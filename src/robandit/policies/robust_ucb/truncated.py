@@ -1,18 +1,19 @@
 """The truncated mean of Robust UCB, exact, in O(1) amortised time per pull and O((log T)^2) expected memory.
 
-Sample j of an arm is kept at time t if ``|X_j|^(1+eps) / j <= u / (2 log t)``. The right side only falls, so each sample has a last
-level log t at which it is kept. Three properties make it fast and exact:
+Sample j of an arm is kept at time t if ``|X_j|^(1+eps) / j <= u / (2 log t)``. The right side never rises, so each sample has a
+last level log t at which it is kept. Three properties make it fast and exact:
 
-- Few samples are at risk. One that is kept at the largest level L of the run (that of its horizon, or of 2^53 pulls in a live
-  bandit) is added to the sum and not stored. One that is dropped on arrival is not stored either. The others are stored in order
-  of their keys: if u bounds the moment, their expected number is below ``2 L (1 + log n)``.
-- The index is a straight line in ``(log t)^(eps/(1+eps))`` until the next stored sample is dropped, so the arg-max is lazy
+- Few samples are stored. A sample that is kept at the largest level L of the run (that of its horizon, or of 2^53 pulls in a live
+  bandit) is only added to the sum. A sample that is dropped on arrival is not stored either. The others are stored in order of
+  their keys. If u bounds the moment, their expected number is below ``2 L (1 + log n)``.
+- The index is linear in ``(log t)^(eps/(1+eps))`` until the next stored sample is dropped, so the arg-max is lazy
   (:mod:`robandit.kernel.lazy`).
-- The sum of the kept samples is a pair of doubles, so subtracting a sample gives the sum without that sample, to the last digit.
+- The sum of the kept samples is a pair of doubles, so subtracting a sample gives exactly the sum without that sample.
 
-With a common threshold, ``|X_j|^(1+eps) <= u n / (2 log t)``, which rises with n and falls with t, dropped samples come back. Then
-they are stored too, and a sample is not stored if it is kept at the largest level with the present n. The number stored is the same
-if u bounds the moment. If u is far too small, nearly all samples are stored, and inserting them takes quadratic time.
+With a common threshold, a sample is kept if ``|X_j|^(1+eps) <= u n / (2 log t)``. The right side rises with n and falls with t, so
+dropped samples may come back. Hence they are stored too. A sample is not stored if it is kept at the largest level with the current
+n. If u bounds the moment, the number of stored samples is the same. If u is far too small, nearly all samples are stored, and
+inserting them takes quadratic time.
 """
 
 from __future__ import annotations
@@ -29,16 +30,15 @@ from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.index import SLACK, IndexHooks, log_time, most_pulls, no_pulls, slightly_above
 
-# Numbers of an arm: samples; the sum of the kept ones as a pair; their mean; the width over (log t)^power; the value of this
-# power up to which the same samples are kept (-1: unknown); and the stored samples that are not kept, which are the first of
-# the stretch.
+# Numbers of an arm: samples; the sum of the kept samples as a pair; their mean; the width over (log t)^power; the value of this
+# power up to which the same samples are kept (-1: unknown); and the number of dropped samples at the start of the stretch.
 COUNT, SUM, LOW, MEAN, COEFFICIENT, EVENT, DROPPED = 0, 1, 2, 3, 4, 5, 6
 KEY, VALUE = 0, 1  # rows of the pool; a stretch is in descending order of key
 HUGE = 1e150  # its square is finite
 
 
 class Params(NamedTuple):
-    """``u``; 1 + eps; eps / (1 + eps); 4 u^(1/(1+eps)) 2^power; whether the threshold is common."""
+    """u, 1 + eps, power = eps / (1 + eps), 4 u^(1/(1+eps)) 2^power, and 1 if the threshold is common."""
 
     u: float
     order: float
@@ -48,7 +48,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """The numbers above; ``limit`` is the largest level of the run; stored samples; pulls made; and the lazy arg-max."""
+    """The numbers above, the largest level of the run, the stored samples, the pulls made, and the lazy arg-max."""
 
     arms: Floats  # (arms, 7)
     limit: Floats
@@ -80,7 +80,7 @@ class Truncated(KeepsRewards, IndexHooks):
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's sum, and store it if it may have to be removed."""
+        """Add the reward to the arm's sum, and store it if it may be dropped later."""
         numbers = s.arms[arm]
         numbers[COUNT] += 1.0
         n = numbers[COUNT]
@@ -96,7 +96,7 @@ class Truncated(KeepsRewards, IndexHooks):
 
     @staticmethod
     def mean(p: Params, s: State, arm: int) -> float:
-        """Return the truncated mean at the last index."""
+        """Return the truncated mean of the last computed index."""
         return s.arms[arm, MEAN]
 
     @staticmethod
@@ -106,7 +106,7 @@ class Truncated(KeepsRewards, IndexHooks):
 
     @staticmethod
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Truncated mean + 4 u^(1/(1+eps)) (2 log t / n)^power, with level = (log t)^power."""
+        """Return the truncated mean + 4 u^(1/(1+eps)) (2 log t / n)^power, with level = (log t)^power."""
         numbers = s.arms[arm]
         if level > numbers[EVENT]:
             refresh(p, s, arm)
@@ -114,26 +114,26 @@ class Truncated(KeepsRewards, IndexHooks):
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """The index is this line until the next sample is dropped."""
+        """Return the line that the index follows until the next sample is dropped."""
         numbers = s.arms[arm]
         return slightly_above(numbers[MEAN], numbers[COEFFICIENT] * level), numbers[COEFFICIENT], numbers[EVENT]
 
 
 def add_to_sum(numbers: Floats, value: float) -> None:
-    """Add a sample to the sum of the kept ones; with the opposite sign, remove it."""
+    """Add a sample to the sum of the kept samples. Pass the negated sample to remove it."""
     total, lost = two_sum(numbers[SUM], value)
     numbers[SUM] = total
     numbers[LOW] += lost
 
 
 def bound(p: Params, numbers: Floats) -> float:
-    """Return the largest 2 key log t of a kept sample."""
+    """Return the largest value of 2 key log t for which a sample is kept."""
     return p.u * numbers[COUNT] if p.common != 0 else p.u
 
 
 @out_of_line
 def store(p: Params, s: State, arm: int, key: float, reward: float) -> None:
-    """Store a sample that is at risk, or that is dropped on arrival but may come back."""
+    """Store a sample that may be dropped later, or that is dropped on arrival but may come back."""
     numbers = s.arms[arm]
     if p.common == 0:
         key /= numbers[COUNT]
@@ -161,7 +161,7 @@ def last(p: Params, numbers: Floats, key: float) -> float:
 
 @out_of_line
 def refresh(p: Params, s: State, arm: int) -> None:
-    """Drop the stored samples that are no longer kept, restore those that are again, and compute when the next one is dropped."""
+    """Drop and restore stored samples for the current threshold, and compute when the next one is dropped."""
     numbers = s.arms[arm]
     first = s.slots[arm, START]
     end = first + s.slots[arm, USED]

@@ -11,17 +11,18 @@ from robandit.policies.tinf.ftrl import huang_facts
 
 
 class Ada2TINF(Doubling, Policy):
-    """`AdaTINF` with restarts after 1, 3, 7, 15 pulls and so on: it needs to know nothing, not even the horizon.
+    """`AdaTINF` that restarts after 1, 3, 7, 15 pulls and so on, and needs no prior knowledge, not even the horizon.
 
-    Each restart forgets everything: regret is that of AdaTINF up to a constant factor. Use it when nothing is known and the worst
-    case matters: it protects against adversaries, and finds the scale of the rewards. On easy problems the restarts are costly.
-    Losses, costs and late rewards: as for `AdaTINF`, with the time since the last restart. A reward that arrives after a restart is
-    learned like any other, since it is divided by the probability of its own decision.
+    Each restart forgets everything. The regret is that of AdaTINF up to a constant factor. Use it when nothing is known and the
+    worst case matters: it protects against adversaries and finds the scale of the rewards. On easy problems the restarts are
+    costly. Losses, costs and late rewards are treated as in `AdaTINF`, with the time since the last restart. A reward that arrives
+    after a restart is learned like any other, since it is divided by the probability of its own decision.
 
     Guarantee
     ---------
     Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
-    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries. Must know: nothing. Anytime, random.
+    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries. Requires no prior knowledge. Anytime and
+    randomised.
 
     Examples
     --------

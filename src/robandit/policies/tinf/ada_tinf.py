@@ -28,12 +28,12 @@ from robandit.policies.tinf.ftrl import (
 THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
 Q = 2.0  # weights are (1 + m + eta L)^-2
 
-# Fields of ``ledger``: 2^J, the assumed scale of the rewards; S, the costs since J changed; and planned pulls plus 1.
+# Fields of ``ledger``: the assumed scale 2^J of the rewards, the costs S since J changed, and the planned pulls plus 1.
 LEVEL, SPENT, END = 0, 1, 2
 
 
 class Params(NamedTuple):
-    """Whether to restart, for twice as many pulls, after the planned pulls (`Ada2TINF`)."""
+    """1 if the policy restarts after the planned pulls and plans twice as many (`Ada2TINF`), else 0."""
 
     restarts: int
 
@@ -67,14 +67,14 @@ def restart(s: State) -> None:
 
 
 class Doubling(Leader):
-    """The hooks of `AdaTINF` and `Ada2TINF`: the second has no horizon, plans one pull, and restarts."""
+    """The hooks of `AdaTINF` and `Ada2TINF`. The latter has no horizon: it plans one pull, then restarts."""
 
     def params(self) -> Params:
-        """Return whether it restarts."""
+        """Return whether the policy restarts."""
         return Params(restarts=int(not hasattr(self, "horizon")))
 
     def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses, for rewards of scale 1; the horizon is the policy's own."""
+        """Return a state without losses, for rewards of scale 1. The horizon is the policy's parameter, not the argument."""
         return State(*new_state(arms, Q), np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
 
     def counters(self, state: State) -> dict[str, int]:
@@ -83,7 +83,7 @@ class Doubling(Leader):
 
     @staticmethod
     def refresh(p: Params, s: State) -> None:
-        """Compute the weights of the next pull: all equal if a restart is due, which the pull makes, not a look at the weights."""
+        """Compute the weights of the next pull. They are equal if a restart is due, which only `decide` performs."""
         if restart_due(p, s):
             equalise(s)
         else:
@@ -91,14 +91,14 @@ class Doubling(Leader):
 
     @staticmethod
     def decide(p: Params, s: State, arm: int) -> float:
-        """Return the probability of the choice; restart if that is due."""
+        """Return the probability of the choice, after a restart if one is due."""
         if restart_due(p, s):
             restart(s)
         return make_decision(p, s, arm)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-        """Add the loss unless it is too large, and enter its cost."""
+        """Add the loss unless it is too large, and add its cost to the ledger."""
         hear(s)
         rate = s.ledger[LEVEL] * math.sqrt(float(s.clock[MADE]))  # 1/eta
         root = math.sqrt(mark)
@@ -116,15 +116,15 @@ class Doubling(Leader):
 
 
 class AdaTINF(Doubling, Policy):
-    """HTINF with eps = 1 that finds the scale of the rewards by doubling: it needs to know the horizon only.
+    """HTINF with eps = 1 that finds the scale of the rewards by doubling, and needs to know only the horizon.
 
-    Choices are random and rewards beyond a threshold are skipped, as in `HTINF`. The scale of the rewards starts at 1, and is at
-    least doubled when the sum of the possible costs of skipped and learned rewards exceeds what it allows. Use it when you know
-    the number of pulls and nothing about the moments; `Ada2TINF` needs not even that. No instance-dependent bound is known.
+    Choices are random and rewards beyond a threshold are skipped, as in `HTINF`. The scale of the rewards starts at 1. It is at
+    least doubled when the possible costs of skipped and learned rewards exceed a budget that is proportional to the scale. Use it
+    when you know the number of pulls and nothing about the moments. `Ada2TINF` does not even need the number of pulls. No
+    instance-dependent bound is known.
 
     The paper is about losses; here the loss is minus the reward. The cost of a skipped reward is its loss with its sign, as
-    printed. A late reward uses eta and the threshold of the time when it arrives (pulls made and assumed scale), and the
-    probability of its own decision.
+    printed. A late reward uses the eta and the threshold of its time of arrival, and the probability of its own decision.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ class AdaTINF(Doubling, Policy):
     Guarantee
     ---------
     Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
-    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries (Theorem 6.1). Must know: the horizon. Not
-    anytime, random.
+    ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)``, also against adversaries (Theorem 6.1). Needs the horizon in advance.
+    Randomised.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-"""Follow the regularised leader: what HTINF, OptTINF, AdaTINF, Ada2TINF and uniINF share.
+"""Follow the regularised leader: the shared code of HTINF, OptTINF, AdaTINF, Ada2TINF and uniINF.
 
 With losses L and Tsallis entropy, the weights minimise ``eta <L, x> - alpha sum x_i^(1/alpha)`` over the simplex, alpha in (1, 2]:
 
     x_i = (1 + m + eta (L_i - min L))^(-q),  q = alpha / (alpha - 1),
 
-with the unique m >= 0 for which they sum to 1; it is at most K^(1/q) - 1. With uniINF's log-barrier they minimise
-``eta <L, x> - sum log x_i``, and q = 1. Powers of 1 + m use log1p: no digits are lost when alpha is near 1 and m of order 1/q.
+with the unique m >= 0 for which they sum to 1, at most K^(1/q) - 1. With uniINF's log-barrier the weights instead minimise ``eta
+<L, x> - sum log x_i``, and q = 1. Powers of 1 + m use log1p, so no digits are lost when alpha is near 1 and m is of order 1/q.
 
-The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. It is concave in m, so every step ends at or
-left of the root and the next ones climb to it; it is straight if one arm has all the weight, so few steps suffice from any start.
-Near the root a step also uses the second derivative (it triples the correct digits instead of doubling them). After a short step
-the weights follow by their Taylor series, which costs less than a power. Once the third power of the step is below rounding, that
-is the last pass, and the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
-(Not at the last root computed: reading the weights must not change any later digit.)
+The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. This mean is concave in m, so every step ends at
+or left of the root and the next steps climb to it. It is linear if one arm has all the weight, so few steps suffice from any start.
+Near the root a step also uses the second derivative, which triples the correct digits instead of doubling them. After a short step
+the weights are updated by their Taylor series, which costs less than a power. The last pass is the one whose step has a third power
+below rounding; then the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
+(It does not start at the last computed root, because reading the weights must not change later results.)
 
-A state that uses this has the fields of `State`. The policies turn rewards into losses.
+The state of each policy has the fields of `State`. The policies turn rewards into losses.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ from robandit.validation import array, invalid, positive, within
 Weight = Callable[[float, float], float]
 huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022")
 
-# Fields of ``root``: m, the smallest loss, both at the last decision, and the largest possible m.
+# Fields of ``root``: m and the smallest loss, now and at the last decision, and the largest possible m.
 ROOT, LOW, START, START_LOW, TOP = 0, 1, 2, 3, 4
 
-# Fields of ``clock``: pulls, rewards, rewards too large to learn from, 1 if the weights are up to date, and an arm of smallest
-# loss.
+# Fields of ``clock``: pulls, rewards, skipped rewards, 1 if the weights are up to date, and an arm with the smallest loss.
 MADE, HEARD, SKIPPED, FRESH, LEAD = 0, 1, 2, 3, 4
 
-PASSES = 200  # far more than ever needed
-# Relative changes of the weights:
+PASSES = 200  # a limit that is never reached
+# Thresholds for the relative change of the weights:
 NEAR = 0.1  # below it, the second derivative helps
 SHORT = 0.01  # below it, a series is faster than a power
 CLOSE = 1e-5  # its third power is below rounding
@@ -69,7 +68,7 @@ def new_state(arms: int, q: float) -> State:
 
 
 def largest_root(arms: int, q: float) -> float:
-    """Return the m of equal losses."""
+    """Return m for equal losses."""
     return math.expm1(math.log(arms) / q)
 
 
@@ -104,19 +103,19 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
 
 
 def solve(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
-    """Fill in the weights and return m, by a search from ``start``."""
+    """Fill in the weights and return m. The search begins at ``start``."""
     if q == 2.0:
         return solve_square(losses, weights, low, eta, q, start)
     return root_from(power, losses, weights, low, eta, q, start)
 
 
 def solve_square(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
-    """Do the same for q = 2."""
+    """Fill in the weights and return m for q = 2."""
     return root_from(square, losses, weights, low, eta, q, start)
 
 
 def solve_barrier(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
-    """Do the same for q = 1."""
+    """Fill in the weights and return m for q = 1."""
     return root_from(reciprocal, losses, weights, low, eta, q, start)
 
 
@@ -138,7 +137,7 @@ def power(z: float, q: float) -> float:
 
 @out_of_line
 def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
-    """Fill in the weights and return m; see the module."""
+    """Fill in the weights and return m, by the search that the module describes."""
     # ``slope`` and ``bend`` are the first two derivatives of ``total``, without the factors -q and q (q + 1).
     arms = losses.shape[0]
     a = 1.0 / q
@@ -180,14 +179,14 @@ def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: 
 
 
 def series(y: float, a: float) -> float:
-    """Return (1 - a y)^(1/a) for a in (0, 1/2] and |y| <= SHORT, to the last digit."""
+    """Return (1 - a y)^(1/a) for a in (0, 1/2] and |y| <= SHORT, up to rounding."""
     tail = 1.0 - y * ((1.0 - 4.0 * a) / 5.0) * (1.0 - y * ((1.0 - 5.0 * a) / 6.0))
     tail = 1.0 - y * ((1.0 - 2.0 * a) / 3.0) * (1.0 - y * ((1.0 - 3.0 * a) / 4.0) * tail)
     return 1.0 - y * (1.0 - y * (0.5 - 0.5 * a) * tail)
 
 
 def set_weights(solver: Callable[..., float], s: Any, eta: float, q: float) -> None:
-    """Compute the weights of the present losses for this eta."""
+    """Compute the weights for the current losses and this eta."""
     low = s.losses[0]
     lead = 0
     for arm in range(1, s.losses.shape[0]):
@@ -203,7 +202,7 @@ def set_weights(solver: Callable[..., float], s: Any, eta: float, q: float) -> N
 
 @out_of_line
 def equalise(s: Any) -> None:
-    """Set the weights of equal losses."""
+    """Set the weights to those of equal losses."""
     arms = s.weights.shape[0]
     for arm in range(arms):
         s.weights[arm] = 1.0 / arms
@@ -214,7 +213,7 @@ def equalise(s: Any) -> None:
 
 
 def make_decision(p: Any, s: Any, arm: int) -> float:
-    """Count a pull and return the probability with which the arm was chosen; the weights must be fresh."""
+    """Count a pull and return the probability with which the arm was chosen. The weights must be up to date."""
     s.root[START] = s.root[ROOT]
     s.root[START_LOW] = s.root[LOW]
     s.clock[MADE] += 1
@@ -232,7 +231,7 @@ def hear(s: Any) -> None:
 
 
 def select_arm(refresh: Any, p: Any, s: Any) -> int:
-    """Draw an arm by the weights, to within 2^-53: the leader gets what rounding leaves over."""
+    """Draw an arm with the weights as probabilities, to within 2^-53. The leader gets the remainder due to rounding."""
     if s.clock[FRESH] == 0:
         refresh(p, s)
     left = uniform(s.rng)
@@ -251,7 +250,7 @@ def take_decision(decide: Any, refresh: Any, p: Any, s: Any, arm: int) -> float:
 
 
 def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
-    """Fill in the mean implied by the losses (skipped rewards count as 0), and the probability of the next choice."""
+    """Fill in the mean implied by the losses, where skipped rewards count as 0, and the probability that the arm is chosen next."""
     if s.clock[FRESH] == 0:
         refresh(p, s)
     out[0] = math.nan
@@ -261,7 +260,7 @@ def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
 
 
 class Leader:
-    """What the policies share. A subclass writes ``refresh``, `update`, and ``decide`` if it does more than `make_decision`."""
+    """Base class of the policies. A subclass defines ``refresh`` and `update`, and ``decide`` if `make_decision` is not enough."""
 
     weighted: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")

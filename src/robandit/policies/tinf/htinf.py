@@ -10,7 +10,7 @@ from robandit.policies.facts import Adaptive
 from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, huang_facts, new_state, set_weights, solve
 from robandit.validation import within
 
-LEAST_SIGMA = 1e-300  # its inverse must not overflow
+LEAST_SIGMA = 1e-300  # the inverse of a smaller one may overflow
 
 
 class Params(NamedTuple):
@@ -55,16 +55,16 @@ class Skipping(Leader):
 
 
 class HTINF(Skipping, Policy):
-    """Random choices by follow the regularised leader, skipping rewards that are too large: heavy tails of known size.
+    """Follow the regularised leader, skipping rewards that are too large, for heavy tails whose moments are known.
 
-    The probability of an arm falls with its estimated cumulative loss, to which each loss is added, divided by the probability of
-    its choice. It is skipped if its size exceeds a threshold, which grows with time and with the probability. Good in both worlds:
-    no logarithm in the worst case, even against an adversary, and logarithmic regret on random rewards. Use it when you know u and
+    The probability of an arm falls with its estimated cumulative loss. Each loss is divided by the probability of its choice and
+    added to the estimate. A loss is skipped if its size exceeds a threshold, which grows with time and with the probability. The
+    worst case has no logarithm, even against an adversary, and regret on random rewards is logarithmic. Use it when you know u and
     eps and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards
-    are mostly gains (revenue): its guarantee fails there.
+    are mostly gains, such as revenue: the guarantee does not hold there.
 
-    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive at once. The threshold of a late
-    reward uses the number of pulls made when it arrives as t, and the probability of its own decision.
+    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive immediately. Here the threshold of a
+    late reward uses the number of pulls at its arrival as t, and the probability of its own decision.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class HTINF(Skipping, Policy):
     ---------
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0), then regret
     is at worst ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` (printed constant 30), also against adversaries, and grows as
-    ``sum (u/gap)^(1/eps) log T`` with a unique best arm. Must know: eps and u. Anytime, random.
+    ``sum (u/gap)^(1/eps) log T`` with a unique best arm. Requires eps and u. Anytime and randomised.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class HTINF(Skipping, Policy):
     )
 
     def params(self) -> Params:
-        """Return the paper's alpha and sigma, and what follows from them."""
+        """Return the paper's alpha and sigma, the exponent and the threshold factor."""
         assert self.eps is not None
         assert self.u is not None
         return tsallis_params(float(self.eps), float(self.u) ** (1.0 / (1.0 + self.eps)))
@@ -129,7 +129,7 @@ def theta(alpha: float) -> float:
 
 
 def threshold_factor(eps: float) -> float:
-    """Return theta(1 + eps), accurate for eps near 0 and near 1 too."""
+    """Return theta(1 + eps), accurate also for eps near 0 and near 1."""
     first = -math.expm1(-math.log(2.0) * eps / (1.0 + 2.0 * eps))
     rest = 1.0 - eps
     if rest == 0.0:

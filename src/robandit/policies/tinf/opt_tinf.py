@@ -9,17 +9,17 @@ from robandit.policies.tinf.htinf import Params, Skipping, tsallis_params
 
 
 class OptTINF(Skipping, Policy):
-    """HTINF with eps = 1 and u = 1 for all rewards ("optimistic"): it needs to know nothing.
+    """HTINF with eps = 1 and u = 1 for all rewards ("optimistic"), which needs no prior knowledge.
 
-    The price is a worse rate when tails are heavy, and that it depends on the unit of the rewards: it plays at random until the
-    threshold, about 0.2 sqrt(t), reaches their size. Use it for rewards of order 1. `Ada2TINF` finds the size by itself, and has
-    the better worst case. The AdaR-UCB paper calls this policy OptHTINF.
+    Its rate is worse when tails are heavy, and it depends on the unit of the rewards: it plays at random until the threshold, about
+    0.2 sqrt(t), reaches the size of the rewards. Use it for rewards of order 1. `Ada2TINF` finds their size by itself and has the
+    better worst case. The AdaR-UCB paper calls this policy OptHTINF.
 
     Guarantee
     ---------
     Under truncated non-positivity (see `HTINF`), for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
     ``K^(eps/2) u T^((2-eps)/2) + sqrt(K T)``, and grows as ``sum (u^2/gap^(2-eps))^(1/eps) log T`` with a unique best arm
-    (Theorem 4.2). Must know: nothing. Anytime, random. Losses and late rewards: as for `HTINF`.
+    (Theorem 4.2). Requires no prior knowledge. Anytime and randomised. Losses and late rewards are treated as in `HTINF`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from robandit.policies.tinf.ftrl import SKIPPED, Leader, hear, make_decision, ne
 FIRST_SCALE = 4.0
 Q = 1.0  # weights are (1 + m + L / S)^-1
 
-NOW = 0  # the field of ``scale``, S: the inverse of the learning rate; it never falls
+NOW = 0  # the field of ``scale``: S, the inverse of the learning rate, which never falls
 CHANCE, REST = 0, 1  # columns of ``last``: the probabilities of the arm and of all others at its last decision
 
 
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 def others(weights: Floats, arm: int) -> float:
-    """Return 1 - weights[arm], as the sum of the other weights where the difference would cancel."""
+    """Return 1 - weights[arm]. Sum the other weights where the difference would cancel digits."""
     if weights[arm] <= 0.5:
         return 1.0 - weights[arm]
     total = 0.0
@@ -50,16 +50,17 @@ def others(weights: Floats, arm: int) -> float:
 
 
 class UniINF(Leader, Policy):
-    """Follow the regularised leader with a log-barrier and skipping: good in both worlds, and needs to know the horizon only.
+    """Follow the regularised leader with a log-barrier, skipping rewards that are too large; it needs to know only the horizon.
 
-    As in `HTINF`, losses add to an estimate by which an arm's probability falls, unless they exceed a threshold: here S over four
-    times the probability of the other arms, unbounded for an arm that is nearly certain. Losses are divided by the scale S, which
-    the loss, clipped at the threshold, raises. Use it when you know the number of pulls and nothing about the moments, and choices
-    may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains
-    (revenue): its guarantee fails there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly.
+    As in `HTINF`, an arm's probability falls with its estimated cumulative loss, and losses beyond a threshold are skipped. The
+    threshold is S over four times the probability of the other arms, so it is unbounded for an arm that is nearly certain. Losses
+    are divided by the scale S. Each loss, clipped at the threshold, raises S. Use it when you know the number of pulls and nothing
+    about the moments, and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when
+    large rewards are mostly gains, such as revenue: the guarantee does not hold there. S starts at 4 and never falls, so rewards
+    much smaller than 1 are learned slowly.
 
-    The paper is about losses; here the loss is minus the reward. A late reward uses the S of the time when it arrives, and the
-    probability of its own decision.
+    The paper is about losses; here the loss is minus the reward. A late reward uses the current S and the probability of its own
+    decision.
 
     Parameters
     ----------
@@ -71,9 +72,9 @@ class UniINF(Leader, Policy):
     If the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0 for all M >= 0 (for losses: truncated non-negativity;
     so its mean is at most 0), then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
     ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` up to logarithms, also against adversaries, and at most
-    ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Must
-    know: the horizon. Not anytime, random. Algorithm and guarantee are from memory, with every constant re-derived, not checked
-    against the paper's text (confidence 0.88).
+    ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Needs the
+    horizon in advance. Randomised. Algorithm and guarantee are from memory, with re-derived constants, not checked against the text
+    (confidence 0.88).
 
     Examples
     --------
@@ -109,7 +110,7 @@ class UniINF(Leader, Policy):
     )
 
     def params(self) -> Params:
-        """Return log T, with T = 2 for a single pull, after which nothing is chosen."""
+        """Return log T, with T = 2 for a horizon of one pull, so that log T > 0."""
         assert self.horizon is not None
         return Params(math.log(max(self.horizon, 2)))
 
@@ -119,12 +120,12 @@ class UniINF(Leader, Policy):
 
     @staticmethod
     def refresh(p: Params, s: State) -> None:
-        """Compute the weights for the present losses and scale."""
+        """Compute the weights for the current losses and scale."""
         set_weights(solve_barrier, s, 1.0 / s.scale[NOW], Q)
 
     @staticmethod
     def decide(p: Params, s: State, arm: int) -> float:
-        """Return the probability of the choice, and store it with that of the other arms."""
+        """Return the probability of the choice, and store it with the probability of all other arms."""
         s.last[arm, CHANCE] = s.weights[arm]
         s.last[arm, REST] = others(s.weights, arm)
         return make_decision(p, s, arm)
