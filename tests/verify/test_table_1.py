@@ -95,7 +95,7 @@ def test_linear_regret_is_told_from_log_t(pretender):
     assert finding.verdict == "fails"
     assert finding.must
     assert finding.measured == pytest.approx(1.0, abs=0.05)
-    row = by_claim(ran, "HTINF: no exponent")
+    row = by_claim(ran, f"{pretender.label}: no exponent")
     assert row.verdict == "inconclusive"
     assert "T: 1" in row.note or "T: 0.99" in row.note
     assert ("close to uniform play" in row.note) == isinstance(pretender, Coin)

@@ -189,7 +189,9 @@ class Policy:
         cls = _registry.get(tag) if isinstance(tag, str) else None
         if cls is None or _lacks_hooks(cls):
             known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not _lacks_hooks(each)))
-            raise InvalidInput(f"policy {tag!r} is not known here: Robandit has {known}; import your own first")
+            raise InvalidInput(
+                f"policy {tag!r} is not known here: Robandit has {known}; a policy of your own must be imported first"
+            )
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in (name for name in parameters if name not in fields):
             raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
