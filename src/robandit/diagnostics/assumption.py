@@ -60,7 +60,7 @@ class Nonpositivity:
     mean: float
     """The mean of (x - about) 1{|x - about| > worst} over all tested values. It should not be above 0."""
     statistic: float
-    """The sum of the counted x - about over the root of the sum of squares, or sqrt(2 log 2 count) if all are > 0 and it is more."""
+    """Sum of the counted x - about over the root of the sum of squares, or sqrt(2 log 2 count) if all are > 0 and it is larger."""
     limit: float
     """The critical value: by chance, the statistic exceeds it with probability at most 1 - confidence."""
     confidence: float
