@@ -138,9 +138,7 @@ def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
     """Test checked values (perhaps none) at level ``alpha``. ``"symmetric"`` tests them and their negation about the median."""
     if about == "symmetric":
         right, left = judge(values, "median", alpha / 2.0), judge(-values, "median", alpha / 2.0)
-        if right and (
-            not left or left.statistic > right.statistic
-        ):  # report it in terms of the values, not of their negation
+        if right and (not left or left.statistic > right.statistic):  # convert the result of the negated values
             return replace(left, about=-left.about, mean=-left.mean, mirrored=True, confidence=1.0 - alpha)
         return replace(right, confidence=1.0 - alpha)
     if about == "median":

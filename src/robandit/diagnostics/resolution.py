@@ -6,9 +6,9 @@ For each rival, the lower limit of "best mean minus rival's mean" is the smaller
   fails for arms of different skewness, the studentised limit for two arms with equally heavy tails.
 - The allowance is for values beyond the largest one seen. No resample has them, but with a heavy tail they are much of the mean.
   Let m be the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
-  log(1/p) / n. If the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. There is an
-  allowance for the best arm's left tail and for the rival's right tail, if the index may be 2 or less (by the moment estimator's
-  interval). It uses the estimated index, or 1.1 if that is larger, or 1.5 if a side has too few values for an estimate.
+  log(1/p) / n. If the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. The best arm's
+  left tail and the rival's right tail get an allowance, if the moment estimator's interval has an index of 2 or less. It uses
+  the estimated index, or 1.1 if that is larger, or 1.5 if a side has too few values for an estimate.
 
 Limits are simultaneous: with K arms, each has p = 0.05 / K. A wrong arm is called best only if its limit against the true best arm
 fails, and there are K - 1 such limits. One more covers a true best arm that is put above another one. So with exact limits the
@@ -247,10 +247,7 @@ class _Independent:
             self.best_allowance = allowance(self.arms[self.best], "left", level)
         best, best_reason = self.best_allowance
         other, other_reason = allowance(self.arms[rival], "right", level)
-        for i, side in (
-            (self.best, "right"),
-            (rival, "left"),
-        ):  # these tails cannot reverse the order, but must have a mean
+        for i, side in ((self.best, "right"), (rival, "left")):  # these tails cannot reverse the order, but need a mean
             reason = no_mean(self.arms[i].tail(side))
             if reason:
                 return math.inf, f"{formatted(arms[i])} {reason}"

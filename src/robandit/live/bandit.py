@@ -182,9 +182,8 @@ class Bandit:
     def diagnose(self) -> Diagnosis:
         """Describe the rewards, test the policy's assumption on them, and recommend a policy.
 
-        For each arm, the diagnosis has the share of zeros, the median, the tail indices and the tests of truncated non-positivity
-        (confidence 0.99), computed from a random sample of at most 2,048 rewards. ``print`` shows it as text.
-        Independently of this method, a bandit warns once if the assumption fails (`robandit.errors.AssumptionWarning`).
+        Per arm, it computes zeros, median, tail indices and tests of truncated non-positivity (confidence 0.99) from a random
+        sample of at most 2,048 rewards. The bandit itself warns once (`robandit.errors.AssumptionWarning`), without this call.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())

@@ -1,8 +1,7 @@
 """The record of a live bandit's rewards, for `Bandit.diagnose` and the warning about its policy's assumption.
 
-For each arm, it keeps the number of rewards, the number of zeros, and a uniform random sample of at most ``SIZE`` rewards. The
-newest rewards, up to ``CHUNK``, stay in a plain list until they are added together, since one call per reward would cost as much
-as learning from it. This step is called a fold.
+For each arm, it keeps the numbers of rewards and zeros, and a uniform random sample of at most ``SIZE`` rewards. The newest
+rewards, up to ``CHUNK``, stay in a list until one call adds all of them (a fold). A call per reward would be too slow.
 
 The sample is drawn by Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm gets the position
 hash(n) mod n, if the sample has that position. So the sample depends only on the arm's rewards and their order, not on the times of

@@ -1,8 +1,7 @@
 """KLinf-UCB (Agrawal, Juneja, Koolen 2021), with the index of `klinf.upper_bound`, batches and a lazy arg-max.
 
 While an arm gets no rewards, its index rises only with t, through its budget C. At the last multipliers, the bound
-``TOP - exp(-C) GEOMETRIC`` is concave in C, and C is concave in log t. So the tangent in log t is a valid outlook
-(:mod:`robandit.kernel.lazy`).
+``TOP - exp(-C) GEOMETRIC`` is concave in C, and C in log t. So its tangent in log t is an outlook (:mod:`robandit.kernel.lazy`).
 """
 
 from __future__ import annotations
@@ -73,10 +72,9 @@ def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first
 class KLinfUCB(IndexPolicy):
     """Index policy whose index is the largest mean of any law with E|X|^(1+eps) <= u that an arm's rewards do not exclude.
 
-    It is asymptotically optimal, constants included, when eps and u are known. Use it as the non-adaptive baseline, with a u that
-    is known to hold. An index is never above u^(1/(1+eps)), unless rewards contradict u: then it is infinite (counted in
-    ``infeasible``). The policy keeps all rewards, and computes an index in a few passes over them. Centre rewards near zero, since
-    the index depends on the origin.
+    It is asymptotically optimal, constants included, when eps and u are known. Use it as the non-adaptive baseline, with a valid u.
+    An index is at most u^(1/(1+eps)), unless rewards contradict u: then it is infinite (counted in ``infeasible``). The policy
+    keeps all rewards, and computes an index in a few passes over them. Centre rewards near zero: the index depends on the origin.
 
     Parameters
     ----------
