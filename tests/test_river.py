@@ -151,7 +151,7 @@ def test_invalid_input_changes_nothing(adapter):
     for args, kwargs in [((), {}), ((1.0, 2.0), {}), ((), {"x": 1.0}), ((1.0,), {"w": 2.0})]:
         with pytest.raises(InvalidInput, match=r"learn from one number, update\(arm, reward\)"):
             policy.update(arm, *args, **kwargs)
-    with pytest.raises(DecisionError, match=r"not what select\(\) named last"):
+    with pytest.raises(DecisionError, match=r"not the last arm of select\(\)"):
         policy.update(next(a for a in ARMS if a != arm), 1.0)
     assert pickle.dumps(policy) == before
     for reward in (np.float32(0.5), Decimal("0.5"), np.array(0.5), True):

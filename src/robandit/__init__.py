@@ -48,7 +48,7 @@ if not TYPE_CHECKING:  # a type checker must see the imports above, and an error
     __all__ += policies.__all__
 
     def __getattr__(name: str) -> _Any:
-        """Import packages that a live bandit does not need when they are first used."""
+        """Import a package on first use, if a live bandit does not need it."""
         if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
             return _import_module(f"robandit.{name}")
         raise AttributeError(f"module 'robandit' has no attribute {name!r}")

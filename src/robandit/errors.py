@@ -18,9 +18,9 @@
         ├── CorruptFile              damaged, or not written by Robandit
         └── NewerFile                written by a newer Robandit
 
-Every error leaves the object that raised it unchanged. An error about one value has it in its attributes: ``parameter`` (the
-name), ``value`` and ``rule`` (what the value must be); otherwise they are None. There is one warning, `AssumptionWarning`, which a
-live bandit issues at most once, its saved copies included.
+Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
+``value`` and ``rule`` (what the value must be). In other errors they are None. There is one warning, `AssumptionWarning`. A live
+bandit and its saved copies together issue it at most once.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ __all__ = [
 
 
 class RobanditError(Exception):
-    """The root of the tree: catches everything that Robandit raises on purpose."""
+    """The base class of every error that Robandit raises on purpose."""
 
     def __init__(
         self, message: str = "", *, parameter: str | None = None, value: Any = None, rule: str | None = None
     ) -> None:
-        """Store the message, and what it is about."""
+        """Store the message, and the parameter, value and rule that it is about."""
         super().__init__(message)
         self.parameter = parameter
         self.value = value
@@ -77,7 +77,7 @@ class NoThresholdError(InvalidInput):
 
 
 class NotApplicable(InvalidInput):
-    """A policy needs a parameter that is infinite or unknown on this problem, or cannot make that many pulls."""
+    """A policy needs a parameter that is infinite or unknown on this problem, or cannot make the requested number of pulls."""
 
 
 class HorizonReached(RobanditError):
@@ -101,7 +101,7 @@ class KernelError(RobanditError):
 
 
 class EngineLost(RobanditError):
-    """The workers of a run cannot be reached, or disappeared. Finished units are kept."""
+    """The workers of a run disappeared or cannot be reached. Finished units are kept."""
 
 
 class VersionSkew(RobanditError):
@@ -121,7 +121,7 @@ class NewerFile(FileError):
 
 
 class AssumptionWarning(UserWarning):
-    """The rewards of a live bandit contradict its policy's assumption. They are learned even if the warning becomes an error."""
+    """The rewards of a live bandit contradict its policy's assumption. They are learned even if warnings are errors."""
 
 
 def formatted(value: Any) -> str:

@@ -13,7 +13,7 @@ from robandit.validation import invalid
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
-"""The placeholder of the checksum, for formats without one: damaged Parquet files were read as other numbers."""
+"""The placeholder of the checksum, for formats without one. Damaged Parquet files would be read as other numbers."""
 
 
 def sealed(content: bytes) -> bytes:
@@ -22,14 +22,14 @@ def sealed(content: bytes) -> bytes:
 
 
 def named(path: str | os.PathLike[str]) -> Path:
-    """Return a path that may be the name of a file."""
+    """Return the path of a file, or raise `InvalidInput` if it cannot be one."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
         raise invalid("path", path, "the name of a file", hint="pass a string or a Path")
     return Path(path)
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file; `FileError` if it cannot be read."""
+    """Return the content of a file, or raise `FileError`."""
     source = named(path)
     try:
         return source.read_bytes()
@@ -67,7 +67,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, modified: 
     """
     target = named(path).resolve()
     if target.exists() and not target.is_file():
-        raise FileError(f"{target} cannot be written: it is not a file; give the name of one")
+        raise FileError(f"{target} cannot be written: it is not a file; pass the name of a file")
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -90,7 +90,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, modified: 
 
 
 def check_writable(path: Path) -> None:
-    """Raise `FileError` if no file can be written here: called before long work whose result would be lost."""
+    """Raise `FileError` if no file can be written here. Call it before long work whose result would be lost."""
     if not path.absolute().parent.is_dir():
         raise FileError(f"{path} cannot be written: the folder {path.absolute().parent} does not exist; make it first")
     if path.is_dir():
@@ -106,7 +106,7 @@ def check_folder(path: Path | None) -> None:
 
 
 def _mode(target: Path) -> int:
-    """Return the permissions of the file to be replaced, or the usual ones of a new file (mkstemp's are private)."""
+    """Return the permissions of the file to be replaced, or the default ones of a new file (mkstemp's are private)."""
     try:
         return target.stat().st_mode & 0o777
     except OSError:

@@ -1,4 +1,4 @@
-"""Reads columns of arms and rewards as plain lists by the methods of NumPy, pandas, polars and Arrow, without importing them."""
+"""Converts columns of NumPy, pandas, polars and Arrow to lists of arms and rewards, without importing these packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIST_METHODS = ("to_list", "to_pylist", "tolist")  # pandas and polars; Arrow; 
 
 
 def listed(name: str, values: Any, rule: str = "a list or a column") -> list[Any]:
-    """Return the values of a column as a list; `InvalidInput` if they have no order or more than one dimension."""
+    """Return the values of a column as a list. Raise `InvalidInput` if they have no order or more than one dimension."""
     shape, kind, problem = getattr(values, "shape", None), type(values).__name__, ""
     if isinstance(shape, tuple) and len(shape) != 1:
         column = f"one of its columns, such as {kind.lower()}['{name}']"
@@ -40,14 +40,14 @@ def listed(name: str, values: Any, rule: str = "a list or a column") -> list[Any
 
 
 def at(name: str, position: int) -> str:
-    """Return the position in a column, as the beginning of an error message."""
+    """Return the beginning of an error message: the column and the position in it."""
     return f"{name}, position {position} (from 0): "
 
 
 def checked_rewards(name: str, values: Any) -> list[float]:
-    """Return rewards as floats; `InvalidReward` with the position of the first invalid one."""
+    """Return rewards as floats. Raise `InvalidReward` with the position of the first invalid one."""
     given = listed(name, values)
-    if {float, int, bool}.issuperset(map(type, given)):  # the usual case: checked all at once
+    if {float, int, bool}.issuperset(map(type, given)):  # the usual types are checked all at once
         with suppress(OverflowError):
             array = np.array(given, dtype=np.float64)
             if (np.abs(array) <= LARGEST_REWARD).all():
@@ -63,7 +63,7 @@ def checked_rewards(name: str, values: Any) -> list[float]:
 
 
 def checked_reward(reward: Any) -> float:
-    """Return a reward as a float; `InvalidReward` if no policy can learn from it."""
+    """Return a reward as a float. Raise `InvalidReward` if no policy can learn from it."""
     value = plain(reward)
     if isinstance(value, np.timedelta64) or not isinstance(
         value, (Real, Decimal)
@@ -76,7 +76,7 @@ def checked_reward(reward: Any) -> float:
     except ValueError:  # a signalling NaN of decimal
         number = float("nan")
     if not abs(number) < float("inf"):
-        hint = "leave it out, or give a failure a finite cost"
+        hint = "skip it, or give a failure a finite cost"
         raise invalid("reward", number, "a finite number", hint=hint, error=InvalidReward)
     if abs(number) > LARGEST_REWARD:
         rule = f"within +-{LARGEST_REWARD:g}, because rewards are squared"

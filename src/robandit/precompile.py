@@ -21,7 +21,7 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
     Parameters
     ----------
     policies
-        One policy or several; None for all of Robandit's.
+        One policy or several. None means all policies of Robandit.
     processes
         The number of processes that compile at the same time, from 1 to 1024.
     """
@@ -37,7 +37,7 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # One process compiles all of a policy, since its loop and its steps share most functions.
+    # One process compiles all entries of a policy, since they share most functions.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         list(pool.map(_precompile, chosen))
 

@@ -1,4 +1,4 @@
-"""Robandit's policies for `river.bandit`, wherever river takes a policy. Needs river: ``pip install "robandit[river]"``."""
+"""Adapts Robandit's policies to `river.bandit`. Needs river: ``pip install "robandit[river]"``."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class RiverPolicy(_RiverBase):
     horizon
         The number of pulls, for policies that need it.
     reward_obj
-        A statistic or distribution of one number, in which river keeps each arm's rewards for ``ranking``; None for the mean.
+        A univariate statistic or distribution that river computes of each arm's rewards, for ``ranking``. None means the mean.
     seed
-        For policies that draw random numbers. Clones start again with the same seed, as those of river's own policies do.
+        The seed of policies that draw random numbers. Clones start again with the same seed, as in river's own policies.
 
     Notes
     -----
-    The arms are those of the first `pull`, and must stay the same. `pull` returns the same arm until a reward is recorded.
+    The first `pull` sets the arms, which must stay the same. `pull` returns the same arm until a reward is recorded.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class RiverPolicy(_RiverBase):
         self._bandit: Bandit | None = None
 
     def __repr__(self) -> str:
-        """Return river's table of the arms; before the first reward, when river's own repr fails, the policy."""
+        """Return river's table of the arms, or the policy before the first reward, when river's repr fails."""
         table: str = super().__repr__() if self._rewards else f"RiverPolicy({self._prepared!r})"  # type: ignore[no-untyped-call]
         return table
 
@@ -92,11 +92,11 @@ class RiverPolicy(_RiverBase):
         arms = self._bandit.arms
         if len(names) != len(arms) or set(names) != set(arms):
             change = f"the arms were {list(arms)!r} at the first pull and are {names!r} now"
-            raise InvalidInput(f"{change}: they must stay the same, use a new RiverPolicy for others")
+            raise InvalidInput(f"{change}: they must stay the same; use a new RiverPolicy for other arms")
         return self._bandit.select()
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """Learn that the arm was pulled and gave this reward: one number."""
+        """Learn the reward of a pull. It must be one number."""
         if len(reward_args) != 1 or reward_kwargs:
             arguments = [*map(repr, reward_args), *(f"{name}={value!r}" for name, value in reward_kwargs.items())]
             call = f"update({arm_id!r}, {', '.join(arguments)})"

@@ -1,7 +1,7 @@
-"""What an integer, a positive number or a probability is: one rule for every room.
+"""Checks parameters: integers, positive numbers, probabilities and others.
 
-Each function takes a value and the name of its parameter, and returns the value as a plain Python number, or raises `InvalidInput`:
-``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, booleans rejected; nothing is clamped or rounded.
+Each function takes a value and the name of its parameter, and returns the value as a plain Python number or raises `InvalidInput`:
+``name = value must be RULE; WAY OUT``. NumPy scalars and fractions are accepted, and booleans rejected. Nothing is rounded.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = [
 ]
 
 LARGEST_INTEGER = 2**53
-"""Up to here a double holds every integer: the bound of horizons and other counts of pulls."""
+"""The bound of horizons and other counts of pulls. A double represents every integer up to it."""
 
 LEAST_EPS = 1e-9
-"""Formulas have powers of 1/eps, and 1 + eps must differ from 1."""
+"""The smallest eps. Formulas contain powers of 1/eps, and 1 + eps must differ from 1."""
 
 
 def invalid(
     name: str, value: Any, rule: str, *, owner: str = "", hint: str = "", error: type[InvalidInput] = InvalidInput
 ) -> InvalidInput:
-    """Return the error for a value that breaks a rule; ``owner`` is whose parameter it is, ``hint`` the way out.
+    """Return the error for a value that breaks a rule. ``owner`` names the object with the parameter, ``hint`` is the way out.
 
     >>> error = invalid("scale", -1, "a finite number > 0", owner="UCB1")
     >>> str(error), error.parameter, error.value, error.rule
@@ -62,7 +62,7 @@ def invalid(
 
 
 def plain(value: Any) -> Any:
-    """Return NumPy scalars and arrays without dimensions as Python values, fractions as floats, others as they are."""
+    """Return NumPy scalars and arrays without dimensions as Python values, fractions as floats, and others unchanged."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
@@ -87,7 +87,7 @@ def integer(
 
 
 def _number(value: Any, accepts: Callable[[float], bool], name: str, rule: str, owner: str, hint: str) -> float:
-    """Return the value as a float if it is a real number that fits a double and is accepted."""
+    """Return the value as a float if it is a real number that fits a double and ``accepts`` returns True."""
     given = plain(value)
     number = math.nan
     if isinstance(given, Real) and not isinstance(given, (bool, np.timedelta64)):  # NumPy counts durations as integers
@@ -125,7 +125,7 @@ def within(
     owner: str = "",
     hint: str = "",
 ) -> float:
-    """Return a number in [low, high], open at the ends that are named; an infinite end is always open.
+    """Return a number in [low, high]. ``open_low`` and ``open_high`` exclude an end; an infinite end is always excluded.
 
     >>> within(0.5, "share", 0.0, 1.0, open_low=True)
     0.5
@@ -154,7 +154,7 @@ def order(value: Any, name: str = "eps", *, least: float = LEAST_EPS, owner: str
 
 
 def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hint: str = "") -> Any:
-    """Return the allowed value that equals this one and has its type.
+    """Return the allowed value that equals the given one and has the same type.
 
     >>> choice("log", "f", ["log", "log_log"])
     'log'
@@ -167,7 +167,7 @@ def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hi
 
 
 def seed(value: Any, name: str = "seed") -> int | None:
-    """Return a seed: an integer >= 0, or None for one from the system."""
+    """Return a seed: an integer >= 0, or None for a seed from the system."""
     if value is None:
         return None
     try:
@@ -208,7 +208,7 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
 
 
 def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
-    """Return numbers of any shape as an array of doubles (not a copy if they are one already); text and dates are rejected."""
+    """Return numbers of any shape as an array of doubles, without copying one. Text and dates are rejected."""
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
@@ -241,7 +241,7 @@ def check_items(
 
 
 def column(values: Any, name: str, most: float = sys.float_info.max, *, owner: str = "") -> NDArray[np.float64]:
-    """Return at least one finite number, in one dimension, as an array of doubles; ``most`` bounds their size.
+    """Return one or more finite numbers as a one-dimensional array of doubles. ``most`` bounds their absolute values.
 
     >>> column([1, 2.5], "rewards").tolist()
     [1.0, 2.5]
@@ -257,5 +257,5 @@ def column(values: Any, name: str, most: float = sys.float_info.max, *, owner: s
 
 
 def points(x: Any) -> NDArray[np.float64]:
-    """Return the points at which a function is evaluated: numbers of any shape, infinities and NaN included."""
+    """Return the points at which a function is evaluated, of any shape. Infinities and NaN are accepted."""
     return array(x, "x", hint="pass an int, a float or an array")

@@ -114,7 +114,7 @@ def test_known_moments_come_first():
     found = rb.recommend(drawn("pareto_1.5", 500), eps=0.4, u=30.0, bounds=(0, 1e9))
     assert (found.policy, found.case) == (rb.KLinfUCB(eps=0.4, u=30.0), "known moments")
     assert "within u" in str(found)
-    assert "eps and u are used, the bounds are not" in found.reasons[-1]
+    assert "eps and u are used, and the bounds are ignored" in found.reasons[-1]
     assert "AdaKL-UCB, which is told nothing, had the lower regret" in found.reasons[1]
     assert "bounds" not in str(rb.recommend([3.0, 4.0], eps=1, u=20))
     assert "ABOVE u" in str(rb.recommend([3.0, 4.0], eps=1, u=2))
@@ -226,8 +226,8 @@ def test_every_kind_of_column_is_taken():
         (7, {}, "rewards is not an array of numbers"),
         ([[1.0, 2.0]], {}, "as a dict"),
         (rb.laws.Pareto(tail=2.0), {}, "is one law: pass a Problem"),
-        ([1.0], {"eps": 0.5}, "eps = 0.5 and u = None: give both"),
-        ([1.0], {"u": 0.5}, "give both"),
+        ([1.0], {"eps": 0.5}, "eps = 0.5 and u = None: pass both"),
+        ([1.0], {"u": 0.5}, "pass both"),
         ([1.0], {"eps": 2.0, "u": 1.0}, "eps = 2.0 must be"),
         ([1.0], {"eps": 1.0, "u": -1.0}, "u = -1.0 must be"),
         ([1.0], {"bounds": (1, 0)}, r"bounds = \(1, 0\).*smaller one first"),

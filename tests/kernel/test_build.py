@@ -103,7 +103,7 @@ def test_records_that_cannot_be_taken_apart_are_rejected():
 
 
 def test_a_wrong_number_of_arguments_is_reported():
-    with pytest.raises(KernelError, match=r"add takes 2 arguments \(x, y\), but there are 1"):
+    with pytest.raises(KernelError, match=r"add takes 2 arguments \(x, y\), but 1 are passed"):
         compiled(add, label="count", args=(1.0,))
 
 

@@ -294,7 +294,7 @@ def test_a_late_reward_is_weighted_by_the_chance_of_its_decision():
 def test_rewards_without_a_choice_are_rejected_for_weighted_policies():
     bandit = rb.Bandit(ARMS, Exp3(), seed=1)
     before = bandit.to_bytes()
-    with pytest.raises(DecisionError, match=r"Exp3 weights .*'us' is not what select\(\) named last.*decide\(\)"):
+    with pytest.raises(DecisionError, match=r"Exp3 weights .*'us' is not the last arm of select\(\).*decide\(\)"):
         bandit.update("us", 1.0)
     with pytest.raises(DecisionError, match=r"in bulk: use decide\(\)"):
         bandit.update_many(["us"], [1.0])

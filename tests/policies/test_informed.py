@@ -102,7 +102,7 @@ def test_a_horizon_is_filled_in_and_never_passed(policy, tmp_path):
     rb.simulate(ready, HEAVY, 50, 1, seed=0, progress=False)  # filled in
     longer, shorter = ready.prepared(200), ready.prepared(49)
     rb.simulate(longer, HEAVY, 50, 1, seed=0, progress=False)
-    with pytest.raises(InvalidInput, match="made for 49 pulls, and 50 are asked for"):
+    with pytest.raises(InvalidInput, match="made for 49 pulls, and 50 are requested"):
         rb.simulate(shorter, HEAVY, 50, 1, seed=0, progress=False)
 
     bandit = rb.Bandit(["a", "b"], ready.prepared(6), seed=0)

@@ -1,7 +1,7 @@
-"""What is known of an arm's values when means are compared: all of them, weighted ones, or a `Part`.
+"""The values of one arm for the comparison of means: all values, weighted values, or a `Part`.
 
-Each form gives resampled means, and what a resample cannot show: whether there are enough values, and how much values beyond those
-seen may add to the mean (the allowance). `robandit.diagnostics.resolution` has the reasons.
+Each form resamples its mean. It also checks that there are enough values, and computes the allowance: how much values beyond those
+seen may add to the mean. `robandit.diagnostics.resolution` explains both.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from robandit.wording import counted
 
 RESAMPLES = 2_000
 SEED = 8
-UNITS = 1_024  # drawn for a resample of an arm; fewer if there are many arms
-LEAST = 20  # values of an arm: with fewer, no limit is reliable
-DIFFER = 10  # values that differ from the median, unless none does
-CONSTANT = 100  # equal values, before an arm is taken to have no others
-FLOOR = 1.1  # of an index in the allowance, where a / (a - 1) is 11
-UNSEEN = 1.5  # the index if there are too few values to estimate one
+UNITS = 1_024  # units drawn for a resample of an arm; fewer if there are many arms
+LEAST = 20  # least number of values of an arm; with fewer, no limit is reliable
+DIFFER = 10  # least number of values that differ from the median, unless all are equal
+CONSTANT = 100  # number of equal values after which an arm is taken as constant
+FLOOR = 1.1  # smallest index a in the allowance; a / (a - 1) is then 11
+UNSEEN = 1.5  # index assumed if there are too few values to estimate it
 
 
 class Values:
@@ -56,7 +56,7 @@ class Values:
 
 
 class _Weighted(Values):
-    """Values with weights. Tails are those of the terms whose mean is the weighted mean."""
+    """Values with weights. Tails are estimated from the terms whose mean is the weighted mean."""
 
     def __init__(self, values: Floats, weights: Floats) -> None:
         self.weights = weights / weights.mean()
@@ -87,7 +87,7 @@ class _Sampled(Values):
         self.ends = float(part.smallest[0]), float(part.largest[0])
 
     def resampled(self, most: int, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
-        part = self.part.farthest(most // 2)  # as many extremes as units
+        part = self.part.farthest(most // 2)  # so that there are as many extremes as units
         body = part.body
         units = _block_means(body, most)
         means, variances = _resample(units, rng)
@@ -114,7 +114,7 @@ def values_of(values: Floats | Part, unit: int, weights: Floats | None = None) -
 
 
 def _block_means(values: Floats, most: int) -> Floats:
-    """Return at most ``most`` means of consecutive values, of blocks whose lengths differ by one at most."""
+    """Return the means of at most ``most`` blocks of consecutive values, whose lengths differ by at most one."""
     if len(values) <= most:
         return values
     edges = np.linspace(0, len(values), most + 1).astype(np.int64)
@@ -127,7 +127,7 @@ def _variance_of_mean(units: Floats) -> float:
 
 
 def _resample(units: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return the means of resamples, and the variance of its mean that each of them shows."""
+    """Return the means of resamples, and for each resample the estimated variance of its mean."""
     centred = units - units.mean()
     picked = rng.integers(0, len(units), (RESAMPLES, len(units)), dtype=np.uint16)
     means = centred[picked].mean(axis=1)
@@ -147,7 +147,7 @@ def _poisson_sums(values: Floats, rng: np.random.Generator) -> tuple[Floats, Flo
 
 
 def lower_limit(means: Floats, variances: Floats, centre: float, spread: float, level: float) -> float:
-    """Return the smaller of percentile and studentised limit; ``centre`` and ``spread`` are the data's mean and its variance."""
+    """Return the smaller of percentile and studentised limit. ``spread`` is the variance of the data's mean ``centre``."""
     off, sd = means - centre, np.sqrt(variances)
     t = np.where(off == 0.0, 0.0, np.copysign(math.inf, off))
     np.divide(off, sd, out=t, where=sd > 0.0)
@@ -157,7 +157,7 @@ def lower_limit(means: Floats, variances: Floats, centre: float, spread: float, 
 
 
 def allowance(values: Values, side: str, level: float) -> tuple[float, str]:
-    """Return how much values beyond those seen may add to the mean on a side, and the reason; 0 for a light tail."""
+    """Return the allowance of a side and its reason; 0 for a light tail."""
     reach = values.reach(side)
     if reach <= 0.0:
         return 0.0, ""
@@ -176,12 +176,12 @@ def allowance(values: Values, side: str, level: float) -> tuple[float, str]:
 
 
 def no_mean(tail: TailIndex) -> str:
-    """Return the reason why a tail seems to have no mean; empty if it has one."""
+    """Return the reason why a tail seems to have no mean, or an empty string if it has one."""
     return f"seems to have no mean on the {tail.side} (tail index {tail})" if tail.high <= 1.0 else ""
 
 
 def _too_few(values: Floats, count: int | None = None) -> str:
-    """Return the reason why an arm with ``count`` values (None: with these) cannot be compared; empty if it can."""
+    """Return the reason why an arm with ``count`` values (None: these values) cannot be compared; empty if it can."""
     n = len(values) if count is None else count
     if n < LEAST:
         return f"{counted(n, 'value')}, {LEAST} are needed"

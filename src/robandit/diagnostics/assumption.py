@@ -5,25 +5,25 @@ fair coins, independent of all |d|. So for any set of values that is chosen by t
 
     P( sum d >= z sqrt(sum d^2) ) <= exp(-z^2 / 2)        (Efron 1969: Hoeffding's inequality, given the |d|).
 
-A plain count is added, since one huge value makes sqrt(sum d^2) as large as the sum: k coins are all heads with probability 2^-k,
-which corresponds to z = sqrt(2 k log 2). The sets are the n, n/2, n/4, ... values farthest from a, down to ``LEAST`` values, with
-ties of the nearest, so that each set is {|d| > M} for some M. With G sets, z = sqrt(2 log(2 G / alpha)) and a union bound over
-the sets and the two statistics, the probability of a false contradiction is at most alpha. No moment has to exist.
+A second statistic is a count, since one huge value makes sqrt(sum d^2) as large as the sum. All k coins are heads with probability
+2^-k, which corresponds to z = sqrt(2 k log 2). The sets are the n, n/2, n/4, ... values farthest from a, down to ``LEAST`` values.
+Each includes the ties of its nearest value, so that it is {|d| > M} for some M. With G sets, z = sqrt(2 log(2 G / alpha)) and a
+union bound over the sets and the two statistics, a false contradiction has probability at most alpha. No moment has to exist.
 
-The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2:
-fair coins dominate their signs, and both statistics increase with each sign. All laws at or below a are among them. For other
+The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2.
+Fair coins dominate their signs, and both statistics increase with each sign. All laws at or below a are such laws. For other
 left-skewed laws about their median (negated Pareto, log-normal, exponential) the level is measured, not proved
-(tests/diagnostics/test_assumption.py). About 0, the difficult laws have most of their mass above 0 and a mean at or below 0 because
-of rare large losses: c - Pareto with mean exactly 0 is contradicted more often the heavier its tail. No test avoids such errors,
-since a loss that has not occurred yet can make any mean negative: "contradicted" refers to the rewards seen.
+(tests/diagnostics/test_assumption.py). About 0, some laws have most of their mass above 0, but a mean at or below 0 because of rare
+large losses. An example is c - Pareto with mean exactly 0: the heavier its tail, the more often it is contradicted. No test avoids
+such errors, since a loss that has not occurred yet can make any mean negative. "Contradicted" refers to the rewards seen.
 
 About the median. The centre must not come from the values that are tested, and its error must not look like skewness. So one half
 of the values gives an upper confidence limit c of the median (order statistics and Hoeffding's inequality), and the other half is
-tested about c, with half of alpha each. A hash of the position assigns values to halves, so that no pattern in their order
+tested about c. Each half has level alpha / 2. A hash of the position assigns values to halves, so that no pattern in their order
 matters. For a symmetric law with a single peak (or flat) and c at or above its centre, the left is at least as likely as the right
-at every distance from c, so the level is alpha again. "Contradicted" then means: about every plausible value of the median.
+at every distance from c, so the level is alpha again. "Contradicted" then refers to every plausible value of the median.
 
-Symmetry. A symmetric law and its negation are truncated non-positive about their medians: both are tested, with half of alpha each.
+Symmetry. A symmetric law and its negation are truncated non-positive about their medians. Both are tested at level alpha / 2.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ from robandit.diagnostics.samples import checked_about, hashed, sample
 from robandit.kernel.types import Floats
 from robandit.validation import probability
 
-LEAST = 8  # values in the smallest set: the statistic is at most 1.2 times the root of their number
+LEAST = 8  # values in the smallest set; the statistic is at most 1.2 times the root of their number
 Point = float | Literal["median", "symmetric"]
 Verdict = Literal["contradicted", "not contradicted", "too few values"]
 
 
 @dataclass(frozen=True)
 class Nonpositivity:
-    """The result of a test of truncated non-positivity. It is true unless the sample contradicts it."""
+    """The result of a test of truncated non-positivity. Its truth value is False if the sample contradicts the assumption."""
 
     verdict: Verdict
     about: float
-    """The point. For the median: its upper confidence limit, about which half of the values were tested."""
+    """The point. For the median, its upper confidence limit, about which half of the values were tested."""
     center: Literal["given", "median"]
     n: int
     """The size of the sample."""
     worst: float
     """The M with the largest statistic."""
     count: int
-    """The number of tested values farther than that from the point."""
+    """The number of tested values farther than ``worst`` from the point."""
     mean: float
-    """The mean over all tested values of (x - about) 1{|x - about| > worst}, which should not be above 0."""
+    """The mean of (x - about) 1{|x - about| > worst} over all tested values. It should not be above 0."""
     statistic: float
-    """Their sum over the root of the sum of their squares; or sqrt(2 log 2 count), if all lie above and it is larger."""
+    """Sum of the counted x - about over the root of the sum of squares, or sqrt(2 log 2 count) if all are > 0 and it is larger."""
     limit: float
-    """What the statistic exceeds by chance with probability at most 1 - confidence."""
+    """The critical value: by chance, the statistic exceeds it with probability at most 1 - confidence."""
     confidence: float
     differ: int = 0
     """The number of tested values that differ from the point."""
     mirrored: bool = False
-    """Whether negated values were tested: ``about`` is then a lower limit of the median, and ``mean`` should not be below 0."""
+    """Whether negated values were tested. Then ``about`` is a lower limit of the median, and ``mean`` should not be below 0."""
 
     def __bool__(self) -> bool:
         """Whether the sample does not contradict the assumption."""
@@ -111,8 +111,8 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     about
         The point, or ``"median"``.
     confidence
-        A law that is symmetric (about the median: and has a single peak), or that lies at or below the point, is contradicted by
-        chance with probability at most 1 - confidence. The module has the test, and the other laws for which this holds.
+        One minus the largest probability of a false contradiction. It holds for laws at or below the point, and for symmetric laws
+        (about the median, only with a single peak). The module describes the test and the other laws for which it holds.
 
     Examples
     --------
@@ -135,10 +135,10 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
 
 
 def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
-    """Test checked values, of which there may be none, at level ``alpha``. ``"symmetric"``: about the median, both ways."""
+    """Test checked values (perhaps none) at level ``alpha``. ``"symmetric"`` tests them and their negation about the median."""
     if about == "symmetric":
         right, left = judge(values, "median", alpha / 2.0), judge(-values, "median", alpha / 2.0)
-        if right and (not left or left.statistic > right.statistic):  # in terms of the values themselves:
+        if right and (not left or left.statistic > right.statistic):  # convert the result of the negated values
             return replace(left, about=-left.about, mean=-left.mean, mirrored=True, confidence=1.0 - alpha)
         return replace(right, confidence=1.0 - alpha)
     if about == "median":
@@ -150,7 +150,7 @@ def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
 
 
 def _upper_median(values: Floats, alpha: float) -> float:
-    """Return an order statistic that is below the median with probability at most alpha; NaN if there is none."""
+    """Return an order statistic that is below the median with probability at most alpha, or NaN if there is none."""
     n = len(values)
     rank = math.ceil(n / 2.0 + math.sqrt(n * math.log(1.0 / alpha) / 2.0))
     return float(np.partition(values, rank - 1)[rank - 1]) if 1 <= rank <= n else math.nan
@@ -159,7 +159,7 @@ def _upper_median(values: Floats, alpha: float) -> float:
 def _tested(
     values: Floats, about: float, level: float, alpha: float, center: Literal["given", "median"], n: int
 ) -> Nonpositivity:
-    # in units of a power of two, so that squares neither overflow nor vanish, and ties stay ties
+    # In units of a power of two, squares neither overflow nor vanish, and ties stay ties.
     power = math.frexp(max(float(np.max(np.abs(values), initial=0.0)), abs(about)))[1] if about == about else 0
     offset = np.ldexp(values, -power) - math.ldexp(about, -power)
     offset = offset[offset != 0.0]
@@ -171,7 +171,7 @@ def _tested(
         order = np.argsort(-size, kind="stable")
         size, offset = size[order], offset[order]
         sums, squares, below = np.cumsum(offset), np.cumsum(offset * offset), np.cumsum(offset < 0.0)
-        # each set includes the ties of its last value: M is below all of them, and at or above the next value
+        # Each set includes the ties of its last value. M is below all of them, and at or above the next value.
         ends = np.array([np.searchsorted(-size, -size[k - 1], side="right") for k in counts or [len(offset)]])
         heads = np.where(below[ends - 1] == 0, np.sqrt(2.0 * math.log(2.0) * ends), -math.inf)
         statistics = np.maximum(sums[ends - 1] / np.sqrt(squares[ends - 1]), heads)
@@ -180,7 +180,7 @@ def _tested(
         worst = math.ldexp(float(size[count]), power) if count < len(size) else 0.0
         mean = math.ldexp(float(sums[count - 1]) / len(values), power)
     verdict: Verdict = "not contradicted"
-    if math.isnan(about) or 2.0 * math.log(2.0) * len(values) < limit**2:  # even if all values lay above the point
+    if math.isnan(about) or 2.0 * math.log(2.0) * len(values) < limit**2:  # too few even if all were above the point
         verdict = "too few values"
     elif counts and statistic > limit:
         verdict = "contradicted"

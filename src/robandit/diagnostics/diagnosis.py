@@ -1,4 +1,4 @@
-"""The diagnosis of a live bandit: what `Bandit.diagnose` returns, and what the bandit warns of."""
+"""The result of `Bandit.diagnose`, and the text of a live bandit's warning."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from robandit.policies.base import Policy
 
 
 class KeptRewards(NamedTuple):
-    """What a live bandit keeps of an arm's rewards."""
+    """A live bandit's record of the rewards of one arm."""
 
     arm: Any
     received: int
     recorded: int
-    zeros: int  # of the recorded rewards
+    zeros: int  # number of zeros among the recorded rewards
     sample: Floats
 
 
 @dataclass(frozen=True)
 class ArmDiagnosis:
-    """What the rewards of an arm are like."""
+    """The diagnosis of one arm's rewards."""
 
     arm: Any
     pulls: int
-    """Rewards received."""
+    """The number of rewards received."""
     recorded: int
-    """Rewards on record: fewer than ``pulls`` if the bandit was loaded from a file without a record."""
+    """The number of recorded rewards, below ``pulls`` if the bandit was loaded from a file without a record."""
     sampled: int
     """The size of the random sample from which the other numbers are computed."""
     zeros: float
-    """The share of zeros among the recorded rewards; NaN without any."""
+    """The share of zeros among the recorded rewards; NaN without rewards."""
     median: float
     left: TailIndex | None
     """Tail index below the median, by the moment estimator; None without rewards."""
@@ -46,21 +46,21 @@ class ArmDiagnosis:
     about_zero: Nonpositivity
     about_median: Nonpositivity
     symmetry: Nonpositivity
-    """About the median, on both sides: contradicted if the law is not symmetric."""
+    """The test of symmetry about the median."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a bandit's rewards are like, whether they contradict its policy's assumption, and which policy suits them."""
+    """A description of a bandit's rewards, the test of its policy's assumption, and the policy recommended for them."""
 
     policy: Policy
     arms: tuple[ArmDiagnosis, ...]
     leading: ArmDiagnosis
-    """The arm with the most rewards; the first of several."""
+    """The arm with the most rewards; the first one in a tie."""
     assumption: Assumption
-    """What the policy's bound assumes; empty if nothing."""
+    """The assumption of the policy's bound; empty if there is none."""
     contradicted: bool | None
-    """Whether the leading arm contradicts it; None if it has too few rewards, or the assumption is not tested here."""
+    """Whether the leading arm's rewards contradict the assumption; None if they are too few, or no test exists."""
     advice: Recommendation
 
     def __str__(self) -> str:
@@ -112,12 +112,12 @@ def _short(tail: TailIndex | None) -> str:
 
 
 def leading_arm(received: Sequence[int]) -> int:
-    """Return the arm with the most rewards; the first of several."""
+    """Return the arm with the most rewards; the first one in a tie."""
     return max(range(len(received)), key=received.__getitem__)
 
 
 def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
-    """Return a bandit's diagnosis from its policy and what it keeps of each arm's rewards."""
+    """Return the diagnosis of a bandit with this policy and these records of its arms."""
     profiles = {each.arm: Profile(each.sample) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
     lead = rows[leading_arm([each.received for each in kept])]

@@ -1,7 +1,7 @@
 """A sample of many values, with the mean of all of them and the most extreme ones on both sides.
 
-A sample of one in a hundred misses a loss that happens once in a million, and such losses may be most of the mean. So values beyond
-the last of the kept extremes, which are all known, count for themselves. The sample between them, the body, stands for the others.
+A sample of one value in a hundred misses a loss that happens once in a million, but such losses may be most of the mean. So the
+most extreme values are all kept, and each counts once. The sampled values between them, the body, represent all other values.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class Part:
     """See the module."""
 
     sample: Floats  # drawn without replacement, in the order of the values
-    n: int  # of all values, as are the next three
+    n: int  # number of all values; the next three also refer to all values
     mean: float
     smallest: Floats  # in increasing order
     largest: Floats  # in decreasing order
 
     @cached_property
     def extremes(self) -> Floats:
-        """All values beyond the last of the kept ones on each side. (Of those equal to it, some may not have been kept.)"""
+        """All values beyond the last kept value on each side. (Some values equal to the last may not have been kept.)"""
         low, high = self.smallest[self.smallest < self.smallest[-1]], self.largest[self.largest > self.largest[-1]]
         return np.concatenate([low, high])
 
     @cached_property
     def body(self) -> Floats:
-        """The sample without extremes; if that is empty, the last of the kept values on each side."""
+        """The sample without extremes, or the last kept value on each side if that is empty."""
         between = self.sample[(self.sample >= self.smallest[-1]) & (self.sample <= self.largest[-1])]
         return between if len(between) else np.array([self.smallest[-1], self.largest[-1]])
 
@@ -71,7 +71,7 @@ def rewards(record: ArmRecord) -> Floats | Part:
     if record.whole:
         return record.sample
     missing = record.n - len(record.smallest)
-    if missing <= len(record.largest):  # the extremes are all of the rewards, but their order is lost
+    if missing <= len(record.largest):  # the extremes include all rewards, but not their order
         known = np.concatenate([record.smallest, record.largest[: max(missing, 0)]])
         return np.random.default_rng(SEED).permutation(known)
     return Part(sample=record.sample, n=record.n, mean=record.mean, smallest=record.smallest, largest=record.largest)

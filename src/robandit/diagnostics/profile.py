@@ -1,4 +1,4 @@
-"""What the tests and estimators say about one arm's rewards, for `robandit diagnose`, `Bandit.diagnose` and the advice."""
+"""Test results and estimates of one arm's rewards, for `robandit diagnose`, `Bandit.diagnose` and the advice."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ALPHA = 0.01  # the level of the tests
 
 
 class Profile:
-    """The rewards of an arm, with numbers that are computed when they are first read."""
+    """The rewards of an arm, with statistics that are computed when they are first read."""
 
     def __init__(self, rewards: Floats | Part) -> None:
-        """Keep the rewards, of which there may be none."""
+        """Keep the rewards (perhaps none)."""
         self.rewards = rewards
         self.values = rewards.sample if isinstance(rewards, Part) else rewards
         """The rewards, or the sample of them."""
@@ -44,15 +44,15 @@ class Profile:
 
     @cached_property
     def about_median(self) -> Nonpositivity:
-        """The same about the median: contradicted by right-skewed rewards."""
+        """The test about the median. Right-skewed rewards contradict it."""
         return judge(self.values, "median", ALPHA)
 
     @cached_property
     def negated_about_median(self) -> Nonpositivity:
-        """The same for the negated rewards: contradicted by left-skewed ones."""
+        """The test of the negated rewards about the median. Left-skewed rewards contradict it."""
         return judge(-self.values, "median", ALPHA)
 
     @cached_property
     def symmetry(self) -> Nonpositivity:
-        """The test of symmetry: about the median, on both sides."""
+        """The test of symmetry about the median."""
         return judge(self.values, "symmetric", ALPHA)

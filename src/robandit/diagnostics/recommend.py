@@ -21,9 +21,9 @@ from robandit.laws.median import law_median
 from robandit.policies import UCBV, AdaKLUCB, ForceMoM, KLinfUCB, Policy
 from robandit.problems import Problem
 
-FEW = 256  # rewards: with fewer, the test (on half of them) misses strong skewness more often than not
-# UCB-V's width is sqrt(2.4 V L / n) + 3.6 R L / n: for a range R of 40 standard deviations, the second part is the
-# larger one until the arm has 8,600 L rewards (L = log t). Beyond that learning is slow, and the advice says so.
+FEW = 256  # with fewer rewards, the test (on half of them) misses strong skewness more often than not
+# UCB-V's width is sqrt(2.4 V L / n) + 3.6 R L / n. For a range R of 40 standard deviations, the second part is the
+# larger one until the arm has 8,600 L rewards (L = log t). For larger ranges learning is slow, and the advice says so.
 WIDE = 40.0
 Pair = tuple[float, float]
 Case = Literal["known moments", "bounded", "left-skewed or symmetric", "right-skewed", "few rewards"]
@@ -57,24 +57,24 @@ def recommend(
 ) -> Recommendation:
     """Recommend a policy for these rewards or this problem, with the reasons in words.
 
-    The first rule that applies decides; nothing is random.
+    The first rule that applies decides. The result is deterministic.
 
     1. ``eps`` and ``u`` are given: KLinf-UCB, which has the lowest possible regret when they are known.
-    2. ``bounds`` are given, or all laws of the problem are bounded: UCB-V. Plain methods suffice; the reasons warn if the range is
-       more than 40 standard deviations of the most variable arm, since learning is slow then.
-    3. There are fewer than 256 rewards, or fewer than 128 in the tested half differ from the centre, and they contradict nothing
-       and are not clearly left-skewed: AdaKL-UCB, with that caveat; ForceMoM if all that differ from the median are above it.
+    2. ``bounds`` are given, or all laws of the problem are bounded: UCB-V. The reasons warn of slow learning if the range is more
+       than 40 standard deviations of the most variable arm.
+    3. There are too few rewards (fewer than 256, or fewer than 128 in the tested half that differ from the centre), and no test
+       finds them skewed: AdaKL-UCB, with that caveat. If all that differ from the median are above it: ForceMoM.
     4. Truncated non-positivity of the leading arm about its median holds (problem) or is not contradicted (rewards,
        confidence 0.99): AdaKL-UCB. The leading arm has the largest median of means; for a problem it is the best arm.
-    5. Otherwise rewards are right-skewed: ForceMoM, which assumes nothing; or cap the reward.
+    5. Otherwise rewards are right-skewed: ForceMoM, which has no assumption. Capping the reward is an alternative.
 
     Parameters
     ----------
     rewards_or_problem
         The recorded rewards of an arm, a mapping from arm to rewards, or a `Problem`. The rewards of an arm are taken as
-        independent, in any order: trends and patterns are ignored. Rewards are maximised: give costs a minus sign.
+        independent: trends and patterns in their order are ignored. Rewards are maximised: give costs a minus sign.
     eps, u
-        A moment bound that is certain: E|X|^(1+eps) <= u for every arm. Both or none.
+        A moment bound that is certain: E|X|^(1+eps) <= u for every arm. Pass both or neither.
     bounds
         An interval that certainly contains every reward. Ignored if ``eps`` and ``u`` are given.
 
@@ -103,14 +103,14 @@ def recommend(
         outside = np.flatnonzero((values < low) | (values > high))
         if len(outside):
             place = f"the rewards{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}"
-            raise _contradicted("bounds", bounds, f"{place}: widen the bounds, or leave them out")
+            raise _contradicted("bounds", bounds, f"{place}: widen the bounds, or omit them")
     profiles = {arm: Profile(values) for arm, values in samples.items()}
     return advise(profiles, leading(samples), known, interval)
 
 
 def _checked_moments(eps: Any, u: Any) -> Pair | None:
     if (eps is None) != (u is None):
-        raise InvalidInput(f"eps = {eps!r} and u = {u!r}: give both, since E|X|^(1+eps) <= u needs both, or none")
+        raise InvalidInput(f"eps = {eps!r} and u = {u!r}: pass both, since E|X|^(1+eps) <= u needs both, or neither")
     if eps is None:
         return None
     return validation.order(eps, owner="recommend"), validation.positive(u, "u", owner="recommend")
@@ -155,7 +155,7 @@ def _sample(given: Any, name: str) -> Floats:
 
 
 def leading(samples: Mapping[Any, Floats]) -> Any:
-    """Return the arm with the largest median of means; the first of several."""
+    """Return the arm with the largest median of means; the first one in a tie."""
     if len(samples) == 1:
         return next(iter(samples))
     from robandit.estimators import median_of_means
@@ -170,7 +170,7 @@ def _of(arm: Any) -> str:
 def advise(
     profiles: Mapping[Any, Profile], lead: Any, known: Pair | None = None, bounds: Pair | None = None, missed: int = 0
 ) -> Recommendation:
-    """Return the advice for checked rewards (an arm may have none); ``missed`` rewards of the leading arm were not recorded."""
+    """Return the advice for checked rewards (an arm may have none). ``missed`` counts unrecorded rewards of the leading arm."""
     if known is not None:
         return _with_known(known, bounds, _sample_moments(profiles, *known), lead)
     if bounds is not None:
@@ -210,7 +210,7 @@ def _forced(*reasons: str, arm: Any, case: Case = "right-skewed") -> Recommendat
 
 
 def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
-    """Return the advice if there are too few rewards, or too few that differ from the median, to tell how they are skewed."""
+    """Return the advice if too few rewards, or too few that differ from the median, leave the skewness undecided."""
     n, median = len(profile.values), profile.median
     off = profile.values[profile.values != median]
     count = "There is only one reward" if n == 1 else f"There are only {n} rewards" if n else "There are no rewards"
@@ -240,7 +240,7 @@ def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
 
 
 def _cap(profile: Profile) -> tuple[str, ...]:
-    """Return the advice to cap rewards, unless the cap changes none of them, or makes arms equal."""
+    """Return the advice to cap rewards, or nothing if the cap changes no reward or makes arms equal."""
     values = profile.values
     above = values[values > profile.median]
     cap = float(f"{np.quantile(above, 0.99):.4g}") if len(above) else profile.median
@@ -305,7 +305,7 @@ def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any) -> Re
         "RobustUCB needs the same, and its widths are so large that it is close to uniform play at usual horizons.",
     ]
     if bounds is not None:
-        reasons.append("Of what is given, eps and u are used, the bounds are not: leave out eps and u to use them.")
+        reasons.append("eps and u are used, and the bounds are ignored: omit eps and u to use the bounds.")
     return Recommendation(KLinfUCB(eps=eps, u=u), tuple(reasons), "known moments", lead)
 
 
@@ -334,8 +334,8 @@ def _with_bounds(bounds: Pair, spread: float, lead: Any) -> Recommendation:
     ]
     if length > WIDE * spread > 0.0:
         reasons.append(
-            f"The range is large against the spread, {length / spread:.3g} standard deviations: it dominates the bound for long, "
-            "so learning is slow. If the bounds are only a precaution, tighten them or leave them out."
+            f"The range is large against the spread, {length / spread:.3g} standard deviations: it dominates the bound for a "
+            "long time, so learning is slow. If the bounds are only a precaution, tighten or omit them."
         )
     return Recommendation(UCBV(range=length), tuple(reasons), "bounded", lead)
 

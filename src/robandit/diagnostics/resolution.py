@@ -1,33 +1,33 @@
-"""Tests whether recorded rewards show which arm is best, or only which arm had the highest mean in them.
+"""Tests whether the arm with the highest mean in recorded rewards is significantly better than the others.
 
 For each rival, the lower limit of "best mean minus rival's mean" is the smaller of two bootstrap limits, minus an allowance.
 
-- The percentile and the studentised limit, from 2,000 resamples. Each fails where the other does not: the percentile limit for
-  arms of different skewness, the studentised limit for two arms with equally heavy tails.
-- The allowance is for values beyond the largest one seen, which no resample has: with a heavy tail, much of the mean is there. Let
-  m be the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
-  log(1/p) / n, and if the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. It is taken
-  for the best arm's left tail and the rival's right tail, if the index may be 2 or less (by the moment estimator's interval). The
-  index is the estimated one, but at least 1.1; 1.5 if a side has too few values for an estimate.
+- The percentile and the studentised limit come from 2,000 resamples. Each is reliable where the other fails: the percentile limit
+  fails for arms of different skewness, the studentised limit for two arms with equally heavy tails.
+- The allowance is for values beyond the largest one seen. No resample has them, but with a heavy tail they are much of the mean.
+  Let m be the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
+  log(1/p) / n. If the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. The best arm's
+  left tail and the rival's right tail get an allowance, if the moment estimator's interval has an index of 2 or less. It uses
+  the estimated index, or 1.1 if that is larger, or 1.5 if a side has too few values for an estimate.
 
-Limits are simultaneous: with K arms, each has p = 0.05 / K. A wrong arm is called best only if it is put above the true best arm,
-and K - 1 arms could be; one more limit covers a true best arm that is put above another one. So with exact limits the chance of a
-false "significant" is at most 5 %, although the same data chose the arm. The actual chance is measured in
-docs/explanation/diagnose.md. No interval for a mean is right for all laws (Bahadur and Savage 1956), so the allowance is an
-assumption too: that the tail continues as far as it was seen.
+Limits are simultaneous: with K arms, each has p = 0.05 / K. A wrong arm is called best only if its limit against the true best arm
+fails, and there are K - 1 such limits. One more covers a true best arm that is put above another one. So with exact limits the
+chance of a false "significant" is at most 5 %, although the same data chose the arm. The actual chance is measured in
+docs/explanation/diagnose.md. No interval for a mean is right for all laws (Bahadur and Savage 1956). So the allowance also needs an
+assumption: the tail continues beyond the largest value as it was seen up to there.
 
 - Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values. For independent values the
-  spread of the mean is the same; for values that depend on their neighbours it is more accurate.
+  spread of the mean is the same. For values that depend on their neighbours it is more accurate.
 - A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
   T^(1/3) rows (longer, if that makes more than 1,024 blocks). The allowance is for the left tail of the difference.
-- Too many rewards to keep (a `Part`): the mean is that of all. A resample draws each known extreme a Poisson number of times, as
-  a resample of many values does, and the rest from the sample between them. The spread of m independent units of the sample
-  is s^2 / m, that of all n values s^2 / n; what the units have beyond s^2 / m comes from similar neighbours and stays.
+- Too many rewards to keep (a `Part`): the mean of all rewards is known. A resample draws each known extreme a Poisson number of
+  times, as a resample of many values does. The rest comes from the sample between them. m independent units of the sample have
+  the spread s^2 / m, and all n values have s^2 / n. A spread of the units beyond s^2 / m comes from similar neighbours and is kept.
   Extremes are taken as independent, since their order is not known. The allowance uses them and the number of all values.
 - Weights, for logs in which an arm was drawn with known probabilities (propensities): the mean is sum(w r) / sum(w), and resamples
-  draw pairs. The spread and the allowance are those of mean + w (r - mean) / mean(w), whose mean it is.
+  draw pairs. The spread and the allowance come from the terms mean + w (r - mean) / mean(w), whose mean is the weighted mean.
 
-Resamples and the allowance of one arm are in `robandit.diagnostics.arm_values`; here, arms are compared.
+`robandit.diagnostics.arm_values` computes the resamples and the allowance of one arm.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Rival:
     low: float
     """The lower limit of the difference; NaN if there are too few values."""
     allowance: float
-    """The part of it that is for values beyond those seen; 0 for light tails."""
+    """The part of the limit that allows for values beyond those seen; 0 for light tails."""
     excluded: bool
     """Whether the limit is above 0, so that this arm is not the best."""
     why: str
-    """The reason for an allowance or a missing limit; empty if there is none."""
+    """The reason for an allowance or a missing limit; otherwise empty."""
 
     def __str__(self) -> str:
         """Return the arm and how much lower or higher its mean may be."""
@@ -83,14 +83,14 @@ class Resolution:
     """Whether the arm with the highest mean is significantly better than the others."""
 
     best: Any
-    """The arm with the highest mean; the first of several."""
+    """The arm with the highest mean; the first one in a tie."""
     mean: float
     share: float
     """The share of resamples in which it has the highest mean. Heavy tails make it unreliable: see ``rivals``."""
     others: tuple[Rival, ...]
-    """The nearest first."""
+    """All other arms, the nearest first."""
     paired: bool
-    """Whether rows of a table were drawn."""
+    """Whether rows of a table were resampled."""
     resamples: int
     confidence: float
 
@@ -101,12 +101,12 @@ class Resolution:
 
     @property
     def resolved(self) -> bool:
-        """Whether all other arms are excluded: the best arm is significantly better than each."""
+        """Whether all other arms are excluded, so that the best arm is significantly better than each of them."""
         return not self.rivals
 
     @property
     def caution(self) -> str:
-        """Why the bootstrap alone is unreliable here; empty if it is not."""
+        """The reason why the bootstrap alone is unreliable here; empty if it is reliable."""
         reason = next((each.why for each in self.others if each.allowance > 0.0), "")
         return f"The bootstrap alone is unreliable here, since {reason}." if reason else ""
 
@@ -148,7 +148,7 @@ def resolution(
         Arm -> a weight above 0 for each of its rewards: one over the probability with which the arm was chosen, for logs that have
         it. Without weights, an arm that was chosen when rewards are high looks better than it is.
     table
-        Of shape (T, K): the rewards of all arms, in the order of ``samples``, at the same times. Blocks of rows are then resampled.
+        The rewards of all arms at the same times, of shape (T, K), in the order of ``samples``. Blocks of rows are then resampled.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def resolution(
 
 
 def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
-    """Return an interval for the mean by the same method, and what it assumes; or NaN, and why there are too few values."""
+    """Return an interval for the mean by the same method, and its assumptions; or NaN, and the reason why values are too few."""
     unit = _unit([values])
     known = values_of(values, unit)
     too_few = known.too_few()
@@ -214,12 +214,12 @@ def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float
     low = lower_limit(means, variances, known.centre, spread, level) - down
     high = -lower_limit(-means, variances, -known.centre, spread, level) + up
     independence = "independent rewards" if known.n <= UNITS else "rewards that depend on neighbours at most"
-    tails = "tails that go on as fitted" if left_reason or right_reason else "light tails, as they look"
+    tails = "tails that continue as fitted" if left_reason or right_reason else "light tails, as they look"
     return math.ldexp(low, unit), math.ldexp(high, unit), f"{independence}, {tails}"
 
 
 class _Independent:
-    """Compares the best arm with each of the others; each arm is resampled by itself."""
+    """Compares the best arm with each other arm. Each arm is resampled separately."""
 
     def __init__(self, arms: Sequence[Values], best: int) -> None:
         most = min(UNITS, max(128, 16 * UNITS // len(arms)))  # so that 500 arms take two seconds
@@ -242,12 +242,12 @@ class _Independent:
         return lower_limit(means, variances, float(centre), float(spread), level)
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
-        """Return how much values beyond those seen may change the difference, and the reason."""
+        """Return the allowance for the difference, and its reason."""
         if self.best_allowance is None:  # the same for all rivals
             self.best_allowance = allowance(self.arms[self.best], "left", level)
         best, best_reason = self.best_allowance
         other, other_reason = allowance(self.arms[rival], "right", level)
-        for i, side in ((self.best, "right"), (rival, "left")):  # these cannot reverse the order, but need a mean
+        for i, side in ((self.best, "right"), (rival, "left")):  # these tails cannot reverse the order, but need a mean
             reason = no_mean(self.arms[i].tail(side))
             if reason:
                 return math.inf, f"{formatted(arms[i])} {reason}"
@@ -256,7 +256,7 @@ class _Independent:
 
 
 class _Paired:
-    """Compares them by blocks of rows of a table, which are resampled."""
+    """Compares the best arm with each other arm by resampling blocks of rows of a table."""
 
     def __init__(self, columns: Sequence[Floats], best: int) -> None:
         rows = np.stack(columns, axis=1)
@@ -273,7 +273,7 @@ class _Paired:
             picked = blocks[rng.integers(0, len(blocks), draws)]
             self.means[:, r] = picked.mean(axis=0)
             self.variances[:, r] = picked.var(axis=0) / draws
-        self.centre = blocks.mean(axis=0)  # the centre of the resamples: rows at the ends are in fewer blocks
+        self.centre = blocks.mean(axis=0)  # not the mean of all rows, because rows at the ends are in fewer blocks
         self.spread = blocks.var(axis=0) / draws
         self.off = self.differences.mean(axis=0) - self.centre
 
@@ -312,6 +312,6 @@ def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:
 
 
 def _unit(samples: Sequence[Floats | Part]) -> int:
-    """Return the exponent of a power of two, in units of which squares of the values do not overflow."""
+    """Return the exponent of a power of two. In units of this power, squares of the values do not overflow."""
     ends = [np.array([x.smallest[0], x.largest[0]]) if isinstance(x, Part) else x for x in samples]
     return math.frexp(max(float(np.max(np.abs(each))) for each in ends))[1]

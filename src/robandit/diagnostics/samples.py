@@ -1,4 +1,4 @@
-"""Reads recorded rewards as arrays, and checks the parameters of tests; a hash of positions."""
+"""Reads recorded rewards as arrays, checks the parameters of tests, and hashes positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sample(x: Any, name: str = "the sample") -> Floats:
     if isinstance(x, (str, bytes)):
         raise _invalid(name, x, f"is the text {x!r}: pass a list or array of numbers")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise _invalid(name, x, "has masked values: leave them out with .compressed()")
+        raise _invalid(name, x, "has masked values: remove them with .compressed()")
     if hasattr(x, "columns"):
         raise _invalid(name, x, "is a table: pass one column of it, or all arms as dict(df) (polars: df.to_dict())")
     values = floats(x, name, "pass a list or array of floats")
@@ -32,7 +32,7 @@ def sample(x: Any, name: str = "the sample") -> Floats:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         place = f"has {values[bad[0]]} at position {bad[0]} ({len(bad)} such values in all)"
-        raise _invalid(name, x, f"{place}: leave them out, or give a failure a finite cost")
+        raise _invalid(name, x, f"{place}: remove them, or give a failure a finite cost")
     return values
 
 
@@ -52,13 +52,13 @@ def _invalid(name: str, x: Any, problem: str) -> InvalidInput:
 
 
 def checked_about(about: Any) -> float | Literal["median"]:
-    """Return a point as a float, or the word for the median."""
+    """Return the point as a float, or ``"median"``."""
     if isinstance(about, str) and about == "median":
         return "median"
     return finite(about, "about", hint="or pass 'median'")
 
 
 def hashed(number: UInts) -> UInts:
-    """Return 64 well mixed bits for each number (SplitMix64); different numbers have different hashes."""
+    """Return a 64-bit hash of each number (SplitMix64). Different numbers have different hashes."""
     with np.errstate(over="ignore"):
         return cast("UInts", mixed(cast("np.uint64", number * GOLDEN)))

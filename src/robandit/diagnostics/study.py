@@ -1,4 +1,4 @@
-"""The study of recorded rewards, arm by arm: means, tails, skewness, and which policy suits them."""
+"""Studies recorded rewards arm by arm (means, tails, skewness), and recommends a policy."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _HEAVY: tuple[Variance, ...] = ("infinite", "undecided", "finite")  # the _heavi
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """An estimate of the mean (or the median) with its 95 % limits and what they assume; a missing limit is infinite."""
+    """An estimate of the mean (or the median) with its 95 % limits and their assumption. A missing limit is infinite."""
 
     name: str
     value: float
-    """NaN if it cannot be computed; ``note`` has the reason."""
+    """The estimate, or NaN if it cannot be computed. ``note`` has the reason."""
     low: float = -math.inf
     high: float = math.inf
     assumed: str = ""
-    """What the limits assume; empty if there are none."""
+    """The assumption of the limits; empty if there are none."""
     note: str = ""
 
 
@@ -51,11 +51,11 @@ class Tail:
     moment: TailIndex
     pickands: TailIndex
     paths: tuple[TailPath, ...]
-    """The estimates for many k, in the same order; without points if there are too few values."""
+    """The estimates for many k, in the same order; empty if there are too few values."""
 
     @property
     def variance(self) -> Variance:
-        """Whether the variance exists, as far as this side shows: the moment estimator, Hill's and Pickands' must agree."""
+        """Whether this side leaves the variance finite. The moment estimator, Hill's and Pickands' must agree."""
         moment, hill, pickands = self.moment, self.hill, self.pickands
         if math.isnan(moment.index):
             return "unknown"
@@ -102,22 +102,22 @@ class Concentration:
     """The share of the largest rewards in the sum of |reward|. All three shares are NaN if all rewards are 0."""
 
     first: float
-    """Of the largest reward."""
+    """The share of the largest reward."""
     ten: float
     percent: float
-    """Of the largest 1 % of rewards, rounded up to an integer."""
+    """The share of the largest 1 % of rewards; their number is rounded up."""
     exact: bool
-    """Whether computed from all rewards, not from a sample."""
+    """Whether the shares are computed from all rewards, not from a sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArmStudy:
-    """What the rewards of an arm are like."""
+    """The study of one arm's rewards."""
 
     record: ArmRecord
     median: float
     means: tuple[Mean, ...]
-    """The sample mean first, then the trimmed mean, the median of means, and the median itself."""
+    """The sample mean, the trimmed mean, the median of means, and the median, in this order."""
     left: Tail
     right: Tail
     concentration: Concentration
@@ -131,7 +131,7 @@ class ArmStudy:
 
     @property
     def n(self) -> int:
-        """Rewards on record."""
+        """The number of recorded rewards."""
         return self.record.n
 
     @property
@@ -157,12 +157,12 @@ class Study:
 
     recorded: Recorded
     arms: tuple[ArmStudy, ...]
-    """In the order of their names."""
+    """The arms, in the order of their names."""
     advice: Recommendation
-    """For the arm with the highest mean."""
+    """The advice for the arm with the highest mean."""
     resolution: Resolution
     also: tuple[Recommendation, ...] = ()
-    """For other arms that may be the best, if another policy suits them."""
+    """The advice for other arms that may be the best, if it names another policy."""
 
     @property
     def headline(self) -> str:
@@ -193,9 +193,9 @@ def study(
     Parameters
     ----------
     recorded
-        From `open_records(...).summary()`, or from memory with `Recorded.of`.
+        The result of `open_records(...).summary()` or of `Recorded.of`.
     progress
-        Called after each arm with the number of arms done and the number of all arms.
+        A function that is called after each arm with the number of arms done and the number of all arms.
     table
         The reward of every arm (in the order of their names) at every time, if known: arms are then compared time by time.
 
@@ -248,21 +248,21 @@ def _sample_mean(record: ArmRecord, profile: Profile) -> Mean:
     name, mean, (low, high, words) = "sample mean", record.mean, limits(profile.rewards, 1.0 - DELTA)
     if math.isnan(low):
         return Mean(name=name, value=mean, note=words)
-    # the record's mean is rounded differently
+    # The record's mean is rounded differently.
     return Mean(name=name, value=mean, low=min(low, mean), high=max(high, mean), assumed=words)
 
 
 def _median_of_means(profile: Profile) -> Mean:
     from robandit.estimators import median_of_means
 
-    # Shuffled, because blocks of consecutive rewards would have the means of seasons.
+    # Rewards are shuffled, because blocks of consecutive rewards would differ by season.
     shuffled = np.random.default_rng(SEED).permutation(profile.values)
     value = median_of_means(shuffled, delta=DELTA).value
     return Mean(name="median of means", value=value, note="no limits: they need a known moment")
 
 
 def _trimmed(profile: Profile) -> Mean:
-    """Return AdaR-UCB's mean about the median; right skewness removes its upper limit, left skewness its lower one."""
+    """Return AdaR-UCB's mean about the median. Right skewness removes its upper limit, left skewness its lower limit."""
     from robandit.estimators import adaptive_trimmed_mean
 
     name, values = "trimmed mean", profile.values
@@ -304,7 +304,7 @@ def _median(values: Floats) -> Mean:
 
 
 def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:
-    """Use all rewards if the record allows it: its extremes are exact, and so is the sum if all rewards have the same sign."""
+    """Return the shares, from all rewards if possible: extremes are exact, and so is the sum if all rewards have the same sign."""
     size = max(abs(record.least), abs(record.greatest))
     if size == 0.0:
         return Concentration(first=math.nan, ten=math.nan, percent=math.nan, exact=True)
@@ -324,6 +324,6 @@ def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:
 
 
 def _largest(sizes: Floats, weights: Floats, count: int) -> float:
-    """Return the sum of the ``count`` largest rewards, where a size stands for several."""
+    """Return the sum of the ``count`` largest rewards. Each size represents several rewards, given by its weight."""
     taken = np.minimum(weights, np.maximum(count - (np.cumsum(weights) - weights), 0.0))
     return float(sizes @ taken)

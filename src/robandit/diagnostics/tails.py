@@ -1,16 +1,16 @@
 """Estimates how heavy a tail is: the index alpha of P(X > x) ~ x^-alpha, from a sample.
 
-There are three classical estimators; none is always best. All use only the k largest values of a side, and estimate the shape
+There are three classical estimators, and none is always best. All use only the k largest values of a side, and estimate the shape
 1/alpha. A shape of 0 or below is a light tail, with index infinity.
 
-- ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. The most precise if the tail is a power, which it
-  assumes: for light tails it gives a finite index that grows with n. The interval is exact for a Pareto tail (a Gamma law).
+- ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. It assumes a power tail, and is the most precise if
+  this is true. For light tails it gives a finite index that grows with n. The interval is exact for a Pareto tail (a Gamma law).
 - ``"moment"`` (Dekkers, Einmahl, de Haan 1989): combines Hill's mean with the mean of squares, so that the shape may be 0 or below.
-- ``"pickands"`` (Pickands 1975): from the k-th, 2k-th and 4k-th largest. Invariant under shifts; by far the widest interval.
+- ``"pickands"`` (Pickands 1975): uses the k-th, 2k-th and 4k-th largest. It is invariant under shifts, but has the widest interval.
 
-The default k: with n values on the side, k = n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values): the
-optimal rate for tails whose second-order term is like that of Frechet's law (Hall 1982). Other tails need another k, and no rule
-can know which: look at several, with `tail_path`. Intervals describe chance, not the bias of a k that reaches into the bulk.
+With n values on the side, the default k is n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values). This is
+the optimal rate for tails with a second-order term like that of Frechet's law (Hall 1982). Other tails need another k, which no
+rule can know: look at several k with `tail_path`. Intervals cover chance, not the bias of a k that reaches into the bulk.
 
 If there are too many values to keep (a `Part`), the most extreme ones are kept and used, since the sample may have none of them.
 Then k is at most their number (``"pickands"``: a quarter of it).
@@ -30,21 +30,21 @@ from robandit.kernel.types import Floats, Ints
 from robandit.validation import choice, integer, invalid, probability
 from robandit.wording import counted
 
-LEAST = 50  # values on a side: with fewer, k is below 14 and intervals are too wide to be useful
+LEAST = 50  # values on a side; with fewer, k is below 14 and intervals are too wide to be useful
 METHODS = ("hill", "moment", "pickands")
 REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
-FIRST = 5  # the smallest k of a path: below it intervals are too wide to be useful
+FIRST = 5  # the smallest k of a path; below it, intervals are too wide to be useful
 
 
 @dataclass(frozen=True)
 class TailIndex:
-    """An estimated tail index with its interval; NaN if there is no estimate, and ``note`` has the reason."""
+    """An estimated tail index with its interval, or NaN with the reason in ``note``."""
 
     index: float
-    """Moments of lower order are finite; infinity means that no heavy tail is visible."""
+    """The index. Moments of lower order are finite. Infinity means that no heavy tail is visible."""
     low: float
     high: float
-    """Infinity if a light tail is not excluded."""
+    """The upper limit; infinity if a light tail is not excluded."""
     shape: float
     """1 / index if that is finite; 0 or below for a light tail."""
     k: int
@@ -58,7 +58,7 @@ class TailIndex:
 
     @property
     def light(self) -> bool:
-        """Whether no heavy tail is visible: a light tail is not excluded, and an infinite variance is."""
+        """Whether no heavy tail is visible: an infinite variance is excluded, and a light tail is not."""
         return self.high == math.inf and self.low > 2.0
 
     def __str__(self) -> str:
@@ -81,20 +81,20 @@ def tail_index(
     about: float | Literal["median"] = 0.0,
     confidence: float = 0.95,
 ) -> TailIndex:
-    """Estimate the tail index of a sample: the variance is infinite below 2, the mean at or below 1.
+    """Estimate the tail index of a sample. The variance is infinite for an index below 2, the mean for an index of at most 1.
 
     Parameters
     ----------
     x
         Independent values, or a `Part` of them; their order does not matter.
     side
-        Values below ``about`` (as distances from it), above it, or both.
+        The values to use, as distances from ``about``: those below it, those above it, or both.
     method
         See the module.
     k
         The number of largest values to use; None for the module's default.
     about
-        Where the sides meet: a number (textbooks use 0), or ``"median"``, for values whose zero has no meaning.
+        The point between the sides: a number (textbooks use 0), or ``"median"``, for values whose zero has no meaning.
     confidence
         The confidence of the interval, which is approximate (from the limit law).
 
@@ -145,7 +145,7 @@ class TailPath:
 
     k: Ints
     shape: Floats
-    """1 / index; 0 or below for a light tail, NaN if equal values leave no estimate."""
+    """1 / index; 0 or below for a light tail, NaN if equal values prevent an estimate."""
     low: Floats
     high: Floats
     chosen: int
@@ -157,7 +157,7 @@ class TailPath:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The smallest and the largest index for k from half to twice the default; NaN without any."""
+        """The smallest and the largest index for k from half to twice the default; NaN if there is no estimate."""
         near = (2 * self.k >= self.chosen) & (self.k <= 2 * self.chosen) & ~np.isnan(self.shape)
         if not near.any():
             return math.nan, math.nan
@@ -173,7 +173,7 @@ def tail_path(
     confidence: float = 0.95,
     points: int = 48,
 ) -> TailPath:
-    """Estimate the tail index for many k, from 5 to half of the values on the side: it is reliable where it stays level.
+    """Estimate the tail index for many k, from 5 to half of the values on the side. It is reliable where it stays constant.
 
     Parameters
     ----------
@@ -209,23 +209,23 @@ def tail_path(
 class _Far:
     """The values of a side as distances from the point, in units of the largest value."""
 
-    exact: Floats  # the largest distances, in decreasing order: all of them, or as many as were kept
+    exact: Floats  # the largest distances that were kept (perhaps all), in decreasing order
     n: int  # the number of all values on the side
-    rest: Floats  # the distances of the sample, in decreasing order, for use if not all are known
+    rest: Floats  # the distances of the sample, in decreasing order; used if not all are known
 
     def most(self, reach: int) -> int:
         """Return the largest k for which all needed distances are known."""
         return len(self.exact) // reach if reach > 1 else len(self.exact) - 1
 
     def top(self, k: int, reach: int) -> tuple[Floats, int]:
-        """Return the largest distances for k, and k; if not all are known, those of the sample, and k scaled to its size."""
+        """Return the largest distances for k, and k. If not all are known, use the sample, with k scaled to its size."""
         if k <= self.most(reach):
             return self.exact[: k * reach + (reach == 1)], k
         scaled = int(k * len(self.rest) / self.n)
         return self.rest[: scaled * reach + (reach == 1)], scaled
 
     def available(self, k: Ints, reach: int) -> Ints:
-        """Return those k for which there are enough values."""
+        """Return each k for which there are enough values."""
         return k[(k <= self.most(reach)) | (k * len(self.rest) >= FIRST * self.n)]
 
 
@@ -275,7 +275,7 @@ def _hill(top: Floats, k: int, confidence: float) -> _Shape:
     if shape <= 0.0:
         return _TIED
     tail = (1.0 - confidence) / 2.0
-    # k shape / (true shape) has the law Gamma(k) for an exact Pareto tail
+    # For an exact Pareto tail, k shape / (true shape) has the law Gamma(k).
     return shape, shape * k / float(gammaincinv(k, 1.0 - tail)), shape * k / float(gammaincinv(k, tail)), ""
 
 
@@ -298,7 +298,7 @@ def _pickands(top: Floats, k: int, confidence: float) -> _Shape:
         return _TIED if top[0] <= top[2 * k - 1] else _NONE
     shape = math.log(above / below) / math.log(2.0)
     shape = 0.0 if abs(shape) < 1e-9 else shape  # equal steps with rounding errors are not a heavy tail
-    # g / (2^g - 1), which is 1 / log 2 at 0
+    # The limit of g / (2^g - 1) at 0 is 1 / log 2.
     slope = shape / math.expm1(shape * math.log(2.0)) if shape != 0.0 else 1.0 / math.log(2.0)
     variance = slope * slope * (2.0 ** (2.0 * shape + 1.0) + 1.0) / (2.0 * math.log(2.0)) ** 2
     return _normal(shape, variance, k, confidence)

@@ -1,4 +1,4 @@
-"""Turns hooks into compiled, cached kernels; the loops; lazy arg-max; random streams."""
+"""Compiles hooks into cached kernels. Also contains the loops, the lazy arg-max and the random streams."""
 
 from robandit.kernel.build import compiled
 from robandit.kernel.cache import cache_directory

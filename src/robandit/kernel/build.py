@@ -1,4 +1,4 @@
-"""Compiles an entry: a plain function (with functions bound to its first parameters) over arrays, numbers and records.
+"""Compiles entries. An entry is a plain function of arrays, numbers and records; functions may be bound to its first parameters.
 
 A record is a NamedTuple of arrays or of numbers, such as a policy's state or parameters. Passing one to compiled code is slow and
 ties the cache to its class. So the entry takes the fields one by one (numbers packed into one array) and rebuilds the record.
@@ -22,13 +22,13 @@ from robandit.kernel.source import identity
 from robandit.kernel.types import Floats
 
 Entry = Callable[..., Any]
-# Numba's messages if a function without reference counting (see `cache._options`) allocates.
+# Numba's messages when a function without reference counting (see `cache._options`) allocates.
 _ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
 _written: dict[Any, tuple[tuple[Any, str], list[tuple[Callable[[], Any], Any]], Any]] = {}
 
 
 def numbers(record: tuple[float, ...]) -> Floats:
-    """Return the numbers of a parameters record as the array that an entry takes for it."""
+    """Return the numbers of a record as the array that an entry takes instead of the record."""
     for value in record:
         if isinstance(value, (int, np.integer)) and abs(int(value)) > 2**53:
             raise KernelError(f"{value} in {record!r} is too large an integer: records hold integers up to 2**53")
@@ -40,7 +40,7 @@ def _holds_arrays(record: tuple[Any, ...]) -> bool:
 
 
 def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments of an entry as the compiled function takes them: with the fields of records one by one."""
+    """Return the arguments of the compiled function: those of the entry, with each record replaced by its fields."""
     out: list[Any] = []
     for a in args:
         out += [a] if not isinstance(a, tuple) else a if _holds_arrays(a) else [numbers(a)]
@@ -48,7 +48,7 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) -> Entry:
-    """Return an entry compiled for arguments like ``args``, which it takes as `flat` returns them; print the label meanwhile."""
+    """Compile an entry for arguments like ``args``, and print the label. The result takes its arguments as `flat` returns them."""
     with cache.lock:  # reading sources (linecache) and importing Numba are not thread-safe
         module, name = _module(entry, args)
         try:
@@ -62,7 +62,7 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
 
 
 def _explained(message: str) -> str:
-    """Return what the user can do about an error of Numba, and the line that caused it."""
+    """Return the reason and the remedy for an error of Numba, with the line that caused it."""
     lines = message.splitlines()
     carets = [j for j, each in enumerate(lines) if each.strip() == "^"]
     line = f" (at: {lines[carets[0] - 1].strip()})" if carets and carets[0] > 0 else ""
@@ -82,19 +82,19 @@ def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, st
     known = _written.get(key)
     if known is not None:
         (module, name), reads, _ = known
-        # In a notebook, a constant or helper may be defined again: the text is then written again.
+        # In a notebook, a constant or helper may be redefined: the text is then written again.
         if all(fingerprint(get()) == value for get, value in reads):
             return module, name
     writer = Writer()
     text, name, parts = _entry_text(writer, entry, args)
-    # Not named by the label: policies with the same hooks would be compiled once for each name.
+    # The name does not contain the label, so that policies with the same hooks share one kernel.
     module = cache.load(text, name[:60], parts)  # a file name has at most 255 characters
     _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
     return module, name
 
 
 def _shape(argument: Any) -> Any:
-    """Return what the text depends on in an argument: its type, and the fields of a record with their types."""
+    """Return the type of an argument; for a record, also its fields and their types. The text depends on nothing else of it."""
     if isinstance(argument, tuple):
         fields = getattr(argument, "_fields", range(len(argument)))
         return tuple((name, _shape(value)) for name, value in zip(fields, argument, strict=True))
@@ -112,10 +112,10 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
     passed: list[str] = []
     names = list(inspect.signature(entry).parameters)
     if len(names) != len(args):
-        raise KernelError(f"{inner} takes {len(names)} arguments ({', '.join(names)}), but there are {len(args)}")
+        raise KernelError(f"{inner} takes {len(names)} arguments ({', '.join(names)}), but {len(args)} are passed")
     for name, value in zip(names, args, strict=True):
         if not isinstance(value, tuple):
-            # Fresh names, since a parameter may have the name of a function in the text.
+            # The name must be fresh, since the text may have a function with the parameter's name.
             parameters.append(writer.fresh(name))
             passed.append(parameters[-1])
             continue
@@ -133,7 +133,7 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
             kinds = ["float" if isinstance(field, (float, np.floating)) else "int" for field in value]
             flat_names = [f"{kind}({pack}[{j}])" for j, kind in enumerate(kinds)]
         else:
-            raise KernelError(f"the record {value!r} of {inner} mixes kinds: its fields are all arrays, or all numbers")
+            raise KernelError(f"the record {value!r} of {inner} mixes kinds: pass all arrays, or all numbers")
         passed.append(f"{record}({', '.join(flat_names)})")
     outer = writer.fresh(f"{inner}_entry")
     # Types are part of the text because Numba's index is not safe if two processes store two signatures for one file.

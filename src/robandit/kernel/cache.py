@@ -1,8 +1,8 @@
 """Stores kernels between processes, and loads them.
 
 A kernel is a text (see :mod:`robandit.kernel.generate`). Its file is named by the hash of that text, the versions of Python, NumPy
-and Numba, and the processor; Numba stores the compiled code beside it. Both are written under another name and then moved, so two
-processes may compile the same kernel at once. A third file has a checksum: damaged machine code would kill the process.
+and Numba, and the processor. Numba stores the compiled code next to it. Both are written under another name and then moved, so two
+processes may compile the same kernel at once. A third file has a checksum, because damaged machine code would crash the process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import numpy
 from robandit.errors import FileError
 from robandit.files import write_atomically
 
-_PREFIX = "_robandit_"  # of a kernel's module
+_PREFIX = "_robandit_"  # begins the name of a kernel's module
 lock = threading.RLock()
 _modules: dict[str, ModuleType] = {}
 _parts: dict[tuple[str, str], Any] = {}  # functions and records that kernels share
-_messages: set[str] = set()  # printed so far
+_messages: set[str] = set()  # messages printed so far
 
 
 def say(message: str, *, once: bool = False) -> None:
@@ -84,7 +84,7 @@ def _user_cache() -> Path:
 
 @cache
 def _options() -> str:
-    """Return the jit options. ``_nrt=False`` (private to Numba) removes reference counting: our loops are 4 times faster."""
+    """Return the jit options. ``_nrt=False`` (private to Numba) removes reference counting, which makes loops 4 times faster."""
     numba: Any = import_module("numba")
     options = "nogil=True, error_model='numpy'"
     if numba.config.DISABLE_JIT:
@@ -100,14 +100,14 @@ def _platform_key() -> str:
     import llvmlite.binding
 
     numba: Any = import_module("numba")
-    # Features too: a virtual machine may hide some. Bounds checks change the code, not the text.
+    # Features are included since a virtual machine may hide some, and BOUNDSCHECK since it changes the code but not the text.
     features = llvmlite.binding.get_host_cpu_features().flatten()
     processor = f"{llvmlite.binding.get_host_cpu_name()} {features} {numba.config.BOUNDSCHECK}"
     return "|".join([platform.python_version(), numba.__version__, numpy.__version__, processor])
 
 
 class _Homes(MetaPathFinder, Loader):
-    """Makes an empty module for a kernel: Numba imports the modules of the code that it loads, and never reads them."""
+    """Makes an empty module for a kernel, since Numba imports the modules of the code that it loads but never reads them."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if name.startswith(_PREFIX) else None
@@ -122,7 +122,7 @@ def load(text: str, name: str, parts: dict[str, str]) -> ModuleType:
     """Return the module with this text, stored in the cache folder under its hash.
 
     ``parts`` maps names in it to all text that they depend on. Modules share equal parts, so that a function is compiled once for
-    all entries: otherwise a policy's loop and its six steps take twice as long.
+    all entries. Otherwise, compiling a policy's loop and its six steps would take twice as long.
     """
     text = f"from numba import njit\nimport math\nimport numpy as np\n\nOPTIONS = dict({_options()})\n" + text
     digest = hashlib.sha256(f"{_platform_key()}\n{text}".encode()).hexdigest()[:20]
@@ -131,7 +131,7 @@ def load(text: str, name: str, parts: dict[str, str]) -> ModuleType:
         if module_name not in _modules:
             path = cache_directory() / f"{module_name}.py"
             _store(path, text)
-            # Run the text, not the file, which may have changed; and store no byte code, which could be damaged.
+            # Run the text, because the file may have changed. Store no byte code, because it could be damaged.
             module = ModuleType(f"{_PREFIX}{module_name}")
             module.__file__ = str(path)
             sys.modules[module.__name__] = module  # Numba looks modules up by name
@@ -143,7 +143,7 @@ def load(text: str, name: str, parts: dict[str, str]) -> ModuleType:
 
 
 def _store(path: Path, text: str) -> None:
-    """Write a file, unless it has this text already. Older Numbas compare modification times, so these are all the same."""
+    """Write a file, unless it has this text already. All files get the same modification time, since older Numbas compare it."""
     if _holds(path, text):
         return
     path.parent.mkdir(parents=True, exist_ok=True)  # the cache may be emptied while this process runs
@@ -166,10 +166,10 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
     numba: Any = import_module("numba")
     dispatcher = getattr(module, entry)
     if numba.config.DISABLE_JIT:
-        # A plain function, for debuggers. Random numbers rely on 64-bit words that overflow: compiled code does not warn of it.
+        # A plain function, for debuggers. Random numbers rely on the overflow of 64-bit words, which compiled code does not report.
         return numpy.errstate(over="ignore")(dispatcher)
     with lock:
-        # One kernel has one signature: a call with other types is an error, not a second compilation.
+        # A kernel has one signature. A call with other types must raise, not compile a second time.
         if dispatcher.overloads:
             return dispatcher
         folder = Path(dispatcher.stats.cache_path)
@@ -191,7 +191,7 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
 
 
 def _seal(seal: Path, name: str) -> None:
-    """Store the checksum of Numba's files. Another process may replace them meanwhile, so each checks again after writing."""
+    """Store the checksum of Numba's files. Another process may replace them meanwhile, so the checksum is checked after writing."""
     for _ in range(10):
         with contextlib.suppress(OSError, FileError):
             checksums = _checksums(seal.parent, name)

@@ -1,18 +1,18 @@
-"""Writes plain functions into one compiled, cacheable file: a kernel.
+"""Writes plain functions into one text that can be compiled and cached: a kernel.
 
 Numba's own cache misses when a function is passed as an argument, and returns stale code when a helper in another file or a
-constant changes. So the writer starts at an entry function, follows everything that it can reach, and writes all of it into one
-self-contained text: the sources of the functions and the values of the constants that they read, with no imports except ``math``
-and ``numpy``. The text is the key. Any edit of a hook, a helper or a constant gives another text and another file, so stale code is
-impossible, and an entry works the same from a package, a script or a notebook cell.
+constant changes. So the writer starts at an entry function and writes everything that the function can reach into one
+self-contained text. It contains the sources of the functions and the values of the constants that they read. It imports only
+``math`` and ``numpy``. The text is the cache key. Any edit of a hook, a helper or a constant gives another text and another file,
+so stale code is impossible. An entry works the same from a package, a script or a notebook cell.
 
-- A name that a function reads from outside is a number, a string, a tuple or array of them (written as its value), a function
-  (written too), or part of ``math`` or ``numpy`` (kept). Anything else is rejected by name.
+- A function may read numbers, strings, and tuples or arrays of them from outside, which are written as values. It may also read
+  other functions, which are written too, and ``math`` and ``numpy``. Anything else is rejected, and the error names it.
 - A FUNCTION passed as an argument is bound while writing: for ``best(index, p, s)`` the text has a copy of ``best`` in which
   ``index`` is that function. So generic loops cost nothing at run time, and stay plain Python when they are not compiled.
-- The source on disk must still be what Python imported: its byte code is compared, and a file that was edited since is rejected.
+- The source on disk must match the imported function. Byte codes are compared, and a file that was edited since is rejected.
 
-`robandit.kernel.source` finds and checks the sources, `robandit.kernel.rewrite` replaces what they read, `robandit.kernel.literals`
+`robandit.kernel.source` finds and checks the sources, `robandit.kernel.rewrite` replaces outside names, `robandit.kernel.literals`
 writes constants, `robandit.kernel.build` adds the entry's signature, and `robandit.kernel.cache` stores the file.
 """
 
@@ -36,33 +36,33 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def out_of_line(function: Function) -> Function:
     """Mark a function that is called rarely, so that it is not inlined into its callers.
 
-    All others are inlined. A call passes every array of the state, which costs more than most helpers do (UCB1: 130 ns per pull
-    with calls, 41 without). But copies of large, rare code make compilation slow and the hot loop too big for the cache.
+    All others are inlined, because a call passes every array of the state, which costs more than most helpers (UCB1: 130 ns per
+    pull with calls, 41 without). But copies of large, rare code make compilation slow and the hot loop too big for the cache.
     """
     function.__out_of_line__ = True  # type: ignore[attr-defined]
     return function
 
 
 class Writer:
-    """Collects functions into one text; `function` returns the name under which a function was written."""
+    """Writes functions into one text."""
 
     def __init__(self) -> None:
         """Begin with an empty text."""
         self._names: dict[Any, str] = {}
         self._taken: set[str] = {"np", "math", "njit", "namedtuple", "OPTIONS"} | set(dir(builtins))
-        self._constants: dict[str, str] = {}  # name -> definition, as in the next two
+        self._constants: dict[str, str] = {}  # name -> definition; so are the next two
         self._functions: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
         self._uses: dict[str, set[str]] = {}  # the names that a function or alias reads from outside
         self._alive: list[Any] = []  # keys are ids, so these objects must not be collected
-        self.reads: list[tuple[Callable[[], Any], Any]] = []  # how to look up each value that was read, and what it was
+        self.reads: list[tuple[Callable[[], Any], Any]] = []  # lookup and fingerprint of each value that was read
 
     def text(self) -> str:
         """Return everything written so far: constants first, then functions."""
         return "\n".join([*self._constants.values(), "", *self._functions.values(), *self._aliases.values()])
 
     def parts(self) -> dict[str, str]:
-        """Return for each function all text that it reaches, its own first: if that is equal, two functions are the same."""
+        """Return for each function all text that it reaches, its own first. Functions with equal texts are the same."""
         definitions = self._constants | self._functions | self._aliases
         texts = {}
         for name in self._functions:
@@ -89,20 +89,20 @@ class Writer:
         self._alive.append((function, bound))
         node = parse(function)
         name = self._names[key] = self.fresh(node.name)
-        # Code can be replaced inside a function (IPython's autoreload does): the same object is then another function.
+        # The code is recorded as a value that was read, since IPython's autoreload replaces it inside a function object.
         self.reads.append((partial(getattr, function, "__code__"), function.__code__))
         node.name = name
         for value in dict(bound).values():
             self.function(value)
         self._uses[name] = Rewriter(self, function, dict(bound)).rewrite(node)
         inline = "" if getattr(function, "__out_of_line__", False) else "forceinline=True, "
-        # Only the entry is called from Python: without wrappers for the rest, compiling takes a quarter less time.
+        # Only the entry is called from Python. Without wrappers for the others, compiling takes a quarter less time.
         inner = "no_cpython_wrapper=True, no_cfunc_wrapper=True, "
         self._functions[name] = f"@njit({inline}{inner}**OPTIONS)\n" + ast.unparse(node) + "\n"
         return name
 
     def constant(self, name: str, value: Any) -> str:
-        """Write a constant and return its name; readers of the same name and value share it."""
+        """Write a constant and return its name. Functions that read the same name and value share it."""
         key = (name, literal(value))
         if key not in self._names:
             written = self._names[key] = self.fresh(name)
@@ -110,7 +110,7 @@ class Writer:
         return self._names[key]
 
     def alias(self, name: str, taken: set[str]) -> str:
-        """Return a name of the text for a function with the variables ``taken``: an alias if a variable hides it."""
+        """Return the name itself, or an alias of it if it is among the variables ``taken`` of a function."""
         if name not in taken:
             return name
         other = self.fresh(name, taken)

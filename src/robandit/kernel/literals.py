@@ -1,4 +1,4 @@
-"""Constants as source text: how a number, a string, a tuple or an array that a hook reads is written into a kernel."""
+"""Writes the constants that hooks read (numbers, strings, tuples, arrays) as source text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-_LARGEST_ARRAY = 1_000_000  # bytes; Numba does not cache code that holds a larger one
+_LARGEST_ARRAY = 1_000_000  # bytes; Numba does not cache code with larger arrays
 
 
 def literal(value: Any) -> str:
-    """Return the source text of a constant; `TypeError` with the type's name if it has none.
+    """Return the source text of a constant. Raise `TypeError` with the type's name if it cannot be written.
 
     >>> literal((1, float("inf")))
     '(1, float("inf"), )'
@@ -26,7 +26,7 @@ def literal(value: Any) -> str:
         return f"np.array({literal(tuple(value.ravel().tolist()))}, dtype=np.{value.dtype.name}).reshape({value.shape})"
     if isinstance(value, np.generic) and not isinstance(value, float) and value.dtype.kind in "biuf":
         if isinstance(value.item(), np.generic):
-            raise TypeError(type(value).__name__)  # a longdouble, which no Python number holds
+            raise TypeError(type(value).__name__)  # a longdouble, which no Python number can represent
         return f"np.{value.dtype.name}({literal(value.item())})"
     if isinstance(value, int):
         return repr(int(value))
@@ -38,7 +38,7 @@ def literal(value: Any) -> str:
 
 
 def fingerprint(value: Any) -> Any:
-    """Return what must not change about a value that was read: its literal (arrays change in place), else its identity."""
+    """Return the literal of a value, since arrays change in place, or its identity if it has none. It detects changed values."""
     try:
         return literal(value)
     except TypeError:

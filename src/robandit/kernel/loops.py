@@ -1,4 +1,4 @@
-"""What is compiled for each policy: the simulation loop, and the single steps of a live bandit. Hooks come first, and are bound."""
+"""The functions compiled for each policy: the simulation loop and the steps of a live bandit. Their first parameters are hooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from robandit.kernel.types import Floats, Ints, UInts
 
 LARGEST_REWARD = 1e150
-"""Rewards are squared and the squares added up, so rewards are bounded by the square root of the largest double."""
+"""The bound of rewards, which keeps sums of their squares finite."""
 
 Hook = Callable[..., Any]
 
@@ -36,7 +36,7 @@ def play(
 
     ``regret[j]`` becomes the regret at time ``checkpoints[j]``: the gaps of the arms pulled, plus the regret that the sampler
     itself measured (``missed(table)``: 0 for laws, see `robandit.laws.table.missed`). The loop returns early when the state must
-    grow, and when an arm (``rejected[0]`` is 1) or a reward (2) is not usable; the arm and the reward follow.
+    grow, or when an arm or a reward is invalid. Then ``rejected`` holds 1 (arm) or 2 (reward), followed by the arm and the reward.
     """
     j = 0
     while j < checkpoints.shape[0] and checkpoints[j] <= t:
@@ -91,12 +91,12 @@ def late(update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark
 
 
 def forget(expire: Hook, p: Any, s: Any, arm: int, mark: float) -> None:
-    """Give up on the reward of an earlier pull."""
+    """Record that the reward of an earlier pull will never come."""
     expire(p, s, arm, mark)
 
 
 def describe(estimate: Hook, p: Any, s: Any, out: Floats) -> None:
-    """Fill one row of the policy's columns per arm."""
+    """Fill in the policy's columns, one row per arm."""
     for arm in range(out.shape[0]):
         estimate(p, s, arm, out[arm])
 

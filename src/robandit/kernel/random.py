@@ -15,14 +15,14 @@ from robandit.kernel.types import UInts
 
 __all__ = ["GOLDEN", "exponential", "gamma", "mixed", "normal", "streams", "uniform"]
 
-# Constants of SplitMix64: its increment, and those of its output function.
+# Constants of SplitMix64: the increment, and the constants of the output function.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_MIX = np.uint64(0x94D049BB133111EB)
 
 
 def streams(seed: np.random.SeedSequence, count: int) -> UInts:
-    """Return the first ``count`` independent streams of a seed, one row each; a larger count only adds rows."""
+    """Return the first ``count`` independent streams of a seed, one row per stream. A larger count only adds rows."""
     words: UInts = seed.generate_state(4 * count, np.uint64).astype(np.uint64)
     return words.reshape(count, 4)
 
@@ -44,7 +44,7 @@ def next_word(rng: UInts) -> np.uint64:
 
 
 def uniform(rng: UInts) -> float:
-    """Return a double in (0, 1], a multiple of 2^-53: never 0, so that its logarithm is finite."""
+    """Return a multiple of 2^-53 in (0, 1]. It is never 0, so that its logarithm is finite."""
     return (float(next_word(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
@@ -54,7 +54,7 @@ def exponential(rng: UInts) -> float:
 
 
 def normal(rng: UInts) -> float:
-    """Return a standard normal variable (Box and Muller; the second value is discarded, so that calls share no state)."""
+    """Return a standard normal variable (Box and Muller). The second value is discarded, so that calls share no state."""
     radius = math.sqrt(-2.0 * math.log(uniform(rng)))
     return radius * math.cos(2.0 * math.pi * uniform(rng))
 
@@ -75,7 +75,7 @@ def gamma(shape: float, rng: UInts) -> float:
 
 
 def mixed(z: np.uint64) -> np.uint64:
-    """Return SplitMix64's output function: an injective hash of 64 bits."""
+    """Return the hash of 64 bits by SplitMix64's output function, which is injective."""
     z = (z ^ (z >> np.uint64(30))) * FIRST_MIX
     z = (z ^ (z >> np.uint64(27))) * SECOND_MIX
     return z ^ (z >> np.uint64(31))

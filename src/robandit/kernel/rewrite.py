@@ -1,4 +1,4 @@
-"""Rewrites the syntax tree of a function so that it reads nothing but names of the kernel's text."""
+"""Rewrites the syntax tree of a function so that it reads only names of the kernel's text."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from robandit.kernel.source import bound_parameters, is_function, unwrapped
 if TYPE_CHECKING:
     from robandit.kernel.generate import Writer
 
-_OPEN_MODULES = {"numpy": "np", "math": "math"}  # what the text imports, and under which name
-_COMPREHENSION = "holds a comprehension, which makes a list while it runs; write a loop over arrays made in init()"
+_OPEN_MODULES = {"numpy": "np", "math": "math"}  # modules that the text imports -> their names in it
+_COMPREHENSION = "contains a comprehension, which allocates a list; write a loop over arrays made in init()"
 _REJECTED: dict[type[ast.AST], str] = {
-    ast.Lambda: "holds a lambda; write a function with 'def' beside it",
+    ast.Lambda: "contains a lambda; write a separate function with 'def'",
     ast.ClassDef: "defines the class",
     ast.FunctionDef: "defines the inner function",
     ast.AsyncFunctionDef: "defines the async function",
     **dict.fromkeys((ast.Import, ast.ImportFrom), "imports while it runs; import at the top of the file"),
     ast.Global: "assigns a global variable; keep it in the state",
     ast.Nonlocal: "assigns a variable of another function; keep it in the state",
-    ast.Match: "holds a match statement; write if and elif",
+    ast.Match: "contains a match statement; write if and elif",
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "is a generator; return its values one by one"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _COMPREHENSION),
 }
-"""Syntax that binds names in another scope. The rewriter knows one scope: the function's."""
+"""Syntax that binds names in another scope. The rewriter handles only the function's scope."""
 
 _UNKNOWN = object()  # a value that cannot be known before the function runs
 
 
 class Rewriter(ast.NodeTransformer):
-    """Replaces what a function reads from outside by names of the written text; drops annotations and the docstring."""
+    """Replaces outside names in a function by names of the text, and drops annotations and the docstring."""
 
     def __init__(self, writer: Writer, function: Callable[..., Any], bound: dict[str, Any]) -> None:
         """Prepare to rewrite one function whose parameters in ``bound`` are bound to functions."""
@@ -71,7 +71,7 @@ class Rewriter(ast.NodeTransformer):
         return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - self.locals
 
     def defaults(self, parameters: list[ast.arg]) -> list[ast.expr]:
-        """Return the default values that Python computed at the 'def': their expressions may mean something else by now."""
+        """Return the default values as literals. Python computed them at the 'def'; their expressions may have changed since."""
         values = self.read(partial(getattr, self.function, "__defaults__")) or ()
         literals: list[ast.expr] = []
         for argument, value in zip(parameters[len(parameters) - len(values) :], values, strict=True):
@@ -105,7 +105,7 @@ class Rewriter(ast.NodeTransformer):
         if not is_function(callee) or not any(is_function(v) for v in [*values, *(v for _, v in keyword_values)]):
             return self.generic_visit(node)
         if any(isinstance(a, ast.Starred) for a in node.args) or any(name == "**" for name, _ in keyword_values):
-            raise KernelError(f"{self.name} cannot be compiled: {ast.unparse(node)} has functions beside * or **")
+            raise KernelError(f"{self.name} cannot be compiled: {ast.unparse(node)} has functions next to * or **")
         target, first = (callee.func, bound_parameters(callee)) if isinstance(callee, partial) else (callee, ())
         parameters = list(inspect.signature(unwrapped(target)).parameters)[len(first) :]
         bound = [(p, v) for p, v in [*zip(parameters, values, strict=False), *keyword_values] if is_function(v)]
@@ -116,7 +116,7 @@ class Rewriter(ast.NodeTransformer):
         return ast.Call(self.reference(name), rest, keywords)
 
     def visit_Name(self, node: ast.Name | ast.Attribute) -> ast.AST:
-        """Replace a name from outside, or an attribute of a module or class; keep it if its value is not known."""
+        """Replace an outside name, or an attribute of a module or class. Keep it if its value is not known."""
         value = self.lookup(node)
         if value is _UNKNOWN:
             return self.generic_visit(node)
@@ -130,7 +130,7 @@ class Rewriter(ast.NodeTransformer):
         if public_name and getattr(builtins, public_name, None) is value:
             return self.reference(public_name)
         for module in (math, np):
-            # By identity, since a ufunc of SciPy has a name but no module.
+            # Compared by identity, since a ufunc of SciPy has a name but no module.
             if public_name and getattr(module, public_name, None) is value:
                 return ast.Attribute(self.reference(_OPEN_MODULES[module.__name__]), public_name, ast.Load())
         try:
@@ -146,7 +146,7 @@ class Rewriter(ast.NodeTransformer):
         return ast.Name(self.writer.alias(name, self.locals), ast.Load())
 
     def lookup(self, node: ast.AST) -> Any:
-        """Return the value of a name from outside, or of an attribute of a module or class; else `_UNKNOWN`."""
+        """Return the value of an outside name, or of an attribute of a module or class, else `_UNKNOWN`."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
             if node.id in self.bound:
                 return self.bound[node.id]
@@ -159,8 +159,8 @@ class Rewriter(ast.NodeTransformer):
             if isinstance(base, types.ModuleType) and base.__name__ in _OPEN_MODULES:
                 if base is np and node.attr == "random":
                     hint = "give the policy's state a field rng and draw with robandit.kernel.random"
-                    raise KernelError(f"{self.name} reads np.random, which no seed of Robandit reaches: {hint}")
-                return _UNKNOWN  # np.sqrt, math.log: kept, and the name of the module is rewritten below it
+                    raise KernelError(f"{self.name} reads np.random, which Robandit's seeds do not control: {hint}")
+                return _UNKNOWN  # np.sqrt or math.log: kept, and only the module's name is rewritten
             if isinstance(base, (types.ModuleType, type)) and hasattr(base, node.attr):
                 return self.read(partial(getattr, base, node.attr, None))
             if isinstance(base, types.ModuleType):
@@ -168,14 +168,14 @@ class Rewriter(ast.NodeTransformer):
         return _UNKNOWN
 
     def read(self, get: Callable[[], Any]) -> Any:
-        """Return what ``get`` returns, and remember it as something that the text depends on."""
+        """Return the value of ``get()``, and record that the text depends on it."""
         value = get()
         self.writer.reads.append((get, fingerprint(value)))
         return value
 
 
 def _outer(name: str, cell: types.CellType | None, namespace: dict[str, Any]) -> Any:
-    """Return the content of a cell, else a global, else a builtin: looked up each time, because a global may hide it later."""
+    """Return the content of a cell, else a global, else a builtin. Look it up each time, because a global may hide it later."""
     if cell is None:
         return namespace.get(name, vars(builtins).get(name, _UNKNOWN))
     try:

@@ -1,4 +1,4 @@
-"""Finds the source of a function, and checks that it is what Python runs."""
+"""Finds the source of a function, and checks that it matches the code that Python runs."""
 
 from __future__ import annotations
 import __future__
@@ -20,12 +20,12 @@ Bound = tuple[tuple[str, Any], ...]
 
 
 def unwrapped(value: Any) -> Any:
-    """Return the function inside a jitted function or a static method; other values as they are."""
+    """Return the function inside a jitted function or a static method. Return other values unchanged."""
     return value.__func__ if isinstance(value, staticmethod) else getattr(value, "py_func", value)
 
 
 def is_function(value: Any) -> bool:
-    """Whether the writer writes this as a function: plain, jitted, static or partial."""
+    """Return whether the writer can write this as a function: plain, jitted, static or partial."""
     return isinstance(value, partial) or isinstance(unwrapped(value), types.FunctionType)
 
 
@@ -47,8 +47,8 @@ def identity(value: Any) -> Any:
 def parse(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the syntax tree of a function, checked against the byte code that Python runs.
 
-    It is looked up by line in the tree of the whole file: byte code depends on the file around it, and ``inspect.getsource``
-    would return the function INSIDE a decorated one.
+    The function is looked up by line in the tree of the whole file, because byte code depends on the rest of the file.
+    ``inspect.getsource`` would return the function INSIDE a decorated one.
     """
     not_a_def = KernelError(f"{function!r} cannot be compiled: a hook or helper is a function made with 'def'")
     if not isinstance(function, types.FunctionType) or function.__code__.co_name == "<lambda>":
@@ -66,7 +66,7 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
         current = node = None
     if current is None or _content(current) != _content(code):
         reasons = "the file was edited since (start again), or a tool changed the code (pytest rewrites assert)"
-        raise KernelError(f"{name} in {code.co_filename} is no longer what this program imported: {reasons}")
+        raise KernelError(f"{name} in {code.co_filename} differs from the imported function: {reasons}")
     if node is None:
         raise not_a_def
     copy: ast.FunctionDef = pickle.loads(pickle.dumps(node))  # for the rewriter; several times faster than deepcopy
@@ -88,7 +88,7 @@ def _definitions(text: str, flags: int) -> dict[tuple[str, int], tuple[types.Cod
 
 
 def _content(code: types.CodeType) -> Any:
-    """Return what two code objects must have in common to be the same function, wherever they were compiled."""
+    """Return the parts of a code object that are equal for the same function, wherever it was compiled."""
     constants = [_content(c) if isinstance(c, types.CodeType) else (type(c), c) for c in code.co_consts]
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
     variables = code.co_varnames, code.co_freevars, code.co_cellvars

@@ -1,1 +1,1 @@
-"""The live bandit: a policy at work on named arms, its saved form, and its memory of rewards."""
+"""The live bandit, which runs a policy on named arms, with its saved form and its memory of rewards."""

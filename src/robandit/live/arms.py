@@ -1,4 +1,4 @@
-"""Names of arms: what a name may be, so that it can be looked up, saved and read back."""
+"""Checks the names of arms, so that they can be looked up, saved and loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Arm: TypeAlias = Any
 
 
 def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return two or more different names that can be saved, or raise `InvalidInput`."""
+    """Return the names as a tuple. Raise `InvalidInput` unless there are two or more different names that can be saved."""
     names = tuple(hashable(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
     _check_saveable(names)
     if len(names) < 2:
@@ -29,10 +29,10 @@ def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
 
 
 def hashable(arm: Arm) -> Arm:
-    """Return a name as a bandit keeps it: NumPy scalars as Python values, and lists (as files have them) as tuples."""
+    """Return a name in hashable form: NumPy scalars become Python values, and lists (from files) become tuples."""
     if isinstance(arm, (list, tuple)):
         return tuple(hashable(a) for a in arm)
-    return arm if isinstance(arm, Fraction) else plain(arm)  # as a float, a fraction would be another name
+    return arm if isinstance(arm, Fraction) else plain(arm)  # a float would be a different name
 
 
 def _check_saveable(arm: Arm) -> None:

@@ -1,4 +1,4 @@
-"""The live bandit: a policy at work on named arms."""
+"""The live bandit, which runs a policy on named arms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from robandit.policies.base import Policy, check_policy_given
 
 _LARGEST = loops.LARGEST_REWARD
 _WEIGHS = "weights a reward by the probability of its choice"
-# The compiled entries of `robandit.kernel.loops`: what is printed while one is compiled, its hooks, and examples of its arguments.
+# Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
 _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "ask": ("live", ("select",), ()),
     "tell": ("live", ("take", "update", "full"), (0, 0.0)),
@@ -49,17 +49,17 @@ class Decision(NamedTuple):
 
 
 class Bandit:
-    """A policy at work on named arms: `select` an arm, `update` it with the reward.
+    """A policy that runs on named arms: `select` an arm, then `update` it with the reward.
 
     Parameters
     ----------
     arms
         Two or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
-        polars. NumPy scalars are kept, returned and saved as the equal Python values: ``np.int64(3)`` as ``3``.
+        polars. NumPy scalars become the equal Python values: ``np.int64(3)`` becomes ``3``.
     policy
         None means ``AdaKLUCB()``, which needs no parameters and suits costs and symmetric rewards; see `robandit.recommend`.
     seed
-        For policies that draw random numbers; None takes one from the system.
+        The seed of policies that draw random numbers. None takes a seed from the system.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class Bandit:
         self._start(policy.start(len(self._arms), None, stream))
 
     def _start(self, state: Any) -> None:
-        """Set the state and what is derived from the saved fields, and compile the first hooks."""
+        """Set the state and all fields that are derived from the saved ones, and compile the first hooks."""
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._fresh = self._record.fresh
         self._params = self._policy.params()
@@ -130,7 +130,7 @@ class Bandit:
 
     @property
     def policy(self) -> Policy:
-        """The policy at work."""
+        """The policy of this bandit."""
         return self._policy
 
     @property
@@ -144,9 +144,9 @@ class Bandit:
         return f"<Bandit: {self._policy.name}, {counts}>"
 
     def select(self) -> Arm:
-        """Return the arm to pull now. It has no side effects: the arm stays the same until a reward or decision is recorded."""
+        """Return the arm to pull now, without side effects: it stays the same until a reward or decision is recorded."""
         if self._pick < 0:
-            if self._horizon is not None:  # not inside the call, which costs as much as a decision
+            if self._horizon is not None:  # checked here because the call costs as much as a decision
                 self._check_horizon(1)
             pick = self._ask(*self._args)
             if not 0 <= pick < len(self._arms):
@@ -162,7 +162,7 @@ class Bandit:
             raise HorizonReached(f"{self._policy!r} {count}: {hint}")
 
     def estimates(self) -> list[dict[str, Any]]:
-        """Return a dict per arm: its name, rewards received (``pulls``), and the policy's columns.
+        """Return one dict per arm with its name, the number of rewards received (``pulls``) and the policy's columns.
 
         A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored.
         """
@@ -176,14 +176,14 @@ class Bandit:
         ]
 
     def counters(self) -> dict[str, int]:
-        """Return the rewards received, open decisions, and the policy's own counts (AdaR-UCB: evaluations that were not exact)."""
+        """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
         return {"rewards": sum(self._received), "open": len(self._open)} | self._policy.counters(self._state)
 
     def diagnose(self) -> Diagnosis:
-        """Diagnose the rewards: what they are like, whether they contradict the policy's assumption, and which policy suits them.
+        """Describe the rewards, test the policy's assumption on them, and recommend a policy.
 
-        Per arm, from a random sample of at most 2,048 rewards: zeros, median, tail indices, and tests of truncated non-positivity
-        (confidence 0.99). ``print`` shows it as text. The bandit itself warns once (`robandit.errors.AssumptionWarning`).
+        Per arm, it computes zeros, median, tail indices and tests of truncated non-positivity (confidence 0.99) from a random
+        sample of at most 2,048 rewards. The bandit itself warns once (`robandit.errors.AssumptionWarning`), without this call.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
@@ -196,15 +196,15 @@ class Bandit:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def update(self, arm: Arm, reward: float) -> None:
-        """Learn that the arm gave this reward. A policy that weights rewards accepts only the arm that `select` named last."""
+        """Learn a reward of the arm. A policy that weights rewards accepts only the arm that `select` returned last."""
         try:
             i = self._index[arm]
         except (KeyError, TypeError):
-            i = self._position(arm)  # only on failure: the call costs as much as recording the reward
+            i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
         value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
         if self._policy.weighted and i != self._pick:
             hint = "call select() right before update(), or use decide() and reward()"
-            raise DecisionError(f"{self._policy.label} {_WEIGHS}, and {arm!r} is not what select() named last: {hint}")
+            raise DecisionError(f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select(): {hint}")
         if self._horizon is not None:
             self._check_horizon(1)
         alarm = self._learn(i, value)
@@ -212,9 +212,10 @@ class Bandit:
             _warn(alarm)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
-        """Learn from pulls and their rewards, in order; if any is invalid, nothing is learned, and the error names its position.
+        """Learn from several pulls and their rewards, in order.
 
-        Pass lists, or columns of NumPy, pandas, polars or Arrow. They are matched by position: the index of pandas is ignored.
+        If one is invalid, nothing is learned, and the error names its position. Pass lists, or columns of NumPy, pandas, polars or
+        Arrow. They are matched by position: the index of pandas is ignored.
         """
         if self._policy.weighted:
             raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
@@ -243,7 +244,7 @@ class Bandit:
         return self._fold(i) if len(fresh) >= CHUNK else ""
 
     def _fold(self, i: int) -> str:
-        """Fold an arm's new rewards into the record; return the text of a warning, or nothing."""
+        """Fold an arm's new rewards into the record; return the text of a warning, or an empty string."""
         self._record.fold(i)
         contradiction = self._record.alarm(i, self._received, self._policy.facts.assumption)
         if contradiction is None:
@@ -264,23 +265,23 @@ class Bandit:
         return self._decision(number)
 
     def reward(self, decision: Decision | int, value: float) -> None:
-        """Learn the reward of an open decision (or of its id): in any order, exactly once."""
+        """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
         number = self._checked_open(decision)
         _warn(self._settle(number, checked_reward(value)))
 
     def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
-        """Learn the rewards of several open decisions; if any is invalid, nothing is learned. See `update_many` for columns."""
+        """Learn the rewards of several open decisions. If one is invalid, nothing is learned. `update_many` describes columns."""
         chosen = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(listed("decisions", decisions))]
         checked = checked_rewards("values", values)
         if len(chosen) != len(checked):
-            raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: there must be one reward for each")
+            raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: pass one reward for each decision")
         if len(set(chosen)) < len(chosen):
             twice = Counter(chosen).most_common(1)[0][0]
             raise DecisionError(f"decision {twice} is given twice: a decision is rewarded exactly once")
         _warn("".join([self._settle(number, value) for number, value in zip(chosen, checked, strict=True)]))
 
     def expire(self, *decisions: Decision | int) -> None:
-        """Give up on open decisions: their rewards will never come, and are rejected from now on."""
+        """Close open decisions whose rewards will never come. Rewards that come later are rejected."""
         forget = self._entry("forget")
         for number in dict.fromkeys([self._checked_open(d) for d in decisions]):
             i, mark = self._open[number]
@@ -326,7 +327,7 @@ class Bandit:
     # --- saving -----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Return the bandit as bytes, open decisions included: what `save` writes and `from_bytes` reads.
+        """Return the bandit, open decisions included, as the bytes that `save` writes and `from_bytes` reads.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
@@ -338,7 +339,7 @@ class Bandit:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the bandit that `to_bytes` wrote; it continues exactly where it was. Import a policy of your own first."""
+        """Return the bandit that `to_bytes` wrote, in exactly the same state. Import a policy of your own first."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise validation.invalid("data", data, "bytes that to_bytes() returned")
         return cls._unpacked(bytes(data), "data")
@@ -349,7 +350,7 @@ class Bandit:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a bandit that `save` wrote; it continues exactly where it was. Import a policy of your own first."""
+        """Return the bandit that `save` wrote, in exactly the same state. Import a policy of your own first."""
         return cls._unpacked(read(path), str(path))
 
     @classmethod
@@ -361,11 +362,11 @@ class Bandit:
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by `to_bytes`: independent of the original, and of compiled code."""
+        """Copy and pickle by `to_bytes`, so that the copy shares nothing with the original and holds no compiled code."""
         return type(self).from_bytes, (self.to_bytes(),)
 
 
 def _warn(text: str) -> None:
-    """Warn at the user's line, unless the text is empty: when everything is learned, since a warning may be an error."""
+    """Warn at the user's line, unless the text is empty. Call it after learning, since a warning may be turned into an error."""
     if text:
         warnings.warn(text, AssumptionWarning, stacklevel=3)

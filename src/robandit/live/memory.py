@@ -1,16 +1,16 @@
-"""What a live bandit keeps of its rewards, for `Bandit.diagnose` and the warning about its policy's assumption.
+"""The record of a live bandit's rewards, for `Bandit.diagnose` and the warning about its policy's assumption.
 
-Per arm: the number of rewards, the number of zeros, and a uniform random sample of at most ``SIZE`` rewards. The newest rewards, up
-to ``CHUNK``, wait in a plain list and are folded in together, since one call per reward would cost as much as learning from it.
+For each arm, it keeps the numbers of rewards and zeros, and a uniform random sample of at most ``SIZE`` rewards. The newest
+rewards, up to ``CHUNK``, stay in a list until one call adds all of them (a fold). A call per reward would be too slow.
 
-The sample is Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm takes the place hash(n) mod n, if
-the sample has such a place. So it depends only on the arm's rewards and their order, not on when they were folded in, saved or
-loaded. Places are computed for many n at once and shared by all arms, so a fold costs about 10 us.
+The sample is drawn by Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm gets the position
+hash(n) mod n, if the sample has that position. So the sample depends only on the arm's rewards and their order, not on the times of
+folds, saves or loads. Positions are computed for many n at once and shared by all arms, so a fold costs about 10 us.
 
-The alarm: when a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, its sample is tested
-(`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)). The numbers of
-rewards are fixed in advance and all levels add up to ``RISK``, so this bounds the probability that a bandit ever warns although the
-assumption holds for every arm (for the laws for which the test is exact).
+When a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, the alarm tests its sample
+(`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)). These numbers of
+rewards are fixed in advance, and all levels add up to ``RISK``. So a bandit whose arms all satisfy the assumption ever warns with
+probability at most ``RISK`` (for the laws for which the test is exact).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from robandit.diagnostics.samples import hashed
 from robandit.policies.assumptions import Assumption
 
 SIZE = 2048
-WINDOW = 4096  # rewards whose places are computed together
+WINDOW = 4096  # rewards whose positions are computed together
 CHUNK = 256
 FIRST = 256
 RISK = 1e-3
 
 
 class SavedMemory(msgspec.Struct):
-    """A memory in a file."""
+    """The saved form of a `Memory`."""
 
     rewards: list[int]
     zeros: list[int]
@@ -48,7 +48,7 @@ class SavedMemory(msgspec.Struct):
 
 
 class Memory:
-    """The rewards of a live bandit, in bounded memory: at most 2,048 numbers and 256 objects per arm."""
+    """The record of a live bandit's rewards, with at most 2,048 numbers and 256 objects per arm."""
 
     __slots__ = ("fresh", "rewards", "samples", "warned", "zeros")
 
@@ -77,21 +77,21 @@ class Memory:
         values.clear()
 
     def settled(self) -> Memory:
-        """Return a copy with everything folded in."""
+        """Return a copy in which all rewards are folded in."""
         settled = deepcopy(self)
         for arm in range(len(settled.fresh)):
             settled.fold(arm)
         return settled
 
     def kept(self, arms: Sequence[Any], received: Sequence[int]) -> list[KeptRewards]:
-        """Return what is kept of each arm's rewards, with the arms' names and the numbers of rewards received."""
+        """Return the record of each arm, with its name and the number of its rewards."""
         settled = self.settled()
         samples = map(np.array, settled.samples)
         rows = zip(arms, received, settled.rewards, settled.zeros, samples, strict=True)
         return [KeptRewards(*row) for row in rows]
 
     def alarm(self, arm: int, received: Sequence[int], assumption: Assumption) -> Nonpositivity | None:
-        """Return the contradiction to warn of after a fold, if a test is due and finds one: at most once per bandit."""
+        """Return the contradiction to warn of after a fold, or None if no test is due, none is found, or the bandit has warned."""
         times, rest = divmod(self.rewards[arm], FIRST)
         due = rest == 0 and times > 0 and times & (times - 1) == 0  # a power of 2
         if not due or self.warned or assumption.point is None or arm != leading_arm(received):
@@ -114,7 +114,7 @@ class Memory:
 
     @classmethod
     def load(cls, saved: SavedMemory | None, arms: int) -> Memory | None:
-        """Return what `save` wrote (an empty memory for None, from an older file), or None if it is inconsistent."""
+        """Return the memory that `save` wrote (empty for None, from an older file), or None if it is inconsistent."""
         memory = cls(arms)
         if saved is None:
             return memory
@@ -137,7 +137,7 @@ def _bytes(values: Sequence[float]) -> bytes:
 
 @lru_cache(maxsize=64)
 def _replacements(window: int) -> tuple[list[int], list[int]]:
-    """Return the numbers in (window WINDOW, (window + 1) WINDOW] of rewards that enter a full sample, and their places."""
+    """Return the n in (window WINDOW, (window + 1) WINDOW] whose reward enters a full sample, and their positions in it."""
     number = np.arange(window * WINDOW + 1, (window + 1) * WINDOW + 1, dtype=np.uint64)
     place = hashed(number) % number
     kept = (place < SIZE) & (number > SIZE)

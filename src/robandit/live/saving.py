@@ -1,4 +1,4 @@
-"""The saved form of a bandit: a header (a name, the format's version, a SHA-256 checksum), then the fields in MessagePack."""
+"""Writes and reads saved bandits: a header (a name, the format's version, a SHA-256 checksum), then the fields in MessagePack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robandit.policies.base import Policy
 MAGIC = b"robandit"
 FORMAT_VERSION = 1
 HEADER = len(MAGIC) + 4 + 32
-"""Bytes before the fields."""
+"""The number of bytes before the fields."""
 
 
 class _Saved(msgspec.Struct, kw_only=True):
@@ -36,7 +36,7 @@ class _Saved(msgspec.Struct, kw_only=True):
 
 
 FIELDS = _Saved.__struct_fields__
-"""The names of the fields; a `Bandit` has each of them as an attribute, with an underscore before the name."""
+"""The names of the fields. A `Bandit` stores each field as an attribute with an underscore before the name."""
 
 
 def pack(fields: Mapping[str, Any]) -> bytes:
@@ -54,7 +54,7 @@ def pack(fields: Mapping[str, Any]) -> bytes:
 
 
 def unpack(data: bytes, source: str) -> dict[str, Any]:
-    """Return the fields of the bandit that `pack` wrote; errors name the source, such as a file."""
+    """Return the fields of the bandit that `pack` wrote. Errors name the ``source``, such as a file."""
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "big")
     if data[: len(MAGIC)] != MAGIC or len(data) < HEADER or version < 1:
         raise CorruptFile(f"{source} is not a bandit that Robandit saved")
@@ -85,20 +85,18 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
 
 
 def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
-    """Return the saved arrays as the policy's state, if they have the names, types and sizes that it uses today."""
+    """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types and sizes fit the policy."""
     fresh = policy.init(arms, None)
     try:
         arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
     except (TypeError, ValueError) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
     if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
-        raise CorruptFile(
-            f"{source}: {policy.label} does not use this state: it was saved by another version of the policy"
-        )
+        raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
     return type(fresh)(**arrays)
 
 
 def _fits(saved: Any, fresh: Any) -> bool:
-    """Whether a state that began as the fresh array may have become the saved one: of the same type, perhaps grown."""
+    """Return whether a saved array has the type of the fresh one, and its size or, after growing, a larger one."""
     same = saved.dtype == fresh.dtype and saved.ndim == fresh.ndim
     return same and all(now >= first for now, first in zip(saved.shape, fresh.shape, strict=True))

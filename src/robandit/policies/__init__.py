@@ -1,4 +1,4 @@
-"""The policies, one algorithm per file. To add one: a file in this package, a line here, a line in the changelog."""
+"""The policies, one algorithm per file. To add one, write a file in this package, and add a line here and in the changelog."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def policy_names() -> list[str]:
 
 
 def all_policies() -> list[Policy]:
-    """Return one policy per algorithm, with default parameters; some must be told numbers before they can play."""
+    """Return one policy per algorithm, with default parameters. Some need further parameters before they can play."""
     classes = dict.fromkeys(globals()[name] for name in policy_names())  # one class has two names
     return [policy for cls in classes for policy in cls.variants()]
 
 
 def table() -> None:
-    """Print Table 1 of the AdaR-UCB paper with every policy: bounds, adaptivity, assumption and what it must know."""
+    """Print Table 1 of the AdaR-UCB paper for every policy: bounds, adaptivity, assumption and required knowledge."""
     from robandit.policies.comparison import as_text
 
     print(as_text(all_policies()))
 
 
-if not TYPE_CHECKING:  # a type checker reads the imports above: it would not understand this list
+if not TYPE_CHECKING:  # a type checker reads the imports above, and would not understand this list
     __all__ = ["Policy", *policy_names()]

@@ -1,4 +1,4 @@
-"""What regret bounds assume of a problem beyond the policy's parameters, as values that can be checked."""
+"""The assumptions of regret bounds about a problem, as values that can be checked."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RELATIVE_SLACK = 1e-12  # far above the rounding of an interval's length
 
 
 class Assumption(str):
-    """An assumption about the rewards: its text, with a name and the ways to check it. The empty text assumes nothing.
+    """An assumption about the rewards: its text, with a name and the ways to check it. An empty text means no assumption.
 
-    ``holds_for(policy, problem)`` returns True, False, or None if that cannot be decided from the laws. ``point`` is where a live
-    bandit tests it on its rewards: truncated non-positivity about a number or the median, or symmetry; None: no test exists.
+    ``holds_for(policy, problem)`` returns True, False, or None if the laws do not decide it. ``point`` selects the test of a live
+    bandit: truncated non-positivity about a number or the median, or symmetry. None means that no test exists.
 
     >>> NONPOSITIVE, NONPOSITIVE.point, bool(NOTHING)
     ('truncated non-positivity of the best arm', 0.0, False)
@@ -30,7 +30,7 @@ class Assumption(str):
     point: Point | None
 
     def __new__(cls, name: str, text: str, holds_for: Check | None = None, point: Point | None = None) -> Self:
-        """Store the text as the string itself, and the rest as attributes; without ``holds_for`` nothing can be decided."""
+        """Store the text as the string itself, and the rest as attributes. Without ``holds_for``, the check returns None."""
         self = super().__new__(cls, text)
         self.name, self.holds_for, self.point = name, holds_for or (lambda policy, problem: None), point
         return self
@@ -42,7 +42,7 @@ class Assumption(str):
 
 
 def assumption_met(policy: Any, problem: Any) -> bool | None:
-    """Return whether the problem satisfies the policy's assumption; None: that cannot be decided.
+    """Return whether the problem satisfies the policy's assumption, or None if that cannot be decided.
 
     For recorded rewards replayed in order the answer is never True, because they may depend on each other.
 
@@ -56,7 +56,7 @@ def assumption_met(policy: Any, problem: Any) -> bool | None:
     return None if met and assumption and not problem.independent else met
 
 
-# Cached: a suite asks the same of a problem for many policies, and the integrals take time.
+# Cached, because a suite checks the same problem for many policies, and the integrals take time.
 @lru_cache(maxsize=256)
 def _nonpositive(problem: Any) -> bool:
     return problem.assumption().holds

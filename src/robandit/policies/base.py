@@ -1,14 +1,14 @@
-"""The base class of policies: an immutable value with parameters, and hooks that are compiled.
+"""The base class of policies, which are immutable values with parameters and compiled hooks.
 
 A subclass declares its parameters as annotated fields (keyword-only, stored as given) and writes three hooks: ``init`` makes the
 state, ``select`` chooses an arm, ``update`` learns from a reward. `select` and `update` are static methods in the subset of Python
-that Numba compiles: they may use numbers, arrays, ``math``, ``numpy``, other plain functions and module constants; they may not
-allocate, and their array indices are not checked. An index policy writes less (:mod:`robandit.policies.index`). Optional:
+that Numba compiles. They may use numbers, arrays, ``math``, ``numpy``, other plain functions and module constants. They may not
+allocate, and their array indices are not checked. An index policy needs less code (:mod:`robandit.policies.index`). Optional:
 
 - ``take``, ``expire``, ``full``, ``grow``, ``counters``, ``validate``: see their docstrings;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
-- ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None ("not told yet"): `Policy.informed_by`
-  fills it in, and until then the policy cannot play. `simulate` fills in a parameter called ``horizon``.
+- ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
+  The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _registry: dict[str, type[Policy]] = {}
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
-    """An algorithm with its parameters: immutable, hashable, JSON-able. The module says how to write one."""
+    """An algorithm with its parameters. It is immutable, hashable and JSON-able. The module describes how to write one."""
 
     label: ClassVar[str] = ""
-    """The name shown to people; by default the class name."""
+    """The name that is displayed; by default the class name."""
     weighted: ClassVar[bool] = False
     """Whether updates are weighted by the probability of the decision. A reward without a decision is then rejected."""
     uses_rewards: ClassVar[bool] = True
@@ -53,8 +53,8 @@ class Policy:
     def init(self, arms: int, horizon: int | None) -> Any:
         """Return the state of a new run: a NamedTuple of NumPy arrays.
 
-        Called once per run, not compiled. ``horizon`` is the number of pulls, or None in a live bandit. A field ``rng`` of four
-        ``uint64`` is seeded afterwards: the run's random stream, for `robandit.kernel.random`. Renaming a field breaks saved files.
+        It is called once per run and not compiled. ``horizon`` is the number of pulls, or None in a live bandit. A field ``rng`` of
+        four ``uint64`` is seeded afterwards as the random stream for `robandit.kernel.random`. Renaming a field breaks saved files.
         """
         raise InvalidInput(f"{type(self).__name__} has no init(self, arms, horizon): write one that returns the state")
 
@@ -63,8 +63,8 @@ class Policy:
     def select(p: Any, s: Any) -> int:
         """Return the arm to pull next, from 0.
 
-        Called by the simulation before each pull and by `Bandit.select` as often as the user likes, so it must not learn: of the
-        state it may change caches and ``rng`` only. ``p`` holds the numeric parameters by name (see `Policy.params`).
+        The simulation calls it before each pull, and `Bandit.select` any number of times. So it must not learn: it may change only
+        caches and ``rng`` in the state. ``p`` holds the numeric parameters by name (see `Policy.params`).
         """
         raise NotImplementedError
 
@@ -73,36 +73,36 @@ class Policy:
     def update(*args: Any, **kwargs: Any) -> None:
         """Learn from a reward: write ``update(p, s, arm, reward)`` or ``update(p, s, arm, reward, mark)``.
 
-        Called once for each reward, after ``take`` of the same pull; in a live bandit rewards may arrive late and out of order.
-        It may change any part of the state. ``mark`` is what ``take`` returned for this pull.
+        It is called once per reward, after ``take`` of the same pull. In a live bandit, rewards may arrive late and out of order.
+        It may change any part of the state. ``mark`` is the value that ``take`` returned for this pull.
         """
         raise NotImplementedError
 
     take: ClassVar[Any] = staticmethod(loops.take_nothing)
-    """``take(p, s, arm)``: a pull is made, its reward is still to come. Returns a number, the mark of the pull; in a policy with
-    ``weighted = True`` the probability with which the arm was chosen."""
+    """``take(p, s, arm)``: record a pull whose reward comes later. Return a number, the mark of the pull. In a policy with
+    ``weighted = True`` it is the probability with which the arm was chosen."""
     expire: ClassVar[Any] = staticmethod(loops.expire_nothing)
-    """``expire(p, s, arm, mark)``: the reward of that pull will never arrive."""
+    """``expire(p, s, arm, mark)``: record that the reward of a pull will never arrive."""
     full: ClassVar[Any] = staticmethod(loops.never_full)
-    """``full(p, s)``: whether the state must `grow` before the next pull."""
+    """``full(p, s)``: return whether the state must `grow` before the next pull."""
 
     def grow(self, state: Any) -> Any:
-        """Return the same state with more room. Called when ``full`` says so; not compiled."""
+        """Return the same state with more room. It is called when ``full`` returns True, and is not compiled."""
         raise InvalidInput(f"{type(self).__name__} says that its state is full, but has no grow(self, state)")
 
     def counters(self, state: Any) -> dict[str, int]:
-        """Return numbers about the whole run worth showing."""
+        """Return counts of the whole run to display."""
         return {}
 
     def validate(self) -> None:
-        """Raise `InvalidInput` for parameters outside their domain. Called when the policy is made."""
+        """Raise `InvalidInput` for parameters outside their domain. It is called when the policy is made."""
 
     def params(self) -> Any:
-        """Return what hooks get as ``p``: the numeric fields, by name. Override it to turn words into numbers."""
+        """Return the record ``p`` of hooks: the numeric fields, by name. Override it to convert strings to numbers."""
         numeric = {}
         for f in dataclasses.fields(self):
             if isinstance(value := getattr(self, f.name), (int, float)):
-                # scale=2 for a float needs no kernel of its own
+                # With floats, scale=2 and scale=2.0 share a kernel.
                 numeric[f.name] = float(value) if f.type in ("float", float) else value
         return _record(tuple(numeric) or ("nothing",))(*(numeric.values() or (0.0,)))
 
@@ -122,7 +122,7 @@ class Policy:
         try:
             self.validate()
         except (TypeError, ValueError) as error:
-            if not isinstance(error, InvalidInput):  # such as from comparing an array with a word
+            if not isinstance(error, InvalidInput):  # such as from comparing an array with a string
                 self._freeze()
             raise
         self._freeze()
@@ -144,12 +144,12 @@ class Policy:
 
     @property
     def facts(self) -> Facts:
-        """What is known about the algorithm: what it must be told, its bounds, its source."""
+        """The facts about the algorithm: required parameters, bounds and source."""
         return self.about if self.about.title else dataclasses.replace(self.about, title=self.label)
 
     @property
     def longest(self) -> int | None:
-        """The most pulls that it can make in one run: its horizon, if it has one; None: no limit."""
+        """The largest number of pulls in one run: the horizon, if the policy has one, or None for no limit."""
         return getattr(self, "horizon", None)
 
     @property
@@ -197,7 +197,7 @@ class Policy:
             raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
         try:
             return msgspec.convert(parameters, cls)
-        except (msgspec.ValidationError, ArithmeticError) as error:  # the latter: an integer beyond a double
+        except (msgspec.ValidationError, ArithmeticError) as error:  # ArithmeticError: an integer beyond a double
             raise InvalidInput(f"{tag} cannot be made from {parameters}: {error}") from error
 
     @classmethod
@@ -208,10 +208,10 @@ class Policy:
     # --- parameters that must be told --------------------------------------------------------------------------------
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        """Return this policy with the parameters that it must be told, where they are None, taken from a problem.
+        """Return this policy with its required parameters, where they are None, taken from a problem.
 
-        They are the smallest valid ones: u and v are the largest moments of the arms. A policy that needs an order gets ``eps``;
-        None: min(1, 0.9 (tail index - 1)), so that the moment is finite with some margin. Parameters that were given stay.
+        They are the smallest valid values: u and v are the largest moments of the arms. A policy that needs an order gets ``eps``.
+        Its default is min(1, 0.9 (tail index - 1)), so that the moment is finite with some margin. Given parameters are kept.
 
         >>> from robandit import AdaRUCB, RobustMOSS, problems
         >>> problem = problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
@@ -243,7 +243,7 @@ class Policy:
         if eps is not None:
             order(eps, owner="informed_by")
             if needed and own not in (None, eps):
-                raise InvalidInput(f"{self!r} has an eps already, and eps = {eps!r} is given: leave one of them out")
+                raise InvalidInput(f"{self!r} has an eps already, and eps = {eps!r} is passed: omit one of them")
         if own is not None:
             return own
         default: float = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
@@ -253,7 +253,7 @@ class Policy:
         return default
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """Return a parameter that must be told, taken from a problem. Override it for parameters other than eps, u and v."""
+        """Return a required parameter, taken from a problem. Override it for parameters other than eps, u and v."""
         if name == "eps":
             return eps
         if name in ("u", "v"):
@@ -261,7 +261,7 @@ class Policy:
         raise NotApplicable(f"{type(self).__name__} must be told {name}, which a problem does not contain: pass it")
 
     def prepared(self, horizon: int | None) -> Self:
-        """Return this policy, ready for ``horizon`` pulls (None: until its own horizon, if any); raise if it cannot play them."""
+        """Return this policy, ready for ``horizon`` pulls (None: its own horizon, if any). Raise if it cannot play them."""
         if horizon is not None:
             horizon = integer(horizon, "horizon", 1, owner=type(self).__name__)
         own: int | None = getattr(self, "horizon", None)
@@ -274,8 +274,8 @@ class Policy:
             method = ".prepared(horizon)" if missing == ["horizon"] else ".informed_by(problem)"
             raise InvalidInput(f"{self!r} cannot play before it is told {names}: pass {example}, or use {method}")
         if own is not None and horizon is not None and horizon > own:
-            hint = f"leave its horizon out, or make it {horizon}"
-            raise InvalidInput(f"{self!r} is made for {own} pulls, and {horizon} are asked for: {hint}")
+            hint = f"omit its horizon, or set it to {horizon}"
+            raise InvalidInput(f"{self!r} is made for {own} pulls, and {horizon} are requested: {hint}")
         return self
 
     # --- for the kernel ----------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class Policy:
 
 
 def hooks_of(owner: type[Any], *names: str) -> tuple[Any, ...]:
-    """Return hooks of a class, checked. A policy that holds several algorithms keeps each in a class of its own."""
+    """Return checked hooks of a class. A policy with several algorithms keeps the hooks of each in a separate class."""
     return tuple(_hook(owner, name) for name in names)
 
 
@@ -303,12 +303,12 @@ def _is_abstract(hook: Any) -> bool:
 
 
 def _lacks_hooks(cls: type[Policy]) -> bool:
-    """Return whether a class is a template. A policy of several algorithms has its hooks elsewhere, and its own `hooks`."""
+    """Return whether a class is a template. A policy with several algorithms has its hooks elsewhere, and overrides `hooks`."""
     return cls.hooks is Policy.hooks and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
 
 
 def check_policy_given(policy: Any) -> None:
-    """Raise `InvalidInput` unless this is a policy (its class is not one)."""
+    """Raise `InvalidInput` unless this is a policy. A policy class is rejected."""
     if not isinstance(policy, Policy):
         hint = f"did you mean {policy.__name__}()?" if isinstance(policy, type) else "pass one, such as robandit.UCB1()"
         raise InvalidInput(f"policy = {policy!r} is not a policy: {hint}", parameter="policy", value=policy)

@@ -15,7 +15,7 @@ LEGEND = (
 
 
 def compared(policies: list[Policy]) -> tuple[list[dict[str, str]], list[str]]:
-    """Return one row per algorithm, those of the paper's table first and in its order, and the footnotes of the rows."""
+    """Return one row per algorithm, and the footnotes of the rows. The rows of the paper's table come first, in its order."""
     ordered = sorted(policies, key=lambda policy: policy.facts.row or len(policies) + 99)
     notes = list(dict.fromkeys(note for policy in ordered for note in policy.facts.notes))
     return [_row(policy, notes) for policy in ordered], notes

@@ -1,4 +1,4 @@
-"""What is known about an algorithm, as data: what it must be told, its bounds, its source."""
+"""Facts about an algorithm as data: required parameters, bounds and source."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ class Adaptive(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What is known about an algorithm. Bounds are rates without constants; ``gap`` is an arm's, sums are over suboptimal arms."""
+    """Facts about an algorithm. Bounds are rates without constants. ``gap`` belongs to an arm; sums are over suboptimal arms."""
 
     knows: tuple[str, ...] = ()
-    """Names of the parameters that it must be told: it cannot play while one of them is None."""
+    """The names of the required parameters. The algorithm cannot play while one of them is None."""
     anytime: bool = True
     """Whether it works without knowing the horizon."""
     random: bool = False
     """Whether it draws random numbers."""
     assumption: Assumption = NOTHING
-    """What its bound assumes beyond its parameters. A string is accepted: an assumption that nothing checks."""
+    """The assumption of its bound, in addition to its parameters. A string is an assumption that is not checked."""
     bound: str = ""
-    """Name of its regret bound; empty: not proved."""
+    """The name of its regret bound; empty if there is no proof."""
     instance: str = ""
-    """Instance-dependent bound; empty: none."""
+    """The instance-dependent bound, or an empty string."""
     worst: str = ""
-    """Worst-case bound; empty: none."""
+    """The worst-case bound, or an empty string."""
     matches: tuple[bool | None, bool | None] = (None, None)
     """Whether the two bounds match the lower bounds of the non-adaptive setting."""
     adaptive: Adaptive | None = None
     citation: str = ""
     row: int = 0
-    """Its row in Table 1 of the AdaR-UCB paper, from 1; 0: not in the table."""
+    """Its row in Table 1 of the AdaR-UCB paper, from 1; 0 if it is not in the table."""
     title: str = ""
-    """Its name in that table, or here; by default the label."""
+    """Its name in that table or in ours; by default the label."""
     notes: tuple[str, ...] = ()
-    """Footnotes: where this differs from what the AdaR-UCB paper prints, and why."""
+    """Footnotes on differences from the AdaR-UCB paper's table, with the reasons."""
 
     def __post_init__(self) -> None:
         """Turn a string into an assumption."""

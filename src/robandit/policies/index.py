@@ -1,4 +1,4 @@
-"""The template of index policies: pull every arm a few times, then the arm with the largest index.
+"""The template of index policies, which pull every arm a few times, then always the arm with the largest index.
 
 A subclass writes hooks in the paper's notation, as static methods:
 
@@ -7,13 +7,13 @@ A subclass writes hooks in the paper's notation, as static methods:
 - ``add(p, s, arm, reward)``: learn a reward;
 
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
-(what the index grows with: log t), ``first(p)`` (the rewards that each arm gets first: one; 0 if the index itself is infinite for
-an arm with too few rewards), and `estimate`.
+(the quantity that raises the index, by default log t), ``first(p)`` (the number of first rewards of each arm, by default one; 0 if
+the index itself is infinite for an arm with too few rewards), and `estimate`.
 
-The template writes `select`, `update`, `take` and `expire` from them. A subclass may wrap one: set ``select`` to
+The template makes `select`, `update`, `take` and `expire` from them. To wrap one, a subclass sets ``select`` to
 ``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
-when they are made, so late rewards do not stop the clock. The state must have the fields of `IndexState`: ``arms`` (a row per arm),
-``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`).
+when they are made, so late rewards do not stop the clock. The state must have the fields of `IndexState`: ``arms`` (one row per
+arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.validation import LARGEST_INTEGER
 
-TAKEN = 0  # after the arms in ``pulls``: pulls made in total
-TRIED = 1  # arms that have their first rewards
+TAKEN = 0  # in ``pulls``, after the arms: total number of pulls
+TRIED = 1  # number of arms that have their first rewards
 SLACK = 1e-12  # relative; far above the rounding of an index
 
 Rewards = Callable[[Any, int], float]
@@ -56,12 +56,12 @@ def take_pull(p: Any, s: Any, arm: int) -> float:
 
 
 def expire_pull(p: Any, s: Any, arm: int, mark: float) -> None:
-    """Stop counting a pull without reward against its arm in a tie; the clock keeps it."""
+    """Remove a pull without reward from the arm's pulls, which decide ties. The clock still counts it."""
     s.pulls[arm] -= 1
 
 
 def pulls_made(p: Any, s: Any, arm: int) -> int:
-    """Return the pulls of an arm: the fewest win a tie."""
+    """Return the number of pulls of an arm. In a tie, the fewest pulls win."""
     return s.pulls[arm]
 
 
@@ -83,7 +83,7 @@ def count_tried(s: Any) -> None:
 
 @out_of_line
 def untried(rewards: Rewards, s: Any, least: float) -> int:
-    """Return, of the arms with fewer than ``least`` rewards, that with the fewest pulls (rewards may be late), then the lowest."""
+    """Return the arm with the fewest pulls (then the lowest) among the arms with fewer than ``least`` rewards."""
     chosen = -1
     for arm in range(s.pulls.shape[0] - 2):
         if rewards(s, arm) < least and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
@@ -101,7 +101,7 @@ def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first
 def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
     """Return an arm without rewards, or else the arm with the largest ``score(p, s, arm)``; ties as in `untried`.
 
-    Each score is evaluated once, in the order of the arms: scores may be random.
+    Each score is evaluated once, in the order of the arms, since scores may be random.
     """
     if not all_tried(s):
         return untried(rewards, s, 1.0)
@@ -116,7 +116,7 @@ def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
 
 
 def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, reward: float) -> None:
-    """Add a reward, count the arm when it has its first rewards, and void its line."""
+    """Add a reward, count the arm when it has its first rewards, and discard its line."""
     add(p, s, arm, reward)
     if rewards(s, arm) == first(p):
         count_tried(s)
@@ -124,27 +124,27 @@ def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, rewa
 
 
 def flat_outlook(index: Any, p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
-    """Return the line of an index that changes with the arm's own rewards only: a constant."""
+    """Return a constant line, for an index that changes only with the arm's own rewards."""
     return index(p, s, arm, level), 0.0, math.inf
 
 
 def slightly_above(mean: float, width: float) -> float:
-    """Return mean + width, raised by more than its rounding: the height of a line."""
+    """Return the height of a line: mean + width, raised by more than its rounding error."""
     return mean + width + SLACK * (abs(mean) + width)
 
 
 def describe_arm(
     mean: Any, index: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, out: Floats
 ) -> None:
-    """Fill in the mean and the index; NaN and infinity before the first rewards.
+    """Fill in the mean and the index. They are NaN and infinity before the first rewards.
 
-    The index comes first, because it may bring the mean up to date.
+    The index is computed first, because this may update the mean.
     """
     out[1] = index(p, s, arm, level(p, s)) if rewards(s, arm) >= first(p) else math.inf
     out[0] = mean(p, s, arm) if rewards(s, arm) > 0.0 else math.nan
 
 
-# The hooks that each template takes, in order; `outlook` first, because `select` takes it.
+# The hooks that each template takes, in order. `outlook` comes first, because `select` takes it.
 _PARTS = {
     "outlook": ("index",),
     "select": ("index", "outlook", "level", "rewards", "first"),
@@ -161,7 +161,7 @@ def _template(name: str, function: Callable[..., Any]) -> Any:
 
 
 class IndexState(NamedTuple):
-    """The state of an index policy that needs nothing else."""
+    """The state of an index policy without further fields."""
 
     arms: Floats
     pulls: Ints
@@ -170,7 +170,7 @@ class IndexState(NamedTuple):
 
 
 class IndexHooks:
-    """The hooks of an index policy; see the module. A policy that holds several algorithms has a subclass for each."""
+    """The hooks of an index policy; see the module. A policy with several algorithms has one subclass per algorithm."""
 
     index: ClassVar[Any]
     add: ClassVar[Any]
@@ -184,17 +184,17 @@ class IndexHooks:
 
     @staticmethod
     def rewards(s: Any, arm: int) -> float:
-        """Return the number of rewards of an arm: by default the first number of its row."""
+        """Return the number of rewards of an arm, by default the first number of its row."""
         return s.arms[arm, 0]
 
     @staticmethod
     def level(p: Any, s: Any) -> float:
-        """Return what the index grows with: by default log t."""
+        """Return the quantity that raises the index, by default log t."""
         return log_time(s)
 
     @staticmethod
     def first(p: Any) -> float:
-        """Return the rewards that each arm gets before the first index: by default one."""
+        """Return the number of rewards that each arm gets before the first index, by default one."""
         return 1.0
 
     def __init_subclass__(cls) -> None:
@@ -207,12 +207,12 @@ class IndexHooks:
 
 
 class IndexPolicy(IndexHooks, Policy):
-    """A policy that pulls the arm with the largest index. See the module for how to write one."""
+    """A policy that pulls the arm with the largest index. The module describes how to write one."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     row_length: ClassVar[int]
-    """Numbers that the state keeps for each arm."""
+    """The number of values that the state keeps for each arm."""
 
     def init(self, arms: int, horizon: int | None) -> Any:
-        """Return a state of zeros, with a row of `row_length` numbers per arm."""
+        """Return a state of zeros, with one row of `row_length` numbers per arm."""
         return IndexState(np.zeros((arms, self.row_length)), no_pulls(arms), *lazy_state(arms))

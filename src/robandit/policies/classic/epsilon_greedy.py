@@ -15,7 +15,7 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, Rewards, all_tried, select_largest
 from robandit.validation import within
 
-SUM, COUNT, MEAN = 0, 1, 2  # an arm's row
+SUM, COUNT, MEAN = 0, 1, 2  # columns of ``arms``
 
 
 class State(NamedTuple):
@@ -36,18 +36,18 @@ def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, fi
 
 
 class EpsilonGreedy(IndexPolicy):
-    """The arm with the largest sample mean, and sometimes a random arm: common in practice.
+    """Pulls the arm with the largest sample mean, and sometimes a random arm. It is common in practice.
 
-    Its regret is linear, because exploration never stops. With heavy tails one large reward misleads it for long.
+    Its regret is linear, because exploration never stops. With heavy tails, one large reward misleads it for a long time.
 
     Parameters
     ----------
     epsilon
-        The probability of an arm chosen uniformly at random, from 0 to 1. Every arm is pulled once first.
+        The probability of pulling a uniformly random arm, from 0 to 1. Every arm is pulled once first.
 
     Guarantee
     ---------
-    No sublinear bound: regret is at least epsilon times that of uniform play. Must know: nothing. Anytime, random.
+    No sublinear bound: regret is at least epsilon times that of uniform play. Requires no prior knowledge. Anytime and randomised.
 
     Examples
     --------

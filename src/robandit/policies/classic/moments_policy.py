@@ -1,4 +1,4 @@
-"""What the index policies on the sample mean and sample variance share."""
+"""The common part of index policies that use the sample mean and sample variance."""
 
 from __future__ import annotations
 

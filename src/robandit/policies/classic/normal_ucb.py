@@ -12,19 +12,19 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, TAKEN
 
 LOG_TWO = math.log(2.0)
-WINDOW = 0.1  # how much the exponent 2 log(t)/(n-2) grows under one chord: the chord is then within 0.1% of the width
+WINDOW = 0.1  # growth of the exponent 2 log(t)/(n-2) under one chord, which is then within 0.1% of the width
 
 
 class NormalUCB(MomentsPolicy):
-    """Optimism on the sample mean and sample variance of normal rewards: asymptotically optimal for normal arms.
+    """UCB policy on the sample mean and sample variance, which is asymptotically optimal for normal rewards.
 
-    Shifting or scaling the rewards changes no decision. Use it when rewards are close to normal: otherwise it has no guarantee.
+    Shifting or scaling the rewards changes no decision. Use it when rewards are close to normal. Otherwise it has no guarantee.
 
     Guarantee
     ---------
     If all arms are normal, regret grows as the sum over arms of ``2 gap / log(1 + gap^2/variance) log T``, which no policy beats.
-    Must know: nothing. Anytime, not random. Every arm is pulled three times first. The algorithm was written from memory, not
-    checked against the paper's text (confidence 0.88).
+    Requires no prior knowledge. Anytime and deterministic. Every arm is pulled three times first. The algorithm was written from
+    memory, not checked against the paper's text (confidence 0.88).
 
     Examples
     --------
@@ -50,7 +50,7 @@ class NormalUCB(MomentsPolicy):
 
     @staticmethod
     def first(p: Any) -> float:
-        """Every arm gets three rewards first."""
+        """Return 3, the number of first rewards of every arm."""
         return 3.0
 
     @staticmethod
@@ -60,12 +60,12 @@ class NormalUCB(MomentsPolicy):
 
     @staticmethod
     def index(p: Any, s: Any, arm: int, level: float) -> float:
-        """Mean plus width."""
+        """Return mean plus width."""
         return mean_of(s.arms[arm]) + width(s, arm, level)
 
     @staticmethod
     def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
-        """While t^(2/(n-2)) <= 2 the width is concave in the level and below its tangent; then it is convex and below a chord."""
+        """Return the tangent while t^(2/(n-2)) <= 2, where the width is concave in the level, then a chord, where it is convex."""
         mean = mean_of(s.arms[arm])
         now = width(s, arm, level)
         value = mean + now + SLACK * (abs(mean) + now)
@@ -83,5 +83,5 @@ class NormalUCB(MomentsPolicy):
 
 
 def width(s: Any, arm: int, level: float) -> float:
-    """S sqrt(t^(2/(n-2)) - 1), with level = log t; the roots are taken apart, so it overflows only if S t does (at n = 3)."""
+    """Return S sqrt(t^(2/(n-2)) - 1), with level = log t. Roots are taken separately: it overflows only if S t does (n = 3)."""
     return math.sqrt(variance_of(s.arms[arm])) * math.sqrt(math.expm1(2.0 * level / (s.arms[arm, COUNT] - 2.0)))

@@ -1,4 +1,4 @@
-"""The oracle: always plays one given arm."""
+"""The oracle, which always plays one given arm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class State(NamedTuple):
 class Oracle(Policy):
     """Always plays one given arm, such as the problem's best: for tests and as a baseline.
 
-    Not a policy to use: if you know the best arm, you have no bandit problem.
+    It is not for applications: if you know the best arm, you have no bandit problem.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Oracle(Policy):
 
     Guarantee
     ---------
-    Regret 0, if it is given the best arm. Must know: that arm. Anytime, not random.
+    Regret 0, if it is given the best arm. Requires the best arm. Anytime and deterministic.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Oracle(Policy):
     )
 
     def validate(self) -> None:
-        """Check that the arm is an integer, or None: not told yet."""
+        """Check that the arm is an integer, or None if it is not given yet."""
         if self.arm is not None:
             integer(self.arm, "arm", owner="Oracle")
 

@@ -10,13 +10,13 @@ from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, IndexPolicy, IndexState
 from robandit.validation import positive
 
-SUM, COUNT = 0, 1  # an arm's row
+SUM, COUNT = 0, 1  # columns of ``arms``
 
 
 class UCB1(IndexPolicy):
-    """Optimism on the sample mean: the classical policy for rewards in an interval of known length.
+    """UCB policy on the sample mean, the classical policy for rewards in an interval of known length.
 
-    Use it when rewards are bounded (clicks, capped scores). Otherwise it has no guarantee: its worst runs never find the best arm.
+    Use it when rewards are bounded (clicks, capped scores). Otherwise it has no guarantee, and some runs never find the best arm.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class UCB1(IndexPolicy):
     Guarantee
     ---------
     Regret at most the sum over arms of ``8 scale^2 log(T) / gap`` plus a constant, if all rewards lie in an interval of length
-    ``scale``. Must know: the interval's length. Anytime, not random.
+    ``scale``. Requires the interval's length. Anytime and deterministic.
 
     Examples
     --------
@@ -76,13 +76,13 @@ class UCB1(IndexPolicy):
 
     @staticmethod
     def index(p: Any, s: IndexState, arm: int, level: float) -> float:
-        """Mean + scale sqrt(2 log t / n), with level = log t."""
+        """Return mean + scale sqrt(2 log t / n), with level = log t."""
         n = s.arms[arm, COUNT]
         return s.arms[arm, SUM] / n + p.scale * math.sqrt(2.0 * level / n)
 
     @staticmethod
     def outlook(p: Any, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
-        """The index is concave in the level, so it stays below its tangent."""
+        """Return the tangent, which is above the index because the index is concave in the level."""
         n = s.arms[arm, COUNT]
         width = p.scale * math.sqrt(2.0 * level / n)
         value = s.arms[arm, SUM] / n + width

@@ -40,10 +40,10 @@ class State(NamedTuple):
 
 
 class UCBV(MomentsPolicy):
-    """Optimism on the sample mean with the sample variance: UCB1 that explores less where rewards vary little.
+    """UCB policy on the sample mean and sample variance. It explores less than UCB1 where rewards vary little.
 
     Use it when rewards are bounded and most arms vary less than the bound allows. The default uses the range of the rewards so far,
-    as a NEGATIVE CONTROL: it shows what is lost when an algorithm for bounded rewards runs on heavy tails. Nothing is proved.
+    as a NEGATIVE CONTROL: it shows the loss of an algorithm for bounded rewards on heavy tails, and has no proof.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ class UCBV(MomentsPolicy):
         Length of an interval that contains all rewards, or ``"observed"``: largest minus smallest reward of all arms so far,
         without guarantee. `informed_by` replaces ``"observed"`` by the true range if all arms are bounded.
     zeta
-        Exploration: E = zeta log t. The analysis needs more than 1.
+        Factor of the exploration E = zeta log t. The analysis needs zeta > 1.
     c
         Factor of the range in ``mean + sqrt(2 V E/n) + 3 c range E/n``.
 
     Guarantee
     ---------
     Regret grows as the sum over arms of ``(variance/gap + range) log T``, if all rewards lie in an interval of length
-    ``range``. Must know: the range. With ``range="observed"``: none. Anytime, not random.
+    ``range``. No bound with ``range="observed"``. Requires the range. Anytime and deterministic.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class UCBV(MomentsPolicy):
 
     @property
     def facts(self) -> Facts:
-        """Nothing is proved about an observed range, or for zeta <= 1."""
+        """The facts. No bound is proved for an observed range, or for zeta <= 1."""
         facts = super().facts
         if self.range != "observed" and self.zeta > 1.0:
             return facts
@@ -108,11 +108,11 @@ class UCBV(MomentsPolicy):
 
     @property
     def name(self) -> str:
-        """The label says when the range is observed, because that is not the algorithm of the paper."""
+        """The name, which marks an observed range because that is not the algorithm of the paper."""
         return super().name.replace("UCB-V", "UCB-V, observed range", 1) if self.range == "observed" else super().name
 
     def validate(self) -> None:
-        """Check that the range is a positive number or the word, and the others numbers in their domain."""
+        """Check that the range is a positive number or ``"observed"``, and the other parameters."""
         if self.range != "observed":
             positive(self.range, "range", owner="UCBV", hint="or pass 'observed'")
         positive(self.zeta, "zeta", owner="UCBV")
@@ -146,13 +146,13 @@ class UCBV(MomentsPolicy):
 
     @staticmethod
     def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Mean plus both widths."""
+        """Return mean plus both widths."""
         spread, reach = widths(p, s, arm, level)
         return mean_of(s.arms[arm]) + spread + reach
 
     @staticmethod
     def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """The index is concave in the level, so it stays below its tangent until the range grows."""
+        """Return the tangent. The index is concave in the level, so it stays below the tangent until the range grows."""
         spread, reach = widths(p, s, arm, level)
         mean = mean_of(s.arms[arm])
         value = mean + spread + reach
@@ -164,7 +164,7 @@ class UCBV(MomentsPolicy):
 
 @out_of_line
 def widen(p: Params, s: State, reward: float) -> None:
-    """Extend the observed range. If the policy uses it, every arm's index rises, so all lines are void."""
+    """Extend the observed range. If the policy uses it, every arm's index rises, so all lines are discarded."""
     s.seen[LOW] = min(s.seen[LOW], reward)
     s.seen[HIGH] = max(s.seen[HIGH], reward)
     if p.range == 0.0:
@@ -173,7 +173,7 @@ def widen(p: Params, s: State, reward: float) -> None:
 
 
 def widths(p: Params, s: State, arm: int, level: float) -> tuple[float, float]:
-    """sqrt(2 V E/n) and 3 c range E/n, with level = log t."""
+    """Return sqrt(2 V E/n) and 3 c range E/n, with level = log t."""
     n = s.arms[arm, COUNT]
     length = p.range if p.range > 0.0 else s.seen[HIGH] - s.seen[LOW]
     return math.sqrt(2.0 * variance_of(s.arms[arm]) * p.zeta * level / n), p.reach * length * level / n

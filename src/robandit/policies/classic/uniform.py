@@ -1,4 +1,4 @@
-"""Uniform play: the baseline that learns nothing."""
+"""Uniform play, the baseline that learns nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class State(NamedTuple):
 
 
 class Uniform(Policy):
-    """Every pull goes to an arm chosen uniformly at random, whatever the rewards.
+    """Pulls a uniformly random arm every time, whatever the rewards.
 
-    A baseline: its regret is that of learning nothing. Or a way to collect unbiased data.
+    Use it as a baseline that learns nothing, or to collect unbiased data.
 
     Guarantee
     ---------
-    Expected regret is exactly T times the mean gap. Must know: nothing. Anytime, random.
+    Expected regret is exactly T times the mean gap. Requires no prior knowledge. Anytime and randomised.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Uniform(Policy):
 
     @staticmethod
     def select(p: Any, s: State) -> int:
-        """Return any arm."""
+        """Return a random arm."""
         return any_arm(s.arms[0], s.rng)
 
     @staticmethod
@@ -58,5 +58,5 @@ class Uniform(Policy):
 
 
 def any_arm(arms: int, rng: UInts) -> int:
-    """Return an arm uniformly at random; ``uniform`` is in (0, 1], so this is from 0 to arms - 1."""
+    """Return a uniformly random arm, from 0 to arms - 1 (``uniform`` is in (0, 1])."""
     return min(math.ceil(uniform(rng) * arms), arms) - 1

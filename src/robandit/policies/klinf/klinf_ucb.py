@@ -1,7 +1,7 @@
-"""KLinf-UCB (Agrawal, Juneja, Koolen 2021): the index of `klinf.upper_bound`, in batches, with a lazy arg-max.
+"""KLinf-UCB (Agrawal, Juneja, Koolen 2021), with the index of `klinf.upper_bound`, batches and a lazy arg-max.
 
-While an arm gets no rewards, its index rises with t only, through its budget C. At the last multipliers, the bound
-``TOP - exp(-C) GEOMETRIC`` is concave in C, and C in log t: its tangent in log t is the outlook (:mod:`robandit.kernel.lazy`).
+While an arm gets no rewards, its index rises only with t, through its budget C. At the last multipliers, the bound
+``TOP - exp(-C) GEOMETRIC`` is concave in C, and C in log t. So its tangent in log t is an outlook (:mod:`robandit.kernel.lazy`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LE
 from robandit.validation import choice, order, positive, within
 
 REWARD, POWER = 0, 1  # rows of the pool, in units
-SUM, UNITS, POWERS = 0, 1, 2  # an arm's row: sums of rewards, of rewards in units, of their powers
+SUM, UNITS, POWERS = 0, 1, 2  # columns of ``arms``: sums of rewards, of rewards in units, of their powers
 # A row of ``found`` continues after the solution:
-LEVEL = SOLUTION_LENGTH  # the level of the solution; -1: the data have changed since
+LEVEL = SOLUTION_LENGTH  # the level of the solution; -1 if the data have changed since
 SOLVED = SOLUTION_LENGTH + 1  # 1 if there is a solution to start from
 # ``run``:
 ARM = 0  # the arm of the current batch
@@ -32,9 +32,9 @@ LEFT = 1  # pulls left in the batch
 CHOSEN = 2  # the arm that the last `select` chose by its index, or -1
 INFEASIBLE = 3  # evaluations whose index was infinite
 
-LONGEST = 2.0**52  # pulls in a batch
+LONGEST = 2.0**52  # the most pulls in a batch
 ROUNDING = 1.0 - 1e-12  # 0.07 * 100 is 7.000000000000001, which must not become eight pulls
-LOOSE = 1e-12  # far above the rounding of a value at given multipliers
+LOOSE = 1e-12  # far above the rounding error of a value at given multipliers
 
 
 class Params(NamedTuple):
@@ -47,7 +47,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """An `IndexState`, with solutions, rewards and the batch; the names above are the columns."""
+    """An `IndexState` with solutions, rewards and the batch. The constants above name the columns."""
 
     arms: Floats  # (arms, 3)
     found: Floats  # (arms + 1, SOLUTION_LENGTH + 2); `estimate` uses the last row
@@ -60,7 +60,7 @@ class State(NamedTuple):
 
 
 def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
-    """Return the arm of the current batch, or else choose one; t counts the pull about to be made."""
+    """Return the arm of the current batch, or else choose one. t includes the next pull."""
     if s.run[LEFT] > 0:
         return s.run[ARM]
     arm = select_largest(index, outlook, level, rewards, first, p, s)
@@ -70,11 +70,11 @@ def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first
 
 
 class KLinfUCB(IndexPolicy):
-    """Optimism by likelihood: an arm's index is the largest mean of any law with E|X|^(1+eps) <= u that its rewards do not exclude.
+    """Index policy whose index is the largest mean of any law with E|X|^(1+eps) <= u that an arm's rewards do not exclude.
 
-    Asymptotically optimal when eps and u are known, constants included. Use it as the non-adaptive baseline, with a u that is known
-    to hold: an index is never above u^(1/(1+eps)), and rewards that contradict u make it infinite (the counter ``infeasible``). It
-    keeps all rewards, and an index takes a few passes over them. It depends on the origin: centre rewards near zero.
+    It is asymptotically optimal, constants included, when eps and u are known. Use it as the non-adaptive baseline, with a valid u.
+    An index is at most u^(1/(1+eps)), unless rewards contradict u: then it is infinite (counted in ``infeasible``). The policy
+    keeps all rewards, and computes an index in a few passes over them. Centre rewards near zero: the index depends on the origin.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ class KLinfUCB(IndexPolicy):
         authors' 0.1 makes the cost nearly proportional to T; with 0 it is of order T^2.
     threshold
         ``"proved"``: the budget of an index is log t + 2 log log t + 2 log(1 + N) + 1, for which the bound is proved. ``"log"``:
-        log t, as in the authors' experiments: less regret in practice, no proof.
+        it is log t, as in the authors' experiments, with less regret in practice but no proof.
 
     Guarantee
     ---------
     With ``threshold="proved"`` regret is at most ``(1 + batch) sum_i gap_i / KLinf(arm_i, best mean) log T``, to first order in
     log T, where KLinf(law, m) is the least divergence from the arm's law to a law of the class with mean at least m. With batch = 0
-    no consistent policy does better. No worst-case bound is stated. Must know: eps and u. Anytime, not random.
+    no consistent policy does better. No worst-case bound is stated. Requires eps and u. Anytime and deterministic.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class KLinfUCB(IndexPolicy):
 
     @property
     def facts(self) -> Facts:
-        """Only the threshold of the theorem has a bound."""
+        """The facts. A bound is proved only for ``threshold="proved"``."""
         facts = super().facts
         if self.threshold == "proved":
             return facts
@@ -148,7 +148,7 @@ class KLinfUCB(IndexPolicy):
         choice(self.threshold, "threshold", ("proved", "log"), owner="KLinfUCB")
 
     def params(self) -> Params:
-        """Return the parameters as numbers; the unit of rewards is the largest mean in the class."""
+        """Return the parameters as numbers. The unit of rewards is the largest mean in the class."""
         assert self.eps is not None
         assert self.u is not None
         unit = float(self.u) ** (1.0 / (1.0 + self.eps))
@@ -168,7 +168,7 @@ class KLinfUCB(IndexPolicy):
         return state._replace(pool=pool, slots=slots)
 
     def counters(self, state: State) -> dict[str, int]:
-        """Count the evaluations whose index was infinite: no law of the class explains the rewards."""
+        """Return the number of evaluations with an infinite index, when no law of the class explains the rewards."""
         return {"infeasible": int(state.run[INFEASIBLE])}
 
     select = staticmethod(partial(select_batched))
@@ -176,7 +176,7 @@ class KLinfUCB(IndexPolicy):
 
     @staticmethod
     def take(p: Params, s: State, arm: int) -> float:
-        """Count the pull, also in its batch. The first pull of the chosen arm starts a batch; pulls of other arms do not count."""
+        """Count the pull, also in its batch. The first pull of the chosen arm starts a batch, which ignores pulls of other arms."""
         if s.run[LEFT] > 0:
             if arm == s.run[ARM]:
                 s.run[LEFT] -= 1
@@ -224,7 +224,7 @@ class KLinfUCB(IndexPolicy):
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the sample mean and the index, which is solved in the last row: the start of the next search must not move."""
+        """Fill in the sample mean and the index. It is solved in the last row, to keep the starting point of the next search."""
         out[0] = math.nan
         out[1] = math.inf
         if s.slots[arm, USED] > 0:
@@ -237,7 +237,7 @@ class KLinfUCB(IndexPolicy):
 
 
 def budget(p: Params, n: float, level: float) -> float:
-    """C = threshold / N, with level = log t."""
+    """Return C = threshold / N, with level = log t."""
     threshold = level
     if p.proved != 0:
         threshold += 2.0 * math.log(level) + 2.0 * math.log(1.0 + n) + 1.0
@@ -246,7 +246,7 @@ def budget(p: Params, n: float, level: float) -> float:
 
 @out_of_line
 def look_up(p: Params, s: State, arm: int, row: int, level: float) -> bool:
-    """Make a row of ``found`` hold the arm's solution at this level; return whether it had to be computed."""
+    """Put the arm's solution at this level into a row of ``found``, and return whether it was computed."""
     if s.found[row, LEVEL] == level:
         return False
     n = s.slots[arm, USED]

@@ -1,27 +1,27 @@
-"""The upper bound of a mean that a sample, its moment bound and a budget of divergence allow: the index of KLinf-UCB.
+"""The index of KLinf-UCB: the largest mean that a sample, a moment bound and a budget of divergence allow.
 
 Among all laws with E|X|^(1+eps) <= B and Kullback-Leibler divergence at most C from the sample, the largest mean is
 
     U = min over l > 0 and a >= h(l) of  a + l B - exp(-C + mean_j log(a - x_j + l |x_j|^(1+eps))),
 
 a convex problem in two variables. ``h(l)`` makes the argument of the logarithm non-negative on the whole line, not only at the
-sample; where it is zero the optimal law may have an atom outside the sample.
+sample. Where the argument is zero, the optimal law may have an atom outside the sample.
 
 **Units.** Rewards are divided by B^(1/(1+eps)), so that B = 1 and -1 <= U <= 1.
 
-**Variables.** With y = exp(theta), the place of that zero, ``l = y^-eps / (1+eps)`` and ``h = eps y / (1+eps)``; with ``a = h + s``
-the constraint is s >= 0. Usually s = 0, which leaves one variable.
+**Variables.** Let y = exp(theta) be the position of that zero. Then ``l = y^-eps / (1+eps)`` and ``h = eps y / (1+eps)``. With
+``a = h + s`` the constraint is s >= 0. Usually s = 0, which leaves one variable.
 
 **Method.** Newton's method in (theta, s) from the last solution, with exact second derivatives from one pass over the sample. The
 problem is convex in (a, l), so a point without descent is the minimum. Where Newton's method does not converge (2 % of cold starts
-on heavy tails), nested searches do: for each theta the s with derivative zero, then the theta (the minimum over s is convex in l).
+on heavy tails), nested searches find the s with derivative zero for each theta, then theta (the minimum over s is convex in l).
 
-**Accuracy.** Every feasible (a, l) gives an upper bound, so the error is upwards. The search ends when, by convexity, less than
-1e-11 units are left to gain. With rounding the result is accurate to 1e-10 units, or 1e-16 / C units if that is more, except when
-C is within a relative 1e-6 of the least budget that any law of the class needs.
+**Accuracy.** Every feasible (a, l) gives an upper bound, so the result is never too small. The search ends when, by convexity, the
+value can decrease by less than 1e-11 units. With rounding, the result is accurate to 1e-10 units, or 1e-16 / C units if that is
+more. The exception is a C within a relative 1e-6 of the least budget that any law of the class needs.
 
-**No such law.** With an outlier beyond what B allows, the class may have no law within the budget. The index is then +inf: this has
-small probability, and more rewards help. It is decided first, by a convex problem in one variable, if the mean of |x|^(1+eps) > B.
+**No such law.** If an outlier contradicts B, the class may have no law within the budget. The index is then +inf. This has small
+probability, and more rewards help. If the mean of |x|^(1+eps) > B, a convex problem in one variable decides this case first.
 
 **Range.** Rewards beyond 1e75 units count as 1e75 units. A law of the class explains one such reward only with N C > 170, and
 KLinf-UCB has less than 120 in any run of less than 2^53 pulls.
@@ -50,12 +50,12 @@ SLACK = 4  # s = a - h(l)
 SOLUTION_LENGTH = 5
 
 FARTHEST = 1e75  # units
-LARGEST_L = 1e9  # beyond, a + l loses too many digits to cancellation
+LARGEST_L = 1e9  # beyond it, a + l loses too many digits to cancellation
 LARGEST_THETA = 300.0
-STEPS = 20  # of Newton's method; from the last solution it takes 2 to 5
+STEPS = 20  # the most steps of Newton's method; from the last solution it takes 2 to 5
 SEARCH = 120  # steps of each nested search
 CLOSE = 1e-11  # units
-PRODUCT = 1e120  # factors are multiplied up to this, to take fewer logarithms
+PRODUCT = 1e120  # factors are multiplied up to this size, to take fewer logarithms
 FLOOR = 1e-100  # smallest factor
 
 
@@ -123,8 +123,8 @@ def solve(
 ) -> None:
     """Put the solution for the sample in columns ``start`` to ``start + n`` into ``solution``, which holds the starting point.
 
-    ``pool`` has rewards x and |x|^(1+eps) in units. Of their means, ``mean`` and ``moment``, few digits matter, except that a
-    moment of at most 1 means that the sample itself is in the class.
+    ``pool`` has rewards x and |x|^(1+eps) in units. Their means, ``mean`` and ``moment``, may be inexact, except that a moment of
+    at most 1 means that the sample itself is in the class.
     """
     if moment > 1.0 and too_far(pool, start, n, budget):
         solution[VALUE] = math.inf
@@ -140,7 +140,7 @@ def solve(
 
 @out_of_line
 def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
-    """Whether the least divergence of any law in the class, max over 0 <= w <= 1 of mean log(1 + w (p_j - 1)), is too large."""
+    """Return whether all laws of the class exceed the budget. The least is max over 0 <= w <= 1 of mean log(1 + w (p_j - 1))."""
     low = 0.0
     high = 1.0
     w = 1.0 / (n + 1.0)
@@ -178,9 +178,9 @@ def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
 
 @out_of_line
 def moments(sample: Sample, a: float, lam: float, least: float) -> tuple[float, float, float, float, float, float]:
-    """With r_j = a - x_j + lam p_j: return the means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two.
+    """Return the means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two, for r_j = a - x_j + lam p_j.
 
-    Sums are shifted by about their means, so that digits are not lost when all r are nearly equal.
+    Terms are shifted by approximate means, so that digits are not lost when all r are nearly equal.
     """
     pool, start, n, mean, moment = sample
     scale = 1.0 / (a + lam)
@@ -217,7 +217,7 @@ def moments(sample: Sample, a: float, lam: float, least: float) -> tuple[float, 
 def descent(
     sample: Sample, solution: Floats, eps: float, budget: float, theta: float, slack: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the objective and its derivatives by theta, s, theta twice, both, s twice; ``solution`` keeps the best point."""
+    """Return the objective and its derivatives by theta, s, theta twice, both, s twice. Keep the best point in ``solution``."""
     y = math.exp(theta)
     h = eps / (1.0 + eps) * y
     lam = math.exp(-eps * theta) / (1.0 + eps)
@@ -235,7 +235,7 @@ def descent(
         solution[SLACK] = slack
     by_a = 1.0 - g * i
     by_l = 1.0 - g * q
-    dl = -eps * lam  # by theta; that of h is h
+    dl = -eps * lam  # the derivative of l by theta; the derivative of h is h
     by_theta = by_a * h + by_l * dl
     # The last term is >= 0 at the minimum, and 0 there if s > 0. Clipped at 0 elsewhere, it keeps the matrix from being indefinite.
     twice = g * (ii * h * h + 2.0 * iq * h * dl + qq * dl * dl) + max(by_a * h - eps * dl * by_l, 0.0)
