@@ -261,7 +261,7 @@ def test_a_users_policy_is_a_value_too():
 def test_hooks_are_declared_and_documented(name):
     hook = getattr(Policy, name)
     assert hook.__isabstractmethod__
-    assert "Called" in hook.__doc__
+    assert "It is called" in hook.__doc__
     assert not getattr(getattr(UCB1, name), "__isabstractmethod__", False)
 
 

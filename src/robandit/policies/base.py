@@ -63,8 +63,8 @@ class Policy:
     def select(p: Any, s: Any) -> int:
         """Return the arm to pull next, from 0.
 
-        The simulation calls it before each pull, and `Bandit.select` any number of times. So it must not learn: it may change only
-        caches and ``rng`` in the state. ``p`` holds the numeric parameters by name (see `Policy.params`).
+        It is called by the simulation before each pull, and by `Bandit.select` any number of times. So it must not learn: it may
+        change only caches and ``rng`` in the state. ``p`` holds the numeric parameters by name (see `Policy.params`).
         """
         raise NotImplementedError
 
