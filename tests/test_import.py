@@ -16,7 +16,6 @@ HEAVY = [
     "scipy.stats",
     "matplotlib",
     "rich",
-    "altair",
     "dask",
     "pandas",
     "river",

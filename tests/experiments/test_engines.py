@@ -14,13 +14,12 @@ import pytest
 import robandit as rb
 from helpers.dask_farm import dask_farm, kill
 from helpers.deadly_policies import Deadly, Idle, Wrong
-from helpers.small_plan import contents, small_plan
+from helpers.small_plan import everything, nothing_half_written, small_plan
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
 from robandit.experiments import dask_cluster, dask_engine, engines, run
 from robandit.experiments.engines import Lapsed, Sent, play_unit
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.runner import Compiling, Playing
-from robandit.experiments.store import Store
 from robandit.files import UNSEALED, sealed
 
 pytestmark = [
@@ -60,15 +59,6 @@ def expected(tmp_path_factory):
     return everything(folder)
 
 
-def everything(folder):
-    Store.open(folder).write_results()
-    return contents(folder, "parts", "results")
-
-
-def nothing_left(folder):
-    return not [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".lock")]
-
-
 def at(moments, do):
     """Return a progress function that calls ``do`` at these numbers of finished units, and the list of all states."""
     left, states = sorted(moments), []
@@ -97,7 +87,7 @@ def test_a_cluster_gives_the_same_bytes_and_has_few_units_at_a_time(two, expecte
     assert (outcome.done, outcome.before, outcome.failed) == (UNITS, 0, ())
     assert everything(tmp_path) == expected
     assert 2 <= max(locks) <= 2 * dask_cluster.PER_THREAD
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
     assert states[-1].workers == 2
     assert not any(isinstance(state, Compiling) for state in states), "workers compile what they need"
     assert not np.isnan([m.seconds for m in outcome.store.results().measured]).any()
@@ -132,7 +122,7 @@ def test_workers_killed_at_random_moments_change_nothing(farm, expected, tmp_pat
     assert outcome.done == len(written) == len(set(written)) == UNITS
     assert outcome.failed == ()
     assert everything(tmp_path) == expected
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
 
 
 @pytest.mark.parametrize("tries", [1, 3])
@@ -148,7 +138,7 @@ def test_a_unit_that_kills_its_workers_fails_alone(two, tmp_path, tries):
     assert "No other unit was running" in failure.traceback
     assert states[-1].failures == 1
     assert states[-1].retries >= 1
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
 
 
 def test_a_worker_on_this_machine_comes_back_however_often_a_unit_kills_it(tmp_path, caplog):
@@ -165,7 +155,7 @@ def test_a_worker_on_this_machine_comes_back_however_often_a_unit_kills_it(tmp_p
             run(plan, tmp_path, engine=engine)
     assert dask.config.get("distributed.deploy.lost-worker-timeout") != "365 days"
     assert caplog.records == [], "the run says what failed"
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
 
 
 def test_an_exception_on_a_worker_is_tried_again_and_recorded_with_its_traceback(two, tmp_path):
@@ -199,7 +189,7 @@ def test_without_workers_it_waits_and_can_be_interrupted(farm, expected, tmp_pat
         with pytest.raises(KeyboardInterrupt):
             run(plan_of_many(), tmp_path, engine=engine, progress=interrupt)
         assert {state.workers for state in states[1:]} == {0}
-        assert nothing_left(tmp_path)
+        assert nothing_half_written(tmp_path)
         assert run(plan_of_many(), tmp_path, engine=engine, progress=hire).done == UNITS
     assert states[-1].workers == 1
     cluster.end()
@@ -220,7 +210,7 @@ def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expec
     assert "was lost" in str(lost.value)
     assert f"Finished units are kept in {tmp_path} ({done} of {UNITS} units)" in str(lost.value)
     assert str(lost.value).endswith("To continue: robandit run x")
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
     assert os.listdir(tmp_path / "failures") == []
     outcome = run(plan_of_many(), tmp_path)
     assert (outcome.done, outcome.before) == (UNITS - done, done)
@@ -237,7 +227,7 @@ def test_an_interruption_takes_back_what_waits(two, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(plan_of_many(), tmp_path, engine=engine, progress=progress)
     assert len(os.listdir(tmp_path / "parts")) == 2
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
     assert engine._client.submit(len, "abc").result(60) == 3, "the cluster is its owner's"
 
 
@@ -262,7 +252,7 @@ def test_workers_with_other_versions_are_rejected_by_name(farm, tmp_path, packag
     assert f"Finished units are kept in {tmp_path / 'run'} ({done} of 2000 units). To continue: robandit run x" in str(
         caught.value
     )
-    assert nothing_left(tmp_path / "run")
+    assert nothing_half_written(tmp_path / "run")
 
 
 def test_a_worker_looks_at_its_versions_itself():
@@ -418,7 +408,7 @@ def test_an_executor_that_was_shut_down_ends_the_run(tmp_path):
     pool.shutdown()
     with pytest.raises(EngineLost, match=r"takes no more work: .*\(0 of 10 units\)\. To continue, repeat the call"):
         run(small_plan(), tmp_path, engine=pool)
-    assert nothing_left(tmp_path)
+    assert nothing_half_written(tmp_path)
 
 
 def test_an_answer_that_was_damaged_on_its_way_is_asked_for_again(tmp_path):

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.small_plan import contents, small_plan
+from helpers.small_plan import everything, nothing_half_written, small_plan
 from robandit.experiments.runner import run
-from robandit.experiments.store import Store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked from a warm process")
 
@@ -88,15 +87,6 @@ def expected(tmp_path_factory):
     outcome = run(small_plan(replications=REPLICATIONS), folder, threads=1)
     assert outcome.done == 80
     return everything(folder)
-
-
-def everything(folder):
-    Store.open(folder).write_results()
-    return contents(folder, "parts", "results")
-
-
-def nothing_half_written(folder):
-    return not [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".lock")]
 
 
 def dates(folder):

@@ -11,7 +11,7 @@ import pytest
 
 import robandit as rb
 from helpers.own_policies import Greedy
-from helpers.small_plan import HORIZON, contents, small_plan
+from helpers.small_plan import HORIZON, contents, everything, small_plan
 from robandit.errors import EngineLost, FileError, InvalidInput
 from robandit.experiments import runner
 from robandit.experiments.ledger import Ledger
@@ -27,11 +27,6 @@ def expected(tmp_path_factory):
     outcome = run(small_plan(), folder, threads=1)
     assert (outcome.done, outcome.before, outcome.elsewhere, outcome.failed) == (10, 0, 0, ())
     return everything(folder)
-
-
-def everything(folder):
-    Store.open(folder).write_results()
-    return contents(folder, "parts", "results")
 
 
 def no_threads_left():

@@ -1,9 +1,10 @@
-"""A plan of many short units, and the bytes of what came of it."""
+"""A plan of many short units, and the bytes of its run folder."""
 
 from pathlib import Path
 
 import robandit as rb
 from robandit.experiments import plan as module
+from robandit.experiments.store import Store
 
 HORIZON = 500
 
@@ -20,5 +21,16 @@ def small_plan(replications=20, policies=None, pulls=4 * HORIZON, seed=7, proble
 
 
 def contents(folder: Path, *names: str):
-    """The bytes of all files in some folders of a folder."""
+    """Return the bytes of all files in these subfolders."""
     return {path.name: path.read_bytes() for name in names for path in sorted((folder / name).iterdir())}
+
+
+def everything(folder: Path):
+    """Write the results of a run folder; return the bytes of its parts and results."""
+    Store.open(folder).write_results()
+    return contents(folder, "parts", "results")
+
+
+def nothing_half_written(folder: Path):
+    """Return whether a run folder has no temporary files and no lock files."""
+    return not [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".lock")]

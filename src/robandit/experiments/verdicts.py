@@ -109,8 +109,8 @@ def _knowledge(measured: Measured) -> str:
     policy = measured.cell.policy.prepared(measured.cell.played.horizon)
     facts = policy.facts
     values = [(name, getattr(policy, name)) for name in facts.knows]
-    told = [f"{name} = {number(value) if isinstance(value, (int, float)) else value}" for name, value in values]
-    text = f"It was told {joined(told) or 'nothing'}"
+    parameters = [f"{name} = {number(value) if isinstance(value, (int, float)) else value}" for name, value in values]
+    text = f"It was told {joined(parameters) or 'nothing'}"
     if not facts.assumption:
         return f"{text} and {_no_assumption(facts)}."
     met = {True: "holds here", False: "FAILS here", None: "may or may not hold here"}

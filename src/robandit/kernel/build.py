@@ -16,9 +16,9 @@ import numpy as np
 
 from robandit.errors import KernelError
 from robandit.kernel import cache
+from robandit.kernel.function_source import identity
 from robandit.kernel.generate import Writer
 from robandit.kernel.literals import fingerprint
-from robandit.kernel.source import identity
 from robandit.kernel.types import Floats
 
 Entry = Callable[..., Any]

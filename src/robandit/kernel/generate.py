@@ -12,8 +12,8 @@ so stale code is impossible. An entry works the same from a package, a script or
   ``index`` is that function. So generic loops cost nothing at run time, and stay plain Python when they are not compiled.
 - The source on disk must match the imported function. Byte codes are compared, and a file that was edited since is rejected.
 
-`robandit.kernel.source` finds and checks the sources, `robandit.kernel.rewrite` replaces outside names, `robandit.kernel.literals`
-writes constants, `robandit.kernel.build` adds the entry's signature, and `robandit.kernel.cache` stores the file.
+`function_source.py` finds and checks the sources, `rewrite.py` replaces outside names, `literals.py` writes constants, `build.py`
+adds the entry's signature, and `cache.py` stores the file.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
+from robandit.kernel.function_source import Bound, bound_parameters, identity, parse, unwrapped
 from robandit.kernel.literals import literal
 from robandit.kernel.rewrite import Rewriter
-from robandit.kernel.source import Bound, bound_parameters, identity, parse, unwrapped
 
 __all__ = ["Writer", "out_of_line"]
 

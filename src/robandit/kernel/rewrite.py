@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robandit.errors import KernelError
+from robandit.kernel.function_source import bound_parameters, is_function, unwrapped
 from robandit.kernel.literals import fingerprint, literal
-from robandit.kernel.source import bound_parameters, is_function, unwrapped
 
 if TYPE_CHECKING:
     from robandit.kernel.generate import Writer
