@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "robandit"
+SIDE = {
+    "report": 0.68,
+    "checks": 0.1,
+    "verify": 0.4,
+    "diagnostics": 0.6,
+}  # where a room alone in its layer stands, if not central
 
 
 def rooms() -> dict[str, list[Path]]:
@@ -81,7 +88,9 @@ def as_text(graph: dict[str, set[str]], order: list[list[str]]) -> str:
         lines = []
         for room in layer:
             below = [other for row in order for other in row if other in graph[room]]
-            lines += [f"{room:<12} {purpose(room)}", f"{'':<12} imports {', '.join(below) or 'nothing'}"]
+            for text in (purpose(room), f"imports {', '.join(below) or 'nothing'}"):
+                indent = f"{room:<12} " if text == purpose(room) else " " * 13
+                lines += textwrap.wrap(text, 84, initial_indent=indent, subsequent_indent=" " * 15)
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs) + "\n"
 
@@ -96,6 +105,7 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
     place = {
         room: ((j + 0.5) / len(layer), len(order) - i) for i, layer in enumerate(order) for j, room in enumerate(layer)
     }
+    place |= {room: (x, place[room][1]) for room, x in SIDE.items()}
     width, height = 0.14, 0.46
     for room, (x, y) in place.items():
         box = FancyBboxPatch(
@@ -105,6 +115,7 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
             boxstyle="round,pad=0.004",
             facecolor="white",
             edgecolor=BLUE,
+            zorder=2,
         )
         axes.add_patch(box)
         axes.text(x, y, room, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
