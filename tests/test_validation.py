@@ -483,3 +483,9 @@ def test_a_column_is_one_row_of_finite_numbers() -> None:
 
 def test_every_function_is_tested_here() -> None:
     assert set(validation.__all__) <= set(globals())
+
+
+def test_a_longdouble_becomes_a_float():
+    """Its ``item()`` is a longdouble, which neither JSON nor compiled code takes."""
+    assert type(validation.plain(np.longdouble(0.5))) is float
+    assert type(validation.positive(np.longdouble(0.5), "scale")) is float

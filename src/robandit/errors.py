@@ -128,6 +128,6 @@ def formatted(value: Any) -> str:
     """Return the repr of a value for a message: on one line, at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or a list that contains itself
+    except Exception:  # an integer of thousands of digits, or a list that contains itself
         return "a value that is too large to print"
     return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"

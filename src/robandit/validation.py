@@ -65,6 +65,8 @@ def plain(value: Any) -> Any:
     """Return NumPy scalars and arrays without dimensions as Python values, fractions as floats, and others unchanged."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
+    if isinstance(value, np.floating):
+        return float(value)  # a longdouble's item() is a longdouble
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         return value.item()
     return float(value) if isinstance(value, Fraction) and abs(value) <= sys.float_info.max else value

@@ -1,5 +1,8 @@
 """The generated table agrees with Table 1 of the paper, row by row, except where a footnote says that it does not."""
 
+import copy
+import dataclasses
+import pickle
 import re
 from pathlib import Path
 
@@ -158,3 +161,16 @@ def test_the_page_is_up_to_date():
     assert page.read_text() == as_markdown(rb.policies.all_policies()), (
         "run: robandit policies --markdown > docs/policies/table.md"
     )
+
+
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.UCB1(), rb.RUCBLT(), rb.Uniform()], ids=lambda p: p.name)
+def test_facts_can_be_copied(policy):
+    """An assumption is a string with attributes: copies, pickles and dicts keep them."""
+    assumption = policy.facts.assumption
+    for again in (
+        pickle.loads(pickle.dumps(policy.facts)).assumption,
+        copy.deepcopy(policy.facts).assumption,
+        dataclasses.asdict(policy.facts)["assumption"],
+    ):
+        assert again == assumption
+        assert (again.name, again.point, again.holds_for) == (assumption.name, assumption.point, assumption.holds_for)

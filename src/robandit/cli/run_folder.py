@@ -91,4 +91,5 @@ def another_with_out(folder: Path) -> Iterator[None]:
         if not request:
             raise
         remove = f", or remove {folder}" if (folder / "run.json").exists() else ""
-        raise type(error)(f"{before}give another with --out FOLDER{after}{remove}") from error
+        message = f"{before}give another with --out FOLDER{after}{remove}"
+        raise type(error)(message, parameter=error.parameter, value=error.value, rule=error.rule) from error

@@ -110,7 +110,10 @@ def recommend(
 
 def _checked_moments(eps: Any, u: Any) -> Pair | None:
     if (eps is None) != (u is None):
-        raise InvalidInput(f"eps = {eps!r} and u = {u!r}: pass both, since E|X|^(1+eps) <= u needs both, or neither")
+        both = f"eps = {formatted(eps)} and u = {formatted(u)}"
+        raise InvalidInput(
+            f"{both}: pass both, since E|X|^(1+eps) <= u needs both, or neither", parameter="eps", value=eps
+        )
     if eps is None:
         return None
     return validation.order(eps, owner="recommend"), validation.positive(u, "u", owner="recommend")
@@ -136,10 +139,10 @@ def _contradicted(name: str, value: Any, fact: str) -> InvalidInput:
 def _samples(given: Any) -> dict[Any, Floats]:
     if isinstance(given, Mapping):
         if not given:
-            raise InvalidInput("rewards is an empty mapping: there must be at least one arm")
+            raise validation.invalid("rewards", given, "the rewards of at least one arm")
         return {arm: _sample(values, f"the rewards of {arm!r}") for arm, values in given.items()}
     if isinstance(given, Law):
-        raise InvalidInput(f"{given!r} is one law: pass a Problem with all arms, or a sample of it")
+        raise InvalidInput(f"{formatted(given)} is one law: pass a Problem with all arms, or a sample of it")
     if hasattr(given, "diagnose"):
         raise InvalidInput("this is a bandit, which keeps a sample of its rewards: use bandit.diagnose().advice")
     return {None: _sample(given, "rewards")}

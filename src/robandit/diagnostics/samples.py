@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, UInts
 from robandit.validation import finite
@@ -19,7 +19,7 @@ def sample(x: Any, name: str = "the sample") -> Floats:
     [1.0, 2.5, 1.0]
     """
     if isinstance(x, (str, bytes)):
-        raise _invalid(name, x, f"is the text {x!r}: pass a list or array of numbers")
+        raise _invalid(name, x, f"is the text {formatted(x)}: pass a list or array of numbers")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise _invalid(name, x, "has masked values: remove them with .compressed()")
     if hasattr(x, "columns"):
@@ -42,6 +42,8 @@ def floats(x: Any, name: str, hint: str) -> Floats:
         given = np.asarray(x if hasattr(x, "__len__") or hasattr(x, "__array__") else list(x))
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
+        if given.dtype.kind == "O" and any(isinstance(value, (str, bytes)) for value in given.ravel().tolist()):
+            raise TypeError("it contains text")
         return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise _invalid(name, x, f"is not an array of numbers ({error}): {hint}") from None

@@ -58,6 +58,8 @@ def __getattr__(name: str) -> _Any:
         if name in names:
             globals()[name] = getattr(_import_module(f"robandit.estimators.{module}"), name)
             return globals()[name]
+    if name in _MODULES:
+        return _import_module(f"robandit.estimators.{name}")
     raise AttributeError(f"module 'robandit.estimators' has no attribute {name!r}")
 
 

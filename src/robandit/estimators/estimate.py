@@ -16,7 +16,9 @@ from robandit.validation import array, integer, order
 Number = Any
 """A float for one sample, an array of floats for a batch."""
 
-LEAST_EPS = math.nextafter(2.0**-53, 1.0)  # the least eps for which 1 + eps differs from 1; eps occurs only in 1 + eps
+SMALLEST_EPS = math.nextafter(
+    2.0**-53, 1.0
+)  # the least eps for which 1 + eps differs from 1; eps occurs only in 1 + eps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +121,7 @@ def given_pair(**pair: Any) -> bool:
 
 def moment_order(eps: Any) -> float:
     """Return eps in (0, 1]. Unlike policies, estimators take any eps for which 1 + eps differs from 1."""
-    return order(eps, "eps", least=LEAST_EPS)
+    return order(eps, "eps", least=SMALLEST_EPS)
 
 
 def log_over(parts: float, delta: float) -> float:

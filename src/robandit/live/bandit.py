@@ -14,7 +14,15 @@ import numpy as np
 
 from robandit import validation
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose, warning_text
-from robandit.errors import AssumptionWarning, DecisionError, HorizonReached, InvalidInput, KernelError, UnknownArm
+from robandit.errors import (
+    AssumptionWarning,
+    DecisionError,
+    HorizonReached,
+    InvalidInput,
+    KernelError,
+    UnknownArm,
+    formatted,
+)
 from robandit.files import read, write_atomically
 from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import compiled, loops
@@ -310,9 +318,12 @@ class Bandit:
     def _checked_open(self, decision: Decision | int, place: str = "") -> int:
         number = validation.plain(decision.id if isinstance(decision, Decision) else decision)
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self._next:
-            raise DecisionError(f"{place}decision {number!r} was never made: use an id that decide() returned")
+            rule = "an id that decide() returned"
+            message = f"{place}decision {formatted(number)} was never made: use {rule}"
+            raise DecisionError(message, parameter="decision", value=number, rule=rule)
         if number not in self._open:
-            raise DecisionError(f"{place}decision {number} is closed: it was already rewarded or expired")
+            message = f"{place}decision {number} is closed: it was already rewarded or expired"
+            raise DecisionError(message, parameter="decision", value=number, rule="an open decision")
         if isinstance(decision, Decision) and decision != self._decision(number):
             raise DecisionError(f"{place}{decision!r} is not a decision of this bandit: {self._decision(number)!r} is")
         return number
@@ -322,7 +333,8 @@ class Bandit:
             return self._index[hashable(arm)]
         except (KeyError, TypeError):
             known = ", ".join(repr(a) for a in self._arms[:10]) + (", ..." if len(self._arms) > 10 else "")
-            raise UnknownArm(f"{place}arm {arm!r} is unknown: this bandit has {known}") from None
+            message = f"{place}arm {formatted(arm)} is unknown: this bandit has {known}"
+            raise UnknownArm(message, parameter="arm", value=arm, rule=f"one of {known}") from None
 
     # --- saving -----------------------------------------------------------------------------------------------------
 

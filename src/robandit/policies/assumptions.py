@@ -32,7 +32,15 @@ class Assumption(str):
     def __new__(cls, name: str, text: str, holds_for: Check | None = None, point: Point | None = None) -> Self:
         """Store the text as the string itself, and the rest as attributes. Without ``holds_for``, the check returns None."""
         self = super().__new__(cls, text)
-        self.name, self.holds_for, self.point = name, holds_for or (lambda policy, problem: None), point
+        self.name, self.holds_for, self.point = name, holds_for or _undecided, point
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle all parts; a plain string would lose the checks."""
+        return type(self), (self.name, self.text, self.holds_for, self.point)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return itself: it is immutable."""
         return self
 
     @property
@@ -54,6 +62,23 @@ def assumption_met(policy: Any, problem: Any) -> bool | None:
     assumption = policy.facts.assumption
     met: bool | None = assumption.holds_for(policy, problem)
     return None if met and assumption and not problem.independent else met
+
+
+# The checks are named functions, so that an assumption can be pickled.
+def _undecided(policy: Any, problem: Any) -> None:
+    return None
+
+
+def _always(policy: Any, problem: Any) -> bool:
+    return True
+
+
+def _best_nonpositive(policy: Any, problem: Any) -> bool:
+    return _nonpositive(problem)
+
+
+def _best_nonpositive_about_median(policy: Any, problem: Any) -> bool:
+    return _nonpositive_about_median(problem)
 
 
 # Cached, because a suite checks the same problem for many policies, and the integrals take time.
@@ -78,11 +103,19 @@ def _symmetric(policy: Any, problem: Any) -> bool:
     return all(law.symmetric_about is not None for law in problem.laws)
 
 
-NOTHING = Assumption("nothing", "", lambda policy, problem: True)
+def _finite_variance(policy: Any, problem: Any) -> bool:
+    return math.isfinite(problem.v(1.0))
+
+
+def _normal(policy: Any, problem: Any) -> bool:
+    return all(normal_variance(law) is not None for law in problem.laws)
+
+
+NOTHING = Assumption("nothing", "", _always)
 _TNP = "truncated non-positivity of the best arm"
-NONPOSITIVE = Assumption("nonpositive", _TNP, lambda _, p: _nonpositive(p), point=0.0)
-CENTRED = Assumption("centred", f"{_TNP} about its median", lambda _, p: _nonpositive_about_median(p), point="median")
+NONPOSITIVE = Assumption("nonpositive", _TNP, _best_nonpositive, point=0.0)
+CENTRED = Assumption("centred", f"{_TNP} about its median", _best_nonpositive_about_median, point="median")
 SYMMETRIC = Assumption("symmetric", "every arm is symmetric about its mean", _symmetric, point="symmetric")
 BOUNDED = Assumption("bounded", "rewards in an interval of known length", _bounded)
-FINITE_VARIANCE = Assumption("finite variance", "eps = 1 only: a finite variance", lambda _, p: math.isfinite(p.v(1.0)))
-NORMAL = Assumption("normal", "normal rewards", lambda _, p: all(normal_variance(law) is not None for law in p.laws))
+FINITE_VARIANCE = Assumption("finite variance", "eps = 1 only: a finite variance", _finite_variance)
+NORMAL = Assumption("normal", "normal rewards", _normal)

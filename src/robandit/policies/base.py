@@ -1,9 +1,10 @@
 """The base class of policies, which are immutable values with parameters and compiled hooks.
 
-A subclass declares its parameters as annotated fields (keyword-only, stored as given) and writes three hooks: ``init`` makes the
-state, ``select`` chooses an arm, ``update`` learns from a reward. `select` and `update` are static methods in the subset of Python
-that Numba compiles. They may use numbers, arrays, ``math``, ``numpy``, other plain functions and module constants. They may not
-allocate, and their array indices are not checked. An index policy needs less code (:mod:`robandit.policies.index`). Optional:
+A subclass declares its parameters as annotated fields (keyword-only, stored as plain Python values) and writes three hooks:
+``init`` makes the state, ``select`` chooses an arm, ``update`` learns from a reward. `select` and `update` are static methods
+in the subset of Python that Numba compiles. They may use numbers, arrays, ``math``, ``numpy``, other plain functions and module
+constants. They may not allocate, and their array indices are not checked. An index policy needs less code
+(:mod:`robandit.policies.index`). Optional:
 
 - ``take``, ``expire``, ``full``, ``grow``, ``counters``, ``validate``: see their docstrings;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
@@ -23,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable
+from robandit.errors import InvalidInput, NotApplicable, formatted
 from robandit.kernel import loops
 from robandit.kernel.types import UInts
 from robandit.policies.facts import Facts
@@ -183,14 +184,14 @@ class Policy:
         import msgspec
 
         if not isinstance(data, Mapping):
-            raise InvalidInput(f'{data!r} is not a policy: it must be an object with the class name under "policy"')
+            raise invalid("data", data, 'an object with the class name under "policy"', owner="Policy.from_dict")
         parameters = dict(data)
         tag = parameters.pop("policy", None)
         cls = _registry.get(tag) if isinstance(tag, str) else None
         if cls is None or _lacks_hooks(cls):
             known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not _lacks_hooks(each)))
             raise InvalidInput(
-                f"policy {tag!r} is not known here: Robandit has {known}; a policy of your own must be imported first"
+                f"policy {formatted(tag)} is not known here: Robandit has {known}; a policy of your own must be imported first"
             )
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in (name for name in parameters if name not in fields):
@@ -222,7 +223,7 @@ class Policy:
         True
         """
         if not all(hasattr(problem, name) for name in ("tail_index", "u", "v", "laws")):
-            raise InvalidInput(f"informed_by: {problem!r} is not a problem: make one with Problem(laws)")
+            raise invalid("problem", problem, "a problem", owner="informed_by", hint="make one with Problem(laws)")
         values: dict[str, Any] = {}
         moments_order = self._moments_order(problem, plain(eps))
         for name in self.facts.knows:
@@ -311,7 +312,7 @@ def check_policy_given(policy: Any) -> None:
     """Raise `InvalidInput` unless this is a policy. A policy class is rejected."""
     if not isinstance(policy, Policy):
         hint = f"did you mean {policy.__name__}()?" if isinstance(policy, type) else "pass one, such as robandit.UCB1()"
-        raise InvalidInput(f"policy = {policy!r} is not a policy: {hint}", parameter="policy", value=policy)
+        raise invalid("policy", policy, "a policy", hint=hint)
 
 
 def also_called(tag: str, cls: type[Policy]) -> None:

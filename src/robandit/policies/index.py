@@ -25,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
@@ -215,4 +216,8 @@ class IndexPolicy(IndexHooks, Policy):
 
     def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state of zeros, with one row of `row_length` numbers per arm."""
+        if not hasattr(self, "row_length"):
+            raise InvalidInput(
+                f"{type(self).__name__} has no row_length, the number of values per arm: set it, or write init"
+            )
         return IndexState(np.zeros((arms, self.row_length)), no_pulls(arms), *lazy_state(arms))

@@ -149,7 +149,9 @@ def _check_policies(policies: tuple[Any, ...]) -> None:
         elif [p.name for p in policies].count(policy.name) > 1:
             message = f"two policies are named {policy.name!r}: give one class another label"
     if message:
-        raise InvalidInput(message, parameter="policies", value=policies)
+        raise InvalidInput(
+            message, parameter="policies", value=policies, rule="different policies with different names"
+        )
 
 
 def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:

@@ -45,7 +45,7 @@ class NormalUCB(MomentsPolicy):
         bound="Cowan et al., 2018",
         instance="sum gap / log(1 + gap^2/variance) log T",
         citation="Cowan, Honda, Katehakis 2018",
-        notes=("Written down from memory, not checked against the paper's text.",),
+        notes=("From memory, not checked against the paper's text.",),
     )
 
     @staticmethod
