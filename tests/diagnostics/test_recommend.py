@@ -216,7 +216,7 @@ def test_every_kind_of_column_is_taken():
     ("given", "more", "match"),
     [
         ([], {}, "rewards is empty"),
-        ({}, {}, "empty mapping"),
+        ({}, {}, "rewards = {} must be the rewards of at least one arm"),
         ({"a": [1.0], "b": []}, {}, "the rewards of 'b' is empty"),
         ({"a": [1.0, math.nan]}, {}, "the rewards of 'a' has nan at position 1"),
         ([1.0, math.inf, -math.inf], {}, r"rewards has inf at position 1 \(2 such"),

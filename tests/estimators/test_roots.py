@@ -85,5 +85,5 @@ def test_large_alpha(clusters, exponent, strength, seed):
     wanted = halved(x.tolist(), alpha)
     mixed = np.random.default_rng(seed).permutation(x)
     for order in (x, mixed):
-        # 5e-324 is the spacing of doubles near zero: the root of [0, 5e-324] lies between two of them.
-        assert abs(catoni_root(order, alpha) - wanted) <= 1e-11 * spread + 5e-324
+        # Below 1e-300 doubles lose digits, and the estimators' range ends.
+        assert abs(catoni_root(order, alpha) - wanted) <= 1e-11 * spread + 1e-300

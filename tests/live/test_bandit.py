@@ -398,7 +398,7 @@ def test_bad_arms(arms, match):
     ("given", "match"),
     [
         ({"policy": rb.UCB1}, r"did you mean UCB1\(\)"),
-        ({"policy": "UCB1"}, "policy = 'UCB1' is not a policy"),
+        ({"policy": "UCB1"}, "policy = 'UCB1' must be a policy"),
         ({"seed": -1}, "seed = -1 must be an integer >= 0"),
         ({"seed": 1.5}, "seed = 1.5"),
         ({"seed": True}, "seed = True"),

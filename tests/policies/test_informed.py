@@ -145,7 +145,7 @@ def test_a_range_is_taken_from_bounded_arms():
 
 def test_what_is_not_a_problem():
     for wrong in (None, 3, Pareto(tail=1.5)):
-        with pytest.raises(InvalidInput, match="is not a problem"):
+        with pytest.raises(InvalidInput, match="must be a problem; make one with Problem"):
             rb.RobustUCB().informed_by(wrong)
 
 

@@ -334,7 +334,7 @@ def test_a_parameter_is_a_value(value):
 
 @pytest.mark.parametrize("data", [None, 1.0, "UCB1", ["UCB1"], [("policy", "UCB1")]], ids=repr)
 def test_data_that_describe_no_policy(data):
-    with pytest.raises(InvalidInput, match="is not a policy: it must be an object with the class name"):
+    with pytest.raises(InvalidInput, match='must be an object with the class name under "policy"'):
         Policy.from_dict(data)
 
 

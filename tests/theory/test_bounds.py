@@ -436,7 +436,7 @@ def test_a_run_stays_below(policy: rb.Policy) -> None:
     ("args", "eps", "words"),
     [
         ((rb.UCB1, TWO, 100), None, r"did you mean UCB1\(\)"),
-        (("UCB1", TWO, 100), None, "is not a policy"),
+        (("UCB1", TWO, 100), None, "policy = 'UCB1' must be a policy"),
         ((rb.UCB1(), [0.0, 1.0], 100), None, r"problem = .* must be a Problem; make one with Problem\(laws\)"),
         ((rb.UCB1(), TWO, 1), None, "from 2 to 2"),
         ((rb.UCB1(), TWO, True), None, "from 2 to 2"),

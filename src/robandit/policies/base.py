@@ -308,11 +308,11 @@ def _lacks_hooks(cls: type[Policy]) -> bool:
     return cls.hooks is Policy.hooks and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
 
 
-def check_policy_given(policy: Any) -> None:
+def check_policy_given(policy: Any, name: str = "policy") -> None:
     """Raise `InvalidInput` unless this is a policy. A policy class is rejected."""
     if not isinstance(policy, Policy):
         hint = f"did you mean {policy.__name__}()?" if isinstance(policy, type) else "pass one, such as robandit.UCB1()"
-        raise invalid("policy", policy, "a policy", hint=hint)
+        raise invalid(name, policy, "a policy", hint=hint)
 
 
 def also_called(tag: str, cls: type[Policy]) -> None:

@@ -141,8 +141,8 @@ def simulate(
 
 def _check_policies(policies: tuple[Any, ...]) -> None:
     message = "" if policies else "policies is empty: give at least one, such as robandit.AdaRUCB()"
-    for policy in policies:
-        check_policy_given(policy)
+    for i, policy in enumerate(policies):
+        check_policy_given(policy, f"policies[{i}]")
         if policies.count(policy) > 1:
             same = "both would get the same rewards and make the same choices"
             message = f"{policy!r} is given twice: {same}; leave one out"
