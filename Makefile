@@ -26,7 +26,7 @@ test: $(READY)  ## run the tests
 	@$(BIN)/robandit precompile
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
-test-quick: $(READY)  ## run one case of most tests (about a minute, once everything is compiled)
+test-quick: $(READY)  ## run one case of most tests (under 90 seconds once everything is compiled)
 	@$(BIN)/python -m pytest -n auto --dist loadgroup --quick
 
 check: $(READY)  ## lint, check types and import layers
