@@ -9,6 +9,7 @@
     │   ├── NoThresholdError         a sample with too few non-zero values for a trimming threshold
     │   └── NotApplicable            a parameter that the policy needs is infinite or unknown here, or the run is too long
     ├── UnknownArm (KeyError)        the bandit has no such arm
+    ├── UnavailableArm               no arm can be chosen, because all are paused or retired
     ├── HorizonReached               more pulls than the policy was made for
     ├── DecisionError                a decision that is unknown, already rewarded or expired
     ├── KernelError                  a hook that cannot be compiled
@@ -42,6 +43,7 @@ __all__ = [
     "NoThresholdError",
     "NotApplicable",
     "RobanditError",
+    "UnavailableArm",
     "UnknownArm",
     "VersionSkew",
 ]
@@ -90,6 +92,10 @@ class UnknownArm(RobanditError, KeyError):
     def __str__(self) -> str:
         """Return the message; KeyError would return its repr."""
         return str(self.args[0]) if self.args else ""
+
+
+class UnavailableArm(RobanditError):
+    """No arm can be chosen: all arms, or all arms that a choice allows, are paused or retired."""
 
 
 class DecisionError(RobanditError):

@@ -1,4 +1,4 @@
-"""Checks the names of arms, so that they can be looked up, saved and loaded."""
+"""The names and states of arms. Names are checked, so that they can be looked up, saved and loaded."""
 
 from __future__ import annotations
 
@@ -15,17 +15,28 @@ from robandit.validation import invalid, plain
 
 Arm: TypeAlias = Any
 
+ACTIVE = "active"
+PAUSED = "paused"
+RETIRED = "retired"
+STATES = (ACTIVE, PAUSED, RETIRED)
+
 
 def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return the names as a tuple. Raise `InvalidInput` unless there are two or more different names that can be saved."""
-    names = tuple(hashable(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
-    _check_saveable(names)
-    if len(names) < 2:
-        raise invalid("arms", list(names), "a list of at least two arms")
+    """Return the names as a tuple. Raise `InvalidInput` unless there are one or more different names that can be saved."""
+    names = tuple(checked_name(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
+    if not names:
+        raise invalid("arms", [], "a list of at least one arm")
     if len(set(names)) < len(names):
         hint = "pass the unique() of the column" if hasattr(arms, "unique") else "1, 1.0 and True are equal in Python"
         raise invalid("arm", Counter(names).most_common(1)[0][0], "given once", hint=hint)
     return names
+
+
+def checked_name(arm: Arm) -> Arm:
+    """Return a name in hashable form. Raise `InvalidInput` if it cannot be saved."""
+    name = hashable(arm)
+    _check_saveable(name)
+    return name
 
 
 def hashable(arm: Arm) -> Arm:

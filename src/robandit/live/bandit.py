@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
+import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable
-from functools import partial
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -17,43 +17,44 @@ from robandit.diagnostics.diagnosis import Diagnosis, diagnose, warning_text
 from robandit.errors import (
     AssumptionWarning,
     DecisionError,
+    DriftWarning,
     HorizonReached,
     InvalidInput,
-    KernelError,
+    UnavailableArm,
     UnknownArm,
     formatted,
 )
 from robandit.files import read, write_atomically
 from robandit.inputs import at, checked_reward, checked_rewards, listed
-from robandit.kernel import compiled, loops
-from robandit.kernel.build import flat
+from robandit.kernel import loops
 from robandit.kernel.random import streams
-from robandit.live.arms import Arm, checked_arms, hashable
-from robandit.live.memory import CHUNK, Memory
-from robandit.live.saving import FIELDS, pack, unpack
-from robandit.policies import AdaKLUCB
+from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, checked_arms, checked_name, hashable
+from robandit.live.engine import Engine
+from robandit.live.events import (
+    ArmAdded,
+    ArmPaused,
+    ArmResumed,
+    ArmRetired,
+    Decided,
+    Event,
+    Expired,
+    Observed,
+    Rewarded,
+    event_from,
+)
+from robandit.live.ids import new_lock
+from robandit.live.ledger import Decision, Ledger
+from robandit.live.memory import CHUNK, WATCHED, Memory
+from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
+from robandit.live.saving import pack, unpack
+from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 
 _LARGEST = loops.LARGEST_REWARD
 _WEIGHS = "weights a reward by the probability of its choice"
-# Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
-_ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
-    "ask": ("live", ("select",), ()),
-    "tell": ("live", ("take", "update", "full"), (0, 0.0)),
-    "issue": ("decisions", ("take",), (0,)),
-    "late": ("decisions", ("update", "full"), (0, 0.0, 0.0)),
-    "forget": ("decisions", ("expire",), (0, 0.0)),
-    "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
-}
 
-
-class Decision(NamedTuple):
-    """A pull whose reward comes later."""
-
-    id: int
-    arm: Arm
-    propensity: float | None
-    """The probability with which the arm was chosen, for policies that weight rewards by it; otherwise None."""
+Log = Callable[[Event], object]
+Warned = tuple[type[Warning], str]
 
 
 class Bandit:
@@ -62,79 +63,123 @@ class Bandit:
     Parameters
     ----------
     arms
-        Two or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
+        One or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
         polars. NumPy scalars become the equal Python values: ``np.int64(3)`` becomes ``3``.
     policy
         None means ``AdaKLUCB()``, which needs no parameters and suits costs and symmetric rewards; see `robandit.recommend`.
     seed
         The seed of policies that draw random numbers. None takes a seed from the system.
+    minimize
+        Whether small rewards are good, as with latencies and costs. Pass them as they are. All numbers that the bandit returns
+        then have the same sign: the best arm has the smallest mean, and the index is a lower confidence bound.
+    max_open
+        The largest number of open decisions. One more `decide` is then an error. None: no limit.
+    drift
+        What to do about rewards that change over time. None: only warn (`robandit.errors.DriftWarning`). ``"probe"``: pull idle
+        arms now and then (`robandit.Probing`). ``"restart"``: also forget old rewards when a change is noticed
+        (`robandit.Restarting`). Both cost regret if nothing changes.
+    log
+        A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`.
+    clock
+        A function that returns the time of a decision in seconds since 1970.
 
     Notes
     -----
-    Rewards are maximised: give costs a minus sign. If each reward is known before the next pull, alternate `select` and `update`.
-    If rewards come late, `decide` returns decisions and `reward` takes their rewards in any order. A bandit is not thread-safe.
+    If each reward is known before the next pull, alternate `select` and `update`. If rewards come late, or several threads use the
+    bandit, `decide` returns decisions and `reward` takes their rewards in any order. All methods are thread-safe.
 
     Examples
     --------
     >>> import robandit as rb
-    >>> bandit = rb.Bandit(["eu", "us", "asia"], seed=0)
+    >>> bandit = rb.Bandit(["eu", "us", "asia"], minimize=True, seed=0)
     >>> arm = bandit.select()
     >>> arm
     'eu'
-    >>> bandit.update(arm, -120.0)
+    >>> bandit.update(arm, 120.0)  # a latency: less is better
     >>> decision = bandit.decide()
     >>> decision.arm
     'us'
-    >>> bandit.reward(decision.id, -95.0)
+    >>> bandit.reward(decision.id, 95.0)
     >>> [row["pulls"] for row in bandit.estimates()]
     [1, 1, 0]
     """
 
-    def __init__(self, arms: Iterable[Arm], policy: Policy | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        arms: Iterable[Arm],
+        policy: Policy | None = None,
+        seed: int | None = None,
+        *,
+        minimize: bool = False,
+        max_open: int | None = None,
+        drift: Literal["probe", "restart"] | None = None,
+        log: Log | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         """See the class."""
         if policy is None:
             policy = AdaKLUCB()
         check_policy_given(policy)
+        wrap = {None: lambda inner: inner, "probe": Probing, "restart": Restarting}
+        policy = wrap[validation.choice(drift, "drift", wrap)](policy)
+        if max_open is not None:
+            max_open = validation.integer(max_open, "max_open", 1)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
-        # The fields that are saved: see `robandit.live.saving`.
-        self._arms = checked_arms(arms)
-        self._policy = policy.prepared(None)
-        self._received = [0] * len(self._arms)
-        self._record = Memory(len(self._arms))
-        self._open: dict[int, tuple[int, float]] = {}  # decision -> arm and mark
-        self._next = 0
-        self._expired = 0
-        self._pick = -1  # the selected arm, until something is learned
-        self._start(policy.start(len(self._arms), None, stream))
+        names = checked_arms(arms)
+        self._use(
+            {
+                "policy": policy.prepared(None),
+                "arms": names,
+                "states": [ACTIVE] * len(names),
+                "minimize": validation.choice(minimize, "minimize", (False, True)),
+                "max_open": max_open,
+                "received": [0] * len(names),
+                "open": OpenDecisions(),
+                "issued": {},
+                "expired": 0,
+                "pick": -1,
+                "asked": [],
+                "among": None,
+                "state": policy.start(len(names), None, stream),
+                "record": Memory(len(names)),
+            },
+            log,
+            clock,
+        )
 
-    def _start(self, state: Any) -> None:
-        """Set the state and all fields that are derived from the saved ones, and compile the first hooks."""
+    def _use(self, fields: Mapping[str, Any], log: Log | None, clock: Callable[[], float]) -> None:
+        """Set all attributes. The fields are those that are saved (`robandit.live.saving`)."""
+        self._lock = new_lock()
+        self._log = log
+        self._clock = clock
+        self._arms: list[Arm] = list(fields["arms"])
+        self._states: list[str] = fields["states"]
+        self._minimize: bool = fields["minimize"]
+        self._max_open: int | None = fields["max_open"]
+        self._received: list[int] = fields["received"]
+        self._record: Memory = fields["record"]
+        self._decisions = Ledger(fields["open"], fields["issued"], fields["expired"])
+        self._pick: int = fields["pick"]  # the selected arm, until the next event
+        self._asked: list[tuple[int, ...] | None] = fields["asked"]  # choices asked for since the last event
+        self._policy: Policy = fields["policy"]
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._fresh = self._record.fresh
-        self._params = self._policy.params()
         self._horizon = self._policy.longest
-        self._made = sum(self._received) + len(self._open) + self._expired  # pulls
-        self._entries: dict[str, Any] = {}
-        self._use(state)
-        self._ask = self._entry("ask")
-        self._tell = self._entry("tell")
-
-    def _use(self, state: Any) -> None:
-        self._state = state
-        self._args = flat((self._params, state))
-
-    def _entry(self, name: str) -> Any:
-        if name not in self._entries:
-            purpose, hooks, more = _ENTRIES[name]
-            bound = partial(getattr(loops, name), *self._policy.hooks(*hooks))
-            args = (self._params, self._state, *more)
-            self._entries[name] = compiled(bound, label=f"{self._policy.label}, {purpose}", args=args)
-        return self._entries[name]
+        self._made = sum(self._received) + len(self._decisions.open) + self._decisions.expired  # pulls
+        available = [state == ACTIVE for state in self._states]
+        self._engine = Engine(self._policy, fields["state"], available, fields["among"])
 
     @property
     def arms(self) -> tuple[Arm, ...]:
-        """The names of the arms."""
-        return self._arms
+        """The names of all arms, in the order in which they were added. Paused and retired arms are included."""
+        with self._lock:
+            return tuple(self._arms)
+
+    @property
+    def states(self) -> dict[Arm, str]:
+        """The state of each arm: ``"active"``, ``"paused"`` or ``"retired"``."""
+        with self._lock:
+            return dict(zip(self._arms, self._states, strict=True))
 
     @property
     def policy(self) -> Policy:
@@ -142,26 +187,72 @@ class Bandit:
         return self._policy
 
     @property
+    def minimize(self) -> bool:
+        """Whether small rewards are good."""
+        return self._minimize
+
+    @property
     def open(self) -> tuple[Decision, ...]:
         """Decisions without a reward yet, oldest first."""
-        return tuple(self._decision(number) for number in self._open)
+        with self._lock:
+            rows = self._decisions.open.items()
+            return tuple(Decision(key, self._arms[row.arm], row.propensity, row.time) for key, row in rows)
+
+    @property
+    def open_count(self) -> int:
+        """The number of open decisions."""
+        with self._lock:
+            return len(self._decisions.open)
 
     def __repr__(self) -> str:
         """Return the policy, the number of arms and the progress."""
-        counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._open)}"
+        with self._lock:
+            counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._decisions.open)}"
         return f"<Bandit: {self._policy.name}, {counts}>"
 
-    def select(self) -> Arm:
-        """Return the arm to pull now, without side effects: it stays the same until a reward or decision is recorded."""
-        if self._pick < 0:
+    # --- choosing -----------------------------------------------------------------------------------------------------
+
+    def select(self, among: Iterable[Arm] | None = None) -> Arm:
+        """Return the arm to pull now. The answer stays the same until the next reward or decision, or a change of the arms.
+
+        Parameters
+        ----------
+        among
+            Names to choose from this time. None: all active arms. Paused and retired arms are never chosen.
+        """
+        with self._lock:
+            if among is None and self._pick >= 0 and self._engine.among is None:
+                return self._arms[self._pick]  # first, because nothing else costs as little
+            return self._arms[self._choose(self._positions(among))]
+
+    def _positions(self, among: Iterable[Arm] | None) -> tuple[int, ...] | None:
+        """Return the available arms of a list of names, in order; None for all."""
+        if among is None:
+            if ACTIVE not in self._states:
+                raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
+            return None
+        names = listed("among", among)
+        given = {self._position(name, at("among", k)) for k, name in enumerate(names)}
+        positions = tuple(sorted(i for i in given if self._states[i] == ACTIVE))
+        if not positions:
+            rule = "names with an active arm among them"
+            message = f"among = {formatted(names)} must be {rule}: {self._listed_states()}"
+            raise UnavailableArm(message, parameter="among", value=names, rule=rule)
+        self._engine.check_restrictable("choose among some of the arms")
+        return positions
+
+    def _listed_states(self) -> str:
+        rows = [f"{arm!r} is {state}" for arm, state in zip(self._arms, self._states, strict=True)]
+        return ", ".join(rows[:10]) + (", ..." if len(rows) > 10 else "")
+
+    def _choose(self, among: tuple[int, ...] | None) -> int:
+        if self._pick < 0 or self._engine.among != among:
             if self._horizon is not None:  # checked here because the call costs as much as a decision
                 self._check_horizon(1)
-            pick = self._ask(*self._args)
-            if not 0 <= pick < len(self._arms):
-                last = len(self._arms) - 1
-                raise KernelError(f"{self._policy!r} chose arm {pick}, but arms are 0 to {last}: fix its select()")
-            self._pick = pick
-        return self._arms[self._pick]
+            self._pick = -1
+            self._pick = self._engine.ask(among)
+            self._asked.append(among)
+        return self._pick
 
     def _check_horizon(self, more: int) -> None:
         if self._horizon is not None and self._made + more > self._horizon:
@@ -169,29 +260,34 @@ class Bandit:
             hint = "start a new bandit with a longer horizon, or a policy without one"
             raise HorizonReached(f"{self._policy!r} {count}: {hint}")
 
+    # --- what the bandit knows ------------------------------------------------------------------------------------------
+
     def estimates(self) -> list[dict[str, Any]]:
-        """Return one dict per arm with its name, the number of rewards received (``pulls``) and the policy's columns.
+        """Return one dict per arm: name, state, the number of rewards received (``pulls``), and the policy's columns.
 
         A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored.
         """
-        columns = self._policy.columns
-        out = np.full((len(self._arms), len(columns)), math.nan)
-        if columns:
-            self._entry("describe")(*self._args, out)
-        return [
-            {"arm": arm, "pulls": pulls, **dict(zip(columns, row, strict=True))}
-            for arm, pulls, row in zip(self._arms, self._received, out.tolist(), strict=True)
-        ]
+        with self._lock:
+            rows = self._engine.describe()
+            columns, signed = self._policy.columns, self._policy.signed_columns if self._minimize else ()
+            return [
+                {"arm": arm, "state": state, "pulls": pulls}
+                | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}
+                for arm, state, pulls, row in zip(self._arms, self._states, self._received, rows, strict=True)
+            ]
 
     def counters(self) -> dict[str, int]:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
-        return {"rewards": sum(self._received), "open": len(self._open)} | self._policy.counters(self._state)
+        with self._lock:
+            counts = {"rewards": sum(self._received), "open": len(self._decisions.open)}
+            return counts | self._policy.counters(self._engine.state)
 
     def diagnose(self) -> Diagnosis:
-        """Describe the rewards, test the policy's assumption on them, and recommend a policy.
+        """Describe the rewards, test the policy's assumption on them, list changes over time, and recommend a policy.
 
         Per arm, it computes zeros, median, tail indices and tests of truncated non-positivity (confidence 0.99) from a random
-        sample of at most 2,048 rewards. The bandit itself warns once (`robandit.errors.AssumptionWarning`), without this call.
+        sample of at most 2,048 rewards. Changes come from a test of every reward (:mod:`robandit.drift`). The bandit itself warns
+        of a contradiction (`robandit.errors.AssumptionWarning`) and of each change (`robandit.errors.DriftWarning`).
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
@@ -199,25 +295,33 @@ class Bandit:
         >>> bandit.diagnose().advice.case
         'right-skewed'
         """
-        return diagnose(self._policy, self._record.kept(self._arms, self._received))
+        with self._lock:
+            record = self._record.settled()
+            kept = record.kept(self._arms, self._states, self._received)
+            changes = self._policy.alarms(self._engine.state)
+            if changes is None:
+                changes = record.watch.alarms
+        return diagnose(self._policy, kept, minimize=self._minimize, changes=changes)
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def update(self, arm: Arm, reward: float) -> None:
         """Learn a reward of the arm. A policy that weights rewards accepts only the arm that `select` returned last."""
-        try:
-            i = self._index[arm]
-        except (KeyError, TypeError):
-            i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
-        value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
-        if self._policy.weighted and i != self._pick:
-            hint = "call select() right before update(), or use decide() and reward()"
-            raise DecisionError(f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select(): {hint}")
-        if self._horizon is not None:
-            self._check_horizon(1)
-        alarm = self._learn(i, value)
-        if alarm:
-            _warn(alarm)
+        with self._lock:
+            try:
+                i = self._index[arm]
+            except (KeyError, TypeError):
+                i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
+            value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
+            if self._policy.weighted and i != self._pick:
+                hint = "call select() right before update(), or use decide() and reward()"
+                fact = f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select()"
+                raise DecisionError(f"{fact}: {hint}")
+            if self._horizon is not None:
+                self._check_horizon(1)
+            warned = self._observe(i, value)
+        if warned:
+            _warn(warned)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
         """Learn from several pulls and their rewards, in order.
@@ -225,108 +329,144 @@ class Bandit:
         If one is invalid, nothing is learned, and the error names its position. Pass lists, or columns of NumPy, pandas, polars or
         Arrow. They are matched by position: the index of pandas is ignored.
         """
-        if self._policy.weighted:
-            raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
         names = listed("arms", arms)
         values = checked_rewards("rewards", rewards)
-        try:
-            positions = [self._index[name] for name in names]
-        except (KeyError, TypeError):
-            positions = [self._position(name, at("arms", k)) for k, name in enumerate(names)]
-        if len(positions) != len(values):
-            raise InvalidInput(f"{len(positions)} arms but {len(values)} rewards: pass one reward for each arm")
-        if self._horizon is not None:
-            self._check_horizon(len(values))
-        alarms = [self._learn(i, value) for i, value in zip(positions, values, strict=True)]
-        _warn("".join(alarms))
+        with self._lock:
+            if self._policy.weighted:
+                raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
+            try:
+                positions = [self._index[name] for name in names]
+            except (KeyError, TypeError):
+                positions = [self._position(name, at("arms", k)) for k, name in enumerate(names)]
+            if len(positions) != len(values):
+                raise InvalidInput(f"{len(positions)} arms but {len(values)} rewards: pass one reward for each arm")
+            if self._horizon is not None:
+                self._check_horizon(len(values))
+            warned = [each for i, value in zip(positions, values, strict=True) for each in self._observe(i, value)]
+        _warn(warned)
 
-    def _learn(self, i: int, value: float) -> str:
-        self._pick = -1
-        must_grow = self._tell(*self._args, i, value)
-        self._received[i] += 1
+    def _observe(self, i: int, value: float) -> list[Warned]:
+        self._engine.tell(i, 0.0 - value if self._minimize else value)
         self._made += 1
-        if must_grow:
-            self._use(self._policy.grow(self._state))
+        warned = self._received_one(i, value)
+        if self._log is not None:
+            self._log(Observed(arm=self._arms[i], value=value, asked=self._asked_names()))
+        if self._asked:
+            self._asked = []
+        self._pick = -1
+        return warned
+
+    def _received_one(self, i: int, value: float) -> list[Warned]:
+        """Record a reward that was learned; return warnings."""
+        self._received[i] += 1
         fresh = self._fresh[i]
         fresh.append(value)
-        return self._fold(i) if len(fresh) >= CHUNK else ""
+        return [] if len(fresh) % WATCHED else self._digest(i)
 
-    def _fold(self, i: int) -> str:
-        """Fold an arm's new rewards into the record; return the text of a warning, or an empty string."""
-        self._record.fold(i)
-        contradiction = self._record.alarm(i, self._received, self._policy.facts.assumption)
-        if contradiction is None:
-            return ""
-        return warning_text(self._policy, self._record.kept(self._arms, self._received), self._arms[i], contradiction)
+    def _digest(self, i: int) -> list[Warned]:
+        """Let the detector of changes and the record of rewards take in an arm's new rewards; return warnings."""
+        warned: list[Warned] = []
+        if self._policy.alarms(self._engine.state) is None:
+            found = self._record.watch_fresh(i)
+            warned += [(DriftWarning, alarm.text(self._arms[alarm.arm])) for alarm in found]
+        if len(self._fresh[i]) >= CHUNK:
+            self._record.fold(i)
+            contradiction = self._record.alarm(i, self._received, self._policy.facts.assumption, self._minimize)
+            if contradiction is not None:
+                kept = self._record.kept(self._arms, self._states, self._received)
+                text = warning_text(self._policy, kept, self._arms[i], contradiction, minimize=self._minimize)
+                warned.append((AssumptionWarning, text))
+        return warned
 
     # --- late rewards -----------------------------------------------------------------------------------------------
 
-    def decide(self) -> Decision:
-        """Pull an arm whose reward comes later, through `reward`."""
-        issue = self._entry("issue")  # first, since compiling may fail or be interrupted
-        self.select()
-        i, self._pick = self._pick, -1
-        number = self._next
-        self._open[number] = (i, issue(*self._args, i))
-        self._next += 1
+    def decide(self, among: Iterable[Arm] | None = None) -> Decision:
+        """Pull an arm whose reward comes later, through `reward`. ``among`` is as in `select`."""
+        with self._lock:
+            if self._max_open is not None and len(self._decisions.open) >= self._max_open:
+                hint = "reward decisions, or close lost ones with expire(older_than=timedelta(...))"
+                message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
+                raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
+            now = validation.finite(self._clock(), "clock()", hint="return seconds since 1970")
+            positions = self._positions(among)
+            self._engine.compile("issue")
+            i = self._choose(positions)
+            propensity = self._engine.chance(i)
+            made = OpenDecision(i, self._engine.issue(i), propensity, now)
+            decision = Decision(self._decisions.new_id(), self._arms[i], propensity, now)
+            self._opened(decision.id, made)
+            return decision
+
+    def _opened(self, decision_id: DecisionId, made: OpenDecision) -> None:
+        self._decisions.add(decision_id, made)
         self._made += 1
-        return self._decision(number)
+        arm = self._arms[made.arm]
+        self._changed(Decided, id=decision_id, arm=arm, mark=made.mark, propensity=made.propensity, time=made.time)
 
-    def reward(self, decision: Decision | int, value: float) -> None:
+    def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
-        number = self._checked_open(decision)
-        _warn(self._settle(number, checked_reward(value)))
+        checked = checked_reward(value)
+        with self._lock:
+            warned = self._settle(self._checked_open(decision), checked)
+        if warned:
+            _warn(warned)
 
-    def reward_many(self, decisions: Iterable[Decision | int], values: Iterable[float]) -> None:
+    def reward_many(self, decisions: Iterable[Decision | DecisionId], values: Iterable[float]) -> None:
         """Learn the rewards of several open decisions. If one is invalid, nothing is learned. `update_many` describes columns."""
-        chosen = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(listed("decisions", decisions))]
+        given = listed("decisions", decisions)
         checked = checked_rewards("values", values)
-        if len(chosen) != len(checked):
-            raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: pass one reward for each decision")
-        if len(set(chosen)) < len(chosen):
-            twice = Counter(chosen).most_common(1)[0][0]
-            raise DecisionError(f"decision {twice} is given twice: a decision is rewarded exactly once")
-        _warn("".join([self._settle(number, value) for number, value in zip(chosen, checked, strict=True)]))
+        with self._lock:
+            chosen = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(given)]
+            if len(chosen) != len(checked):
+                hint = "pass one reward for each decision"
+                raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: {hint}")
+            if len(set(chosen)) < len(chosen):
+                twice = Counter(chosen).most_common(1)[0][0]
+                raise DecisionError(f"decision {twice!r} is given twice: a decision is rewarded exactly once")
+            warned = [
+                each for number, value in zip(chosen, checked, strict=True) for each in self._settle(number, value)
+            ]
+        _warn(warned)
 
-    def expire(self, *decisions: Decision | int) -> None:
-        """Close open decisions whose rewards will never come. Rewards that come later are rejected."""
-        forget = self._entry("forget")
-        for number in dict.fromkeys([self._checked_open(d) for d in decisions]):
-            i, mark = self._open[number]
-            self._pick = -1
-            forget(*self._args, i, mark)
-            del self._open[number]
-            self._expired += 1
+    def _settle(self, decision_id: DecisionId, value: float) -> list[Warned]:
+        i, mark, _, _ = self._decisions.open[decision_id]
+        self._engine.late(i, 0.0 - value if self._minimize else value, mark)
+        self._decisions.open.pop(decision_id)
+        warned = self._received_one(i, value)
+        self._changed(Rewarded, id=decision_id, value=value)
+        return warned
 
-    def _settle(self, number: int, value: float) -> str:
-        late = self._entry("late")
-        i, mark = self._open[number]
-        self._pick = -1
-        must_grow = late(*self._args, i, value, mark)
-        del self._open[number]
-        self._received[i] += 1
-        if must_grow:
-            self._use(self._policy.grow(self._state))
-        fresh = self._fresh[i]
-        fresh.append(value)
-        return self._fold(i) if len(fresh) >= CHUNK else ""
+    def expire(self, *decisions: Decision | DecisionId, older_than: timedelta | None = None) -> int:
+        """Close open decisions whose rewards will never come, and return their number. Rewards that come later are rejected.
 
-    def _decision(self, number: int) -> Decision:
-        i, mark = self._open[number]
-        return Decision(number, self._arms[i], mark if self._policy.weighted else None)
+        Parameters
+        ----------
+        *decisions
+            Open decisions, or their ids.
+        older_than
+            Close also all decisions that were made before this time span.
+        """
+        if older_than is not None and not isinstance(older_than, timedelta):
+            raise validation.invalid("older_than", older_than, "a timedelta", hint="such as timedelta(hours=1)")
+        with self._lock:
+            self._engine.compile("forget")
+            numbers = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
+            if older_than is not None:
+                numbers += self._decisions.open.older_than(self._clock() - older_than.total_seconds())
+            gone = dict.fromkeys(numbers)
+            for number in gone:
+                self._expire(number)
+            return len(gone)
 
-    def _checked_open(self, decision: Decision | int, place: str = "") -> int:
-        number = validation.plain(decision.id if isinstance(decision, Decision) else decision)
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < self._next:
-            rule = "an id that decide() returned"
-            message = f"{place}decision {formatted(number)} was never made: use {rule}"
-            raise DecisionError(message, parameter="decision", value=number, rule=rule)
-        if number not in self._open:
-            message = f"{place}decision {number} is closed: it was already rewarded or expired"
-            raise DecisionError(message, parameter="decision", value=number, rule="an open decision")
-        if isinstance(decision, Decision) and decision != self._decision(number):
-            raise DecisionError(f"{place}{decision!r} is not a decision of this bandit: {self._decision(number)!r} is")
-        return number
+    def _expire(self, decision_id: DecisionId) -> None:
+        i, mark, _, _ = self._decisions.open[decision_id]
+        self._engine.forget(i, mark)
+        self._decisions.open.pop(decision_id)
+        self._decisions.expired += 1
+        self._changed(Expired, id=decision_id)
+
+    def _checked_open(self, decision: Decision | DecisionId, place: str = "") -> DecisionId:
+        return self._decisions.checked_open(decision, self._arms, weighted=self._policy.weighted, place=place)
 
     def _position(self, arm: Arm, place: str = "") -> int:
         try:
@@ -336,10 +476,139 @@ class Bandit:
             message = f"{place}arm {formatted(arm)} is unknown: this bandit has {known}"
             raise UnknownArm(message, parameter="arm", value=arm, rule=f"one of {known}") from None
 
+    # --- arms that come and go --------------------------------------------------------------------------------------
+
+    def add_arm(self, arm: Arm) -> None:
+        """Add an arm. The policy treats it as one that had been paused from the start.
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
+        >>> bandit.update_many(["a", "b"], [1.0, 2.0])
+        >>> bandit.add_arm("c")
+        >>> bandit.select()
+        'c'
+        """
+        with self._lock:
+            name = checked_name(arm)
+            if name in self._index:
+                state = self._states[self._index[name]]
+                hint = "use resume_arm()" if state == PAUSED else "use another name"
+                raise validation.invalid("arm", name, f"a new name: this arm exists and is {state}", hint=hint)
+            self._engine.add_arm()
+            self._index[name] = len(self._arms)
+            self._arms.append(name)
+            self._states.append(ACTIVE)
+            self._received.append(0)
+            self._record.add_arm()
+            self._changed(ArmAdded, arm=name)
+
+    def pause_arm(self, arm: Arm) -> None:
+        """Stop choosing an arm until `resume_arm`. What it has learned is kept, and its late rewards are still learned."""
+        with self._lock:
+            self._set_state(arm, PAUSED, (ACTIVE,), ArmPaused)
+
+    def resume_arm(self, arm: Arm) -> None:
+        """Let a paused arm be chosen again."""
+        with self._lock:
+            self._set_state(arm, ACTIVE, (PAUSED,), ArmResumed)
+
+    def retire_arm(self, arm: Arm) -> None:
+        """Stop choosing an arm for ever. Its late rewards are still learned, and its name cannot be used again."""
+        with self._lock:
+            self._set_state(arm, RETIRED, (ACTIVE, PAUSED), ArmRetired)
+
+    def _set_state(self, arm: Arm, new: str, old: tuple[str, ...], event: type[Any]) -> None:
+        i = self._position(arm)
+        if self._states[i] not in old:
+            rule = f"an arm that is {' or '.join(old)}: this one is {self._states[i]}"
+            hint = "a retired arm cannot come back; add an arm with another name" if self._states[i] == RETIRED else ""
+            raise validation.invalid("arm", self._arms[i], rule, hint=hint)
+        if new != ACTIVE:
+            self._engine.check_restrictable("pause or retire arms")
+        if (new == ACTIVE) != (self._states[i] == ACTIVE):
+            self._engine.set_available(i, available=new == ACTIVE)
+        self._states[i] = new
+        self._changed(event, arm=self._arms[i])
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event | Mapping[str, Any]) -> None:
+        """Repeat an event that another bandit passed to its ``log``, such as one read from a file.
+
+        A decision gets the arm and the mark of the event: nothing is chosen anew. So a bandit that was made with the same arguments
+        and applies all events of a log has the same bytes (`to_bytes`) as the one that wrote it. A bandit does not pass applied
+        events to its own log, and does not repeat warnings.
+
+        >>> import robandit as rb
+        >>> log = []
+        >>> bandit = rb.Bandit(["a", "b"], rb.UCB1(), log=log.append)
+        >>> bandit.reward(bandit.decide(), 1.5)
+        >>> again = rb.Bandit(["a", "b"], rb.UCB1())
+        >>> for event in log:
+        ...     again.apply(event)
+        >>> again.to_bytes() == bandit.to_bytes()
+        True
+        """
+        event = event_from(event)
+        with self._lock:
+            log, self._log = self._log, None
+            try:
+                self._apply(event)
+            finally:
+                self._log = log
+
+    def _apply(self, event: Event) -> None:
+        match event:
+            case Decided():
+                self._decisions.check_new(event.id)
+                i = self._position(event.arm)
+                self._engine.compile("issue")
+            case Observed():
+                i, value = self._position(event.arm), checked_reward(event.value)
+            case Rewarded() | Expired():
+                decision_id = self._checked_open(event.id)
+                value = checked_reward(event.value) if isinstance(event, Rewarded) else 0.0
+            case _:
+                pass
+        asked = [None if names is None else tuple(self._position(name) for name in names) for names in event.asked]
+        for among in asked:
+            self._asked.append(among)
+            self._engine.ask(among)
+        match event:
+            case Decided():
+                self._engine.issue(i)
+                self._opened(event.id, OpenDecision(i, event.mark, event.propensity, event.time))
+            case Observed():
+                self._observe(i, value)
+            case Rewarded():
+                self._settle(decision_id, value)
+            case Expired():
+                self._expire(decision_id)
+            case ArmAdded():
+                self.add_arm(event.arm)
+            case ArmPaused():
+                self.pause_arm(event.arm)
+            case ArmResumed():
+                self.resume_arm(event.arm)
+            case ArmRetired():
+                self.retire_arm(event.arm)
+
+    def _changed(self, event: type[Any], **fields: Any) -> None:
+        """Log an event, and forget the arm that was selected before it."""
+        if self._log is not None:
+            self._log(event(**fields, asked=self._asked_names()))
+        self._asked = []
+        self._pick = -1
+
+    def _asked_names(self) -> tuple[Any, ...]:
+        return tuple(None if each is None else tuple(self._arms[i] for i in each) for each in self._asked)
+
     # --- saving -----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """Return the bandit, open decisions included, as the bytes that `save` writes and `from_bytes` reads.
+
+        The bytes depend only on what happened to the bandit: its arguments and its events (see `apply`).
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
@@ -347,30 +616,48 @@ class Bandit:
         >>> rb.Bandit.from_bytes(bandit.to_bytes()).select()
         'b'
         """
-        return pack({name: getattr(self, f"_{name}") for name in FIELDS})
+        with self._lock:
+            return pack(
+                {
+                    "policy": self._policy,
+                    "arms": self._arms,
+                    "states": self._states,
+                    "minimize": self._minimize,
+                    "max_open": self._max_open,
+                    "received": self._received,
+                    "open": self._decisions.open,
+                    "issued": self._decisions.issued,
+                    "expired": self._decisions.expired,
+                    "pick": self._pick,
+                    "asked": self._asked,
+                    "among": self._engine.among,
+                    "state": self._engine.state,
+                    "record": self._record,
+                }
+            )
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
+    def from_bytes(cls, data: bytes, *, log: Log | None = None, clock: Callable[[], float] = time.time) -> Self:
         """Return the bandit that `to_bytes` wrote, in exactly the same state. Import a policy of your own first."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise validation.invalid("data", data, "bytes that to_bytes() returned")
-        return cls._unpacked(bytes(data), "data")
+        return cls._unpacked(bytes(data), "data", log, clock)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a file, open decisions included. The old file stays until the new one is complete."""
         write_atomically(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], *, log: Log | None = None, clock: Callable[[], float] = time.time
+    ) -> Self:
         """Return the bandit that `save` wrote, in exactly the same state. Import a policy of your own first."""
-        return cls._unpacked(read(path), str(path))
+        return cls._unpacked(read(path), str(path), log, clock)
 
     @classmethod
-    def _unpacked(cls, data: bytes, source: str) -> Self:
+    def _unpacked(cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float]) -> Self:
         bandit = cls.__new__(cls)
-        for name, value in unpack(data, source).items():
-            setattr(bandit, f"_{name}", value)
-        bandit._start(bandit._state)
+        bandit._use(unpack(data, source), log, clock)
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -378,7 +665,7 @@ class Bandit:
         return type(self).from_bytes, (self.to_bytes(),)
 
 
-def _warn(text: str) -> None:
-    """Warn at the user's line, unless the text is empty. Call it after learning, since a warning may be turned into an error."""
-    if text:
-        warnings.warn(text, AssumptionWarning, stacklevel=3)
+def _warn(warned: list[Warned]) -> None:
+    """Warn at the user's line. Call it after learning and without the lock, since a warning may be turned into an error."""
+    for category, text in warned:
+        warnings.warn(text, category, stacklevel=3)

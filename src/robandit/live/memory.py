@@ -1,7 +1,8 @@
-"""The record of a live bandit's rewards, for `Bandit.diagnose` and the warning about its policy's assumption.
+"""The record of a live bandit's rewards, for `Bandit.diagnose` and the warnings about drift and about its policy's assumption.
 
-For each arm, it keeps the numbers of rewards and zeros, and a uniform random sample of at most ``SIZE`` rewards. The newest
-rewards, up to ``CHUNK``, stay in a list until one call adds all of them (a fold). A call per reward would be too slow.
+For each arm, it keeps the numbers of rewards and zeros, a uniform random sample of at most ``SIZE`` rewards, and the detector of
+changes (:mod:`robandit.drift`). Rewards have the user's sign. The newest rewards, up to ``CHUNK``, stay in an array until one call
+adds all of them to the sample (a fold). The detector takes them in groups of ``WATCHED``. A call per reward would be too slow.
 
 The sample is drawn by Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm gets the position
 hash(n) mod n, if the sample has that position. So the sample depends only on the arm's rewards and their order, not on the times of
@@ -28,11 +29,13 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity, judge
 from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
 from robandit.diagnostics.samples import hashed
+from robandit.drift.watch import Alarm, SavedWatch, Watch
 from robandit.policies.assumptions import Assumption
 
 SIZE = 2048
 WINDOW = 4096  # rewards whose positions are computed together
 CHUNK = 256
+WATCHED = 32
 FIRST = 256
 RISK = 1e-3
 
@@ -45,21 +48,37 @@ class SavedMemory(msgspec.Struct):
     samples: list[bytes]
     fresh: list[bytes]
     warned: bool
+    watch: SavedWatch | None = None
 
 
 class Memory:
-    """The record of a live bandit's rewards, with at most 2,048 numbers and 256 objects per arm."""
+    """The record of a live bandit's rewards, with at most 2,048 numbers and 10 kB for the detector per arm."""
 
-    __slots__ = ("fresh", "rewards", "samples", "warned", "zeros")
+    __slots__ = ("fresh", "rewards", "samples", "warned", "watch", "zeros")
 
     def __init__(self, arms: int) -> None:
         """Start without rewards."""
         self.rewards = [0] * arms
         self.zeros = [0] * arms
         self.samples = [array("d") for _ in range(arms)]
-        self.fresh: list[list[float]] = [[] for _ in range(arms)]
-        """Rewards that are not folded in yet. The caller that appends the `CHUNK`-th calls `fold`."""
+        self.fresh = [array("d") for _ in range(arms)]
+        """Rewards that are not folded in yet. Whoever appends a multiple of `WATCHED` calls `watch_fresh`, at `CHUNK` also `fold`."""
         self.warned = False
+        self.watch = Watch(arms)
+
+    def add_arm(self) -> None:
+        """Add an arm without rewards."""
+        self.rewards.append(0)
+        self.zeros.append(0)
+        self.samples.append(array("d"))
+        self.fresh.append(array("d"))
+        self.watch.add_arm()
+
+    def watch_fresh(self, arm: int) -> list[Alarm]:
+        """Let the detector take in the arm's newest rewards that it has not seen; return its new alarms."""
+        values = self.fresh[arm]
+        unseen = (len(values) - 1) // WATCHED * WATCHED
+        return self.watch.feed(arm, np.frombuffer(values, dtype=np.float64)[unseen:]) if values else []
 
     def fold(self, arm: int) -> None:
         """Move the arm's fresh rewards into its sample and counts."""
@@ -74,23 +93,27 @@ class Memory:
                     sample[places[j]] = values[numbers[j] - before - 1]
         self.rewards[arm] = after
         self.zeros[arm] += values.count(0.0)
-        values.clear()
+        del values[:]
 
     def settled(self) -> Memory:
-        """Return a copy in which all rewards are folded in."""
+        """Return a copy in which all rewards are folded in, and seen by the detector if it is used."""
         settled = deepcopy(self)
-        for arm in range(len(settled.fresh)):
+        for arm, values in enumerate(settled.fresh):
+            if len(values) % WATCHED:
+                settled.watch_fresh(arm)
             settled.fold(arm)
         return settled
 
-    def kept(self, arms: Sequence[Any], received: Sequence[int]) -> list[KeptRewards]:
-        """Return the record of each arm, with its name and the number of its rewards."""
+    def kept(self, arms: Sequence[Any], states: Sequence[str], received: Sequence[int]) -> list[KeptRewards]:
+        """Return the record of each arm, with its name, its state and the number of its rewards."""
         settled = self.settled()
         samples = map(np.array, settled.samples)
-        rows = zip(arms, received, settled.rewards, settled.zeros, samples, strict=True)
+        rows = zip(arms, states, received, settled.rewards, settled.zeros, samples, strict=True)
         return [KeptRewards(*row) for row in rows]
 
-    def alarm(self, arm: int, received: Sequence[int], assumption: Assumption) -> Nonpositivity | None:
+    def alarm(
+        self, arm: int, received: Sequence[int], assumption: Assumption, *, minimize: bool
+    ) -> Nonpositivity | None:
         """Return the contradiction to warn of after a fold, or None if no test is due, none is found, or the bandit has warned."""
         times, rest = divmod(self.rewards[arm], FIRST)
         due = rest == 0 and times > 0 and times & (times - 1) == 0  # a power of 2
@@ -98,7 +121,8 @@ class Memory:
             return None
         number = times.bit_length()
         level = RISK / (len(self.rewards) * number * (number + 1))
-        verdict = judge(np.array(self.samples[arm]), assumption.point, level)
+        sample = np.array(self.samples[arm])
+        verdict = judge(-sample if minimize else sample, assumption.point, level)
         self.warned = not verdict
         return None if verdict else verdict
 
@@ -110,6 +134,7 @@ class Memory:
             samples=[_bytes(sample) for sample in self.samples],
             fresh=[_bytes(values) for values in self.fresh],
             warned=self.warned,
+            watch=self.watch.save(),
         )
 
     @classmethod
@@ -126,8 +151,12 @@ class Memory:
             if not sizes_fit or not 0 <= zeros <= rewards:
                 return None
             memory.samples[i] = array("d", np.frombuffer(sample, dtype="<f8").tolist())
-            memory.fresh[i] = np.frombuffer(fresh, dtype="<f8").tolist()
+            memory.fresh[i] = array("d", np.frombuffer(fresh, dtype="<f8").tolist())
         memory.rewards, memory.zeros, memory.warned = saved.rewards, saved.zeros, saved.warned
+        watch = Watch.load(saved.watch, arms)
+        if watch is None:
+            return None
+        memory.watch = watch
         return memory
 
 

@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
-from robandit.live.arms import checked_arms
+from robandit.live.arms import ACTIVE, checked_arms
+from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
-from robandit.policies.base import Policy
+from robandit.live.open_decisions import DecisionId, OpenDecisions, SavedDecisions
+from robandit.policies.base import Policy, with_allowed, without_allowed
 
 MAGIC = b"robandit"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # version 1, of Robandit 0.1, had neither states of arms nor times of decisions
 HEADER = len(MAGIC) + 4 + 32
 """The number of bytes before the fields."""
 
 
 class _Saved(msgspec.Struct, kw_only=True):
-    """The fields of a saved bandit, in the order of the file. Fields with a default are missing in older files."""
+    """The fields of a saved bandit, in the order of the file."""
+
+    policy: dict[str, Any]
+    arms: list[Any]
+    states: list[Literal["active", "paused", "retired"]]
+    minimize: bool
+    max_open: int | None
+    received: list[int]
+    open: SavedDecisions
+    issued: dict[str, int]
+    expired: int
+    pick: int
+    asked: list[tuple[int, ...] | None]
+    among: tuple[int, ...] | None
+    state: dict[str, tuple[str, list[int], bytes]]
+    record: SavedMemory | None
+
+
+class _SavedByVersion1(msgspec.Struct, kw_only=True):
+    """The fields of version 1. Fields with a default are missing in some files."""
 
     policy: dict[str, Any]
     arms: list[Any]
@@ -34,18 +55,37 @@ class _Saved(msgspec.Struct, kw_only=True):
     state: dict[str, tuple[str, list[int], bytes]]
     record: SavedMemory | None = None
 
-
-FIELDS = _Saved.__struct_fields__
-"""The names of the fields. A `Bandit` stores each field as an attribute with an underscore before the name."""
+    def renewed(self) -> _Saved:
+        """Return the fields of today's version. Decisions without a time get the time 0, so they count as old."""
+        decisions = OpenDecisions()
+        weighted = Policy.from_dict(self.policy).weighted
+        for number, arm, mark in self.open:
+            decisions.add(number, arm, mark, mark if weighted else None, 0.0)
+        return _Saved(
+            policy=self.policy,
+            arms=self.arms,
+            states=[ACTIVE] * len(self.arms),
+            minimize=False,
+            max_open=None,
+            received=self.received,
+            open=decisions.pack(),
+            issued={"": self.next} if self.next else {},
+            expired=self.expired,
+            pick=self.pick,
+            asked=[None] if self.pick >= 0 else [],
+            among=None,
+            state=self.state,
+            record=self.record,
+        )
 
 
 def pack(fields: Mapping[str, Any]) -> bytes:
     """Return the saved form of a bandit with these fields."""
-    state = fields["state"]._asdict()
+    state = without_allowed(fields["state"])._asdict()  # what is allowed follows from ``states`` and ``among``
     saved = {
         **fields,
         "policy": fields["policy"].to_dict(),
-        "open": [[number, arm, mark] for number, (arm, mark) in fields["open"].items()],
+        "open": fields["open"].pack(),
         "state": {name: [array.dtype.str, array.shape, array.tobytes()] for name, array in state.items()},
         "record": fields["record"].save(),
     }
@@ -63,25 +103,46 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
     if hashlib.sha256(payload).digest() != data[HEADER - 32 : HEADER]:
         raise CorruptFile(f"{source} is damaged: its checksum does not match; restore it from a copy")
     try:
-        saved = msgspec.msgpack.decode(payload, type=_Saved)
+        saved = (
+            msgspec.msgpack.decode(payload, type=_SavedByVersion1).renewed()
+            if version == 1
+            else msgspec.msgpack.decode(payload, type=_Saved)
+        )
         arms = checked_arms(saved.arms)
-    except (msgspec.MsgspecError, RecursionError, InvalidInput) as error:
+    except (msgspec.MsgspecError, RecursionError, InvalidInput, ValueError, OverflowError) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
     policy = Policy.from_dict(saved.policy)
-    decisions_fit = all(0 <= arm < len(arms) and 0 <= number < saved.next for number, arm, _ in saved.open)
-    counts_fit = len(saved.received) == len(arms) and min([saved.expired, *saved.received]) >= 0
-    if not (decisions_fit and counts_fit and -1 <= saved.pick < len(arms)):
+    decisions = OpenDecisions.unpack(saved.open, len(arms))
+    if decisions is None or not _fit_together(saved, decisions):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
     memory = Memory.load(saved.record, len(arms))
     if memory is None:
         raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
-    return {name: getattr(saved, name) for name in FIELDS} | {
+    return msgspec.structs.asdict(saved) | {
         "policy": policy,
         "arms": arms,
-        "open": {number: (arm, mark) for number, arm, mark in saved.open},
+        "open": decisions,
         "state": _restored(source, policy, len(arms), saved.state),
         "record": memory,
     }
+
+
+def _fit_together(saved: _Saved, decisions: OpenDecisions) -> bool:
+    count = len(saved.arms)
+    choices = [each for each in [*saved.asked, saved.among] if each is not None]
+    return (
+        len(saved.received) == len(saved.states) == count
+        and min([saved.expired, *saved.received, *saved.issued.values()]) >= 0
+        and (saved.max_open is None or saved.max_open >= 1)
+        and -1 <= saved.pick < count
+        and all(choice and all(0 <= arm < count for arm in choice) for choice in choices)
+        and all(_known(decision_id, saved.issued) for decision_id in decisions)
+    )
+
+
+def _known(decision_id: DecisionId, issued: Mapping[str, int]) -> bool:
+    parsed = life_and_number(decision_id)
+    return parsed is not None and parsed[1] < issued.get(parsed[0], 0)
 
 
 def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
@@ -93,7 +154,7 @@ def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> 
         raise CorruptFile(f"{source} is damaged: {error}") from error
     if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
-    return type(fresh)(**arrays)
+    return with_allowed(type(fresh)(**arrays), np.ones(arms, dtype=np.bool_))
 
 
 def _fits(saved: Any, fresh: Any) -> bool:

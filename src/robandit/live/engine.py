@@ -1,0 +1,153 @@
+"""A policy at work on numbered arms: its state, its compiled entries, and the arms that it may choose.
+
+The `robandit.Bandit` around it knows names, ids and the world outside. The engine is not thread-safe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from robandit.errors import KernelError, NotApplicable
+from robandit.kernel import compiled, loops
+from robandit.kernel.build import flat
+from robandit.policies.base import Policy
+
+# Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
+_ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
+    "ask": ("live", ("select",), ()),
+    "tell": ("live", ("take", "update", "full"), (0, 0.0)),
+    "issue": ("decisions", ("take",), (0,)),
+    "late": ("decisions", ("update", "full"), (0, 0.0, 0.0)),
+    "forget": ("decisions", ("expire",), (0, 0.0)),
+    "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
+    "chance_of": ("propensities", ("chance",), (0,)),
+}
+
+
+class Engine:
+    """A policy with its state. ``available`` has one truth value per arm."""
+
+    def __init__(self, policy: Policy, state: Any, available: Sequence[bool], among: tuple[int, ...] | None) -> None:
+        """Take over a state, in which only the arms ``among`` are allowed (None: all available arms), and compile the first hooks."""
+        self.policy = policy
+        self.available = list(available)
+        self.among = among
+        """The arms that the last choice was restricted to, or None. The state's mask shows it until another choice is made."""
+        self._params = policy.params()
+        self._entries: dict[str, Any] = {}
+        self._use(state)
+        self.state.allowed[:] = self._mask(among)
+        self._ask = self._entry("ask")
+        self._tell = self._entry("tell")
+
+    def _use(self, state: Any) -> None:
+        self.state = state
+        self._args = flat((self._params, state))
+
+    def _entry(self, name: str) -> Any:
+        if name not in self._entries:
+            purpose, hooks, more = _ENTRIES[name]
+            bound = partial(getattr(loops, name), *self.policy.hooks(*hooks))
+            args = (self._params, self.state, *more)
+            self._entries[name] = compiled(bound, label=f"{self.policy.label}, {purpose}", args=args)
+        return self._entries[name]
+
+    def compile(self, *names: str) -> None:
+        """Compile entries before anything is changed, since compiling may fail or be interrupted."""
+        for name in names:
+            self._entry(name)
+
+    # --- choices -------------------------------------------------------------------------------------------------------
+
+    def ask(self, among: tuple[int, ...] | None) -> int:
+        """Return the arm to pull now, among these arms (None: all available arms)."""
+        if among != self.among:
+            self._restrict(among)
+        arm: int = self._ask(*self._args)
+        if not 0 <= arm < len(self.available):
+            last = len(self.available) - 1
+            raise KernelError(f"{self.policy!r} chose arm {arm}, but arms are 0 to {last}: fix its select()")
+        if not self.state.allowed[arm]:
+            raise KernelError(f"{self.policy!r} chose arm {arm}, which is not in s.allowed: its select() must read it")
+        return arm
+
+    def chance(self, arm: int) -> float | None:
+        """Return the probability of the choice that was just made, or None if choices are deterministic."""
+        if self.policy.hook_missing("chance"):
+            return None
+        probability: float = self._entry("chance_of")(*self._args, arm)
+        return probability
+
+    def _mask(self, among: tuple[int, ...] | None) -> list[bool]:
+        if among is None:
+            return self.available
+        return [available and arm in among for arm, available in enumerate(self.available)]
+
+    def _restrict(self, among: tuple[int, ...] | None) -> None:
+        self.policy.set_allowed(self.state, self._mask(among))
+        self.among = among
+
+    def check_restrictable(self, purpose: str) -> None:
+        """Raise `NotApplicable` if the policy always chooses among all arms."""
+        if not self.policy.respects_allowed:
+            fact = f"{self.policy.label} cannot {purpose}: its select() does not read s.allowed"
+            raise NotApplicable(f"{fact}; use another policy, or an IndexPolicy of your own")
+
+    # --- learning ------------------------------------------------------------------------------------------------------
+
+    def tell(self, arm: int, reward: float) -> None:
+        """Learn from a pull and its reward."""
+        if self._tell(*self._args, arm, reward):
+            self._use(self.policy.grown(self.state))
+
+    def issue(self, arm: int) -> float:
+        """Record a pull whose reward comes later, and return its mark."""
+        mark: float = self._entry("issue")(*self._args, arm)
+        return mark
+
+    def late(self, arm: int, reward: float, mark: float) -> None:
+        """Learn the reward of an earlier pull."""
+        if self._entry("late")(*self._args, arm, reward, mark):
+            self._use(self.policy.grown(self.state))
+
+    def forget(self, arm: int, mark: float) -> None:
+        """Record that the reward of an earlier pull will never come."""
+        self._entry("forget")(*self._args, arm, mark)
+
+    # --- arms that come and go -------------------------------------------------------------------------------------------
+
+    def add_arm(self) -> None:
+        """Add an arm at the end, available."""
+        state = self.policy.extended(self.state)
+        self.available.append(False)
+        self._use(state)
+        self.set_available(len(self.available) - 1, available=True)
+
+    def set_available(self, arm: int, *, available: bool) -> None:
+        """Make an arm available, or not."""
+        self._restrict(None)
+        if available:
+            self.policy.resumed(self.state, arm)
+        else:
+            self.policy.paused(self.state, arm)
+        self.available[arm] = available
+        self._restrict(None)
+
+    # --- estimates -------------------------------------------------------------------------------------------------------
+
+    def describe(self) -> list[list[float]]:
+        """Return the policy's columns, one row per arm. It works on a copy of the state, because evaluations fill caches."""
+        columns = self.policy.columns
+        out = np.full((len(self.available), len(columns)), math.nan)
+        if columns:
+            copied = type(self.state)(*(field.copy() for field in self.state))
+            if self.among is not None:
+                self.policy.set_allowed(copied, self.available)
+            self._entry("describe")(*flat((self._params, copied)), out)
+        rows: list[list[float]] = out.tolist()
+        return rows

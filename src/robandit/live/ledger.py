@@ -1,0 +1,82 @@
+"""The decisions of a live bandit: which are open, and which ids it knows to be closed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from robandit import validation
+from robandit.errors import DecisionError, formatted
+from robandit.live.arms import Arm
+from robandit.live.ids import Life, life_and_number
+from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
+
+
+class Decision(NamedTuple):
+    """A pull whose reward comes later."""
+
+    id: DecisionId
+    """A short string that no other decision has, of this or of any other bandit. (An integer in files of Robandit 0.1.)"""
+    arm: Arm
+    propensity: float | None
+    """The probability with which the arm was chosen. None: the choice was deterministic. NaN: random, with unknown probability."""
+    time: float
+    """When the decision was made, in seconds since 1970."""
+
+
+class Ledger:
+    """Open decisions, the number of expired ones, and the number of known decisions of each life (`robandit.live.ids`)."""
+
+    def __init__(self, open_decisions: OpenDecisions, issued: dict[str, int], expired: int) -> None:
+        """Take over the saved fields, and begin a new life."""
+        self.open = open_decisions
+        self.issued = issued
+        self.expired = expired
+        self._life = Life()
+
+    def new_id(self) -> str:
+        """Return the id of a new decision."""
+        return self._life.next_id()
+
+    def add(self, decision_id: DecisionId, decision: OpenDecision) -> None:
+        """Record a decision."""
+        self.open.add(decision_id, *decision)
+        life, number = _parsed(decision_id)
+        self.issued[life] = max(self.issued.get(life, 0), number + 1)
+
+    def check_new(self, decision_id: Any) -> None:
+        """Raise `DecisionError` unless the id has the form of one and is not known."""
+        life, number = _parsed(decision_id)
+        if number < self.issued.get(life, 0):
+            raise DecisionError(f"decision {decision_id!r} is known already: each decision is applied once")
+
+    def checked_open(self, given: Any, arms: list[Arm], *, weighted: bool, place: str = "") -> DecisionId:
+        """Return the id of an open decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
+        decision_id: DecisionId = validation.plain(given.id if isinstance(given, Decision) else given)
+        life, number = _parsed(decision_id, place)
+        decision = self.open.get(decision_id)
+        if decision is None:
+            message = f"{place}decision {decision_id!r} {self._why_not_open(life, number, weighted=weighted)}"
+            raise DecisionError(message, parameter="decision", value=decision_id, rule="an open decision")
+        if isinstance(given, Decision) and (given.arm, given.time) != (arms[decision.arm], decision.time):
+            own = Decision(decision_id, arms[decision.arm], decision.propensity, decision.time)
+            raise DecisionError(f"{place}{given!r} is not a decision of this bandit: {own!r} is")
+        return decision_id
+
+    def _why_not_open(self, life: str, number: int, *, weighted: bool) -> str:
+        if number < self.issued.get(life, 0):
+            return "is closed: it was already rewarded or expired"
+        cause = "was never made by this bandit, but by another one, such as a copy, or a process that was not saved"
+        if life in self.issued:
+            cause = "is unknown here: it was made after this state was saved"
+        if weighted:
+            return f"{cause}. Its probability is not known here, so its reward cannot be learned"
+        return f"{cause}. If you know its arm, learn its reward with update(arm, reward)"
+
+
+def _parsed(decision_id: Any, place: str = "") -> tuple[str, int]:
+    parsed = life_and_number(decision_id)
+    if parsed is None:
+        rule = "an id that decide() returned"
+        message = f"{place}decision {formatted(decision_id)} was never made: use {rule}"
+        raise DecisionError(message, parameter="decision", value=decision_id, rule=rule)
+    return parsed

@@ -1,0 +1,197 @@
+"""Events and `Bandit.apply`: a state is a fold of its log."""
+
+import json
+import warnings
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import robandit as rb
+from helpers.live_bandits import ARMS, QUICK
+from helpers.own_policies import Exp3, Greedy
+from robandit.errors import DecisionError, InvalidInput, InvalidReward, UnknownArm
+from robandit.live.engine import Engine
+
+POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), Exp3(), Greedy(eps=0.4), rb.EpsilonGreedy(epsilon=0.4), rb.OptTINF()]
+
+steps = st.lists(
+    st.tuples(st.sampled_from("sSudDDrrreEpRaxm"), st.integers(0, 5), st.floats(-50.0, 50.0)), min_size=10, max_size=60
+)
+
+
+def live(bandit, steps):
+    """Let a bandit go through random steps; those that it rejects have no effect."""
+    for kind, i, value in steps:
+        arms, opened = bandit.arms, bandit.open
+        arm = arms[i % len(arms)]
+        try:
+            if kind == "s":
+                bandit.select()
+            elif kind == "S":
+                bandit.select(among=arms[: i + 1])
+            elif kind == "u":
+                bandit.update(bandit.select() if bandit.policy.weighted or i % 2 else arm, value)
+            elif kind == "m" and not bandit.policy.weighted:
+                bandit.update_many([arm, arms[0]] * 20, [value, -value] * 20)
+            elif kind == "d":
+                bandit.decide()
+            elif kind == "D":
+                bandit.decide(among=arms[i % len(arms) :])
+            elif kind == "r" and opened:
+                bandit.reward(opened[i % len(opened)], value)
+            elif kind == "e" and opened:
+                bandit.expire(opened[i % len(opened)])
+            elif kind == "E":
+                bandit.expire(*opened[3:])
+            elif kind == "p":
+                bandit.pause_arm(arm)
+            elif kind == "R":
+                bandit.resume_arm(arm)
+            elif kind == "x" and i == 0:
+                bandit.retire_arm(arm)
+            elif kind == "a" and len(arms) < 6:
+                bandit.add_arm(f"new {len(arms)}")
+        except (rb.errors.RobanditError, ValueError):
+            pass
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.label)
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(steps=steps, minimize=st.booleans())
+def test_a_log_rebuilds_the_bytes(policy, steps, minimize):
+    lines = []
+    bandit = rb.Bandit(
+        ARMS, policy, seed=4, minimize=minimize, log=lambda event: lines.append(json.dumps(event.to_dict()))
+    )
+    live(bandit, steps)
+    bandit.expire(*bandit.open[:1])  # an event after the last select
+    if not bandit.open and bandit._asked:
+        return  # a pending select() is not an event
+    again = rb.Bandit(ARMS, policy, seed=4, minimize=minimize)
+    for line in lines:
+        again.apply(json.loads(line))
+    if not bandit._asked:
+        assert again.to_bytes() == bandit.to_bytes()
+    assert again.open == bandit.open
+    assert again.states == bandit.states
+
+
+def recorded(policy, pulls=80):
+    log = []
+    bandit = rb.Bandit(ARMS, policy, seed=1, log=log.append)
+    live(bandit, [("dDrsu"[j % 5], j % 4, float(j % 13) - 6.0) for j in range(pulls)])
+    bandit.expire(*bandit.open)
+    bandit.reward(bandit.decide(), 1.0)
+    return bandit, log
+
+
+@pytest.mark.parametrize("policy", POLICIES[:4], ids=lambda policy: policy.label)
+def test_the_recorded_choice_counts_not_a_new_one(policy, monkeypatch):
+    """On another processor, rounding may lead to another choice. The state must not follow it."""
+    bandit, log = recorded(policy)
+    ask = Engine.ask
+    monkeypatch.setattr(Engine, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
+    again = rb.Bandit(ARMS, policy, seed=1)
+    for event in log:
+        again.apply(event)
+    assert again.to_bytes() == bandit.to_bytes()
+
+
+def test_another_log_gives_other_bytes():
+    """The negative control."""
+    bandit, log = recorded(rb.UCB1())
+    again = rb.Bandit(ARMS, rb.UCB1(), seed=1)
+    for event in log[:-1]:
+        again.apply(event)
+    assert again.to_bytes() != bandit.to_bytes()
+
+
+def test_events_name_what_happened():
+    log = []
+    times = iter(range(100, 200))
+    bandit = rb.Bandit(["a", ("b", 1)], rb.UCB1(), log=log.append, clock=lambda: float(next(times)))
+    first = bandit.decide()
+    second = bandit.decide(among=[("b", 1)])
+    bandit.select()
+    bandit.reward(first, 2)
+    bandit.expire(second)
+    bandit.update("a", 0.5)
+    bandit.add_arm("c")
+    bandit.pause_arm("c")
+    bandit.resume_arm("c")
+    bandit.retire_arm("c")
+    assert [event.to_dict() for event in log] == [
+        {"event": "Decided", "id": first.id, "arm": "a", "mark": 1.0, "propensity": None, "time": 100.0, "asked": [None]},
+        {
+            "event": "Decided",
+            "id": second.id,
+            "arm": ["b", 1],
+            "mark": 1.0,
+            "propensity": None,
+            "time": 101.0,
+            "asked": [[["b", 1]]],
+        },
+        {"event": "Rewarded", "id": first.id, "value": 2.0, "asked": [None]},
+        {"event": "Expired", "id": second.id},
+        {"event": "Observed", "arm": "a", "value": 0.5},
+        {"event": "ArmAdded", "arm": "c"},
+        {"event": "ArmPaused", "arm": "c"},
+        {"event": "ArmResumed", "arm": "c"},
+        {"event": "ArmRetired", "arm": "c"},
+    ]
+
+
+def test_applied_events_are_not_logged_again_and_do_not_warn(recwarn):
+    warnings.simplefilter("error")
+    source, log = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bandit = rb.Bandit(["a", "b"], rb.AdaKLUCB(), log=source.append)
+        bandit.update_many(["a"] * 600, rb.laws.Pareto(tail=1.2).sample(600, seed=0))
+    again = rb.Bandit(["a", "b"], rb.AdaKLUCB(), log=log.append)
+    for event in source:
+        again.apply(event)
+    assert log == []
+    assert again.to_bytes() == bandit.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("event", "error", "match"),
+    [
+        ("no event", InvalidInput, "event = 'no event' must be an event"),
+        ({"event": "Paid", "id": "k3m9-0"}, InvalidInput, "Invalid value 'Paid'"),
+        ({"event": "Rewarded", "id": "k3m9-0"}, InvalidInput, "missing required field `value`"),
+        ({"event": "Rewarded", "id": "k3m9-0", "value": 1.0}, DecisionError, "never made by this bandit"),
+        ({"event": "Expired", "id": "!"}, DecisionError, "was never made"),
+        ({"event": "Observed", "arm": "mars", "value": 1.0}, UnknownArm, "'mars' is unknown"),
+        ({"event": "Observed", "arm": "a", "value": 1e200}, InvalidReward, "must be within"),
+        ({"event": "ArmAdded", "arm": "a"}, InvalidInput, "a new name"),
+        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [["mars"]]}, UnknownArm, "'mars' is unknown"),
+    ],
+    ids=str,
+)
+def test_events_that_do_not_fit_change_nothing(event, error, match):
+    bandit = rb.Bandit(["a", "b"], rb.UCB1())
+    before = bandit.to_bytes()
+    with pytest.raises(error, match=match):
+        bandit.apply(event)
+    assert bandit.to_bytes() == before
+
+
+def test_a_decision_is_applied_once():
+    log = []
+    rb.Bandit(["a", "b"], rb.UCB1(), log=log.append).decide()
+    bandit = rb.Bandit(["a", "b"], rb.UCB1())
+    bandit.apply(log[0])
+    before = bandit.to_bytes()
+    with pytest.raises(DecisionError, match="is known already"):
+        bandit.apply(log[0])
+    assert bandit.to_bytes() == before
