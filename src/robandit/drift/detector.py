@@ -64,6 +64,7 @@ __all__ = [
     "recent",
     "restarted",
     "watch",
+    "watch_all",
     "winner",
 ]
 
@@ -141,6 +142,14 @@ def new_state(arms: int) -> Floats:
 def watch(d: Floats, arm: int, x: float, salt: np.uint64) -> bool:
     """Take the next reward of an arm; return whether an alarm is raised. After an alarm, call `restarted`."""
     return step(d, arm, x, salt, 1.0 / tempered(d, arm)) >= 1.0 / DELTA
+
+
+def watch_all(d: Floats, arm: int, values: Floats, start: int, salt: np.uint64) -> int:
+    """Take the rewards of an arm from position ``start`` on; return the position of the one that raises an alarm, else the end."""
+    for i in range(start, values.shape[0]):
+        if watch(d, arm, values[i], salt):
+            return i
+    return values.shape[0]
 
 
 def step(d: Floats, arm: int, x: float, salt: np.uint64, power: float) -> float:
