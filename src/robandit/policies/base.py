@@ -222,7 +222,7 @@ class Policy:
         >>> AdaRUCB().informed_by(problem) == AdaRUCB()
         True
         """
-        if not all(hasattr(problem, name) for name in ("tail_index", "u", "v", "laws")):
+        if not all(hasattr(problem, name) for name in ("tail_index", "u", "v", "laws", "reward_laws")):
             raise invalid("problem", problem, "a problem", owner="informed_by", hint="make one with Problem(laws)")
         values: dict[str, Any] = {}
         moments_order = self._moments_order(problem, plain(eps))
