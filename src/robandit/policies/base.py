@@ -46,6 +46,9 @@ class Policy:
     """False for a policy whose choices do not depend on rewards, such as one that plays arms in turn."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that ``estimate`` fills in."""
+    signed_columns: ClassVar[tuple[str, ...]] = ("mean", "index")
+    """The columns that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the negated
+    index is then a lower confidence bound of the mean cost."""
     about: ClassVar[Facts] = Facts()
 
     # --- the hooks ---------------------------------------------------------------------------------------------------
