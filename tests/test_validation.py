@@ -26,6 +26,7 @@ from robandit.validation import (
     choice,
     column,
     finite,
+    flag,
     integer,
     invalid,
     items_of,
@@ -291,6 +292,14 @@ def test_choices_have_the_type_of_an_option(value: Any, allowed: list[Any]) -> N
     assert_invalid(lambda: choice(value, "f", allowed), "f", f"one of {allowed[0]!r}")
 
 
+def test_flags_are_booleans() -> None:
+    assert flag(True, "minimize") is True
+    assert flag(np.bool_(False), "minimize") is False
+    assert flag(np.array(True), "minimize") is True
+    for value in (1, 0, 1.0, "yes", "True", None, [True], np.array([True])):
+        assert_invalid(lambda value=value: flag(value, "minimize"), "minimize", "True or False")
+
+
 # --- sequences ---------------------------------------------------------------------------------------------------------
 
 
@@ -461,6 +470,7 @@ def test_messages_have_an_owner_a_value_a_rule_and_a_hint() -> None:
         lambda **more: probability("?", "x", **more),
         lambda **more: order("?", "x", **more),
         lambda **more: choice("?", "x", ["a"], **more),
+        lambda **more: flag("?", "x", **more),
         lambda **more: array("?", "x", **more),
         lambda **more: check_items(np.zeros(1), np.zeros(1, dtype=bool), "x", "?", **more),
     ],

@@ -120,7 +120,9 @@ def _suite(name: str, tasks: tuple[Task, ...]) -> Suite:
     for i, task in enumerate(tasks):
         laws = task.problem.laws
         places = 1 + 3 * i % (len(laws) - 1)
-        rotated.append(replace(task, problem=Problem([*laws[-places:], *laws[:-places]])))
+        rotated.append(
+            replace(task, problem=Problem([*laws[-places:], *laws[:-places]], minimize=task.problem.minimize))
+        )
     return Suite(name, 1, tuple(rotated))
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "choice",
     "column",
     "finite",
+    "flag",
     "integer",
     "invalid",
     "items_of",
@@ -166,6 +167,18 @@ def choice(value: Any, name: str, allowed: Iterable[Any], *, owner: str = "", hi
         if given is option or (type(given) is type(option) and given == option):
             return option
     raise invalid(name, value, f"one of {', '.join(map(repr, options))}", owner=owner, hint=hint)
+
+
+def flag(value: Any, name: str, *, owner: str = "", hint: str = "") -> bool:
+    """Return True or False. Numbers and texts are rejected.
+
+    >>> flag(np.bool_(True), "minimize")
+    True
+    """
+    given = plain(value)
+    if not isinstance(given, bool):
+        raise invalid(name, value, "True or False", owner=owner, hint=hint)
+    return given
 
 
 def seed(value: Any, name: str = "seed") -> int | None:

@@ -11,9 +11,10 @@ import pytest
 
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
+from robandit import problems
 from robandit.errors import InvalidInput, KernelError
 from robandit.kernel.random import streams, uniform
-from robandit.policies import MARS, RMMUCB, UCB1, AdaRUCB, AdaTINF, Policy
+from robandit.policies import MARS, RMMUCB, UCB1, AdaRUCB, AdaTINF, Policy, all_policies
 from robandit.validation import within
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, False, "1", None, [1.0], 1j]
@@ -365,3 +366,37 @@ def test_a_list_becomes_a_tuple():
 def test_an_integer_of_thousands_of_digits_is_rejected():
     with pytest.raises(InvalidInput, match="horizon = a value that is too large to print"):
         UCB1().prepared(10**5000)
+
+
+# Every column of every policy is in one of these two sets.
+SIGNED = {"mean", "index"}
+UNSIGNED = {"probability", "reach", "scale", "share_saturated", "share_trimmed", "stored", "threshold", "variance"}
+
+
+def test_every_column_has_a_deliberate_sign():
+    columns = set()
+    for policy in all_policies():
+        signed = set(policy.columns) & set(policy.signed_columns)
+        assert signed == set(policy.columns) & SIGNED, policy
+        assert set(policy.columns) - signed <= UNSIGNED, policy
+        columns |= set(policy.columns)
+    assert columns == SIGNED | UNSIGNED
+
+
+@pytest.mark.parametrize("policy", [p for p in all_policies() if p.columns], ids=str)
+def test_only_signed_columns_follow_the_sign_of_rewards(policy):
+    problem = problems.gaussian(means=[-100.0, -105.0], sd=1.0)
+    live = Plain(policy.informed_by(problem), 2, 200)
+    live.s = live.policy.start(2, 200, np.arange(1, 5, dtype=np.uint64))
+    live._flat = (live.p, live.s)
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        for _ in range(64):
+            arm = live.ask()
+            live.tell(arm, rng.normal([-100.0, -105.0][arm]))
+        for name, values in live.describe().items():
+            known = values[np.isfinite(values)]
+            if name == "mean":  # 0 if all rewards are trimmed
+                assert (known <= 0.0).all()
+            elif name not in policy.signed_columns:
+                assert (known >= 0.0).all(), name

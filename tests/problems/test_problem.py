@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import pickle
@@ -7,10 +8,37 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.invalid import assert_invalid
-from robandit.errors import InvalidInput, MeanUndefined
-from robandit.laws import Cauchy, Constant, Discrete, Gaussian, Law, Pareto, StudentT
+from robandit.errors import InvalidInput, MeanUndefined, NotApplicable
+from robandit.laws import (
+    Cauchy,
+    Constant,
+    Discrete,
+    Empirical,
+    Gaussian,
+    Law,
+    LogNormal,
+    Pareto,
+    StudentT,
+    ZeroInflated,
+)
+from robandit.policies import (
+    MARS,
+    RUCBLT,
+    UCB1,
+    UCBV,
+    AdaKLUCB,
+    AdaRUCB,
+    KLinfUCB,
+    NormalUCB,
+    Oracle,
+    RobustMOSS,
+    RobustUCB,
+)
+from robandit.policies.assumptions import assumption_met
 from robandit.problems import (
     Problem,
     bernoulli,
@@ -21,6 +49,7 @@ from robandit.problems import (
     stable,
     student_t,
 )
+from robandit.theory import regret_bound
 
 
 def test_means_gaps_and_best_arms() -> None:
@@ -151,7 +180,7 @@ def test_json_is_strict(data: Any, parameter: str, rule: str) -> None:
 
 
 def test_unknown_fields_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="has no field arms; it has laws and names"):
+    with pytest.raises(InvalidInput, match="has no field arms; it has laws, names and minimize"):
         Problem.from_dict({"laws": [], "arms": 2})
 
 
@@ -169,3 +198,122 @@ def test_unknown_fields_are_rejected() -> None:
 )
 def test_builders_reject_parameters_outside_their_family(make: Any, parameter: str, rule: str) -> None:
     assert_invalid(make, parameter, rule)
+
+
+# --- costs that are minimised -----------------------------------------------------------------------------------------
+
+SHARED = [
+    [Pareto(1.5), Gaussian(5.0), ZeroInflated(LogNormal(0.0, 1.5), 0.4)],
+    [Pareto(2.2, 1.0), Pareto(2.2, 1.5)],
+    [-Pareto(1.5), -Pareto(1.5), Gaussian(-3.0)],
+    [Gaussian(0.0, 2.0), StudentT(2.5, 0.0), Constant(0.0)],
+    [Discrete((5.0, -1.0), (0.1, 0.9)), Empirical([3.0, 0.0, 0.0, -2.0])],
+]
+
+
+def numbers_of(problem: Problem) -> dict[str, Any]:
+    """Return everything that does not depend on the sign in which the laws are given."""
+    eps = min(1.0, 0.9 * (problem.tail_index - 1.0))
+    table = problem.tabulate()
+    return {
+        "gaps": problem.gaps.tolist(),
+        "counted gaps": problem.counted_gaps.tolist(),
+        "best": (problem.best_arm, problem.best_arms, problem.arms, problem.names),
+        "moments": (problem.u(eps), problem.v(eps), problem.tail_index),
+        "assumption": problem.assumption(),
+        "reward laws": problem.reward_laws,
+        "table": [np.asarray(part).tobytes() for part in table],
+        "informed": [RobustMOSS().informed_by(problem), Oracle().informed_by(problem), UCBV().informed_by(problem)],
+        "met": [assumption_met(policy, problem) for policy in (AdaRUCB(), AdaKLUCB(), UCB1(), NormalUCB(), MARS())],
+    }
+
+
+@pytest.mark.parametrize("laws", SHARED, ids=str)
+def test_a_minimised_problem_is_the_negated_one_in_another_sign(laws: list[Law]) -> None:
+    costs, rewards = Problem(laws, minimize=True), Problem([-law for law in laws])
+    assert numbers_of(costs) == numbers_of(rewards)
+    assert costs.laws == tuple(laws)
+    assert costs.means.tolist() == [-mean for mean in rewards.means.tolist()]
+    assert costs != rewards
+    assert costs != Problem(laws)
+    assert len({costs.fingerprint, rewards.fingerprint, Problem(laws).fingerprint}) == 3
+    assert numbers_of(costs)["gaps"] != numbers_of(Problem(laws))["gaps"] or len(costs.best_arms) == costs.arms
+
+
+@pytest.mark.parametrize("laws", SHARED, ids=str)
+def test_a_minimised_problem_gives_the_same_bounds(laws: list[Law]) -> None:
+    costs, rewards = Problem(laws, minimize=True), Problem([-law for law in laws])
+    for policy in (AdaRUCB(), RobustUCB(), UCB1(), NormalUCB(), KLinfUCB(), RUCBLT()):
+        answers = []
+        for problem in (costs, rewards):
+            try:
+                bound = regret_bound(policy, problem, 1000)
+                answers.append((bound.policy, bound.eps, bound.moment, bound.met, bound.bounds))
+            except NotApplicable as error:
+                answers.append(type(error))
+        assert answers[0] == answers[1]
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=6),
+    st.floats(0.1, 10.0),
+)
+def test_signs_of_any_means(means: list[float], sd: float) -> None:
+    costs, rewards = gaussian(means, sd, minimize=True), gaussian([-mean for mean in means], sd)
+    assert costs.gaps.tolist() == rewards.gaps.tolist()
+    assert costs.means.tolist() == means
+    assert means[costs.best_arm] == min(means)
+    assert costs.best_arms == rewards.best_arms
+    assert Problem.from_dict(json.loads(json.dumps(costs.to_dict()))) == costs
+
+
+def test_a_minimised_problem_is_copied_and_written_whole() -> None:
+    costs = pareto([1.0, 1.5], 1.5, minimize=True)
+    assert costs.to_dict()["minimize"] is True
+    again = Problem.from_dict(json.loads(json.dumps(costs.to_dict())))
+    for same in (again, pickle.loads(pickle.dumps(costs)), eval(repr(costs), {"Problem": Problem, "Pareto": Pareto})):
+        assert same == costs
+        assert hash(same) == hash(costs)
+        assert same.minimize
+        assert same.best_arm == 0
+    assert Problem.from_dict({"laws": costs.to_dict()["laws"], "minimize": False}) == pareto([1.0, 1.5], 1.5)
+
+
+def test_a_problem_that_is_not_minimised_keeps_its_fingerprint() -> None:
+    problem = gaussian([1.0, 0.0], minimize=False)
+    assert set(problem.to_dict()) == {"laws", "names"}
+    text = json.dumps(problem.to_dict(), sort_keys=True).encode()
+    assert problem.fingerprint == hashlib.sha256(text).hexdigest()
+    assert problem.reward_laws is problem.laws
+
+
+@pytest.mark.parametrize(
+    ("make", "best"),
+    [
+        (lambda: pareto([1.0, 1.5], 1.5, minimize=True), 0),
+        (lambda: student_t([1.0, 0.5], 1.5, minimize=True), 1),
+        (lambda: stable([1.0, 0.5], 1.5, beta=1.0, minimize=True), 1),
+        (lambda: gaussian([1.0, 0.5], minimize=True), 1),
+        (lambda: bernoulli([0.25, 0.5], minimize=True), 0),
+    ],
+)
+def test_builders_of_costs(make: Any, best: int) -> None:
+    problem = make()
+    assert problem.minimize
+    assert problem.best_arm == best
+    assert problem.assumption()
+
+
+def test_pareto_costs_are_negated_pareto_rewards() -> None:
+    assert pareto([1.0, 1.5], 1.5, minimize=True).reward_laws == negated_pareto([-1.0, -1.5], 1.5).laws
+
+
+@pytest.mark.parametrize("value", [1, 0, "yes", None, np.array([True])], ids=repr)
+def test_minimize_must_be_true_or_false(value: Any) -> None:
+    for make in (
+        lambda: Problem(TWO, minimize=value),
+        lambda: gaussian([0.0, 1.0], minimize=value),
+        lambda: Problem.from_dict({"laws": [law.to_dict() for law in TWO], "minimize": value}),
+    ):
+        assert_invalid(make, "minimize", "True or False")
+    assert Problem(TWO, minimize=np.bool_(True)).minimize is True

@@ -251,6 +251,61 @@ def test_every_arm_keeps_a_row():
     assert all(reward == 0.0 for seen in tapes for arm, reward in seen if arm == 0)
 
 
+# --- costs that are minimised ----------------------------------------------------------------------------------------
+
+COSTS = [
+    lambda sign, **more: InOrder(sign * a_table().rewards, a_table().names, **more),
+    lambda sign, **more: Logged(a_log().actions, sign * a_log().rewards, a_log().names, **more),
+    lambda sign, **more: Logged(
+        a_log().actions, sign * a_log().rewards, a_log().names, a_log(propensities=True).propensities, **more
+    ),
+    lambda sign, **more: InOrder(sign * np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 4.0]]), **more),
+    lambda sign, **more: recorded_problem({"a": sign * np.array([0.0, 2.0, 7.0]), "b": [sign * 1.0]}, **more),
+]
+
+
+@pytest.mark.parametrize("make", COSTS)
+def test_a_replay_of_costs_plays_as_one_of_negated_costs(make):
+    costs, rewards, wrong = make(1.0, minimize=True), make(-1.0), make(1.0)
+    horizon = 3 if costs.arms == 2 else 60
+    played, expected, other = (
+        rb.simulate(rb.UCB1(), problem, horizon, 4, seed=3, checkpoints=range(1, horizon + 1))
+        for problem in (costs, rewards, wrong)
+    )
+    assert played.regret.tobytes() == expected.regret.tobytes()
+    assert played.pulls.tobytes() == expected.pulls.tobytes()
+    assert played.regret.tobytes() != other.regret.tobytes(), "the negative control"
+    assert costs.means.tolist() == (-rewards.means).tolist() == wrong.means.tolist()
+    assert costs.gaps.tolist() == rewards.gaps.tolist()
+    assert costs.best_arm == rewards.best_arm == int(np.argmin(costs.means))
+    assert costs.assumption().holds == rewards.assumption().holds
+    assert len({costs.fingerprint, rewards.fingerprint, wrong.fingerprint}) == 3
+    assert costs != wrong
+
+
+@pytest.mark.parametrize("make", COSTS)
+def test_a_replay_of_costs_is_copied_and_written_whole(make):
+    costs = make(1.0, minimize=True)
+    data = json.loads(json.dumps(costs.to_dict(), allow_nan=False))
+    assert data["minimize"] is True
+    assert "minimize" not in make(1.0).to_dict()
+    for other in (copy.deepcopy(costs), pickle.loads(pickle.dumps(costs)), Problem.from_dict(data)):
+        assert other == costs
+        assert hash(other) == hash(costs)
+        assert repr(other) == repr(costs)
+        assert other.minimize
+    if isinstance(costs, InOrder) and costs.rows < 5:
+        assert repr(costs).endswith("minimize=True)")
+        assert eval(repr(costs)) == costs
+
+
+@pytest.mark.parametrize("make", COSTS)
+def test_the_sign_of_a_replay_must_be_true_or_false(make):
+    assert_invalid(lambda: make(1.0, minimize="yes"), "minimize", "True or False")
+    data = make(1.0).to_dict() | {"minimize": 1}
+    assert_invalid(lambda: Problem.from_dict(data), "minimize", "True or False")
+
+
 # --- values ----------------------------------------------------------------------------------------------------------
 
 LARGE = [a_table(rows=900), a_log(rows=1500), a_log(rows=1500, propensities=True)]
@@ -377,7 +432,10 @@ def test_invalid_records_are_rejected(make, parameter, rule):
     [
         (lambda: Logged([0, 0], [1.0, 2.0], AB), "arm 'b' was never played in the log"),
         (lambda: InOrder([[1.0, math.nan], [math.inf, 1.0]]), "2 of 4 rewards break this rule: drop such rows"),
-        (lambda: Problem.from_dict({"replay": "InOrder", "names": ["a"]}), "has names, rewards; this one has names"),
+        (
+            lambda: Problem.from_dict({"replay": "InOrder", "names": ["a"]}),
+            "has minimize, names, rewards; this one has names",
+        ),
         (lambda: Problem.from_dict({"replay": "InOrder", "names": AB, "rewards": [1.0]}), "do not fill a table"),
         (lambda: Problem.from_dict({"replay": "InOrder", "names": [], "rewards": [1.0]}), "do not fill a table"),
     ],

@@ -307,6 +307,25 @@ def test_simulations_may_share_threads():
     assert all(same(a, b) for a, b in zip([*alone, alone[0]], [*both, again], strict=True))
 
 
+def test_costs_are_played_as_negated_rewards_to_the_last_bit():
+    laws = [rb.laws.Pareto(1.8), rb.laws.Pareto(1.8, 1.5), rb.laws.LogNormal(0.0, 1.5)]
+    costs, rewards = rb.Problem(laws, minimize=True), rb.Problem([-law for law in laws])
+    policies = [rb.UCB1(), rb.EpsilonGreedy(), rb.RobustMOSS().informed_by(costs)]
+    played, expected, wrong = (
+        rb.simulate(policies, problem, 500, 3, seed=5) for problem in (costs, rewards, rb.Problem(laws))
+    )
+    assert played.regret.tobytes() == expected.regret.tobytes()
+    assert played.pulls.tobytes() == expected.pulls.tobytes()
+    assert played.policies == expected.policies
+    assert played.regret.tobytes() != wrong.regret.tobytes(), "the negative control"
+
+
+def test_a_cost_that_cannot_be_squared_keeps_its_sign():
+    problem = rb.Problem([rb.laws.Constant(1e200), rb.laws.Constant(2.0)], minimize=True)
+    with pytest.raises(InvalidReward, match=r"Constant\(value=1e\+200\) \(arm 0\) drew 1e\+200"):
+        rb.simulate(rb.UCB1(), problem, 10, 1, seed=0)
+
+
 def test_a_reward_that_cannot_be_squared_names_law_and_arm():
     with pytest.raises(InvalidReward, match=r"Constant.*1e\+200.*arm 1.*drew -?1e\+200.*1e\+150"):
         rb.simulate(rb.UCB1(), rb.Problem([Gaussian(0.0, 1.0), Constant(-1e200)]), 10, 2, seed=0)

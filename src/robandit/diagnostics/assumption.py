@@ -24,6 +24,8 @@ matters. For a symmetric law with a single peak (or flat) and c at or above its 
 at every distance from c, so the level is alpha again. "Contradicted" then refers to every plausible value of the median.
 
 Symmetry. A symmetric law and its negation are truncated non-positive about their medians. Both are tested at level alpha / 2.
+
+Costs. If values are minimised, minus the values are tested, and the result is converted back to the sign of the values.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ import numpy as np
 
 from robandit.diagnostics.samples import checked_about, hashed, sample
 from robandit.kernel.types import Floats
-from robandit.validation import probability
+from robandit.validation import flag, probability
 
 LEAST = 8  # values in the smallest set; the statistic is at most 1.2 times the root of their number
 Point = float | Literal["median", "symmetric"]
@@ -67,7 +69,7 @@ class Nonpositivity:
     differ: int = 0
     """The number of tested values that differ from the point."""
     mirrored: bool = False
-    """Whether negated values were tested. Then ``about`` is a lower limit of the median, and ``mean`` should not be below 0."""
+    """Whether negated values were tested (costs). Then ``about`` is a lower limit of the median, and ``mean`` should be >= 0."""
 
     def __bool__(self) -> bool:
         """Whether the sample does not contradict the assumption."""
@@ -78,6 +80,10 @@ class Nonpositivity:
         if self.verdict == "too few values":
             return f"{self.point}: too few values ({self.n}) to tell"
         return f"{self.point}: {self.verdict if self else 'CONTRADICTED'} ({self.evidence})"
+
+    def mirror(self) -> Nonpositivity:
+        """Return the same result for the negated values."""
+        return replace(self, about=0.0 - self.about, mean=0.0 - self.mean, mirrored=not self.mirrored)
 
     @property
     def point(self) -> str:
@@ -99,7 +105,9 @@ class Nonpositivity:
         return f"{subject} add up to {'less' if self.mirrored else 'more'} than 0, {numbers}"
 
 
-def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99) -> Nonpositivity:
+def truncated_nonpositivity(
+    x: Any, about: float | Literal["median"] = 0.0, confidence: float = 0.99, *, minimize: bool = False
+) -> Nonpositivity:
     """Test whether a sample contradicts E[(X - about) 1{|X - about| > M}] <= 0 for every M >= 0.
 
     AdaR-UCB assumes this of the best arm about 0, and centred policies about its median. A law has its own method of this name.
@@ -113,6 +121,8 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     confidence
         One minus the largest probability of a false contradiction. It holds for laws at or below the point, and for symmetric laws
         (about the median, only with a single peak). The module describes the test and the other laws for which it holds.
+    minimize
+        Whether the values are costs: then E[(X - about) 1{|X - about| > M}] >= 0 is tested.
 
     Examples
     --------
@@ -123,7 +133,7 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     'contradicted'
     >>> truncated_nonpositivity(Pareto(tail=1.5).sample(2000, seed=0), "median").verdict
     'contradicted'
-    >>> truncated_nonpositivity((-Pareto(tail=1.5)).sample(2000, seed=0), "median").verdict
+    >>> truncated_nonpositivity(Pareto(tail=1.5).sample(2000, seed=0), "median", minimize=True).verdict
     'not contradicted'
 
     References
@@ -131,16 +141,19 @@ def truncated_nonpositivity(x: Any, about: float | Literal["median"] = 0.0, conf
     B. Efron. Student's t-test under symmetry conditions. Journal of the American Statistical Association 64, 1969.
     """
     values = sample(x)
-    return judge(values, checked_about(about), 1.0 - probability(confidence, "confidence"))
+    level = 1.0 - probability(confidence, "confidence")
+    return judge(values, checked_about(about), level, flag(minimize, "minimize"))
 
 
-def judge(values: Floats, about: Point, alpha: float) -> Nonpositivity:
-    """Test checked values (perhaps none) at level ``alpha``. ``"symmetric"`` tests them and their negation about the median."""
+def judge(values: Floats, about: Point, alpha: float, minimize: bool = False) -> Nonpositivity:
+    """Test checked values (perhaps none), or the negated costs, at level ``alpha``. ``"symmetric"`` tests both about the median."""
     if about == "symmetric":
         right, left = judge(values, "median", alpha / 2.0), judge(-values, "median", alpha / 2.0)
         if right and (not left or left.statistic > right.statistic):  # convert the result of the negated values
-            return replace(left, about=-left.about, mean=-left.mean, mirrored=True, confidence=1.0 - alpha)
+            return replace(left.mirror(), confidence=1.0 - alpha)
         return replace(right, confidence=1.0 - alpha)
+    if minimize:
+        return judge(-values, about if about == "median" else -float(about), alpha).mirror()
     if about == "median":
         order = np.argsort(hashed(np.arange(1, len(values) + 1, dtype=np.uint64)))
         half = (len(values) + 1) // 2

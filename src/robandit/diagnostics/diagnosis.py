@@ -11,13 +11,14 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.tails import TailIndex
+from robandit.diagnostics.words import assumed, words
 from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
 
 
 class KeptRewards(NamedTuple):
-    """A live bandit's record of the rewards of one arm."""
+    """A live bandit's record of the rewards of one arm; costs, in their own sign, if it minimises."""
 
     arm: Any
     received: int
@@ -62,16 +63,21 @@ class Diagnosis:
     contradicted: bool | None
     """Whether the leading arm's rewards contradict the assumption; None if they are too few, or no test exists."""
     advice: Recommendation
+    minimize: bool = False
+    """Whether the values are costs. All numbers have their sign; the assumption is tested on minus the costs."""
 
     def __str__(self) -> str:
         """Return a table of the arms, the tests of the leading arm, and the advice."""
         lead = self.leading
-        rows = [_HEAD, *(_cells(row) for row in self.arms)]
+        kind = words(self.minimize)
+        rows = [_head(kind.many), *(_cells(row) for row in self.arms)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [*(_aligned(row, widths) for row in rows), "", f"leading arm: {lead.arm!r} ({lead.pulls} rewards)"]
+        lines = [*(_aligned(row, widths) for row in rows), ""]
+        lines += ["costs, minimised"] * self.minimize
+        lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} {kind.many})")
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
-        lines += [f"  truncated non-positivity {test}" for test in (lead.about_zero, lead.about_median)]
+        lines += [f"  {kind.assumption} {test}" for test in (lead.about_zero, lead.about_median)]
         if self.assumption.point == "symmetric":
             lines.append(f"  symmetry {lead.symmetry}")
         lines += [f"policy: {self.policy.name}", f"  {self.words()}", f"advice: {self.advice}"]
@@ -79,24 +85,28 @@ class Diagnosis:
 
     def words(self) -> str:
         """Return a sentence on whether the policy's assumption is contradicted."""
+        many, assumption = words(self.minimize).many, assumed(self.assumption, self.minimize)
         if not self.assumption:
-            return "it assumes nothing that rewards could contradict"
+            return f"it assumes nothing that {many} could contradict"
         if self.assumption.point is None:
-            return f"it assumes: {self.assumption}; that is not tested here"
+            return f"it assumes: {assumption}; that is not tested here"
         if self.contradicted is None:
-            return f"it assumes {self.assumption}: too few rewards of the leading arm to tell"
+            return f"it assumes {assumption}: too few {many} of the leading arm to tell"
         verdict = "CONTRADICTED" if self.contradicted else "not contradicted"
-        return f"it assumes {self.assumption}: {verdict} by the leading arm"
+        return f"it assumes {assumption}: {verdict} by the leading arm"
 
 
-_HEAD = ("arm", "rewards", "zeros", "median", "left tail", "right tail", "about 0", "about the median")
-_RIGHT_ALIGNED = ("rewards", "zeros", "median")
+_RIGHT_ALIGNED = (1, 2, 3)  # columns with numbers
 _SHORT = {"contradicted": "CONTRADICTED", "not contradicted": "ok", "too few values": "too few"}
 
 
+def _head(values: str) -> tuple[str, ...]:
+    return ("arm", values, "zeros", "median", "left tail", "right tail", "about 0", "about the median")
+
+
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    columns = zip(_HEAD, cells, widths, strict=True)
-    return "  ".join(c.rjust(w) if name in _RIGHT_ALIGNED else c.ljust(w) for name, c, w in columns).rstrip()
+    columns = enumerate(zip(cells, widths, strict=True))
+    return "  ".join(c.rjust(w) if i in _RIGHT_ALIGNED else c.ljust(w) for i, (c, w) in columns).rstrip()
 
 
 def _cells(row: ArmDiagnosis) -> tuple[str, ...]:
@@ -116,9 +126,9 @@ def leading_arm(received: Sequence[int]) -> int:
     return max(range(len(received)), key=received.__getitem__)
 
 
-def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
-    """Return the diagnosis of a bandit with this policy and these records of its arms."""
-    profiles = {each.arm: Profile(each.sample) for each in kept}
+def diagnose(policy: Policy, kept: Sequence[KeptRewards], minimize: bool = False) -> Diagnosis:
+    """Return the diagnosis of a bandit with this policy and these records of its arms: rewards, or costs to minimise."""
+    profiles = {each.arm: Profile(each.sample, minimize) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
     lead = rows[leading_arm([each.received for each in kept])]
     assumption = policy.facts.assumption
@@ -127,7 +137,7 @@ def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
         test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
     advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
-    return Diagnosis(policy, rows, lead, assumption, contradicted, advice)
+    return Diagnosis(policy, rows, lead, assumption, contradicted, advice, minimize)
 
 
 def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
@@ -138,11 +148,14 @@ def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     return ArmDiagnosis(kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests)
 
 
-def warning_text(policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity) -> str:
-    """Return the text of the warning that rewards of the leading arm contradict the policy's assumption."""
-    advice = advise({each.arm: Profile(each.sample) for each in kept}, arm)
+def warning_text(
+    policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity, minimize: bool = False
+) -> str:
+    """Return the text of the warning that rewards (or costs) of the leading arm contradict the policy's assumption."""
+    advice = advise({each.arm: Profile(each.sample, minimize) for each in kept}, arm)
+    assumption, many = assumed(policy.facts.assumption, minimize), words(minimize).many
     return (
-        f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arm!r} contradict that "
+        f"{policy.name} assumes {assumption}, and the {many} of its leading arm {arm!r} contradict that "
         f"{contradiction.point}: {contradiction.evidence}. The policy's guarantee does not hold here.\n{advice}\n"
         "(This warning is issued once per bandit; bandit.diagnose() has the details.)"
     )

@@ -17,11 +17,12 @@ ALPHA = 0.01  # the level of the tests
 
 
 class Profile:
-    """The rewards of an arm, with statistics that are computed when they are first read."""
+    """The rewards (or costs, in their own sign) of an arm, with statistics that are computed when they are first read."""
 
-    def __init__(self, rewards: Floats | Part) -> None:
-        """Keep the rewards (perhaps none)."""
+    def __init__(self, rewards: Floats | Part, minimize: bool = False) -> None:
+        """Keep the rewards (perhaps none). ``minimize`` says that they are costs."""
         self.rewards = rewards
+        self.minimize = minimize
         self.values = rewards.sample if isinstance(rewards, Part) else rewards
         """The rewards, or the sample of them."""
         self._tails: dict[tuple[str, str], TailIndex] = {}
@@ -40,17 +41,17 @@ class Profile:
     @cached_property
     def about_zero(self) -> Nonpositivity:
         """The test of truncated non-positivity about 0."""
-        return judge(self.values, 0.0, ALPHA)
+        return judge(self.values, 0.0, ALPHA, self.minimize)
 
     @cached_property
     def about_median(self) -> Nonpositivity:
-        """The test about the median. Right-skewed rewards contradict it."""
-        return judge(self.values, "median", ALPHA)
+        """The test about the median. Right-skewed rewards or left-skewed costs contradict it."""
+        return judge(self.values, "median", ALPHA, self.minimize)
 
     @cached_property
     def negated_about_median(self) -> Nonpositivity:
-        """The test of the negated rewards about the median. Left-skewed rewards contradict it."""
-        return judge(-self.values, "median", ALPHA)
+        """The test of the negated values about the median. Left-skewed rewards or right-skewed costs contradict it."""
+        return judge(self.values, "median", ALPHA, not self.minimize)
 
     @cached_property
     def symmetry(self) -> Nonpositivity:

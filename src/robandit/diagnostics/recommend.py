@@ -13,6 +13,7 @@ import numpy as np
 from robandit import validation
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.samples import sample
+from robandit.diagnostics.words import Words, words
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
@@ -26,7 +27,9 @@ FEW = 256  # with fewer rewards, the test (on half of them) misses strong skewne
 # larger one until the arm has 8,600 L rewards (L = log t). For larger ranges learning is slow, and the advice says so.
 WIDE = 40.0
 Pair = tuple[float, float]
-Case = Literal["known moments", "bounded", "left-skewed or symmetric", "right-skewed", "few rewards"]
+RewardCase = Literal["left-skewed or symmetric", "right-skewed", "few rewards"]
+CostCase = Literal["right-skewed or symmetric", "left-skewed", "few costs"]
+Case = Literal["known moments", "bounded"] | RewardCase | CostCase
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def recommend(
     eps: float | None = None,
     u: float | None = None,
     bounds: tuple[float, float] | None = None,
+    minimize: bool = False,
 ) -> Recommendation:
     """Recommend a policy for these rewards or this problem, with the reasons in words.
 
@@ -68,44 +72,51 @@ def recommend(
        confidence 0.99): AdaKL-UCB. The leading arm has the largest median of means; for a problem it is the best arm.
     5. Otherwise rewards are right-skewed: ForceMoM, which has no assumption. Capping the reward is an alternative.
 
+    Costs that are minimised are judged as rewards of minus the cost. All sides and numbers of the answer are those of the costs.
+
     Parameters
     ----------
     rewards_or_problem
         The recorded rewards of an arm, a mapping from arm to rewards, or a `Problem`. The rewards of an arm are taken as
-        independent: trends and patterns in their order are ignored. Rewards are maximised: give costs a minus sign.
+        independent: trends and patterns in their order are ignored.
     eps, u
         A moment bound that is certain: E|X|^(1+eps) <= u for every arm. Pass both or neither.
     bounds
         An interval that certainly contains every reward. Ignored if ``eps`` and ``u`` are given.
+    minimize
+        Whether the rewards are costs, which are minimised. A problem has its own sign.
 
     Examples
     --------
     >>> import robandit as rb
-    >>> latency = -rb.laws.LogNormal(mu=3.0, sigma=1.0).sample(5000, seed=0)
-    >>> rb.recommend(latency).case
-    'left-skewed or symmetric'
-    >>> rb.recommend({"eu": latency, "us": latency - 5}).arm
+    >>> latency = rb.laws.LogNormal(mu=3.0, sigma=1.0).sample(5000, seed=0)
+    >>> rb.recommend(latency, minimize=True).case
+    'right-skewed or symmetric'
+    >>> rb.recommend({"eu": latency, "us": latency + 5}, minimize=True).arm
     'eu'
-    >>> rb.recommend(-latency).case
+    >>> rb.recommend(latency).case
     'right-skewed'
     >>> rb.recommend([0, 1, 1, 0, 1], bounds=(0, 1)).policy
     UCBV(range=1.0, zeta=1.2, c=1.0)
-    >>> rb.recommend(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)).case
-    'left-skewed or symmetric'
+    >>> rb.recommend(rb.problems.pareto(means=[1.0, 2.0], tail=1.5, minimize=True)).case
+    'right-skewed or symmetric'
     """
     known = _checked_moments(eps, u)
     interval = _checked_bounds(bounds)
+    minimize = validation.flag(minimize, "minimize", owner="recommend")
     if isinstance(rewards_or_problem, Problem):
+        if minimize and not rewards_or_problem.minimize:
+            raise _contradicted("minimize", minimize, "this problem is maximised: pass Problem(laws, minimize=True)")
         return _for_problem(rewards_or_problem, known, interval)
     samples = _samples(rewards_or_problem)
     low, high = interval or (-math.inf, math.inf)
     for arm, values in samples.items():
         outside = np.flatnonzero((values < low) | (values > high))
         if len(outside):
-            place = f"the rewards{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}"
+            place = f"the {words(minimize).many}{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}"
             raise _contradicted("bounds", bounds, f"{place}: widen the bounds, or omit them")
-    profiles = {arm: Profile(values) for arm, values in samples.items()}
-    return advise(profiles, leading(samples), known, interval)
+    profiles = {arm: Profile(values, minimize) for arm, values in samples.items()}
+    return advise(profiles, leading(samples, minimize), known, interval)
 
 
 def _checked_moments(eps: Any, u: Any) -> Pair | None:
@@ -157,13 +168,14 @@ def _sample(given: Any, name: str) -> Floats:
     return values
 
 
-def leading(samples: Mapping[Any, Floats]) -> Any:
-    """Return the arm with the largest median of means; the first one in a tie."""
+def leading(samples: Mapping[Any, Floats], minimize: bool = False) -> Any:
+    """Return the arm with the largest median of means (costs: the smallest); the first one in a tie."""
     if len(samples) == 1:
         return next(iter(samples))
     from robandit.estimators import median_of_means
 
-    return max(samples, key=lambda arm: median_of_means(samples[arm], delta=0.05).value)
+    choose = min if minimize else max
+    return choose(samples, key=lambda arm: median_of_means(samples[arm], delta=0.05).value)
 
 
 def _of(arm: Any) -> str:
@@ -174,136 +186,155 @@ def advise(
     profiles: Mapping[Any, Profile], lead: Any, known: Pair | None = None, bounds: Pair | None = None, missed: int = 0
 ) -> Recommendation:
     """Return the advice for checked rewards (an arm may have none). ``missed`` counts unrecorded rewards of the leading arm."""
+    profile = profiles[lead]
+    kind = words(profile.minimize)
     if known is not None:
-        return _with_known(known, bounds, _sample_moments(profiles, *known), lead)
+        return _with_known(known, bounds, _sample_moments(profiles, *known), lead, kind)
     if bounds is not None:
         spread = max((float(np.std(each.values)) for each in profiles.values() if len(each.values)), default=0.0)
-        return _with_bounds(bounds, spread, lead)
-    profile = profiles[lead]
+        return _with_bounds(bounds, spread, lead, kind)
     verdict = profile.about_median
     if verdict and verdict.differ < FEW // 2 and profile.negated_about_median:
         return _with_few(profile, lead, missed)
     if verdict:
         return _adaptive(
-            f"The rewards{_of(lead)} are left-skewed or symmetric, as far as {len(profile.values)} of them can tell: truncated "
-            f"non-positivity {verdict}.",
-            f"Their left tail: {_tail(profile, 'left')}. AdaKL-UCB needs neither the index nor any moment.",
+            f"The {kind.many}{_of(lead)} are {kind.allowed}-skewed or symmetric, as far as {len(profile.values)} of them can tell: "
+            f"{kind.assumption} {verdict}.",
+            f"Their {kind.allowed} tail: {_tail(profile, kind.allowed)}. AdaKL-UCB needs neither the index nor any moment.",
             arm=lead,
+            case=_CASES[kind.many][0],
         )
     two = "They take only two values: if no others are possible, pass bounds=(low, high)."
     return _forced(
-        f"The rewards{_of(lead)} are right-skewed: truncated non-positivity, which AdaKL-UCB assumes, is contradicted "
-        f"{verdict.point}: {verdict.evidence}. Such policies trim the largest rewards, and may never find that these make an "
-        "arm the best.",
-        f"Their right tail: {_tail(profile, 'right')}.",
-        _WHY_FORCED,
+        f"The {kind.many}{_of(lead)} are {kind.skewed}-skewed: {kind.assumption}, which AdaKL-UCB assumes, is contradicted "
+        f"{verdict.point}: {verdict.evidence}. Such policies trim the {kind.top} {kind.many}, and may never find that these make "
+        "an arm the best.",
+        f"Their {kind.skewed} tail: {_tail(profile, kind.skewed)}.",
+        _why_forced(kind),
         *_cap(profile),
         "Or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         *((two,) if len(np.unique(profile.values)) <= 2 else ()),
         arm=lead,
+        case=_CASES[kind.many][1],
     )
 
 
-def _adaptive(*reasons: str, arm: Any, case: Case = "left-skewed or symmetric") -> Recommendation:
+# The assumption is met, contradicted, undecided.
+_CASES: dict[str, tuple[Case, Case, Case]] = {
+    "rewards": ("left-skewed or symmetric", "right-skewed", "few rewards"),
+    "costs": ("right-skewed or symmetric", "left-skewed", "few costs"),
+}
+
+
+def _adaptive(*reasons: str, arm: Any, case: Case) -> Recommendation:
     return Recommendation(AdaKLUCB(), reasons, case, arm)
 
 
-def _forced(*reasons: str, arm: Any, case: Case = "right-skewed") -> Recommendation:
+def _forced(*reasons: str, arm: Any, case: Case) -> Recommendation:
     return Recommendation(ForceMoM(), reasons, case, arm)
 
 
 def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
     """Return the advice if too few rewards, or too few that differ from the median, leave the skewness undecided."""
-    n, median = len(profile.values), profile.median
-    off = profile.values[profile.values != median]
-    count = "There is only one reward" if n == 1 else f"There are only {n} rewards" if n else "There are no rewards"
+    n, median, kind = len(profile.values), profile.median, words(profile.minimize)
+    off, many, case = profile.values[profile.values != median], kind.many, _CASES[kind.many][2]
+    count = f"There is only one {kind.one}" if n == 1 else f"There are only {n} {many}" if n else f"There are no {many}"
     count += _of(lead) if n else f"{_of(lead)} yet"
     if missed and not n:
-        count = f"None of the {missed} rewards{_of(lead)} is on record: the bandit was loaded from a file without one"
+        count = f"None of the {missed} {many}{_of(lead)} is on record: the bandit was loaded from a file without one"
     elif missed:
         count += f" on record (the {missed} before were not recorded)"
     if n >= FEW:
         differ = "only one differs" if len(off) == 1 else f"only {len(off)} differ" if len(off) else "none differs"
-        count = f"Of the {n} rewards{_of(lead)} {differ} from {median:.4g}"
-    if len(off) and np.all(off > median):
+        count = f"Of the {n} {many}{_of(lead)} {differ} from {median:.4g}"
+    if len(off) and np.all(off < median if profile.minimize else off > median):
         return _forced(
-            f"{count}: too few to be sure which way they are skewed. But all that differ from {median:.4g} are above it, so they "
-            "are probably right-skewed.",
-            _WHY_FORCED,
-            "If you know an interval that contains all rewards, pass it as bounds: plain methods then suffice.",
-            "If rare large losses are also possible, AdaKL-UCB may be better; ask again with more rewards.",
+            f"{count}: too few to be sure which way they are skewed. But all that differ from {median:.4g} are {kind.beyond} it, "
+            f"so they are probably {kind.skewed}-skewed.",
+            _why_forced(kind),
+            f"If you know an interval that contains all {many}, pass it as bounds: plain methods then suffice.",
+            f"If rare large losses are also possible, AdaKL-UCB may be better; ask again with more {many}.",
             arm=lead,
-            case="few rewards",
+            case=case,
         )
+    example = "revenue with a minus sign" if profile.minimize else "revenue, sales"
     reason = (
-        f"{count}: too few to tell which way they are skewed. AdaKL-UCB is right unless they are right-skewed (revenue, "
-        f"sales); ask again when there are {FEW if n < FEW else 'more that differ'}."
+        f"{count}: too few to tell which way they are skewed. AdaKL-UCB is right unless they are {kind.skewed}-skewed ({example}); "
+        f"ask again when there are {FEW if n < FEW else 'more that differ'}."
     )
-    return _adaptive(reason, arm=lead, case="few rewards")
+    return _adaptive(reason, arm=lead, case=case)
 
 
 def _cap(profile: Profile) -> tuple[str, ...]:
-    """Return the advice to cap rewards, or nothing if the cap changes no reward or makes arms equal."""
-    values = profile.values
-    above = values[values > profile.median]
-    cap = float(f"{np.quantile(above, 0.99):.4g}") if len(above) else profile.median
-    if not profile.median < cap < np.max(values):
+    """Return the advice to cap rewards (costs: from below), or nothing if the cap changes no value or makes arms equal."""
+    sign = -1.0 if profile.minimize else 1.0
+    values, median = sign * profile.values, sign * profile.median
+    above = values[values > median]
+    cap = float(f"{np.quantile(above, 0.99):.4g}") if len(above) else median
+    if not median < cap < np.max(values):
         return ()
+    capped = f"max(cost, {-cap:.4g})" if profile.minimize else f"min(reward, {cap:.4g})"
     return (
-        f"Or cap the reward, if that serves your goal: min(reward, {cap:.4g}) changes {np.mean(values > cap):.2%} of them. Then "
-        "pass bounds, and plain methods suffice.",
+        f"Or cap the {words(profile.minimize).one}, if that serves your goal: {capped} changes {np.mean(values > cap):.2%} of "
+        "them. Then pass bounds, and plain methods suffice.",
     )
 
 
 def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> Recommendation:
-    name = problem.names[problem.best_arm]
+    name, kind = problem.names[problem.best_arm], words(problem.minimize)
     if known is not None:
         eps, u = known
         least = problem.u(eps)
         if least > u:
             raise _contradicted("u", u, f"this problem has a moment E|X|^{1 + eps:g} of {least:g}, which is larger")
-        return _with_known(known, bounds, f"The largest moment of this problem is {least:.4g}.", name)
+        return _with_known(known, bounds, f"The largest moment of this problem is {least:.4g}.", name, kind)
     support = (min(law.support[0] for law in problem.laws), max(law.support[1] for law in problem.laws))
     if bounds is not None and not (bounds[0] <= support[0] and support[1] <= bounds[1]):
         raise _contradicted("bounds", bounds, f"the laws of this problem reach from {support[0]} to {support[1]}")
     interval = bounds if bounds is not None else support
     if math.isfinite(interval[1] - interval[0]) and interval[0] < interval[1]:
         spread = max(math.sqrt(law.variance) for law in problem.laws)
-        return _with_bounds(interval, spread, name)
-    medians = [(i, law_median(problem.laws[i])) for i in problem.best_arms]
-    verdicts = [(i, m, problem.laws[i].truncated_nonpositivity(about=m)) for i, m in medians]
+        return _with_bounds(interval, spread, name, kind)
+    medians = [(i, law_median(problem.reward_laws[i])) for i in problem.best_arms]
+    verdicts = [(i, m, problem.reward_laws[i].truncated_nonpositivity(about=m)) for i, m in medians]
     arm, median, verdict = next((row for row in verdicts if row[2]), verdicts[0])  # one best arm suffices
-    name, law = problem.names[arm], problem.laws[arm]
+    name, index = problem.names[arm], problem.reward_laws[arm].right_tail
+    assumption, reason = f"{kind.assumption[0].upper()}{kind.assumption[1:]}", verdict.reason
+    if problem.minimize:
+        median, reason = 0.0 - median, f"for minus the cost, {reason}"
     if verdict:
         return _adaptive(
-            f"Truncated non-positivity of the best arm ({name!r}) about its median {median:.4g} holds: {verdict.reason}.",
+            f"{assumption} of the best arm ({name!r}) about its median {median:.4g} holds: {reason}.",
             f"The problem's tail index is {problem.tail_index:.4g}; AdaKL-UCB does not need it.",
             arm=name,
+            case=_CASES[kind.many][0],
         )
     return _forced(
-        f"The best arm ({name!r}) is right-skewed: truncated non-positivity about its median {median:.4g}, which "
-        f"AdaKL-UCB assumes, fails: {verdict.reason}.",
-        f"Its right tail has the index {law.right_tail:.4g}.",
-        _WHY_FORCED,
-        "Or cap the rewards and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.",
+        f"The best arm ({name!r}) is {kind.skewed}-skewed: {kind.assumption} about its median {median:.4g}, which "
+        f"AdaKL-UCB assumes, fails: {reason}.",
+        f"Its {kind.skewed} tail has the index {index:.4g}.",
+        _why_forced(kind),
+        f"Or cap the {kind.many} and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         arm=name,
+        case=_CASES[kind.many][1],
     )
 
 
-_WHY_FORCED = (
-    "ForceMoM assumes nothing and needs no parameters. It explores on a schedule, so its regret grows as T^(2/3) even on easy "
-    "problems; its bound is in a preprint that is not peer-reviewed. Measured on right-skewed rewards against AdaKL-UCB: fewer "
-    "lost runs, a higher mean regret (docs/results/heavy.md)."
-)
+def _why_forced(kind: Words) -> str:
+    return (
+        "ForceMoM assumes nothing and needs no parameters. It explores on a schedule, so its regret grows as T^(2/3) even on easy "
+        f"problems; its bound is in a preprint that is not peer-reviewed. Measured on {kind.skewed}-skewed {kind.many} against "
+        "AdaKL-UCB: fewer lost runs, a higher mean regret (docs/results/heavy.md)."
+    )
 
 
-def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any) -> Recommendation:
+def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any, kind: Words) -> Recommendation:
     eps, u = known
     reasons = [
         f"E|X|^{1 + eps:g} <= {u:g} is known. KLinf-UCB then has the lowest possible regret as T grows, constants included "
-        "(Agrawal, Juneja, Koolen 2021); it keeps all rewards.",
+        f"(Agrawal, Juneja, Koolen 2021); it keeps all {kind.many}.",
         "That is asymptotic: up to T = 1e5, AdaKL-UCB, which is told nothing, had the lower regret on the problems measured that "
-        "satisfy its own assumption (rewards not right-skewed; docs/results/heavy.md).",
+        f"satisfy its own assumption ({kind.many} not {kind.skewed}-skewed; docs/results/heavy.md).",
         moments,
         "RobustUCB needs the same, and its widths are so large that it is close to uniform play at usual horizons.",
     ]
@@ -323,7 +354,7 @@ def _sample_moments(profiles: Mapping[Any, Profile], eps: float, u: float) -> st
     return f"{text}: ABOVE u. One huge value can cause that, but check u: if it is too small, there is no guarantee."
 
 
-def _with_bounds(bounds: Pair, spread: float, lead: Any) -> Recommendation:
+def _with_bounds(bounds: Pair, spread: float, lead: Any, kind: Words) -> Recommendation:
     length = bounds[1] - bounds[0]
     variance = f": the most variable arm has a standard deviation of {spread:.4g}, against a range of {length:g}"
     if spread == 0.0:
@@ -332,7 +363,8 @@ def _with_bounds(bounds: Pair, spread: float, lead: Any) -> Recommendation:
             "dominates the bound and learning is slow: give bounds as tight as are certain"
         )
     reasons = [
-        f"Rewards are bounded, in [{bounds[0]:g}, {bounds[1]:g}]: there is no heavy tail, and plain methods suffice.",
+        f"{kind.many.capitalize()} are bounded, in [{bounds[0]:g}, {bounds[1]:g}]: there is no heavy tail, and plain methods "
+        "suffice.",
         f"UCB-V also uses the variance{variance}. UCB1(scale={length:g}) is simpler and ignores it.",
     ]
     if length > WIDE * spread > 0.0:
@@ -343,7 +375,7 @@ def _with_bounds(bounds: Pair, spread: float, lead: Any) -> Recommendation:
     return Recommendation(UCBV(range=length), tuple(reasons), "bounded", lead)
 
 
-def _tail(profile: Profile, side: Literal["left", "right"]) -> str:
+def _tail(profile: Profile, side: str) -> str:
     tail = profile.tail(side)
     if math.isnan(tail.index) or tail.light:
         return str(tail)

@@ -27,6 +27,8 @@ assumption: the tail continues beyond the largest value as it was seen up to the
 - Weights, for logs in which an arm was drawn with known probabilities (propensities): the mean is sum(w r) / sum(w), and resamples
   draw pairs. The spread and the allowance come from the terms mean + w (r - mean) / mean(w), whose mean is the weighted mean.
 
+Costs that are minimised keep their sign: the best arm then has the lowest mean, and all differences and sides change their sign.
+
 `robandit.diagnostics.arm_values` computes the resamples and the allowance of one arm.
 """
 
@@ -43,9 +45,10 @@ from robandit.diagnostics import arm_values
 from robandit.diagnostics.arm_values import SEED, UNITS, Values, allowance, lower_limit, no_mean, values_of
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import floats, sample
+from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
-from robandit.validation import invalid
+from robandit.validation import flag, invalid
 
 CONFIDENCE = 0.95
 NAMED = 5  # rivals named in the text
@@ -53,11 +56,11 @@ NAMED = 5  # rivals named in the text
 
 @dataclass(frozen=True)
 class Rival:
-    """Another arm, compared with the one with the highest mean."""
+    """Another arm, compared with the one with the best mean."""
 
     arm: Any
     difference: float
-    """The best arm's mean minus this arm's."""
+    """The best arm's mean minus this arm's; for costs, this arm's minus the best arm's."""
     low: float
     """The lower limit of the difference; NaN if there are too few values."""
     allowance: float
@@ -66,33 +69,36 @@ class Rival:
     """Whether the limit is above 0, so that this arm is not the best."""
     why: str
     """The reason for an allowance or a missing limit; otherwise empty."""
+    minimize: bool = False
 
     def __str__(self) -> str:
-        """Return the arm and how much lower or higher its mean may be."""
-        name = formatted(self.arm)
+        """Return the arm and how much worse or better its mean may be."""
+        name, kind = formatted(self.arm), words(self.minimize)
         if not math.isfinite(self.low):
             return f"{name} ({self.why})"
         if self.difference == self.low == 0.0:
-            return f"{name} (not lower at all)"
+            return f"{name} (not {kind.worse} at all)"
         spare = f", {self.allowance:.3g} of it for values beyond those seen" if self.allowance > 0.0 else ""
-        return f"{name} (lower by {self.difference:.3g}, but perhaps higher by {-self.low:.3g}{spare})"
+        return f"{name} ({kind.worse} by {self.difference:.3g}, but perhaps {kind.better} by {-self.low:.3g}{spare})"
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """Whether the arm with the highest mean is significantly better than the others."""
+    """Whether the arm with the best mean is significantly better than the others."""
 
     best: Any
-    """The arm with the highest mean; the first one in a tie."""
+    """The arm with the highest mean (costs: the lowest); the first one in a tie."""
     mean: float
     share: float
-    """The share of resamples in which it has the highest mean. Heavy tails make it unreliable: see ``rivals``."""
+    """The share of resamples in which it has the best mean. Heavy tails make it unreliable: see ``rivals``."""
     others: tuple[Rival, ...]
     """All other arms, the nearest first."""
     paired: bool
     """Whether rows of a table were resampled."""
     resamples: int
     confidence: float
+    minimize: bool = False
+    """Whether the values are costs."""
 
     @property
     def rivals(self) -> tuple[Any, ...]:
@@ -116,7 +122,7 @@ class Resolution:
             return f"There is one arm only, {formatted(self.best)}: there is nothing to compare."
         share = f"{100.0 * self.share:.{0 if self.share in (0.0, 1.0) else 1}f} %"
         often = f"it is best in {share} of {self.resamples:,} resamples"
-        head = f"{formatted(self.best)} has the highest mean, {self.mean:.4g}; {often}"
+        head = f"{formatted(self.best)} has the {words(self.minimize).best} mean, {self.mean:.4g}; {often}"
         sure = f"{100.0 * self.confidence:g} % confidence over all arms"
         if self.resolved:
             least = min(self.others, key=lambda each: each.low)
@@ -136,9 +142,13 @@ class Resolution:
 
 
 def resolution(
-    samples: Mapping[Any, Any], *, weights: Mapping[Any, Any] | None = None, table: Any = None
+    samples: Mapping[Any, Any],
+    *,
+    weights: Mapping[Any, Any] | None = None,
+    table: Any = None,
+    minimize: bool = False,
 ) -> Resolution:
-    """Test by bootstrap whether the arm with the highest mean is significantly better than the others; see the module.
+    """Test by bootstrap whether the arm with the best mean is significantly better than the others; see the module.
 
     Parameters
     ----------
@@ -149,6 +159,8 @@ def resolution(
         it. Without weights, an arm that was chosen when rewards are high looks better than it is.
     table
         The rewards of all arms at the same times, of shape (T, K), in the order of ``samples``. Blocks of rows are then resampled.
+    minimize
+        Whether the values are costs: the best arm has the lowest mean.
 
     Examples
     --------
@@ -169,6 +181,7 @@ def resolution(
 
     H. R. Kuensch. The jackknife and the bootstrap for general stationary observations. Annals of Statistics 17, 1989.
     """
+    minimize = flag(minimize, "minimize", owner="resolution")
     if not isinstance(samples, Mapping) or not samples:
         raise invalid("samples", samples, "a mapping from arm to rewards, with at least one arm")
     arms = list(samples)
@@ -183,21 +196,23 @@ def resolution(
     else:
         known = [values_of(x, unit, _weights(weights, arm, x)) for arm, x in zip(arms, values, strict=True)]
     means = np.array([each.centre for each in known])
-    best = int(np.argmax(means))
+    sign = -1.0 if minimize else 1.0
+    best = int(np.argmax(sign * means))
     paired = table is not None
-    comparison = _Paired([each.values for each in known], best) if paired else _Independent(known, best)
+    comparison = _Paired([each.values for each in known], best, sign) if paired else _Independent(known, best, sign)
     level = (1.0 - CONFIDENCE) / len(arms)
     others = []
-    for i in sorted((i for i in range(len(arms)) if i != best), key=lambda i: -means[i]):
+    for i in sorted((i for i in range(len(arms)) if i != best), key=lambda i: -sign * means[i]):
         low, spare = math.nan, 0.0
         why = next((f"{formatted(arms[j])} has {few}" for j in (best, i) if (few := known[j].too_few())), "")
         if not why:
             spare, why = comparison.allowance(i, level, arms)
             low = comparison.low(i, level) - spare
-        difference, limit, extra = (math.ldexp(float(x), unit) for x in (means[best] - means[i], low, spare))
-        others.append(Rival(arms[i], difference, limit, extra, low > 0.0, why))
+        off = sign * (means[best] - means[i])
+        difference, limit, extra = (math.ldexp(float(x), unit) for x in (off, low, spare))
+        others.append(Rival(arms[i], difference, limit, extra, low > 0.0, why, minimize))
     mean, share = math.ldexp(float(means[best]), unit), comparison.share()
-    return Resolution(arms[best], mean, share, tuple(others), paired, arm_values.RESAMPLES, CONFIDENCE)
+    return Resolution(arms[best], mean, share, tuple(others), paired, arm_values.RESAMPLES, CONFIDENCE, minimize)
 
 
 def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
@@ -221,33 +236,34 @@ def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float
 class _Independent:
     """Compares the best arm with each other arm. Each arm is resampled separately."""
 
-    def __init__(self, arms: Sequence[Values], best: int) -> None:
+    def __init__(self, arms: Sequence[Values], best: int, sign: float) -> None:
         most = min(UNITS, max(128, 16 * UNITS // len(arms)))  # so that 500 arms take two seconds
         streams = np.random.SeedSequence(SEED).spawn(len(arms))
         drawn = [each.resampled(most, np.random.default_rng(s)) for each, s in zip(arms, streams, strict=True)]
-        self.arms, self.best = arms, best
+        self.arms, self.best, self.sign = arms, best, sign
         self.centre = np.array([each.centre for each in arms])
         self.means, self.variances, self.spread = map(np.array, zip(*drawn, strict=True))
         self.best_allowance: tuple[float, str] | None = None
 
     def share(self) -> float:
-        """Return the share of resamples in which the best arm has the highest mean."""
-        return float(np.mean(np.argmax(self.means, axis=0) == self.best))
+        """Return the share of resamples in which the best arm has the best mean."""
+        return float(np.mean(np.argmax(self.sign * self.means, axis=0) == self.best))
 
     def low(self, rival: int, level: float) -> float:
-        """Return the lower limit of the best mean minus the rival's."""
+        """Return the lower limit of the best mean minus the rival's (costs: of the rival's minus the best)."""
         b = self.best
-        means, variances = self.means[b] - self.means[rival], self.variances[b] + self.variances[rival]
-        centre, spread = self.centre[b] - self.centre[rival], self.spread[b] + self.spread[rival]
+        means, variances = self.sign * (self.means[b] - self.means[rival]), self.variances[b] + self.variances[rival]
+        centre, spread = self.sign * (self.centre[b] - self.centre[rival]), self.spread[b] + self.spread[rival]
         return lower_limit(means, variances, float(centre), float(spread), level)
 
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
         """Return the allowance for the difference, and its reason."""
+        down, up = ("left", "right") if self.sign > 0.0 else ("right", "left")
         if self.best_allowance is None:  # the same for all rivals
-            self.best_allowance = allowance(self.arms[self.best], "left", level)
+            self.best_allowance = allowance(self.arms[self.best], down, level)
         best, best_reason = self.best_allowance
-        other, other_reason = allowance(self.arms[rival], "right", level)
-        for i, side in ((self.best, "right"), (rival, "left")):  # these tails cannot reverse the order, but need a mean
+        other, other_reason = allowance(self.arms[rival], up, level)
+        for i, side in ((self.best, up), (rival, down)):  # these tails cannot reverse the order, but need a mean
             reason = no_mean(self.arms[i].tail(side))
             if reason:
                 return math.inf, f"{formatted(arms[i])} {reason}"
@@ -258,10 +274,10 @@ class _Independent:
 class _Paired:
     """Compares the best arm with each other arm by resampling blocks of rows of a table."""
 
-    def __init__(self, columns: Sequence[Floats], best: int) -> None:
+    def __init__(self, columns: Sequence[Floats], best: int, sign: float) -> None:
         rows = np.stack(columns, axis=1)
         self.best = best
-        self.differences = rows[:, [best]] - rows  # the column of the best arm is 0
+        self.differences = sign * (rows[:, [best]] - rows)  # the column of the best arm is 0
         count = len(rows)
         length = max(math.ceil(count ** (1.0 / 3.0) - 1e-9), -(-count // UNITS))
         sums = np.cumsum(np.vstack([np.zeros((1, rows.shape[1])), self.differences]), axis=0)

@@ -146,9 +146,10 @@ class ArmStudy:
 
     @property
     def skew(self) -> str:
-        """The result of the test of truncated non-positivity about the median, in words."""
-        words = {"contradicted": "right-skewed", "not contradicted": "not right-skewed"}
-        return words.get(self.about_median.verdict, self.about_median.verdict)
+        """The result of the test of the assumption about the median, in words."""
+        side = "left" if self.about_median.mirrored else "right"  # mirrored: costs
+        skews = {"contradicted": f"{side}-skewed", "not contradicted": f"not {side}-skewed"}
+        return skews.get(self.about_median.verdict, self.about_median.verdict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,10 +160,15 @@ class Study:
     arms: tuple[ArmStudy, ...]
     """The arms, in the order of their names."""
     advice: Recommendation
-    """The advice for the arm with the highest mean."""
+    """The advice for the arm with the best mean."""
     resolution: Resolution
     also: tuple[Recommendation, ...] = ()
     """The advice for other arms that may be the best, if it names another policy."""
+
+    @property
+    def minimize(self) -> bool:
+        """Whether the values are costs. All numbers have their sign; the assumption is tested on minus the costs."""
+        return self.recorded.minimize
 
     @property
     def headline(self) -> str:
@@ -193,37 +199,39 @@ def study(
     Parameters
     ----------
     recorded
-        The result of `open_records(...).summary()` or of `Recorded.of`.
+        The result of `open_records(...).summary()` or of `Recorded.of`. It says whether the values are costs.
     progress
         A function that is called after each arm with the number of arms done and the number of all arms.
     table
-        The reward of every arm (in the order of their names) at every time, if known: arms are then compared time by time.
+        The reward (or cost) of every arm, in the order of their names, at every time, if known: arms are then compared time by
+        time.
 
     Examples
     --------
     >>> from robandit.laws import Pareto
     >>> from robandit.recorded.summary import Recorded
-    >>> slow = -Pareto(tail=1.5).sample(30_000, seed=0)
-    >>> found = study(Recorded.of({"fast": slow + 1.0, "slow": slow}))
+    >>> slow = Pareto(tail=1.5).sample(30_000, seed=0)
+    >>> found = study(Recorded.of({"fast": slow - 1.0, "slow": slow}, minimize=True))
     >>> print(found.headline)
     Heavy tails: the variance of 2 of 2 arms is infinite.
-    >>> print(found.arms[0].left.words, "|", found.arms[0].right.words)
+    >>> print(found.arms[0].right.words, "|", found.arms[0].left.words)
     heavy: the variance is infinite | no heavy tail visible: Hill's 79.16 supposes a power
     >>> found.advice.case
-    'left-skewed or symmetric'
+    'right-skewed or symmetric'
     """
     from robandit.recorded.summary import Recorded
 
     if not isinstance(recorded, Recorded):
         hint = "pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
         raise InvalidInput(f"recorded is a {type(recorded).__name__}: {hint}")
-    profiles = {record.arm: Profile(rewards(record)) for record in recorded.arms}
+    minimize = recorded.minimize
+    profiles = {record.arm: Profile(rewards(record), minimize) for record in recorded.arms}
     arms = []
     for record in recorded.arms:
         arms.append(_arm(record, profiles[record.arm]))
         if progress is not None:
             progress(len(arms), len(recorded.arms))
-    comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=table)
+    comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=table, minimize=minimize)
     advice = advise(profiles, comparison.best)
     others = (advise(profiles, arm) for arm in comparison.rivals)
     also = tuple(each for each in others if each.policy != advice.policy)
@@ -278,6 +286,9 @@ def _trimmed(profile: Profile) -> Mean:
     except NoThresholdError:
         return too_few
     right, left = not profile.about_median, not profile.negated_about_median
+    value = up.value
+    if profile.minimize:  # the tests and the estimate are those of minus the costs
+        right, left, value = left, right, 0.0 - down.value
     assumed, note = {
         (False, False): ("no skewness (none is seen)", ""),
         (True, False): ("no left skewness (none is seen)", "no upper limit: right-skewed"),
@@ -285,7 +296,7 @@ def _trimmed(profile: Profile) -> Mean:
         (True, True): ("", "no limits: skewed both ways"),
     }[right, left]
     low, high = -math.inf if left else -down.upper, math.inf if right else up.upper
-    return Mean(name=name, value=up.value, low=low, high=high, assumed=assumed, note=note)
+    return Mean(name=name, value=value, low=low, high=high, assumed=assumed, note=note)
 
 
 def _median(values: Floats) -> Mean:

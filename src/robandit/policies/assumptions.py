@@ -89,7 +89,7 @@ def _nonpositive(problem: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _nonpositive_about_median(problem: Any) -> bool:
-    laws = [problem.laws[arm] for arm in problem.best_arms]
+    laws = [problem.reward_laws[arm] for arm in problem.best_arms]
     return any(law.truncated_nonpositivity(about=law_median(law)).holds for law in laws)
 
 

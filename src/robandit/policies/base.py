@@ -46,6 +46,9 @@ class Policy:
     """False for a policy whose choices do not depend on rewards, such as one that plays arms in turn."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that ``estimate`` fills in."""
+    signed_columns: ClassVar[tuple[str, ...]] = ("mean", "index")
+    """The columns that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the negated
+    index is then a lower confidence bound of the mean cost."""
     about: ClassVar[Facts] = Facts()
 
     # --- the hooks ---------------------------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ class Policy:
         >>> AdaRUCB().informed_by(problem) == AdaRUCB()
         True
         """
-        if not all(hasattr(problem, name) for name in ("tail_index", "u", "v", "laws")):
+        if not all(hasattr(problem, name) for name in ("tail_index", "u", "v", "laws", "reward_laws")):
             raise invalid("problem", problem, "a problem", owner="informed_by", hint="make one with Problem(laws)")
         values: dict[str, Any] = {}
         moments_order = self._moments_order(problem, plain(eps))

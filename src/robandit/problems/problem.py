@@ -1,4 +1,4 @@
-"""A bandit instance: one reward law per arm, with known means."""
+"""A bandit instance: one law per arm, with known means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
-from robandit.validation import invalid, items_of, order
+from robandit.validation import flag, invalid, items_of, order
 
 BULKY = 1 << 16  # bytes of JSON: only recorded rewards or thousands of arms need more
 
@@ -28,9 +28,12 @@ class Problem:
     Parameters
     ----------
     laws
-        The arms' reward laws; rewards are maximised.
+        The arms' laws: of rewards, which are maximised, or of costs.
     names
         The arms' names, all different. Default: "0", "1", ...
+    minimize
+        Whether the laws are of costs, which are minimised: the best arm has the smallest mean. Laws and means stay costs. Policies
+        learn from minus the cost.
 
     Examples
     --------
@@ -40,19 +43,28 @@ class Problem:
     ([-3.0, -5.0], [0.0, 2.0], 0)
     >>> problem.assumption().holds
     True
+    >>> costs = Problem([Pareto(tail=1.5), Gaussian(mean=5.0, sd=1.0)], minimize=True)
+    >>> costs.means.tolist(), costs.gaps.tolist(), costs.best_arm
+    ([3.0, 5.0], [0.0, 2.0], 0)
     """
 
     laws: tuple[Law, ...]
     names: tuple[str, ...]
+    minimize: bool
 
-    def __init__(self, laws: Sequence[Law], names: Sequence[str] | None = None) -> None:
-        """Check and store the laws and the names."""
+    def __init__(self, laws: Sequence[Law], names: Sequence[str] | None = None, minimize: bool = False) -> None:
+        """Check and store the laws, the names and the sign."""
+        object.__setattr__(self, "minimize", flag(minimize, "minimize", owner=type(self).__name__))
         object.__setattr__(self, "laws", _checked_laws(laws))
         object.__setattr__(self, "names", _checked_names(names, self.arms))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the laws and names only, not the values computed from them."""
-        return Problem, (self.laws, self.names)
+        """Copy and pickle the parameters only, not the values computed from them."""
+        return Problem, (self.laws, self.names, self.minimize)
+
+    def __repr__(self) -> str:
+        """Return the call that makes the problem."""
+        return f"Problem(laws={self.laws!r}, names={self.names!r}{', minimize=True' * self.minimize})"
 
     @property
     def arms(self) -> int:
@@ -60,23 +72,28 @@ class Problem:
         return len(self.laws)
 
     @cached_property
+    def reward_laws(self) -> tuple[Law, ...]:
+        """The laws of the rewards that policies learn from: the laws, negated if they are minimised."""
+        return tuple(-law for law in self.laws) if self.minimize else self.laws
+
+    @cached_property
     def means(self) -> Floats:
-        """The arms' means (read-only)."""
+        """The means of the arms' laws (read-only)."""
         return _frozen([law.mean for law in self.laws])
 
     @cached_property
     def gaps(self) -> Floats:
-        """The greatest mean minus each arm's mean (read-only)."""
-        return _frozen(np.max(self.means) - self.means)
+        """The distance of each arm's mean from the best mean (read-only)."""
+        return _frozen(self.means - np.min(self.means) if self.minimize else np.max(self.means) - self.means)
 
     @property
     def best_arm(self) -> int:
-        """The first arm with the greatest mean."""
-        return int(np.argmax(self.means))
+        """The first arm with the best mean: the greatest, or the smallest if costs are minimised."""
+        return int(np.argmin(self.means) if self.minimize else np.argmax(self.means))
 
     @property
     def best_arms(self) -> tuple[int, ...]:
-        """All arms with the greatest mean."""
+        """All arms with the best mean."""
         return tuple(int(i) for i in np.flatnonzero(self.gaps == 0.0))
 
     @property
@@ -100,18 +117,19 @@ class Problem:
     def assumption(self) -> Verdict:
         """Return whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, as AdaR-UCB's analysis requires.
 
-        If there are several best arms, one is enough. Return the verdict of the first that satisfies it, else of the first.
+        X is the reward: minus the cost if costs are minimised. If there are several best arms, one is enough. Return the verdict
+        of the first that satisfies it, else of the first.
         """
-        verdicts = [self.laws[i].truncated_nonpositivity() for i in self.best_arms]
+        verdicts = [self.reward_laws[i].truncated_nonpositivity() for i in self.best_arms]
         return next((verdict for verdict in verdicts if verdict.holds), verdicts[0])
 
     def tabulate(self) -> LawTable:
-        """Return the laws as the arrays that the compiled sampler reads. They are cached, since samples may be large."""
+        """Return the reward laws as the arrays that the compiled sampler reads. They are cached, since samples may be large."""
         return self._table
 
     @cached_property
     def _table(self) -> LawTable:
-        return tabulate(self.laws)
+        return tabulate(self.reward_laws)
 
     # --- used by `simulate` ----------------------------------------------------------------------------------------------
 
@@ -136,7 +154,11 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as plain JSON data."""
-        return {"laws": [law.to_dict() for law in self.laws], "names": list(self.names)}
+        return {"laws": [law.to_dict() for law in self.laws], **self._labels()}
+
+    def _labels(self) -> dict[str, Any]:
+        """Return the names and the sign. The sign is written only if it is set, so that other problems keep their fingerprints."""
+        return {"names": list(self.names), **({"minimize": True} if self.minimize else {})}
 
     @property
     def bulky(self) -> bool:
@@ -161,11 +183,12 @@ class Problem:
 
             return replay_from_dict(data)
         if not isinstance(data, Mapping) or "laws" not in data:
-            raise invalid("problem", data, 'an object with "laws" and, optionally, "names"')
-        unknown = sorted(map(str, set(data) - {"laws", "names"}))
+            raise invalid("problem", data, 'an object with "laws" and, optionally, "names" and "minimize"')
+        unknown = sorted(map(str, set(data) - {"laws", "names", "minimize"}))
         if unknown:
-            raise InvalidInput(f"a problem has no field {', '.join(unknown)}; it has laws and names")
-        return cls([Law.from_dict(law) for law in items_of(data["laws"], "laws", "laws")], data.get("names"))
+            raise InvalidInput(f"a problem has no field {', '.join(unknown)}; it has laws, names and minimize")
+        laws = [Law.from_dict(law) for law in items_of(data["laws"], "laws", "laws")]
+        return cls(laws, data.get("names"), data.get("minimize", False))
 
 
 def _checked_laws(laws: Sequence[Law]) -> tuple[Law, ...]:

@@ -29,31 +29,37 @@ from robandit.problems.problem import Problem
 from robandit.validation import array, check_items, choice, invalid, items_of
 
 
-def recorded_problem(samples: Mapping[str, ArrayLike]) -> Problem:
+def recorded_problem(samples: Mapping[str, ArrayLike], minimize: bool = False) -> Problem:
     """Return a problem whose arms draw from recorded rewards, with replacement.
 
     Parameters
     ----------
     samples
         The rewards of each arm, by its name.
+    minimize
+        Whether they are costs, which are minimised; see `Problem`.
 
     Examples
     --------
-    >>> problem = recorded_problem({"east": [-3.0, -1.0], "west": [-9.0, 0.0, 0.0]})
-    >>> problem.names, problem.means.tolist()
-    (('east', 'west'), [-2.0, -3.0])
+    >>> problem = recorded_problem({"east": [3.0, 1.0], "west": [9.0, 0.0, 0.0]}, minimize=True)
+    >>> problem.names, problem.means.tolist(), problem.best_arm
+    (('east', 'west'), [2.0, 3.0], 0)
     """
     if not isinstance(samples, Mapping):
         raise invalid("samples", samples, "a mapping from each arm's name to its rewards")
     laws = [Empirical(_rewards(rewards, f"samples[{arm!r}]", 1)) for arm, rewards in samples.items()]
-    return Problem(laws, list(samples))
+    return Problem(laws, list(samples), minimize)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Replay(Problem):
     """A problem that returns recorded rewards in order, not independent draws from its laws."""
 
-    rewards: Floats  # the record, one row per time
+    rewards: Floats  # the record, one row per time; costs if they are minimised
+
+    def _signed(self, values: Floats) -> Floats:
+        """Return the rewards that policies learn from: recorded values, negated if they are minimised."""
+        return 0.0 - values if self.minimize else values  # no negative zeros
 
     def at_start(self, replication: int, words: UInts) -> LawTable:
         """Return a copy of the table, which also holds the position of the replication in the record."""
@@ -81,15 +87,17 @@ class InOrder(Replay):
     Replication 0 plays row t at time t. The others start at a random row, which is drawn from their seed and is the same for all
     policies. After the last row they continue with the first. The horizon may not exceed the number of rows.
 
-    Regret is realised regret: at each time, the reward of the arm with the greatest mean of the whole table minus the policy's
+    Regret is realised regret: at each time, the reward of the arm with the best mean of the whole table minus the policy's
     reward. It can be negative, since a policy may follow changes. The law of an arm is the empirical law of its column.
 
     Parameters
     ----------
     rewards
-        One row per time and one column per arm; rewards are maximised.
+        One row per time and one column per arm.
     names
         The arms' names, all different. Default: "0", "1", ...
+    minimize
+        Whether they are costs, which are minimised; see `Problem`.
 
     Examples
     --------
@@ -101,24 +109,24 @@ class InOrder(Replay):
     [[[1.0, 0.0, 4.0]]]
     """
 
-    def __init__(self, rewards: ArrayLike, names: Sequence[str] | None = None) -> None:
+    def __init__(self, rewards: ArrayLike, names: Sequence[str] | None = None, minimize: bool = False) -> None:
         """Copy and check the table."""
         table = _rewards(rewards, "rewards", 2)
-        super().__init__([Empirical(table[:, arm]) for arm in range(table.shape[1])], names)
+        super().__init__([Empirical(table[:, arm]) for arm in range(table.shape[1])], names, minimize)
         view = table.view()  # read-only for users; compiled code needs a writable array
         view.setflags(write=False)
-        object.__setattr__(self, "_pool", table.reshape(-1))
+        object.__setattr__(self, "_pool", self._signed(table.reshape(-1)))
         object.__setattr__(self, "rewards", view)
 
     def __repr__(self) -> str:
         """Return all rows of a small table, or a summary of a large one."""
         if self.rewards.size > 32:
             return f"<InOrder: {self.rows} rows of {self.arms} arms>"
-        return f"InOrder({self.rewards.tolist()!r}, names={list(self.names)!r})"
+        return f"InOrder({self.rewards.tolist()!r}, names={list(self.names)!r}{', minimize=True' * self.minimize})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the table and names only, not the values computed from them."""
-        return InOrder, (self.rewards, self.names)
+        """Copy and pickle the parameters only, not the values computed from them."""
+        return InOrder, (self.rewards, self.names, self.minimize)
 
     @property
     def counted_gaps(self) -> Floats:
@@ -139,7 +147,7 @@ class InOrder(Replay):
 
     def to_dict(self) -> dict[str, Any]:
         """The replay as plain JSON data."""
-        return {"replay": "InOrder", "rewards": packed(self.rewards.reshape(-1)), "names": list(self.names)}
+        return {"replay": "InOrder", "rewards": packed(self.rewards.reshape(-1)), **self._labels()}
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -161,11 +169,13 @@ class Logged(Replay):
     actions
         The arm of each row, an integer from 0. Every arm must have at least one row.
     rewards
-        The reward of each row; rewards are maximised.
+        The reward of each row.
     names
         The arms' names, all different.
     propensities
         The probability with which each row's arm was chosen, in (0, 1]. None: all rows are kept.
+    minimize
+        Whether rewards are costs, which are minimised; see `Problem`.
 
     Examples
     --------
@@ -179,7 +189,12 @@ class Logged(Replay):
     propensities: Floats | None
 
     def __init__(
-        self, actions: ArrayLike, rewards: ArrayLike, names: Sequence[str], propensities: ArrayLike | None = None
+        self,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        names: Sequence[str],
+        propensities: ArrayLike | None = None,
+        minimize: bool = False,
     ) -> None:
         """Copy and check the log."""
         names = items_of(names, "names", "strings, one for each arm")
@@ -191,7 +206,7 @@ class Logged(Replay):
                 values.setflags(write=False)
             object.__setattr__(self, name, values)
         samples = ((log_rewards[rows], keep) for rows, keep in self._by_arm)
-        super().__init__([Empirical(x) if keep is None else Weighted(x, keep) for x, keep in samples], names)
+        super().__init__([Empirical(x) if keep is None else Weighted(x, keep) for x, keep in samples], names, minimize)
 
     @cached_property
     def _by_arm(self) -> list[tuple[Ints, Floats | None]]:
@@ -209,11 +224,12 @@ class Logged(Replay):
             suffix = "" if self.propensities is None else " with propensities"
             return f"<Logged: {self.rows} rows of {self.arms} arms{suffix}>"
         more = "" if self.propensities is None else f", propensities={self.propensities.tolist()!r}"
+        more += ", minimize=True" * self.minimize
         return f"Logged({self.actions.tolist()!r}, {self.rewards.tolist()!r}, names={list(self.names)!r}{more})"
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the rows, their order and the names are the same."""
-        if not isinstance(other, Logged) or self.names != other.names:
+        """Return whether the rows, their order, the names and the sign are the same."""
+        if not isinstance(other, Logged) or (self.names, self.minimize) != (other.names, other.minimize):
             return False
         names = ("actions", "rewards", "propensities")  # np.array_equal(None, None) is true
         return self is other or all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
@@ -221,8 +237,8 @@ class Logged(Replay):
     __hash__ = Replay.__hash__  # hashes the laws: equal logs have equal laws
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the log and names only, not the values computed from them."""
-        return Logged, (self.actions, self.rewards, self.names, self.propensities)
+        """Copy and pickle the parameters only, not the values computed from them."""
+        return Logged, (self.actions, self.rewards, self.names, self.propensities, self.minimize)
 
     @property
     def fewest(self) -> int:
@@ -240,7 +256,7 @@ class Logged(Replay):
     def _table(self) -> LawTable:
         par, pools, offset = np.zeros((self.arms, columns.COLUMNS)), [], 0
         for arm, (rows, keep) in enumerate(self._by_arm):
-            parts = [rows.astype(np.float64), self.rewards[rows], *([] if keep is None else [keep])]
+            parts = [rows.astype(np.float64), self._signed(self.rewards[rows]), *([] if keep is None else [keep])]
             par[arm, [columns.OFFSET, columns.LENGTH, columns.THINNED]] = offset, len(rows), keep is not None
             pools += parts
             offset += len(parts) * len(rows)
@@ -250,26 +266,29 @@ class Logged(Replay):
         """The replay as plain JSON data."""
         data = {"replay": "Logged", "actions": packed(self.actions, "int32"), "rewards": packed(self.rewards)}
         more = {} if self.propensities is None else {"propensities": packed(self.propensities)}
-        return data | more | {"names": list(self.names)}
+        return data | more | self._labels()
 
 
 def replay_from_dict(data: Mapping[str, Any]) -> Replay:
     """Return the replay that ``to_dict`` wrote."""
-    fields = {"InOrder": {"rewards", "names"}, "Logged": {"actions", "rewards", "names", "propensities"}}
+    optional = {"InOrder": {"minimize"}, "Logged": {"propensities", "minimize"}}
+    fields = {"InOrder": {"rewards", "names"}, "Logged": {"actions", "rewards", "names"}}
     kind = choice(data["replay"], "replay", fields)
     present = set(data) - {"replay"}
-    if not fields[kind] - {"propensities"} <= present <= fields[kind]:
+    if not fields[kind] <= present <= fields[kind] | optional[kind]:
         listed = ", ".join(sorted(map(str, present))) or "nothing"
-        raise InvalidInput(f"a replay {kind} has {', '.join(sorted(fields[kind]))}; this one has {listed}")
-    rewards = unpacked(data["rewards"], "rewards")
+        raise InvalidInput(
+            f"a replay {kind} has {', '.join(sorted(fields[kind] | optional[kind]))}; this one has {listed}"
+        )
+    rewards, minimize = unpacked(data["rewards"], "rewards"), data.get("minimize", False)
     if kind == "Logged":
         propensities = unpacked(data.get("propensities"), "propensities")
-        return Logged(unpacked(data["actions"], "actions"), rewards, data["names"], propensities)
+        return Logged(unpacked(data["actions"], "actions"), rewards, data["names"], propensities, minimize)
     names = items_of(data["names"], "names", "strings, one for each arm")
     flat = _rewards(rewards, "rewards", 1)
     if not names or flat.size % len(names):
         raise InvalidInput(f"{flat.size} rewards do not fill a table with one column for each of {len(names)} names")
-    return InOrder(flat.reshape(-1, len(names)), names)
+    return InOrder(flat.reshape(-1, len(names)), names, minimize)
 
 
 def _rewards(values: Any, name: str, dimensions: int) -> Floats:

@@ -78,18 +78,23 @@ class Records:
     columns
         The names of all columns of the table.
     negated
-        Whether a recorded x counts as -x.
+        Whether a recorded x is read as the reward -x.
+    minimize
+        Whether the values are costs, which are read in their own sign and minimised.
     arm, reward, time, propensity
         The names of the columns that are used; None for a column that does not exist.
     """
 
-    def __init__(self, reader: Reader, roles: Mapping[str, str], negate: bool, skip_bad: bool) -> None:
+    def __init__(
+        self, reader: Reader, roles: Mapping[str, str], negate: bool, skip_bad: bool, minimize: bool = False
+    ) -> None:
         """Store the options without reading; see `open_records`."""
         self._reader = reader
         self._roles = dict(roles)
         self.source = reader.source
         self.columns = reader.columns
         self.negated = negate
+        self.minimize = minimize
         self.skip_bad = skip_bad
         self.arm = roles["arm"]
         self.reward = roles["reward"]
@@ -99,7 +104,8 @@ class Records:
     def __repr__(self) -> str:
         """Name the source and the columns."""
         sign = "minus " if self.negated else ""
-        return f"<Records: {self.source}, arm {self.arm!r}, reward {sign}{self.reward!r}>"
+        role = "cost" if self.minimize else "reward"
+        return f"<Records: {self.source}, arm {self.arm!r}, {role} {sign}{self.reward!r}>"
 
     def summary(self, progress: Progress | None = None) -> Recorded:
         """Read all rows once, in bounded memory, and keep per arm the counts, the mean, a sample and the extremes.
@@ -133,7 +139,7 @@ class Records:
             largest[i][::-1].sort()
             records.append(ArmRecord.of(rows.arms[i], n, zeros[i], mean, samples[i], smallest[i], largest[i]))
         records.sort(key=lambda record: record.arm)
-        return Recorded(tuple(records), int(rows.n.sum()), rows.bad, self.source, self.negated)
+        return Recorded(tuple(records), int(rows.n.sum()), rows.bad, self.source, self.negated, self.minimize)
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""

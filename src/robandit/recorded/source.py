@@ -19,7 +19,7 @@ from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
 from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
-from robandit.validation import choice
+from robandit.validation import choice, flag
 from robandit.wording import joined, listed
 
 ENDINGS = {
@@ -52,6 +52,7 @@ def open_records(
     time: str | None = None,
     propensity: str | None = None,
     negate: bool = False,
+    minimize: bool = False,
     skip_bad: bool = False,
     delimiter: str | None = None,
     spooling: Callable[[int], object] | None = None,
@@ -69,7 +70,9 @@ def open_records(
         The names of these columns; by default "time" and "propensity", if they exist. A time in text is a number, or a date or
         time in ISO 8601.
     negate
-        Turn costs into rewards: a recorded value x is read as -x.
+        Turn costs into rewards: a recorded value x is read as -x, and all results are about -x.
+    minimize
+        The rewards are costs. They keep their sign, and the best arm has the lowest mean.
     skip_bad
         Skip rows without a usable arm or reward, and count them. By default they raise an error.
     delimiter
@@ -81,14 +84,21 @@ def open_records(
     Examples
     --------
     >>> import polars as pl
-    >>> records = open_records(pl.DataFrame({"arm": ["a", "b", "a"], "cost": [1, 2, 4]}), reward="cost", negate=True)
-    >>> [(arm.arm, arm.n, arm.mean) for arm in records.summary().arms]
-    [('a', 2, -2.5), ('b', 1, -2.0)]
+    >>> records = open_records(pl.DataFrame({"arm": ["a", "b", "a"], "cost": [1, 2, 4]}), reward="cost", minimize=True)
+    >>> [(arm.arm, arm.n, arm.mean) for arm in records.summary().arms], records.minimize
+    ([('a', 2, 2.5), ('b', 1, 2.0)], True)
     """
     names = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
+    minimize = flag(minimize, "minimize", owner="open_records")
+    if minimize and negate:
+        raise InvalidInput(
+            "minimize and negate would turn the sign twice: for costs use minimize= (--minimize) alone",
+            parameter="negate",
+            value=negate,
+        )
 
     def records(reader: Reader) -> Records:
-        return Records(reader, _roles(reader, names), negate, skip_bad)
+        return Records(reader, _roles(reader, names), negate, skip_bad, minimize)
 
     def read_file(file: Path, source: str) -> Records:
         return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
-from robandit.validation import column, invalid
+from robandit.validation import column, flag, invalid
 from robandit.wording import counted, listed
 
 EXTREMES = 1_000
@@ -108,6 +108,8 @@ class Recorded:
         The name of the table in messages.
     negated
         Whether the rewards are the negatives of the recorded values.
+    minimize
+        Whether the rewards are costs, in their own sign, that are minimised.
     """
 
     arms: tuple[ArmRecord, ...]
@@ -115,10 +117,11 @@ class Recorded:
     bad: BadRows
     source: str
     negated: bool
+    minimize: bool = False
 
     @classmethod
-    def of(cls, rewards: Mapping[str, ArrayLike], source: str = "memory") -> Recorded:
-        """Summarise a mapping from arms to rewards. The sample has all rewards.
+    def of(cls, rewards: Mapping[str, ArrayLike], source: str = "memory", *, minimize: bool = False) -> Recorded:
+        """Summarise a mapping from arms to rewards, or to costs that are minimised. The sample has all rewards.
 
         Examples
         --------
@@ -131,7 +134,8 @@ class Recorded:
         arms = tuple(_arm_record(str(arm), rewards[arm]) for arm in sorted(rewards, key=str))
         if len({arm.arm for arm in arms}) < len(arms):
             raise InvalidInput("two arms have the same name after conversion to text: rename one", parameter="rewards")
-        return cls(arms, sum(arm.n for arm in arms), BadRows(), source, negated=False)
+        sign = flag(minimize, "minimize")
+        return cls(arms, sum(arm.n for arm in arms), BadRows(), source, negated=False, minimize=sign)
 
 
 def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:

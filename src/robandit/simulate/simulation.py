@@ -212,7 +212,8 @@ def _replicate(
 def _rejection(policy: Policy, problem: Problem, arm: int, reward: float, *, in_play: bool) -> Exception:
     if not in_play:
         return KernelError(f"{policy!r} chose arm {arm}, but arms are 0 to {problem.arms - 1}: its select() is wrong")
-    drawn = f"{problem.laws[arm]!r} (arm {arm}) drew {reward:g}, beyond +-{loops.LARGEST_REWARD:g}"
+    value = -reward if problem.minimize else reward
+    drawn = f"{problem.laws[arm]!r} (arm {arm}) drew {value:g}, beyond +-{loops.LARGEST_REWARD:g}"
     return InvalidReward(f"{drawn}: rewards are squared; scale the problem down")
 
 

@@ -131,7 +131,7 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     if not problem.independent:
         raise NotApplicable(
             f"{problem!r} replays recorded rewards in their order, but bounds require independent draws; for the bounds of its "
-            "laws pass Problem(problem.laws)"
+            f"laws pass Problem(problem.laws{', minimize=True' * problem.minimize})"
         )
     if (formula := FORMULAS.get(policy.tag())) is None:
         raise NotApplicable(_why_not(policy))
@@ -181,9 +181,9 @@ def _klinf_ucb(case: Case) -> BoundSet:
     if policy.threshold != "proved":
         raise case.error("its bound needs threshold='proved'; nothing is proved for 'log'")
     eps, u = float(policy.eps), float(policy.u)
-    best = float(np.max(problem.means))
+    best = max(law.mean for law in problem.reward_laws)
     value = 0.0
-    for law, gap in zip(problem.laws, problem.gaps.tolist(), strict=True):
+    for law, gap in zip(problem.reward_laws, problem.gaps.tolist(), strict=True):
         if gap > 0.0:
             distance = klinf(law, best, eps=eps, u=u)
             if not is_resolved(distance, law, best, eps=eps, u=u):

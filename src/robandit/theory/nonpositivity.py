@@ -42,8 +42,7 @@ def truncated_nonpositivity(
     about 0: CONTRADICTED (...)
     """
     if not isinstance(law_or_sample, Law):
-        options = {} if confidence is None else {"confidence": confidence}
-        return diagnostics.truncated_nonpositivity(law_or_sample, about, **options)
+        return diagnostics.truncated_nonpositivity(law_or_sample, about, 0.99 if confidence is None else confidence)
     if confidence is not None:
         raise invalid("confidence", confidence, "None for a law, which is decided exactly", hint="omit it")
     if isinstance(about, str):
