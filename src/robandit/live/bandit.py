@@ -131,7 +131,7 @@ class Bandit:
                 "policy": policy.prepared(None),
                 "arms": names,
                 "states": [ACTIVE] * len(names),
-                "minimize": validation.choice(minimize, "minimize", (False, True)),
+                "minimize": validation.flag(minimize, "minimize"),
                 "max_open": max_open,
                 "received": [0] * len(names),
                 "open": OpenDecisions(),

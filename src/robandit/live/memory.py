@@ -29,13 +29,15 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity, judge
 from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
 from robandit.diagnostics.samples import hashed
-from robandit.drift.watch import Alarm, SavedWatch, Watch
+from robandit.drift.alarm import Alarm
+from robandit.drift.watch import SavedWatch, Watch
 from robandit.policies.assumptions import Assumption
 
 SIZE = 2048
 WINDOW = 4096  # rewards whose positions are computed together
 CHUNK = 256
 WATCHED = 32
+SALT = 0  # of the detector's random numbers, which break ties; fixed, so that the same rewards give the same bytes
 FIRST = 256
 RISK = 1e-3
 
@@ -64,7 +66,7 @@ class Memory:
         self.fresh = [array("d") for _ in range(arms)]
         """Rewards that are not folded in yet. Whoever appends a multiple of `WATCHED` calls `watch_fresh`, at `CHUNK` also `fold`."""
         self.warned = False
-        self.watch = Watch(arms)
+        self.watch = Watch(arms, SALT)
 
     def add_arm(self) -> None:
         """Add an arm without rewards."""
@@ -72,7 +74,7 @@ class Memory:
         self.zeros.append(0)
         self.samples.append(array("d"))
         self.fresh.append(array("d"))
-        self.watch.add_arm()
+        self.watch = self.watch.extended()
 
     def watch_fresh(self, arm: int) -> list[Alarm]:
         """Let the detector take in the arm's newest rewards that it has not seen; return its new alarms."""
@@ -153,7 +155,7 @@ class Memory:
             memory.samples[i] = array("d", np.frombuffer(sample, dtype="<f8").tolist())
             memory.fresh[i] = array("d", np.frombuffer(fresh, dtype="<f8").tolist())
         memory.rewards, memory.zeros, memory.warned = saved.rewards, saved.zeros, saved.warned
-        watch = Watch.load(saved.watch, arms)
+        watch = Watch.load(saved.watch, arms, SALT)
         if watch is None:
             return None
         memory.watch = watch
