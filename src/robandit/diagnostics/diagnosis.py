@@ -12,9 +12,12 @@ from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.tails import TailIndex
 from robandit.diagnostics.words import assumed, words
+from robandit.drift.alarm import Alarm
+from robandit.drift.detector import DELTA
 from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
+from robandit.wording import percent
 
 
 class KeptRewards(NamedTuple):
@@ -25,6 +28,7 @@ class KeptRewards(NamedTuple):
     recorded: int
     zeros: int  # number of zeros among the recorded rewards
     sample: Floats
+    state: str = "active"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class ArmDiagnosis:
     about_median: Nonpositivity
     symmetry: Nonpositivity
     """The test of symmetry about the median."""
+    state: str = "active"
+    """``"active"``, ``"paused"`` or ``"retired"``."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +71,18 @@ class Diagnosis:
     advice: Recommendation
     minimize: bool = False
     """Whether the values are costs. All numbers have their sign; the assumption is tested on minus the costs."""
+    changes: tuple[Alarm, ...] = ()
+    """The newest alarms of the drift detector, with the names of the arms, the oldest first."""
 
     def __str__(self) -> str:
-        """Return a table of the arms, the tests of the leading arm, and the advice."""
+        """Return a table of the arms, the changes, the tests of the leading arm, and the advice."""
         lead = self.leading
         kind = words(self.minimize)
         rows = [_head(kind.many), *(_cells(row) for row in self.arms)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [*(_aligned(row, widths) for row in rows), ""]
         lines += ["costs, minimised"] * self.minimize
+        lines += self._changes_in_words()
         lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} {kind.many})")
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
@@ -82,6 +91,13 @@ class Diagnosis:
             lines.append(f"  symmetry {lead.symmetry}")
         lines += [f"policy: {self.policy.name}", f"  {self.words()}", f"advice: {self.advice}"]
         return "\n".join(lines)
+
+    def _changes_in_words(self) -> list[str]:
+        """Return the changes, if any, below what the detector guarantees."""
+        if not self.changes:
+            return []
+        guarantee = f"false alarm: probability at most {percent(DELTA)} per arm between two alarms, for any i.i.d. law"
+        return [f"changes ({guarantee}):", *(f"  {change}" for change in self.changes)]
 
     def words(self) -> str:
         """Return a sentence on whether the policy's assumption is contradicted."""
@@ -112,7 +128,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _cells(row: ArmDiagnosis) -> tuple[str, ...]:
     shares = ("-", "-") if math.isnan(row.median) else (f"{row.zeros:.1%}", f"{row.median:.4g}")
     verdicts = (_SHORT[row.about_zero.verdict], _SHORT[row.about_median.verdict])
-    return repr(row.arm), str(row.pulls), *shares, _short(row.left), _short(row.right), *verdicts
+    name = repr(row.arm) if row.state == "active" else f"{row.arm!r} ({row.state})"
+    return name, str(row.pulls), *shares, _short(row.left), _short(row.right), *verdicts
 
 
 def _short(tail: TailIndex | None) -> str:
@@ -126,8 +143,10 @@ def leading_arm(received: Sequence[int]) -> int:
     return max(range(len(received)), key=received.__getitem__)
 
 
-def diagnose(policy: Policy, kept: Sequence[KeptRewards], minimize: bool = False) -> Diagnosis:
-    """Return the diagnosis of a bandit with this policy and these records of its arms: rewards, or costs to minimise."""
+def diagnose(
+    policy: Policy, kept: Sequence[KeptRewards], minimize: bool = False, changes: Sequence[Alarm] = ()
+) -> Diagnosis:
+    """Return the diagnosis of a bandit with this policy, these records of its arms (rewards, or costs to minimise) and changes."""
     profiles = {each.arm: Profile(each.sample, minimize) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
     lead = rows[leading_arm([each.received for each in kept])]
@@ -137,7 +156,7 @@ def diagnose(policy: Policy, kept: Sequence[KeptRewards], minimize: bool = False
         test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
     advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
-    return Diagnosis(policy, rows, lead, assumption, contradicted, advice, minimize)
+    return Diagnosis(policy, rows, lead, assumption, contradicted, advice, minimize, tuple(changes))
 
 
 def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
@@ -145,7 +164,7 @@ def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     left, right = (profile.tail(side) if sampled else None for side in ("left", "right"))
     zeros = kept.zeros / kept.recorded if sampled else math.nan
     tests = (profile.about_zero, profile.about_median, profile.symmetry)
-    return ArmDiagnosis(kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests)
+    return ArmDiagnosis(kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests, kept.state)
 
 
 def warning_text(

@@ -90,6 +90,10 @@ class Alarm(msgspec.Struct, frozen=True):
         kind = next(kind for kind, first in _FIRST_BETS.items() if bet >= first)
         return cls(arm, age - fresh + 1, age, kind, Summary.of(before), Summary.of(newest[:fresh]))
 
+    def named(self, arm: Any) -> Alarm:
+        """Return the alarm with this name of its arm."""
+        return msgspec.structs.replace(self, arm=arm)
+
     def negated(self) -> Alarm:
         """Return the alarm for negated rewards, for example costs."""
         return msgspec.structs.replace(

@@ -14,6 +14,7 @@ import numpy as np
 
 from robandit import validation
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose, warning_text
+from robandit.drift.alarm import Alarm
 from robandit.errors import (
     AssumptionWarning,
     DecisionError,
@@ -298,10 +299,17 @@ class Bandit:
         with self._lock:
             record = self._record.settled()
             kept = record.kept(self._arms, self._states, self._received)
-            changes = self._policy.alarms(self._engine.state)
-            if changes is None:
-                changes = record.watch.alarms
-        return diagnose(self._policy, kept, minimize=self._minimize, changes=changes)
+            changes = self._alarms(record)
+        return diagnose(self._policy, kept, self._minimize, changes)
+
+    def _alarms(self, record: Memory) -> tuple[Alarm, ...]:
+        """Return the changes that were noticed, with the names of their arms and in the user's sign."""
+        alarms = self._policy.alarms(self._engine.state)  # with the sign of rewards that are maximised
+        if alarms is None:
+            alarms = record.watch.alarms
+        elif self._minimize:
+            alarms = [alarm.negated() for alarm in alarms]
+        return tuple(alarm.named(self._arms[alarm.arm]) for alarm in alarms)
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
@@ -368,13 +376,13 @@ class Bandit:
         warned: list[Warned] = []
         if self._policy.alarms(self._engine.state) is None:
             found = self._record.watch_fresh(i)
-            warned += [(DriftWarning, alarm.text(self._arms[alarm.arm])) for alarm in found]
+            warned += [(DriftWarning, str(alarm.named(self._arms[alarm.arm]))) for alarm in found]
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
-            contradiction = self._record.alarm(i, self._received, self._policy.facts.assumption, self._minimize)
+            contradiction = self._record.alarm(i, self._received, self._policy.facts.assumption, minimize=self._minimize)
             if contradiction is not None:
                 kept = self._record.kept(self._arms, self._states, self._received)
-                text = warning_text(self._policy, kept, self._arms[i], contradiction, minimize=self._minimize)
+                text = warning_text(self._policy, kept, self._arms[i], contradiction, self._minimize)
                 warned.append((AssumptionWarning, text))
         return warned
 

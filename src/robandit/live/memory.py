@@ -110,7 +110,7 @@ class Memory:
         """Return the record of each arm, with its name, its state and the number of its rewards."""
         settled = self.settled()
         samples = map(np.array, settled.samples)
-        rows = zip(arms, states, received, settled.rewards, settled.zeros, samples, strict=True)
+        rows = zip(arms, received, settled.rewards, settled.zeros, samples, states, strict=True)
         return [KeptRewards(*row) for row in rows]
 
     def alarm(
