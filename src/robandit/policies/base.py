@@ -6,7 +6,7 @@ in the subset of Python that Numba compiles. They may use numbers, arrays, ``mat
 constants. They may not allocate, and their array indices are not checked. An index policy needs less code
 (:mod:`robandit.policies.index`). Optional:
 
-- ``take``, ``expire``, ``full``, ``grow``, ``counters``, ``validate``: see their docstrings;
+- ``take``, ``expire``, ``full``, ``chance``, ``grow``, ``counters``, ``validate``: see their docstrings;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
 - ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
   The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
@@ -89,6 +89,9 @@ class Policy:
     """``expire(p, s, arm, mark)``: record that the reward of a pull will never arrive."""
     full: ClassVar[Any] = staticmethod(loops.never_full)
     """``full(p, s)``: return whether the state must `grow` before the next pull."""
+    chance: ClassVar[Any] = None
+    """``chance(p, s, arm)``: return the probability with which ``select`` chooses the arm in this state, over all ``rng``.
+    Only policies with random choices have it. It returns NaN if the probability is not known. It may change only caches."""
 
     def grow(self, state: Any) -> Any:
         """Return the same state with more room. It is called when ``full`` returns True, and is not compiled."""
@@ -150,6 +153,18 @@ class Policy:
     def facts(self) -> Facts:
         """The facts about the algorithm: required parameters, bounds and source."""
         return self.about if self.about.title else dataclasses.replace(self.about, title=self.label)
+
+    @property
+    def randomised(self) -> bool:
+        """Whether choices are random: `Decision.propensity` is then a number (NaN if the policy cannot tell), and otherwise None.
+
+        A policy that draws random numbers only when it learns, such as `ClippedSGDUCB`, makes deterministic choices.
+
+        >>> from robandit import APE2, UCB1
+        >>> APE2(eps=0.5).randomised, UCB1().randomised
+        (True, False)
+        """
+        return self.weighted or self.chance is not None
 
     @property
     def longest(self) -> int | None:
@@ -333,6 +348,7 @@ _SIGNATURES = {
     "take": ("p, s, arm",),
     "expire": ("p, s, arm, mark",),
     "full": ("p, s",),
+    "chance": ("p, s, arm",),
     "estimate": ("p, s, arm, out",),
 }
 

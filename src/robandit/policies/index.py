@@ -11,9 +11,10 @@ and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards 
 the index itself is infinite for an arm with too few rewards), and `estimate`.
 
 The template makes `select`, `update`, `take` and `expire` from them. To wrap one, a subclass sets ``select`` to
-``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
-when they are made, so late rewards do not stop the clock. The state must have the fields of `IndexState`: ``arms`` (one row per
-arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`).
+``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. If the choice becomes
+random, the subclass sets ``chance`` in the same way. Pulls are counted when they are made, so late rewards do not stop the clock.
+The state must have the fields of `IndexState`: ``arms`` (one row per arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead``
+(from `lazy_state`).
 """
 
 from __future__ import annotations
@@ -116,6 +117,11 @@ def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
     return chosen
 
 
+def chance_of_first(rewards: Rewards, s: Any, arm: int) -> float:
+    """Return 1 or 0 while some arm has no rewards: the probability that `select_by_score` returns this arm."""
+    return 1.0 if untried(rewards, s, 1.0) == arm else 0.0
+
+
 def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, reward: float) -> None:
     """Add a reward, count the arm when it has its first rewards, and discard its line."""
     add(p, s, arm, reward)
@@ -151,6 +157,7 @@ _PARTS = {
     "select": ("index", "outlook", "level", "rewards", "first"),
     "update": ("add", "rewards", "first"),
     "estimate": ("mean", "index", "level", "rewards", "first"),
+    "chance": ("index", "outlook", "level", "rewards", "first"),
 }
 
 
@@ -180,6 +187,7 @@ class IndexHooks:
     select: ClassVar[Any] = _template("select", select_largest)
     update: ClassVar[Any] = _template("update", learn)
     estimate: ClassVar[Any] = _template("estimate", describe_arm)
+    chance: ClassVar[Any] = None
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
 

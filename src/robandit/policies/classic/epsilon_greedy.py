@@ -35,6 +35,16 @@ def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, fi
     return select_largest(index, outlook, level, rewards, first, p, s)
 
 
+def explored_or_selected(
+    index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int
+) -> float:
+    """Return the probability with which `explore_or_select` returns the arm."""
+    explored = p.epsilon / s.arms.shape[0] if all_tried(s) else 0.0
+    if select_largest(index, outlook, level, rewards, first, p, s) != arm:
+        return explored
+    return explored + (1.0 - p.epsilon if all_tried(s) else 1.0)
+
+
 class EpsilonGreedy(IndexPolicy):
     """Pulls the arm with the largest sample mean, and sometimes a random arm. It is common in practice.
 
@@ -79,6 +89,7 @@ class EpsilonGreedy(IndexPolicy):
         return State(rows, pulls, lines, lead, np.zeros(4, dtype=np.uint64))
 
     select = staticmethod(partial(explore_or_select))
+    chance = staticmethod(partial(explored_or_selected))
 
     @staticmethod
     def add(p: Any, s: State, arm: int, reward: float) -> None:

@@ -53,6 +53,11 @@ class Uniform(Policy):
         return any_arm(s.arms[0], s.rng)
 
     @staticmethod
+    def chance(p: Any, s: State, arm: int) -> float:
+        """Return the same probability for all arms."""
+        return 1.0 / s.arms[0]
+
+    @staticmethod
     def update(p: Any, s: State, arm: int, reward: float) -> None:
         """Learn nothing."""
 

@@ -46,7 +46,16 @@ from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
 from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full, stored_rewards
-from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
+from robandit.policies.index import (
+    TAKEN,
+    all_tried,
+    chance_of_first,
+    count_tried,
+    expire_pull,
+    no_pulls,
+    select_by_score,
+    take_pull,
+)
 from robandit.validation import integer, invalid
 
 WIDTH = 64  # bits of a hash, and j in a sheet
@@ -348,6 +357,11 @@ class Resampled:
     def full(p: Params, s: State) -> bool:
         """Return whether some arm has no room for another reward, or for all its sheets."""
         return store_full(p, s) or sheets_full(s)
+
+    @staticmethod
+    def chance(p: Params, s: State, arm: int) -> float:
+        """Return NaN once all arms are tried: earlier choices depend on the same signs, so the probability is not known."""
+        return math.nan if all_tried(s) else chance_of_first(stored_rewards, s, arm)
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:
