@@ -202,9 +202,9 @@ def test_the_live_bandit_agrees_pull_by_pull(policy):
     result = rb.simulate(policy, problem, horizon, 2, seed=8, checkpoints=range(1, horizon + 1))
     for replication, rewards in enumerate(tapes):
         bandit = rb.Bandit(range(3), policy, seed=0)
-        if hasattr(bandit._state, "rng"):
+        if hasattr(bandit._engine.state, "rng"):
             words = np.random.SeedSequence(8, spawn_key=(replication,)).generate_state(4, np.uint64)
-            bandit._state.rng[:] = words
+            bandit._engine.state.rng[:] = words
         pulls, regret = [0, 0, 0], []
         for _ in range(horizon):
             arm = bandit.select()

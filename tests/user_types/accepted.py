@@ -4,6 +4,7 @@
 """
 
 import concurrent.futures
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, assert_type
 
@@ -29,12 +30,22 @@ def live(folder: Path) -> None:
     bandit.update_many(["eu", "us"], np.array([1.0, 2.0]))
     decision = bandit.decide()
     assert_type(decision, rb.Decision)
-    assert_type(decision.id, int)
+    assert_type(decision.id, str | int)
+    assert_type(decision.time, float)
     assert_type(decision.propensity, float | None)
     bandit.reward(decision, 0.5)
     bandit.reward(decision.id, 0.5)
     bandit.reward_many([decision], [0.5])
-    bandit.expire(decision, 7)
+    assert_type(bandit.expire(decision, "k3m9-7", older_than=timedelta(hours=1)), int)
+    bandit.decide(among=["eu"])
+    bandit.add_arm("asia")
+    assert_type(bandit.states, dict[Any, str])
+    assert_type(bandit.open_count, int)
+    log: list[rb.events.Event] = []
+    for event in log:
+        bandit.apply(event)
+        bandit.apply(event.to_dict())
+    rb.Bandit(["eu"], minimize=True, max_open=10, drift="probe", log=log.append, clock=lambda: 0.0)
     assert_type(bandit.open, tuple[rb.Decision, ...])
     assert_type(bandit.policy, rb.Policy)
     assert_type(bandit.estimates(), list[dict[str, Any]])

@@ -123,7 +123,7 @@ def check_asking_never_learns(policy: Policy) -> None:
     for step in range(HORIZON):
         arm = once.select()
         answers = set()
-        rng = getattr(often._state, "rng", np.zeros(0, dtype=np.uint64))
+        rng = getattr(often._engine.state, "rng", np.zeros(0, dtype=np.uint64))
         before = rng.copy()
         for _ in range(3):
             rng[:] = before  # a random policy must draw the same numbers again

@@ -399,8 +399,10 @@ class Bandit:
             positions = self._positions(among)
             self._engine.compile("issue")
             i = self._choose(positions)
-            propensity = self._engine.chance(i)
-            made = OpenDecision(i, self._engine.issue(i), propensity, now)
+            chance = None if self._policy.weighted else self._engine.chance(i)
+            mark = self._engine.issue(i)
+            propensity = mark if self._policy.weighted else chance
+            made = OpenDecision(i, mark, propensity, now)
             decision = Decision(self._decisions.new_id(), self._arms[i], propensity, now)
             self._opened(decision.id, made)
             return decision

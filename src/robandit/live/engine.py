@@ -77,8 +77,8 @@ class Engine:
         return arm
 
     def chance(self, arm: int) -> float | None:
-        """Return the probability of the choice that was just made, or None if choices are deterministic."""
-        if self.policy.hook_missing("chance"):
+        """Return the probability of the choice that was just made, or None if the policy does not compute it."""
+        if self.policy.chance is None:
             return None
         probability: float = self._entry("chance_of")(*self._args, arm)
         return probability

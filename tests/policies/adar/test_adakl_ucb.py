@@ -475,12 +475,12 @@ def test_a_saved_bandit_goes_on(tmp_path):
         bandit.save(tmp_path / "x.bandit")
         again = rb.Bandit.load(tmp_path / "x.bandit")
         assert again.policy == AdaKLUCB()
-        for one, two in zip(again._state, bandit._state, strict=True):
+        for one, two in zip(again._engine.state, bandit._engine.state, strict=True):
             assert one.tobytes() == two.tobytes()
         for reward in rng.standard_t(1.5, 50).tolist():
             arm = bandit.select()
             assert again.select() == arm
             for one in (bandit, again):
                 one.update(arm, 100.0 + reward)
-    assert bandit._state.counts[:, likelihood_index.N_NEAR].sum() > 100
+    assert bandit._engine.state.counts[:, likelihood_index.N_NEAR].sum() > 100
     assert 98 < bandit.estimates()[0]["mean"] < 102

@@ -243,7 +243,7 @@ def test_a_saved_bandit_goes_on(tmp_path):
         bandit.save(tmp_path / "x.bandit")
         again = rb.Bandit.load(tmp_path / "x.bandit")
         assert again.policy == QUICK
-        for one, two in zip(again._state, bandit._state, strict=True):
+        for one, two in zip(again._engine.state, bandit._engine.state, strict=True):
             assert one.tobytes() == two.tobytes()
         bandit = again
     assert 90 < bandit.estimates()[0]["mean"] < 110
