@@ -11,7 +11,9 @@ from typing import Any as _Any
 
 from robandit import diagnostics, errors, laws, policies, problems
 from robandit.diagnostics import Recommendation, recommend
-from robandit.live.bandit import Bandit, Decision
+from robandit.live import events
+from robandit.live.bandit import Bandit
+from robandit.live.ledger import Decision
 from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
 from robandit.precompile import precompile
 from robandit.problems import Problem
@@ -32,6 +34,7 @@ __all__ = [
     "diagnostics",
     "errors",
     "estimators",
+    "events",
     "experiments",
     "laws",
     "policies",

@@ -13,7 +13,7 @@ from pathlib import Path
 import robandit as rb
 
 HERE = Path(__file__).parent
-FORMAT = 1
+FORMAT = 2
 ARMS = ["eu", 7, ("us", None, 0.5)]
 
 

@@ -366,8 +366,7 @@ def test_every_kind_of_real_number_is_a_reward():
 @pytest.mark.parametrize(
     ("arms", "match"),
     [
-        ([], r"arms = \[\] must be a list of at least two arms"),
-        (["a"], r"\['a'\] must be a list of at least two arms"),
+        ([], r"arms = \[\] must be a list of at least one arm"),
         (["a", "b", "a"], "arm = 'a' must be given once"),
         ([1, True], "must be given once"),
         ([1, np.float64(1.0)], "must be given once"),
@@ -432,7 +431,7 @@ def test_a_decision_of_another_bandit_is_rejected():
     one, other = (rb.Bandit([name, "z"], rb.UCB1()) for name in ("a", "b"))
     foreign = other.decide()
     one.decide()
-    with pytest.raises(DecisionError, match="is not a decision of this bandit"):
+    with pytest.raises(DecisionError, match="was never made by this bandit"):
         one.reward(foreign, 1.0)
     assert len(one.open) == 1
 
@@ -449,6 +448,7 @@ def test_bulk_that_is_not_a_list(arms, rewards, says):
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::robandit.errors.DriftWarning")  # the data do drift
 def test_memory_is_bounded_and_a_fallback_is_counted():
     """Data made against it: every X is above every threshold that X' can give, so that all would have to be kept."""
     bandit = rb.Bandit(["a", "b"], rb.AdaRUCB())

@@ -3,6 +3,7 @@
 import copy
 import math
 import warnings
+from array import array
 from dataclasses import replace
 
 import msgspec
@@ -276,7 +277,7 @@ def _alarm_level(record, monkeypatch=pytest.MonkeyPatch):
     asked = []
     with monkeypatch.context() as patched:
         patched.setattr(module, "judge", lambda values, about, level: asked.append(level) or True)
-        record.alarm(0, record.rewards, NONPOSITIVE)
+        record.alarm(0, record.rewards, NONPOSITIVE, minimize=False)
     return asked[0] if asked else None
 
 
@@ -287,9 +288,9 @@ def test_symmetric_rewards_raise_no_alarm_in_many_lives():
     for _ in range(300):
         for shift in alarms:
             record = Memory(2)
-            record.fresh[0] = (rng.standard_t(1.5, 256) + shift).tolist()
+            record.fresh[0] = array("d", rng.standard_t(1.5, 256) + shift)
             record.fold(0)
-            alarms[shift] += record.alarm(0, record.rewards, NONPOSITIVE) is not None
+            alarms[shift] += record.alarm(0, record.rewards, NONPOSITIVE, minimize=False) is not None
     assert alarms[0.0] <= 2
     assert alarms[3.0] >= 200
 
@@ -298,7 +299,7 @@ def test_symmetric_rewards_raise_no_alarm_in_many_lives():
 
 
 def test_a_file_without_a_record_loads_and_begins_one(tmp_path):
-    path = forged(tmp_path / "bandit", lambda data: data.pop("record"))
+    path = forged(tmp_path / "bandit", lambda data: data.update(record=None))
     bandit = rb.Bandit.load(path)
     found = bandit.diagnose()
     assert found.leading.pulls > 0

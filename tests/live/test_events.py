@@ -128,8 +128,16 @@ def test_events_name_what_happened():
     bandit.pause_arm("c")
     bandit.resume_arm("c")
     bandit.retire_arm("c")
-    assert [event.to_dict() for event in log] == [
-        {"event": "Decided", "id": first.id, "arm": "a", "mark": 1.0, "propensity": None, "time": 100.0, "asked": [None]},
+    assert [json.loads(json.dumps(event.to_dict())) for event in log] == [
+        {
+            "event": "Decided",
+            "id": first.id,
+            "arm": "a",
+            "mark": 1.0,
+            "propensity": None,
+            "time": 100.0,
+            "asked": [None],
+        },
         {
             "event": "Decided",
             "id": second.id,

@@ -65,7 +65,9 @@ def test_a_late_reward_after_a_crash_is_never_credited_to_another_decision(tmp_p
     new = [again.decide() for _ in range(3)]
     state = again.to_bytes()
     for decision in lost:
-        with pytest.raises(DecisionError, match=r"unknown here: it was made after this state was saved\. If you know its arm"):
+        with pytest.raises(
+            DecisionError, match=r"unknown here: it was made after this state was saved\. If you know its arm"
+        ):
             again.reward(decision.id, 1.0)
     assert again.to_bytes() == state
     again.reward(before.id, 1.0)
@@ -94,7 +96,8 @@ def test_errors_tell_closed_from_unknown(policy, way_out):
 
 
 @pytest.mark.parametrize(
-    "malformed", ["", "a", "k3m9-", "-3", "k3m9-03", "K3M9-3", "k3m9-3\n", "k3m9-1e3", -1, True, 1.0, None, 2**63, ("a", 0)]
+    "malformed",
+    ["", "a", "k3m9-", "-3", "k3m9-03", "K3M9-3", "k3m9-3\n", "k3m9-1e3", -1, True, 1.0, None, 2**63, ("a", 0)],
 )
 def test_what_has_not_the_form_of_an_id_is_rejected(malformed):
     bandit = rb.Bandit(ARMS, UCB1)

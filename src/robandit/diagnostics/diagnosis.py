@@ -164,7 +164,9 @@ def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     left, right = (profile.tail(side) if sampled else None for side in ("left", "right"))
     zeros = kept.zeros / kept.recorded if sampled else math.nan
     tests = (profile.about_zero, profile.about_median, profile.symmetry)
-    return ArmDiagnosis(kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests, kept.state)
+    return ArmDiagnosis(
+        kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests, kept.state
+    )
 
 
 def warning_text(

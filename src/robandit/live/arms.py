@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -15,10 +15,10 @@ from robandit.validation import invalid, plain
 
 Arm: TypeAlias = Any
 
-ACTIVE = "active"
-PAUSED = "paused"
-RETIRED = "retired"
-STATES = (ACTIVE, PAUSED, RETIRED)
+State: TypeAlias = Literal["active", "paused", "retired"]
+ACTIVE: Final = "active"
+PAUSED: Final = "paused"
+RETIRED: Final = "retired"
 
 
 def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:

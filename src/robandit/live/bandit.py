@@ -29,7 +29,7 @@ from robandit.files import read, write_atomically
 from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
-from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, checked_arms, checked_name, hashable
+from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
 from robandit.live.engine import Engine
 from robandit.live.events import (
     ArmAdded,
@@ -48,7 +48,7 @@ from robandit.live.ledger import Decision, Ledger
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import pack, unpack
-from robandit.policies import AdaKLUCB, Probing, Restarting
+from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_policy_given
 
 _LARGEST = loops.LARGEST_REWARD
@@ -121,8 +121,6 @@ class Bandit:
         if policy is None:
             policy = AdaKLUCB()
         check_policy_given(policy)
-        wrap = {None: lambda inner: inner, "probe": Probing, "restart": Restarting}
-        policy = wrap[validation.choice(drift, "drift", wrap)](policy)
         if max_open is not None:
             max_open = validation.integer(max_open, "max_open", 1)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
@@ -154,7 +152,7 @@ class Bandit:
         self._log = log
         self._clock = clock
         self._arms: list[Arm] = list(fields["arms"])
-        self._states: list[str] = fields["states"]
+        self._states: list[State] = fields["states"]
         self._minimize: bool = fields["minimize"]
         self._max_open: int | None = fields["max_open"]
         self._received: list[int] = fields["received"]
@@ -177,7 +175,7 @@ class Bandit:
             return tuple(self._arms)
 
     @property
-    def states(self) -> dict[Arm, str]:
+    def states(self) -> dict[Arm, State]:
         """The state of each arm: ``"active"``, ``"paused"`` or ``"retired"``."""
         with self._lock:
             return dict(zip(self._arms, self._states, strict=True))
@@ -379,7 +377,9 @@ class Bandit:
             warned += [(DriftWarning, str(alarm.named(self._arms[alarm.arm]))) for alarm in found]
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
-            contradiction = self._record.alarm(i, self._received, self._policy.facts.assumption, minimize=self._minimize)
+            contradiction = self._record.alarm(
+                i, self._received, self._policy.facts.assumption, minimize=self._minimize
+            )
             if contradiction is not None:
                 kept = self._record.kept(self._arms, self._states, self._received)
                 text = warning_text(self._policy, kept, self._arms[i], contradiction, self._minimize)
@@ -527,7 +527,7 @@ class Bandit:
         with self._lock:
             self._set_state(arm, RETIRED, (ACTIVE, PAUSED), ArmRetired)
 
-    def _set_state(self, arm: Arm, new: str, old: tuple[str, ...], event: type[Any]) -> None:
+    def _set_state(self, arm: Arm, new: State, old: tuple[State, ...], event: type[Any]) -> None:
         i = self._position(arm)
         if self._states[i] not in old:
             rule = f"an arm that is {' or '.join(old)}: this one is {self._states[i]}"

@@ -123,10 +123,11 @@ class Engine:
 
     def add_arm(self) -> None:
         """Add an arm at the end, available."""
-        state = self.policy.extended(self.state)
-        self.available.append(False)
-        self._use(state)
-        self.set_available(len(self.available) - 1, available=True)
+        self._restrict(None)
+        self._use(self.policy.extended(self.state))
+        self.policy.resumed(self.state, len(self.available))
+        self.available.append(True)
+        self._restrict(None)
 
     def set_available(self, arm: int, *, available: bool) -> None:
         """Make an arm available, or not."""

@@ -112,7 +112,7 @@ def event_from(data: Any) -> Event:
     if not isinstance(data, Mapping):
         raise invalid("event", data, rule)
     try:
-        event: Event = msgspec.convert(dict(data), Event)  # type: ignore[arg-type]
+        event: Event = msgspec.convert(dict(data), Event)
     except msgspec.ValidationError as error:
         raise invalid("event", data, rule, hint=str(error)) from error
     names: dict[str, Any] = {"asked": tuple(None if each is None else hashable(each) for each in event.asked)}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
-from robandit.live.arms import ACTIVE, checked_arms
+from robandit.live.arms import ACTIVE, State, checked_arms
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import DecisionId, OpenDecisions, SavedDecisions
@@ -28,7 +28,7 @@ class _Saved(msgspec.Struct, kw_only=True):
 
     policy: dict[str, Any]
     arms: list[Any]
-    states: list[Literal["active", "paused", "retired"]]
+    states: list[State]
     minimize: bool
     max_open: int | None
     received: list[int]

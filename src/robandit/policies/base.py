@@ -26,6 +26,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
+from robandit.drift.alarm import Alarm
 from robandit.errors import InvalidInput, NotApplicable, formatted
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
@@ -137,6 +138,10 @@ class Policy:
             longer.lines[:], longer.lead[:] = lazy_state(arms + 1)
         self.forget_choice(longer)
         return longer
+
+    def alarms(self, state: Any) -> list[Alarm] | None:
+        """Return the changes of rewards that the policy itself noticed, or None if it does not look for any."""
+        return None
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return counts of the whole run to display."""
