@@ -45,13 +45,22 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full, stored_rewards
+from robandit.policies._parts.reward_store import (
+    START,
+    USED,
+    append,
+    empty_store,
+    enlarged,
+    place_last,
+    store_full,
+    stored_rewards,
+)
+from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.index import (
     TAKEN,
-    all_tried,
-    chance_of_first,
     count_tried,
     expire_pull,
+    first_untried,
     no_pulls,
     select_by_score,
     take_pull,
@@ -299,6 +308,7 @@ class Resampled:
     """Base class of `RMMUCB` and `MARS`, which define ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
+    respects_allowed: ClassVar[bool] = True
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
     select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
@@ -353,15 +363,25 @@ class Resampled:
             state = state._replace(pool=pool, slots=slots)
         return more_sheets(self.params(), state) if sheets_full(state) else state
 
+    def extended(self: Any, state: Any) -> Any:
+        """Return the state with one more arm."""
+        longer = super().extended(state)  # type: ignore[misc]
+        place_last(longer.slots)
+        longer.spans[len(state.best), ROW] = len(state.sums)
+        return longer
+
     @staticmethod
     def full(p: Params, s: State) -> bool:
         """Return whether some arm has no room for another reward, or for all its sheets."""
         return store_full(p, s) or sheets_full(s)
 
     @staticmethod
-    def chance(p: Params, s: State, arm: int) -> float:
-        """Return NaN once all arms are tried: earlier choices depend on the same signs, so the probability is not known."""
-        return math.nan if all_tried(s) else chance_of_first(stored_rewards, s, arm)
+    def chance(p: Params, s: Any, arm: int) -> float:
+        """Return NaN if the choice depends on signs. Earlier choices depend on the same signs, so its probability is not known."""
+        forced = first_untried(stored_rewards, s, 1.0)
+        if forced >= 0 or not s.allowed[arm]:
+            return 1.0 if forced == arm else 0.0
+        return math.nan if allowed_arms(s.allowed) > 1 else 1.0
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:
