@@ -136,7 +136,6 @@ def test_weighted_updates_use_the_probability_of_the_restricted_choice():
         (lambda b: b.select(among="eu"), InvalidInput, "among = 'eu' must be a list"),
         (lambda b: b.decide(among={"eu", "us"}), InvalidInput, "among is a set"),
     ],
-    ids=str,
 )
 def test_mistakes_change_nothing(act, error, match):
     bandit = rb.Bandit(["eu", "us", "paused", "retired"], rb.UCB1())

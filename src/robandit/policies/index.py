@@ -127,11 +127,6 @@ def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
     return chosen
 
 
-def chance_of_first(rewards: Rewards, s: Any, arm: int) -> float:
-    """Return 1 or 0 while some arm has no rewards: the probability that `select_by_score` returns this arm."""
-    return 1.0 if untried(rewards, s, 1.0) == arm else 0.0
-
-
 def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, reward: float) -> None:
     """Add a reward, count the arm when it has its first rewards, and discard its line."""
     add(p, s, arm, reward)

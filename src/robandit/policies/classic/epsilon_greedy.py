@@ -11,7 +11,7 @@ import numpy as np
 from robandit.kernel.lazy import best_arm
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies.classic.uniform import any_arm
+from robandit.policies.classic.uniform import allowed_arms, any_arm
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, Rewards, first_untried, pulls_made
 from robandit.validation import within
@@ -43,10 +43,11 @@ def explored_or_selected(
     index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int
 ) -> float:
     """Return the probability with which `explore_or_select` returns the arm."""
-    explored = p.epsilon / s.arms.shape[0] if all_tried(s) else 0.0
-    if select_largest(index, outlook, level, rewards, first, p, s) != arm:
-        return explored
-    return explored + (1.0 - p.epsilon if all_tried(s) else 1.0)
+    forced = first_untried(rewards, s, first(p))
+    if forced >= 0 or not s.allowed[arm]:
+        return 1.0 if forced == arm else 0.0
+    best = best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+    return p.epsilon / allowed_arms(s.allowed) + (1.0 - p.epsilon if best == arm else 0.0)
 
 
 class EpsilonGreedy(IndexPolicy):

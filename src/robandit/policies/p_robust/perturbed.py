@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 from robandit.kernel.types import Floats
 from robandit.policies.index import (
     IndexHooks,
-    all_tried,
-    chance_of_first,
     count_tried,
     expire_pull,
+    first_untried,
     select_by_score,
     take_pull,
 )
@@ -33,9 +32,10 @@ def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
 
 
 def chance_of_score(reach: Any, exceeded: Any, above: Any, edges: Any, p: Any, s: Any, arm: int) -> float:
-    """Return the probability that the arm is chosen: by turns before all arms are tried, then if its score is the largest."""
-    if not all_tried(s):
-        return chance_of_first(IndexHooks.rewards, s, arm)
+    """Return the probability with which `select_by_score` returns the arm."""
+    forced = first_untried(IndexHooks.rewards, s, 1.0)
+    if forced >= 0 or not s.allowed[arm]:
+        return 1.0 if forced == arm else 0.0
     return winning_chance(reach, exceeded, above, edges, p, s, arm)
 
 

@@ -38,7 +38,7 @@ WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 def winning_chance(reach: Any, exceeded: Any, above: Any, edges: Any, p: Any, s: Any, arm: int) -> float:
-    """Return the probability that the arm has the largest score."""
+    """Return the probability that the arm has the largest score of the allowed arms."""
     mean = s.arms[arm, MEAN]
     scale = reach(p, s, arm)
     if scale == 0.0:
@@ -58,10 +58,10 @@ def winning_chance(reach: Any, exceeded: Any, above: Any, edges: Any, p: Any, s:
 
 @out_of_line
 def others_below(reach: Any, above: Any, p: Any, s: Any, arm: int, score: float) -> float:
-    """Return the probability that all other arms have smaller scores."""
+    """Return the probability that all other allowed arms have smaller scores."""
     product = 1.0
     for other in range(s.arms.shape[0]):
-        if other != arm:
+        if other != arm and s.allowed[other]:
             gap = score - s.arms[other, MEAN]
             scale = reach(p, s, other)
             if scale > 0.0:
@@ -78,11 +78,11 @@ def first_of_equals(s: Any, arm: int, other: int) -> bool:
 
 @out_of_line
 def next_edge(reach: Any, edges: Any, p: Any, s: Any, arm: int, score: float) -> float:
-    """Return the smallest edge of another arm above the score, or infinity."""
+    """Return the smallest edge of another allowed arm above the score, or infinity."""
     first, second = edges(p, s)
     nearest = math.inf
     for other in range(s.arms.shape[0]):
-        if other != arm:
+        if other != arm and s.allowed[other]:
             mean = s.arms[other, MEAN]
             scale = reach(p, s, other)
             for edge in (mean + scale * first, mean + scale * second):

@@ -55,12 +55,12 @@ from robandit.policies._parts.reward_store import (
     store_full,
     stored_rewards,
 )
+from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.index import (
     TAKEN,
-    all_tried,
-    chance_of_first,
     count_tried,
     expire_pull,
+    first_untried,
     no_pulls,
     select_by_score,
     take_pull,
@@ -376,9 +376,12 @@ class Resampled:
         return store_full(p, s) or sheets_full(s)
 
     @staticmethod
-    def chance(p: Params, s: State, arm: int) -> float:
-        """Return NaN once all arms are tried: earlier choices depend on the same signs, so the probability is not known."""
-        return math.nan if all_tried(s) else chance_of_first(stored_rewards, s, arm)
+    def chance(p: Params, s: Any, arm: int) -> float:
+        """Return NaN if the choice depends on signs. Earlier choices depend on the same signs, so its probability is not known."""
+        forced = first_untried(stored_rewards, s, 1.0)
+        if forced >= 0 or not s.allowed[arm]:
+            return 1.0 if forced == arm else 0.0
+        return math.nan if allowed_arms(s.allowed) > 1 else 1.0
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:
