@@ -73,12 +73,10 @@ def test_a_log_rebuilds_the_bytes(policy, steps, minimize):
     )
     live(bandit, steps)
     bandit.expire(*bandit.open[:1])  # an event after the last select
-    if not bandit.open and bandit._asked:
-        return  # a pending select() is not an event
     again = rb.Bandit(ARMS, policy, seed=4, minimize=minimize)
     for line in lines:
         again.apply(json.loads(line))
-    if not bandit._asked:
+    if bandit._pick < 0:  # a pending select() is not an event
         assert again.to_bytes() == bandit.to_bytes()
     assert again.open == bandit.open
     assert again.states == bandit.states

@@ -41,7 +41,9 @@ class Engine:
         self._params = policy.params()
         self._entries: dict[str, Any] = {}
         self._use(state)
-        self.state.allowed[:] = self._mask(among)
+        self._allowed = self._mask(among)  # the mask in the state, as a list
+        self.state.allowed[:] = self._allowed
+        self.any_available = any(self.available)
         self._ask = self._entry("ask")
         self._tell = self._entry("tell")
 
@@ -69,28 +71,21 @@ class Engine:
         if among != self.among:
             self._restrict(among)
         arm: int = self._ask(*self._args)
-        if not 0 <= arm < len(self.available):
-            last = len(self.available) - 1
-            raise KernelError(f"{self.policy!r} chose arm {arm}, but arms are 0 to {last}: fix its select()")
-        if not self.state.allowed[arm]:
-            raise KernelError(f"{self.policy!r} chose arm {arm}, which is not in s.allowed: its select() must read it")
+        if not (0 <= arm < len(self._allowed) and self._allowed[arm]):
+            allowed = [i for i, each in enumerate(self._allowed) if each]
+            raise KernelError(f"{self.policy!r} chose arm {arm}, but the allowed arms are {allowed}: fix its select()")
         return arm
-
-    def chance(self, arm: int) -> float | None:
-        """Return the probability of the choice that was just made, or None if the policy does not compute it."""
-        if self.policy.chance is None:
-            return None
-        probability: float = self._entry("chance_of")(*self._args, arm)
-        return probability
 
     def _mask(self, among: tuple[int, ...] | None) -> list[bool]:
         if among is None:
-            return self.available
+            return list(self.available)
         return [available and arm in among for arm, available in enumerate(self.available)]
 
     def _restrict(self, among: tuple[int, ...] | None) -> None:
-        self.policy.set_allowed(self.state, self._mask(among))
+        self._allowed = self._mask(among)
+        self.policy.set_allowed(self.state, self._allowed)
         self.among = among
+        self.any_available = any(self.available)
 
     def check_restrictable(self, purpose: str) -> None:
         """Raise `NotApplicable` if the policy always chooses among all arms."""
@@ -105,10 +100,13 @@ class Engine:
         if self._tell(*self._args, arm, reward):
             self._use(self.policy.grown(self.state))
 
-    def issue(self, arm: int) -> float:
-        """Record a pull whose reward comes later, and return its mark."""
+    def issue(self, arm: int) -> tuple[float, float | None]:
+        """Record a pull whose reward comes later. Return its mark, and its probability (None: the choice is deterministic)."""
+        probability: float | None = None
+        if not self.policy.weighted and self.policy.chance is not None:
+            probability = self._entry("chance_of")(*self._args, arm)
         mark: float = self._entry("issue")(*self._args, arm)
-        return mark
+        return mark, mark if self.policy.weighted else probability
 
     def late(self, arm: int, reward: float, mark: float) -> None:
         """Learn the reward of an earlier pull."""

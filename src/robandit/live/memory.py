@@ -36,7 +36,7 @@ from robandit.policies.assumptions import Assumption
 SIZE = 2048
 WINDOW = 4096  # rewards whose positions are computed together
 CHUNK = 256
-WATCHED = 32
+WATCHED = 64
 SALT = 0  # of the detector's random numbers, which break ties; fixed, so that the same rewards give the same bytes
 FIRST = 256
 RISK = 1e-3

@@ -72,7 +72,7 @@ class _SavedByVersion1(msgspec.Struct, kw_only=True):
             issued={"": self.next} if self.next else {},
             expired=self.expired,
             pick=self.pick,
-            asked=[None] if self.pick >= 0 else [],
+            asked=[],
             among=None,
             state=self.state,
             record=self.record,
