@@ -82,7 +82,7 @@ class TwoFaced(Exp3):
         return 1.0 / s.logs.shape[0]
 
 
-class NoChoice(rb.EpsilonGreedy):
+class NoChoice(rb.Uniform):
     """Does not know that some arms are not allowed."""
 
     @staticmethod
@@ -101,7 +101,7 @@ class NoChoice(rb.EpsilonGreedy):
         (Learning(), "chance must not change the state"),
         (Flattened(), "but chooses with frequencies"),
         (TwoFaced(), "take must return the chance"),
-        (NoChoice(epsilon=1.0), "without the first arm,"),
+        (NoChoice(), "without the first arm,"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, rb.Policy) else "",
 )
