@@ -125,7 +125,7 @@ def test_few_values_are_unknown_and_say_so():
     assert arm.left.variance == "unknown"
     assert arm.left.words.startswith("unknown: 30 values on the left of")
     assert arm.left.agree is None
-    assert of(a=[1.0, 2.0]).headline == "Tails unknown: no arm has enough rewards to see them."
+    assert of(a=[1.0, 2.0]).headline == "Tails unknown: no arm has enough values to see them."
     assert arm.means[1].note.startswith("too few values for it: 60 values")
 
 
