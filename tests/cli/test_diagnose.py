@@ -1,9 +1,14 @@
-"""`robandit diagnose` names the column that it does not use."""
+"""`robandit diagnose` names the column that it does not use, and keeps the sign of costs."""
+
+import html
 
 import numpy as np
 import pytest
 
 from robandit.cli.diagnose import diagnose
+from robandit.cli.replay import replay
+from robandit.cli.table_options import Reading
+from robandit.errors import InvalidInput
 
 
 @pytest.mark.parametrize("column", ["propensity", "other"])
@@ -14,3 +19,42 @@ def test_propensities_are_reported_not_to_be_used(column, tmp_path, capsys):
     diagnose(str(tmp_path / "log.csv"), out=tmp_path / "page.html")
     for text in (capsys.readouterr().out, (tmp_path / "page.html").read_text()):
         assert ("is not used here; robandit replay uses it as weights." in text) == (column == "propensity")
+
+
+def a_table(folder):
+    rng = np.random.default_rng(0)
+    rows = [f"{'ab'[i % 2]},{i % 2 + 1.0 + rng.pareto(2.5):.3f}" for i in range(400)]
+    (folder / "waits.csv").write_text("\n".join(["server,seconds", *rows]))
+    return str(folder / "waits.csv")
+
+
+def test_costs_keep_their_sign(tmp_path, capsys):
+    file = a_table(tmp_path)
+    diagnose(file, reading=Reading(arm="server", reward="seconds", minimize=True), out=tmp_path / "page.html")
+    text, page = capsys.readouterr().out, (tmp_path / "page.html").read_text()
+    assert "400 costs of 2 arms, minimised" in text
+    assert "'a' has the lowest mean, 1." in " ".join(text.split())
+    assert "Costs are minimised." in page
+    assert "--minimize" in page
+    assert "reward" not in text.replace("reward=", "")
+    diagnose(file, reading=Reading(arm="server", reward="seconds", negate=True), out=tmp_path / "page.html")
+    assert "'a' has the highest mean, -1." in " ".join(capsys.readouterr().out.split())
+
+
+def test_one_sign_is_enough(tmp_path):
+    reading = Reading(arm="server", reward="seconds", minimize=True, negate=True)
+    with pytest.raises(InvalidInput, match="would turn the sign twice"):
+        diagnose(a_table(tmp_path), reading=reading, out=tmp_path / "page.html")
+
+
+def test_a_replay_of_costs_says_so(tmp_path):
+    file = a_table(tmp_path)
+    for sign in ("minimize", "negate"):
+        reading = Reading(arm="server", reward="seconds", **{sign: True})
+        options = {"policy": ["UCB1"], "horizon": 200, "replications": 3, "out": tmp_path / sign}
+        with pytest.raises(SystemExit) as ended:
+            replay(file, reading=reading, **options)
+        assert ended.value.code in (0, None)
+        page = html.unescape((tmp_path / sign / "report.html").read_text())
+        assert ("the column 'seconds', minimised" in page) == (sign == "minimize")
+        assert ("Costs, minimised: X is minus the cost." in page) == (sign == "minimize")

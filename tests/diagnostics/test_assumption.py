@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from helpers.invalid import assert_invalid
 from helpers.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics import truncated_nonpositivity
 from robandit.diagnostics.assumption import judge
@@ -200,3 +201,16 @@ def test_words():
 def test_invalid_input(x, given, match):
     with pytest.raises(InvalidInput, match=match):
         truncated_nonpositivity(x, **given)
+
+
+def test_costs_are_tested_in_their_own_sign():
+    losses = drawn("negated_pareto_1.5", 2000)
+    for about in (0.0, 2.0, "median"):
+        plain = truncated_nonpositivity(losses, about)
+        costs = truncated_nonpositivity(-losses, about if about == "median" else -about, minimize=True)
+        assert costs.mirrored
+        assert costs.mirror() == plain
+    assert str(truncated_nonpositivity(-losses, minimize=True)).startswith("about 0: not contradicted")
+    assert not truncated_nonpositivity(losses, minimize=True), "the negative control"
+    for value in (1, "yes", None):
+        assert_invalid(lambda value=value: truncated_nonpositivity(losses, minimize=value), "minimize", "True or False")

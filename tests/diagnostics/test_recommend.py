@@ -256,3 +256,59 @@ def test_invalid_input(given, more, match):
 def test_a_problem_needs_means():
     with pytest.raises(MeanUndefined):
         rb.recommend(rb.Problem([rb.laws.Pareto(tail=0.9), rb.laws.Constant(0.0)]))
+
+
+# --- costs that are minimised -----------------------------------------------------------------------------------------
+
+MIRRORED = {
+    "left-skewed or symmetric": "right-skewed or symmetric",
+    "right-skewed": "left-skewed",
+    "few rewards": "few costs",
+}
+
+
+@pytest.mark.parametrize("n", [1, 40, 2000])
+@pytest.mark.parametrize("name", LEFT | SYMMETRIC | RIGHT)
+def test_costs_get_the_advice_of_negated_rewards(name, n):
+    rewards = {"a": drawn(name, n), "b": drawn("gaussian", n) - 3.0}
+    plain, costs = rb.recommend(rewards), rb.recommend({arm: -x for arm, x in rewards.items()}, minimize=True)
+    assert (costs.policy, costs.arm) == (plain.policy, plain.arm)
+    assert costs.case == MIRRORED[plain.case]
+    text = str(costs).replace("docs/results/heavy.md", "")
+    assert "reward" not in text
+    assert "highest" not in text
+
+
+def test_bounds_and_moments_of_costs():
+    costs = [3.0, 1.0, 2.0]
+    assert rb.recommend(costs, bounds=(0, 5), minimize=True).policy == rb.UCBV(range=5.0)
+    assert "Costs are bounded, in [0, 5]" in str(rb.recommend(costs, bounds=(0, 5), minimize=True))
+    with pytest.raises(InvalidInput, match="the costs have 3 at position 0"):
+        rb.recommend(costs, bounds=(0, 2), minimize=True)
+    assert rb.recommend(costs, eps=1.0, u=20.0, minimize=True).policy == rb.KLinfUCB(eps=1.0, u=20.0)
+
+
+@pytest.mark.parametrize(
+    "laws",
+    [
+        [rb.laws.Pareto(1.5), rb.laws.Pareto(1.5, 2.0)],
+        [-rb.laws.Pareto(1.5), -rb.laws.Pareto(1.5, 2.0)],
+        [rb.laws.StudentT(1.5), rb.laws.StudentT(1.5, 1.0)],
+        [rb.laws.Bernoulli(0.5), rb.laws.Bernoulli(0.25)],
+    ],
+    ids=str,
+)
+def test_a_problem_of_costs(laws):
+    costs, rewards = rb.Problem(laws, minimize=True), rb.Problem([-law for law in laws])
+    found, plain = rb.recommend(costs), rb.recommend(rewards)
+    assert (found.policy, found.arm) == (plain.policy, plain.arm)
+    assert found.case == MIRRORED.get(plain.case, plain.case)
+    assert rb.recommend(costs, minimize=True) == found
+
+
+def test_the_sign_of_a_problem_is_its_own():
+    with pytest.raises(InvalidInput, match=r"this problem is maximised: pass Problem\(laws, minimize=True\)"):
+        rb.recommend(rb.problems.gaussian([0.0, 1.0]), minimize=True)
+    for value in (1, "yes", None):
+        with pytest.raises(InvalidInput, match=r"minimize = .* must be True or False"):
+            rb.recommend([1.0], minimize=value)

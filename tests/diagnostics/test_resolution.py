@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.invalid import assert_invalid
 from helpers.rates import coverage, false_rates
 from helpers.samples_of import part_of
 from robandit.diagnostics import arm_values
@@ -309,3 +310,32 @@ def test_weights_so_unlike_that_few_values_count():
 def test_invalid_weights(weights, table, match):
     with pytest.raises(InvalidInput, match=match):
         public({"a": [1.0], "b": [1.0]}, weights=weights, table=table)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("gap", [0.0, 0.02, 2.0])
+def test_costs_are_compared_as_negated_rewards(gap, paired):
+    rng = np.random.default_rng(3)
+    table = np.column_stack([rng.pareto(1.6, 400), rng.normal(1.0, 1.0, 400), rng.pareto(1.6, 400) + gap])
+    costs = dict(zip("abc", table.T, strict=True))
+    rewards = {arm: -x for arm, x in costs.items()}
+    options = ({"table": table}, {"table": -table}) if paired else ({}, {})
+    found, plain = resolution(costs, minimize=True, **options[0]), resolution(rewards, **options[1])
+    assert found.minimize
+    assert found.mean == -plain.mean
+    assert (found.best, found.share, found.rivals) == (plain.best, plain.share, plain.rivals)
+    for ours, theirs in zip(found.others, plain.others, strict=True):
+        numbers = (ours.arm, ours.difference, ours.low, ours.allowance, ours.excluded)
+        assert numbers == (theirs.arm, theirs.difference, theirs.low, theirs.allowance, theirs.excluded)
+        if not paired:
+            turned = theirs.why.replace("left", "RIGHT").replace("right", "left").replace("RIGHT", "right")
+            assert ours.why == turned
+    assert "has the lowest mean" in str(found)
+    assert "highest" not in str(found)
+    assert " (lower by" not in str(found)
+    assert resolution(costs, **options[0]).best != found.best, "the negative control"
+
+
+def test_the_sign_is_checked():
+    for value in (1, "yes", None):
+        assert_invalid(lambda value=value: resolution({"a": [1.0]}, minimize=value), "minimize", "True or False")

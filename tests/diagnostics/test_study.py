@@ -7,6 +7,7 @@ import pytest
 
 from helpers.samples_of import drawn
 from robandit.diagnostics.study import study
+from robandit.errors import InvalidInput
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
 
@@ -124,7 +125,7 @@ def test_few_values_are_unknown_and_say_so():
     assert arm.left.variance == "unknown"
     assert arm.left.words.startswith("unknown: 30 values on the left of")
     assert arm.left.agree is None
-    assert of(a=[1.0, 2.0]).headline == "Tails unknown: no arm has enough rewards to see them."
+    assert of(a=[1.0, 2.0]).headline == "Tails unknown: no arm has enough values to see them."
     assert arm.means[1].note.startswith("too few values for it: 60 values")
 
 
@@ -272,3 +273,38 @@ def test_the_advice_calls_a_tail_light_where_the_table_does():
                 assert "the variance may be infinite" in said
             seen.add(found.left.variance)
     assert len(seen) > 1
+
+
+# --- costs that are minimised -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gaussian", "student_1.5", "negated_pareto_1.5", "pareto_1.5", "clicks"])
+def test_a_study_of_costs_mirrors_that_of_negated_rewards(name):
+    rewards = {"a": drawn(name, 900), "b": drawn("gaussian", 200)}
+    plain = study(Recorded.of(rewards))
+    costs = study(Recorded.of({arm: -x for arm, x in rewards.items()}, minimize=True))
+    assert costs.minimize
+    assert costs.headline == plain.headline
+    assert costs.advice.policy == plain.advice.policy
+    assert (costs.resolution.best, costs.resolution.resolved) == (plain.resolution.best, plain.resolution.resolved)
+    for ours, theirs in zip(costs.arms, plain.arms, strict=True):
+        assert ours.median == -theirs.median
+        assert ours.record.mean == pytest.approx(-theirs.record.mean)
+        for mean, other in zip(ours.means, theirs.means, strict=True):
+            ends = (mean.value, mean.low, mean.high)
+            assert ends == pytest.approx((-other.value, -other.high, -other.low), nan_ok=True), mean.name
+        assert (ours.left.variance, ours.right.variance) == (theirs.right.variance, theirs.left.variance)
+        assert ours.left.words == theirs.right.words.replace("right", "left")
+        assert (ours.about_zero.mirror(), ours.about_median.mirror()) == (theirs.about_zero, theirs.about_median)
+        assert ours.skew == theirs.skew.replace("right", "left")
+        assert ours.concentration.first == pytest.approx(theirs.concentration.first, nan_ok=True)
+        turned = theirs.means[1].note.replace("upper", "LOWER").replace("lower", "upper").replace("LOWER", "lower")
+        assert sorted(ours.means[1].note.split()) == sorted(
+            turned.replace("right", "LEFT").replace("left", "right").replace("LEFT", "left").split()
+        )
+
+
+def test_a_record_says_whether_it_has_costs():
+    assert Recorded.of({"a": [1.0]}).minimize is False
+    with pytest.raises(InvalidInput, match="minimize = 1 must be True or False"):
+        Recorded.of({"a": [1.0]}, minimize=1)

@@ -58,6 +58,22 @@ def test_diagnose_says_the_same_of_every_format_and_of_the_standard_input(folder
     assert " ".join(spoken.stdout.decode().split()).replace("the standard input", "costs.csv") == printed
 
 
+def test_costs_are_minimised_in_their_own_sign(folder):
+    columns = [*COLUMNS[:-1], "--minimize"]
+    printed, _ = typed("diagnose", "costs.csv", *columns, "--out", "minimised.html", cwd=folder)
+    assert "800 costs of 2 arms, minimised" in printed
+    assert "has the lowest mean" in printed
+    assert "reward" not in printed
+    assert "--reward ms --minimize" in (folder / "minimised.html").read_text()
+    replayed, _ = typed("replay", "costs.csv", *columns, *FEW, "--out", "minimised", cwd=folder)
+    typed("replay", "costs.csv", *COLUMNS, *FEW, "--out", "negated", cwd=folder)
+    assert "800 costs of 2 arms, the column 'ms', minimised" in replayed
+    tables = [pl.read_parquet(folder / name / "results" / "regret.parquet") for name in ("minimised", "negated")]
+    assert tables[0].equals(tables[1])
+    _, complaint = typed("diagnose", "costs.csv", *columns, "--negate", cwd=folder, code=1)
+    assert "--minimize" in complaint
+
+
 def test_bad_rows_are_rejected_by_number_or_counted(folder):
     lines = (folder / "costs.csv").read_text().splitlines()
     lines[3] = "fast,oops,1"

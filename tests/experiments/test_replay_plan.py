@@ -156,3 +156,32 @@ def test_rows_that_are_left_out_and_samples_are_named(monkeypatch):
     whole = given.samples
     monkeypatch.setattr(given, "samples", lambda progress=None: whole(10, progress))
     assert "They are a random sample of 20 rewards" in notes_of(replayed(given, ["UCB1"], replications=1))
+
+
+@pytest.mark.parametrize("modes", [[], ["rejection"], ["bootstrap", "in-order", "rejection"]])
+def test_a_replay_of_costs_has_their_sign_and_the_regret_of_negated_rewards(modes, tmp_path):
+    frame = pl.DataFrame(
+        {
+            "arm": ["a", "b"] * ROWS,
+            "cost": np.random.default_rng(3).pareto(2.5, 2 * ROWS).round(3),
+            "time": np.repeat(np.arange(ROWS), 2),
+            "propensity": np.tile([0.5, 0.25], ROWS),
+        }
+    )
+    found = []
+    for sign in ("minimize", "negate"):
+        plan = replayed(
+            open_records(frame, reward="cost", **{sign: True}), ["UCB1"], name="x", replications=3, modes=modes
+        )
+        found.append((plan, run(plan, tmp_path / sign).store.results()))
+    (costs, played), (rewards, expected) = found
+    for ours, theirs in zip(costs.problems, rewards.problems, strict=True):
+        assert ours.problem.minimize
+        assert ours.problem.means.tolist() == (-theirs.problem.means).tolist()
+        assert ours.problem.best_arm == theirs.problem.best_arm
+    for ours, theirs in zip(played.measured, expected.measured, strict=True):
+        assert ours.regret.tobytes() == theirs.regret.tobytes()
+        assert ours.pulls.tobytes() == theirs.pulls.tobytes()
+    assert "80 costs of 2 arms, the column 'cost', minimised" in notes_of(costs)
+    assert "has the lowest mean" in notes_of(costs)
+    assert "has the highest mean" in notes_of(rewards)

@@ -239,12 +239,38 @@ def test_policies_that_are_rejected(policies, line, expected):
         ("[{problem = 'gaussian()', grid = {sd = [1.0]}}]", 1, r"problems\[0\].grid.sd\[0\]: gaussian\(sd=1.0\) needs means"),
         ("[{problem = 'gaussian(means=[1, 0])', grid = {tail = [1.0]}}]", 1, r"gaussian has no parameter 'tail': it has means"),
         ("[{problem = 'gauss(means=[1, 0])', grid = {sd = [1.0]}}]", 1, r"problem 'gauss' is not known"),
+        ("[{problem = 'gaussian(means=[1, 0])', minimize = 1}]", 1, r"problems\[0\].minimize = 1 must be true or false"),
+        ("[{problem = 'gaussian(means=[1, 0])', minimize = 'yes'}]", 1, r"minimize = 'yes' must be true or false"),
+        ("[{problem = 'gaussian(means=[1, 0], minimize=1)'}]", 1, r"minimize = 1 must be True or False"),
+        ("[{problem = 'gaussian(means=[1, 0], minimize=True)', minimize = true}]", 1, r"already has minimize = True: remove one"),
+        ("[{problem = 'heavy/pareto-1.6', minimize = true}]", 1, r"a problem of a suite, which has its own sign"),
+        ("[{problem = 'negated_pareto(means=[-1, -2], tail=2)', minimize = true}]", 1, r"has no parameter 'minimize'"),
+        ("[{problem = 'gaussian(means=[1, 0])', minimize = true, grid = {minimize = [true]}}]", 1, "already has minimize = True"),
     ],
 )  # fmt: skip
 def test_problems_that_are_rejected(problems, line, expected):
     at, message = error_of(f"policies = ['UCB1']\nhorizons = [10]\nproblems = {problems}")
     assert at == line + 2, message
     assert re.search(expected, message), message
+
+
+def test_costs_are_written_as_a_key_or_as_a_parameter():
+    head = "policies = ['UCB1']\nhorizons = [10]\nproblems = "
+    key = parse_spec(head + "[{problem = 'pareto(means=[1.0, 1.5], tail=1.5)', minimize = true}]")
+    call = parse_spec(head + "['pareto(means=[1.0, 1.5], tail=1.5, minimize=True)']")
+    costs = rb.problems.pareto([1.0, 1.5], 1.5, minimize=True)
+    for spec in (key, call):
+        assert [(each.name, each.problem) for each in spec.plan().problems] == [
+            ("pareto(means=[1.0, 1.5], tail=1.5, minimize=True)", costs)
+        ]
+        assert parse_spec(spec.to_toml()) == spec
+    assert "minimize = true" in key.to_toml()
+    both = parse_spec(head + "[{problem = 'pareto(means=[1.0, 1.5], tail=1.5)', grid = {minimize = [true, false]}}]")
+    assert [each.problem.best_arm for each in both.plan().problems] == [0, 1]
+    plain = parse_spec(head + "[{problem = 'pareto(means=[1.0, 1.5], tail=1.5)', minimize = false}]")
+    assert "minimize" not in plain.to_toml()
+    with pytest.raises(InvalidInput, match=r"problems\[0\].minimize = 1 must be true or false"):
+        Spec(policies=("UCB1",), problems=(ProblemEntry(problem=COINS, minimize=1),), horizons=(10,))
 
 
 def test_a_problem_of_a_suite_that_is_given_as_well():
@@ -323,6 +349,7 @@ problem_entries = st.one_of(
         st.lists(tails, min_size=1, max_size=3, unique=True),
     ),
     st.builds(lambda name: ProblemEntry(problem='heavy/pareto-1.6', name=name), names),
+    st.builds(lambda sd: ProblemEntry(problem=f"gaussian(means=[1, 0], sd={sd!r})", minimize=True), scales),
 )  # fmt: skip
 policy_entries = st.one_of(
     st.builds(lambda scale: f"UCB1(scale={scale!r})", st.integers(1, 99)),
@@ -452,4 +479,4 @@ def test_the_page_names_every_key_and_its_examples_are_read():
     examples = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     first, second = (parse_spec(text).plan() for text in examples)
     assert len({cell.played.name for cell in first.cells}) == 17
-    assert (len(second.problems), len({cell.label for cell in second.cells})) == (10, 7)
+    assert (len(second.problems), len({cell.label for cell in second.cells})) == (12, 7)

@@ -25,6 +25,13 @@ def plain():
 
 
 @cache
+def costs():
+    """The rewards of `plain` as costs that are minimised."""
+    recorded = Recorded.of({arm.arm: -arm.record.sample for arm in plain().arms}, source="latency.csv", minimize=True)
+    return study(recorded)
+
+
+@cache
 def hostile():
     """Names that would be markup, turn text round, fill the screen, or move a cursor."""
     rng = np.random.default_rng(1)

@@ -12,7 +12,7 @@ from robandit.diagnostics.study import study
 from robandit.recorded.summary import Recorded
 from robandit.report.study import write_study
 
-ALL = ("plain", "hostile", "many", "extreme", "sampled")
+ALL = ("plain", "costs", "hostile", "many", "extreme", "sampled")
 
 
 def page(result, tmp_path):
@@ -61,6 +61,25 @@ def test_numbers_of_the_page_are_those_of_the_study(tmp_path):
     slope = (math.log(fit["y"][1]) - math.log(fit["y"][0])) / (math.log(fit["x"][1]) - math.log(fit["x"][0]))
     assert slope == pytest.approx(-heavy.left.hill.index, rel=0.01)
     assert arm["right"]["fit"] is None, "a light tail has no power fitted"
+
+
+def test_the_page_of_costs_has_their_sign_and_words(tmp_path):
+    result, text = studies.costs(), page(studies.costs(), tmp_path)
+    shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\breward", shown)
+    assert "Costs are minimised." in shown
+    assert "has the lowest mean" in shown
+    assert "higher by" in shown
+    assert "Truncated non-negativity about 0" in shown
+    assert content(text)["noun"] == "cost"
+    heavy, mirrored = result.arms[1], studies.plain().arms[1]
+    assert heavy.means[0].value == -mirrored.means[0].value
+    assert f"{heavy.means[0].value:.4g}" in shown
+    ours, theirs = (
+        next(a for a in content(t)["arms"] if a["label"] == "heavy") for t in (text, page(studies.plain(), tmp_path))
+    )
+    assert ours["right"]["survival"] == theirs["left"]["survival"]
+    assert ours["box"] == [-q for q in reversed(theirs["box"])]
 
 
 def test_a_sample_is_called_one_and_its_extremes_are_drawn(tmp_path):

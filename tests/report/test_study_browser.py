@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(executable() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
     pytest.mark.xdist_group("browser"),  # one process starts it
 ]
-ALL = ("plain", "hostile", "many", "extreme", "sampled")
+ALL = ("plain", "costs", "hostile", "many", "extreme", "sampled")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_the_page_itself_never_scrolls_sideways_on_a_phone(name, browser, pages)
     assert "Infinity" not in numbers
 
 
-@pytest.mark.parametrize("name", ["plain", "hostile", "many", "sampled"])
+@pytest.mark.parametrize("name", ["plain", "costs", "hostile", "many", "sampled"])
 def test_the_table_of_arms_fits_a_desktop(name, browser, pages):
     browser.open(pages / f"{name}.html", width=1200, height=900)
     wide, room = browser.do("const box = document.querySelector('.box'); return [box.scrollWidth, box.clientWidth]")

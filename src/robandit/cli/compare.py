@@ -32,7 +32,8 @@ def compare(
     ----------
     problem
         A problem, such as 'student_t(means=[0.0, -1.0], dof=1.5)', or one of a suite, such as heavy/latency. Repeat the option for
-        more. The default has three arms with negated Pareto rewards: tail index 1.5 (infinite variance), means -1, -1.5, -2.
+        more. For costs, which are minimised: 'pareto(means=[1.0, 1.5], tail=1.5, minimize=True)'. The default has three arms with
+        negated Pareto rewards: tail index 1.5 (infinite variance), means -1, -1.5, -2.
     suite
         Use all problems of this suite. Each has its own horizon.
     horizon

@@ -16,7 +16,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     estimates of the tail index, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
     assumptions of AdaR-UCB and AdaKL-UCB. The last lines state whether the best arm is significantly better than the others.
 
-    For example: `robandit diagnose waits.csv --arm server --reward seconds --negate`
+    For example: `robandit diagnose waits.csv --arm server --reward seconds --minimize`
 
     Parameters
     ----------

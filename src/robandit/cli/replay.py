@@ -36,7 +36,7 @@ def replay(
     Finished units are kept in the run folder, and the same command continues where it stopped. At the end the folder has
     `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
 
-    For example: `robandit replay waits.csv --arm server --reward seconds --negate`
+    For example: `robandit replay waits.csv --arm server --reward seconds --minimize`
 
     Parameters
     ----------

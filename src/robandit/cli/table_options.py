@@ -35,11 +35,13 @@ class Reading:
     arm: str | None = None
     """The column of the arms; by default "arm"."""
     reward: str | None = None
-    """The column of the rewards; by default "reward"."""
+    """The column of the rewards or costs; by default "reward"."""
     time: str | None = None
     """The column of the times, by which rows are sorted; by default "time", if it exists."""
+    minimize: Flag = False
+    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign of the costs."""
     negate: Flag = False
-    """Negate the rewards. Use it for costs and latencies, because rewards are maximised."""
+    """Negate the rewards, which are maximised. All results have the negated sign; see --minimize."""
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
     delimiter: str | None = None

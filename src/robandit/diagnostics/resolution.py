@@ -228,7 +228,7 @@ def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float
     up, right_reason = allowance(known, "right", level)
     low = lower_limit(means, variances, known.centre, spread, level) - down
     high = -lower_limit(-means, variances, -known.centre, spread, level) + up
-    independence = "independent rewards" if known.n <= UNITS else "rewards that depend on neighbours at most"
+    independence = "independent values" if known.n <= UNITS else "values that depend on neighbours at most"
     tails = "tails that continue as fitted" if left_reason or right_reason else "light tails, as they look"
     return math.ldexp(low, unit), math.ldexp(high, unit), f"{independence}, {tails}"
 

@@ -183,7 +183,7 @@ class Study:
         if finite:
             return f"Heavy tails, but not so heavy that the variance is infinite, in {_of(finite, total)}."
         if all(arm.left.variance == arm.right.variance == "unknown" for arm in self.arms):
-            return "Tails unknown: no arm has enough rewards to see them."
+            return "Tails unknown: no arm has enough values to see them."
         return "No heavy tails are visible."
 
 
@@ -311,7 +311,7 @@ def _median(values: Floats) -> Mean:
     if rank == 0:
         return Mean(name="median", value=value, note=f"no limits from {counted(n, 'value')}")
     low, high = float(ordered[rank - 1]), float(ordered[n - rank])
-    return Mean(name="median", value=value, low=low, high=high, assumed="independent rewards")
+    return Mean(name="median", value=value, low=low, high=high, assumed="independent values")
 
 
 def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:

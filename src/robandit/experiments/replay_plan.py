@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from robandit.diagnostics.resolution import Resolution, resolution
+from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput
 from robandit.experiments.compare_plan import asked_numbers, asked_policies
 from robandit.experiments.plan import Plan, Played, planned
@@ -104,7 +105,7 @@ def replayed(
             raise InvalidInput(f"{beyond}: ask for fewer pulls")
         played.append(Played(f"{name}, {mode}", problem, pulls))
         notes.append(note)
-    notes += [_TOLD, str(_resolution(samples, table, log))]
+    notes += [_TOLD, str(_resolution(samples, table, log, records.minimize))]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 
@@ -118,22 +119,23 @@ def table_unasked(records: Records, rows: int) -> MaybeTable:
         return Incomplete(str(error))
 
 
-def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None) -> Resolution:
+def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None, minimize: bool) -> Resolution:
     """Return whether the record shows which arm is best. Compare rewards at equal times, or weigh by propensity, if possible."""
     # Rows with bad times are dropped. This may drop all rows of an arm.
     if isinstance(table, Table) and table.arms == tuple(samples):
-        return resolution(samples, table=table.rewards)
+        return resolution(samples, table=table.rewards, minimize=minimize)
     if log is not None and log.propensities is not None:
         rows = {arm: log.actions == i for i, arm in enumerate(log.arms)}
         weights = {arm: 1.0 / log.propensities[where] for arm, where in rows.items()}
-        return resolution({arm: log.rewards[where] for arm, where in rows.items()}, weights=weights)
-    return resolution(samples)
+        return resolution({arm: log.rewards[where] for arm, where in rows.items()}, weights=weights, minimize=minimize)
+    return resolution(samples, minimize=minimize)
 
 
 def _read(records: Records, samples: Samples) -> str:
     """Return a note about the rows that were read and the rows that were skipped."""
-    note = f"{records.source}: {sum(samples.counts.values()):,} rewards of {len(samples)} arms"
+    note = f"{records.source}: {sum(samples.counts.values()):,} {words(records.minimize).many} of {len(samples)} arms"
     note += f", minus the column {records.reward!r}" if records.negated else ""
+    note += f", the column {records.reward!r}, minimised" if records.minimize else ""
     note += f"; SKIPPED: {samples.bad}" if samples.bad.count else ""
     return f"{note}."
 
@@ -160,11 +162,11 @@ def _played(
     problem: Problem
     weighted = log is not None and log.propensities is not None
     note = _HOW[mode]
-    cut = False
+    cut, minimize = False, records.minimize
     if mode == "bootstrap":
-        problem, most = recorded_problem(samples), sum(map(len, samples.values()))
+        problem, most = recorded_problem(samples, minimize), sum(map(len, samples.values()))
         if log is not None and weighted:
-            problem = Problem(_logged(log).laws, log.arms)
+            problem = Problem(_logged(log, minimize).laws, log.arms, minimize)
             note += " Each has the weight 1 / propensity, as if each arm had been logged at random."
         elif not samples.whole:
             note += f" They are a random sample of {most:,} rewards."
@@ -173,11 +175,11 @@ def _played(
             assert table is not None
             reason = f"{records.source} cannot be replayed in order: {table.reason}"
             raise InvalidInput(f"{reason}. Use --mode bootstrap or rejection")
-        problem, most = InOrder(table.rewards, table.arms), len(table.rewards)
+        problem, most = InOrder(table.rewards, table.arms, minimize), len(table.rewards)
         cut = horizon is not None and horizon > most
     else:
         assert log is not None
-        problem = _logged(log)
+        problem = _logged(log, minimize)
         most = problem.fewest
         note += (_THINNED if weighted else _UNTHINNED) + _cautions(log)
         if horizon is not None and horizon > most:
@@ -187,8 +189,8 @@ def _played(
     return problem, pulls, f"{mode.capitalize()}, {counted(pulls, 'pull')}{of}: {note}"
 
 
-def _logged(log: Log) -> Logged:
-    return Logged(log.actions, log.rewards, log.arms, log.propensities)
+def _logged(log: Log, minimize: bool) -> Logged:
+    return Logged(log.actions, log.rewards, log.arms, log.propensities, minimize)
 
 
 def _cautions(log: Log) -> str:

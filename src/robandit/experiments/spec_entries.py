@@ -31,17 +31,18 @@ RULES = {
     "replications": f"an integer from 1 to {MOST_REPLICATIONS:,}",
     "horizons": f"a list; each is {_HORIZON}",
     "suites": f"a list of names: {', '.join(NAMES)}",
-    "problems": 'a list of strings such as "gaussian(means=[1.0, 0.0])" and of tables with problem, name and grid',
+    "problems": 'a list of strings such as "gaussian(means=[1.0, 0.0])" and of tables with problem, name, minimize and grid',
     "policies": 'a list of strings such as "AdaRUCB" and of tables with policy and grid',
     "eps": f"a number with 0 < eps <= 1 (and at least {LEAST_EPS:g})",
     "problem": 'a string such as "gaussian(means=[1.0, 0.0])"',
+    "minimize": "true or false",
     "policy": 'a string such as "AdaRUCB"',
     "grid": "a table with a list of values for each parameter, such as {tail = [1.2, 1.5]}",
 }
 _ELEMENTS = {
     "horizons": _HORIZON,
     "suites": f"one of {', '.join(NAMES)}",
-    "problems": 'a string such as "gaussian(means=[1.0, 0.0])", or a table with problem, name and grid',
+    "problems": 'a string such as "gaussian(means=[1.0, 0.0])", or a table with problem, name, minimize and grid',
     "policies": 'a string such as "AdaRUCB", or a table with policy and grid',
 }
 _VALUES = "a list of values"
@@ -134,6 +135,8 @@ class ProblemEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     problem: str
     name: str | None = None
+    minimize: bool = False
+    """Whether the problem has costs, which are minimised: the parameter ``minimize`` of its builder."""
     grid: dict[str, tuple[Any, ...]] = {}
 
 
@@ -169,16 +172,27 @@ def _problems_of(entry: str | ProblemEntry, path: Path) -> Iterator[NamedProblem
         raise misplaced(place, text, RULES["problem"])
     if title is not None:
         check_name((*path, "name"), title)
+    minimize = isinstance(entry, ProblemEntry) and entry.minimize
+    if not isinstance(minimize, bool):
+        raise misplaced((*path, "minimize"), minimize)
     with _placed(place):
         task = notation.task_from(text)
         if task is not None and grid:
             raise InvalidInput(f"{text} has no parameters for a grid: remove the grid")
+        if task is not None and minimize:
+            raise InvalidInput(f"{text} is a problem of a suite, which has its own sign: remove minimize")
         if task is not None:
             yield NamedProblem(path, title or text, task.problem, task.horizon)
             return
         name, parameters = notation.problem_call(text)
         notation.builder(name)
     fixed = parameters or {}
+    if minimize:
+        with _placed((*path, "minimize")):
+            notation.check_parameters(name, ["minimize"])
+            if "minimize" in fixed:
+                raise InvalidInput(f"{text} already has minimize = {fixed['minimize']!r}: remove one of the two")
+        fixed = {**fixed, "minimize": True}
     for point, where in _points(name, fixed, grid, (*path, "grid")) if grid else [({}, place)]:
         with _placed(where):
             problem = notation.problem_made(name, fixed | point)

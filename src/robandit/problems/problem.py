@@ -64,7 +64,8 @@ class Problem:
 
     def __repr__(self) -> str:
         """Return the call that makes the problem."""
-        return f"Problem(laws={self.laws!r}, names={self.names!r}{', minimize=True' * self.minimize})"
+        sign = ", minimize=True" * self.minimize
+        return f"{type(self).__qualname__}(laws={self.laws!r}, names={self.names!r}{sign})"
 
     @property
     def arms(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from robandit.diagnostics.words import words
 from robandit.experiments.statistics import Standing, curves, worst_replications
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
@@ -30,14 +31,16 @@ def problem_section(section: Standing, place: int, styles: dict[str, int], *, ma
         return f'<section id="p{place}">{content}</section>'
     played = section.played
     best = next(row for row in section.rows if row["policy"] == section.best)
-    tail = "recorded rewards" if _recorded(*played.problem.laws) else f"tail index {number(played.problem.tail_index)}"
-    words = (
-        f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}; "
+    minimize = played.problem.minimize
+    recorded = f"recorded {words(minimize).many}"
+    tail = recorded if _recorded(*played.problem.laws) else f"tail index {number(played.problem.tail_index)}"
+    facts = (
+        f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}{', costs' * minimize}; "
         f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
     )
     opened = " open" if place == 0 else ""
     return f"""<details class="problem" id="p{place}"{opened}>
-<summary><h2>{escaped(played.name)}</h2><p class="muted">{escaped(words)}</p></summary>
+<summary><h2>{escaped(played.name)}</h2><p class="muted">{escaped(facts)}</p></summary>
 {content}
 </details>
 """
@@ -173,10 +176,11 @@ def _arms(section: Standing) -> str:
     problem = section.played.problem
     rows = []
     for i, law in enumerate(problem.laws):
+        reward = problem.reward_laws[i]
         gap = float(problem.gaps[i])
         verdicts = ["", ""]
         if gap == 0.0:  # the assumption concerns only the best arm
-            about = (law.truncated_nonpositivity(), law.truncated_nonpositivity(law_median(law)))
+            about = (reward.truncated_nonpositivity(), reward.truncated_nonpositivity(law_median(reward)))
             verdicts = ["holds" if each.holds else "fails" for each in about]
         index = "recorded" if _recorded(law) else f"{law.tail_index:.6g}".replace("inf", "∞")
         best = " <small>(best)</small>" if gap == 0.0 else ""
@@ -194,11 +198,12 @@ def _arms(section: Standing) -> str:
         )
     listed = table(rows, label=f"The arms of {section.played.name}")
     assumption = problem.assumption()
-    words = f"""<p>{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
+    sign = "Costs, minimised: X is minus the cost. " if problem.minimize else ""
+    text = f"""<p>{sign}{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
 {"holds" if assumption.holds else "<strong>fails</strong>"}: {escaped(_shortened(assumption.reason))}.</p>"""
     if problem.arms > FEW_ARMS:
         listed = more(f"All {problem.arms} arms", listed)
-    return f"<h3>The problem and its tails</h3>{words}{listed}"
+    return f"<h3>The problem and its tails</h3>{text}{listed}"
 
 
 def _recorded(*laws: Law) -> bool:
@@ -208,7 +213,8 @@ def _recorded(*laws: Law) -> bool:
 def _tails(problem: Problem) -> str:
     index = problem.tail_index
     if _recorded(*problem.laws):
-        return "Recorded rewards are finite, so all moments exist. <code>robandit diagnose</code> studies their tails."
+        many = words(problem.minimize).many
+        return f"Recorded {many} are finite, so all moments exist. <code>robandit diagnose</code> studies their tails."
     if math.isinf(index):
         return "Tail index ∞: all moments are finite."
     variance = "infinite variance" if index <= 2.0 else "a finite variance"

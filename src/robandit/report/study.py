@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from robandit.diagnostics.study import ArmStudy, Concentration, Study, Tail
 from robandit.diagnostics.tails import TailIndex
+from robandit.diagnostics.words import Words, words
 from robandit.files import write_atomically
 from robandit.report import pieces
 from robandit.report.pieces import cell, escaped, figure, named, swatch, table, words_cell
@@ -27,11 +28,13 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
     styles = {arm.arm: i for i, arm in enumerate(charted)}
     recorded = study.recorded
     title = f"{named(recorded.source, 120)}: {counted(len(study.arms), 'arm')}"
-    counts = {"rewards": recorded.rows, "arms": len(study.arms), "rows skipped": recorded.bad.count}
+    kind = words(study.minimize)
+    counts = {kind.many: recorded.rows, "arms": len(study.arms), "rows skipped": recorded.bad.count}
     figures = {name: f"{count:,}" for name, count in counts.items()}
     if len(study.arms) > 1:
         figures["best arm"] = "significant" if study.resolution.resolved else "not significant"
     sign = "Rewards are the negatives of the recorded values. " if recorded.negated else ""
+    sign += f"{kind.many.capitalize()} are {'minimised' if study.minimize else 'maximised'}."
     policy, case = f"Use <strong>{escaped(study.advice.policy.name)}</strong>", escaped(study.advice.case)
     reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
     header = f"""<h1>{escaped(title)}</h1>
@@ -39,11 +42,11 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
 <p>{policy} ({case}).</p>
 <p>{escaped(str(study.resolution))}</p></div>
 {pieces.facts(figures)}
-<p class="muted">{sign}Rewards are maximised. Limits and intervals have 95 % confidence.
+<p class="muted">{sign} Limits and intervals have 95 % confidence.
 {escaped(" ".join(sampling_lines(study)))}</p>
 {"".join(pieces.warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
     opened = [" open" if len(charted) <= OPEN or i == 0 else "" for i in range(len(charted))]
-    sections = "\n".join(map(_section, charted, range(len(charted)), opened))
+    sections = "\n".join(_section(study, *each) for each in zip(charted, range(len(charted)), opened, strict=True))
     main = f"""{_arms(study, styles)}
 <h2 id="advice">Which policy to use</h2>
 <p>{policy}: {case}.</p>
@@ -53,7 +56,7 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
 <h2>Arm by arm</h2>{sections}
 {_reproduce(study, command)}"""
     assets = {"styles": ("report.css", "study.css"), "scripts": ("charts.js", "study.js")}
-    page = pieces.document(title, header, main, **assets, data=study_data(charted, styles))
+    page = pieces.document(title, header, main, **assets, data=study_data(charted, styles, kind.one))
     write_atomically(path, page.encode())
 
 
@@ -63,13 +66,12 @@ def _skipped(study: Study) -> str:
         return ""
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(fault, 200))}</li>" for number, fault in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
-    return pieces.warning(
-        f"<p><strong>{counted(bad.count, 'row')} skipped</strong> without a usable arm or reward:</p><ul>{items}{rest}</ul>"
-    )
+    head = f"<strong>{counted(bad.count, 'row')} skipped</strong> without a usable arm or {words(study.minimize).one}:"
+    return pieces.warning(f"<p>{head}</p><ul>{items}{rest}</ul>")
 
 
 def _arms(study: Study, styles: dict[str, int]) -> str:
-    rows = []
+    rows, kind = [], words(study.minimize)
     for arm in study.arms:
         mean, trimmed, _, median = arm.means
         top = arm.concentration
@@ -79,7 +81,7 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
         rows.append(
             {
                 "arm": _name(arm.arm, styles),
-                "rewards": cell(arm.n, f"{arm.n:,}", sample),
+                kind.many: cell(arm.n, f"{arm.n:,}", sample),
                 "zeros": cell(arm.zeros, share(arm.zeros)),
                 "sample mean": _compact_cell(mean.value, limits(mean)),
                 "trimmed mean": _compact_cell(trimmed.value, trimmed_note),
@@ -93,8 +95,8 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
     return f"""<h2 id="arms">The arms</h2>
 {table(rows, label="The arms", sort=0)}
 <p class="muted"><small>The tail index is the moment estimator's, with its interval. The variance exists if the index is above 2,
-the mean if it is above 1. The share of the largest 1 % is its share in the sum of |reward|. The assumption is truncated
-non-positivity of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
+the mean if it is above 1. The share of the largest 1 % is its share in the sum of |{kind.one}|. The assumption is
+{kind.assumption} of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
 
 
 def _tail_cell(tail: Tail) -> str:
@@ -108,16 +110,16 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     resolution = study.resolution
     if not resolution.others:
         return ""
-    rows = []
+    rows, kind = [], words(study.minimize)
     for each in resolution.others:
-        kind, verdict = ("good", "excluded") if each.excluded else ("bad", "not excluded")
+        style, verdict = ("good", "excluded") if each.excluded else ("bad", "not excluded")
         rows.append(
             {
                 "arm": _name(each.arm, styles),
-                "lower by": _compact_cell(each.difference),
+                f"{kind.worse} by": _compact_cell(each.difference),
                 "at least by": _compact_cell(each.low),
                 "allowance in it": cell(each.allowance, compact(each.allowance) if each.allowance else "–"),
-                "verdict": words_cell(f'<span class="{kind}">{verdict}</span>'),
+                "verdict": words_cell(f'<span class="{style}">{verdict}</span>'),
                 "remarks": words_cell(escaped(each.why) or "–", "words long"),
             }
         )
@@ -127,39 +129,40 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     return f"""<h2 id="best">Is the best arm significantly better?</h2>
 <p>{answer}</p>
 {table(rows, label="The other arms against the best one", sort=1)}
-<p class="muted"><small>Lower by: the mean of the best arm minus the mean of this arm. At least by: the lower confidence limit of
-this difference, simultaneous for all arms, by {resolution.resamples:,} resamples. If it is below 0, this arm may be better.
+<p class="muted"><small>{kind.worse.capitalize()} by: the difference between the means of this arm and of the best arm.
+At least by: the lower confidence limit of this difference, simultaneous for all arms, by {resolution.resamples:,} resamples. If
+it is below 0, this arm may be better.
 Allowance: the part for larger values than observed, because a tail may be too heavy for resampling.</small></p>"""
 
 
 def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
-    part = ""
+    part, many = "", words(study.minimize).many
     if len(charted) < len(study.arms):
-        part = f"<p>The charts show the {len(charted)} arms with the most rewards, of {len(study.arms)}.</p>"
+        part = f"<p>The charts show the {len(charted)} arms with the most {many}, of {len(study.arms)}.</p>"
     first = charted[0]
     arms = counted(len(charted), "arm")
     tails = figure(
         "tails",
         0,
-        f"Share of rewards farther from the median than a distance, for {arms}, on logarithmic axes. "
+        f"Share of {many} farther from the median than a distance, for {arms}, on logarithmic axes. "
         f"Left tail of {arm_name(first.arm)}: {first.left.words}; right tail: {first.right.words}. Arrow keys read out values.",
-        "Tails: the share of rewards farther from the median of the arm than a distance. On these axes a power tail is a straight "
+        f"Tails: the share of {many} farther from the median of the arm than a distance. On these axes a power tail is a straight "
         "line whose slope is minus the index, and a light tail bends down. Dashed: the power law that Hill's estimator fits to the "
-        "largest rewards, if the tail is not light.",
+        f"largest {many}, if the tail is not light.",
     )
     excess = figure(
         "excess",
         0,
         f"Mean excess over a threshold for {arms}, on logarithmic axes. Arrow keys read out values.",
-        "Mean excess: the mean distance by which rewards beyond a threshold exceed it. It is proportional to the threshold for a "
-        "power tail, constant for an exponential tail, and falls for lighter tails. Its right end depends on only a few rewards.",
+        f"Mean excess: the mean distance by which {many} beyond a threshold exceed it. It is proportional to the threshold for a "
+        f"power tail, constant for an exponential tail, and falls for lighter tails. Its right end depends on only a few {many}.",
     )
     distributions = figure(
         "distribution",
         0,
-        f"Distribution of rewards of {arms}: {arm_name(first.arm)} has the median {compact(first.median)}.",
+        f"Distribution of {many} of {arms}: {arm_name(first.arm)} has the median {compact(first.median)}.",
         "Distributions, on an axis that is linear in the middle and logarithmic outside. Below each distribution, the line covers "
-        "98 % of the rewards, the bar covers the middle half, and the stroke marks the median.",
+        f"98 % of the {many}, the bar covers the middle half, and the stroke marks the median.",
     )
     return f"""<h2 id="tails">Tails and distributions</h2>{part}
 <h3>Tails</h3>{tails}
@@ -167,9 +170,9 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
 <h3>Distributions</h3>{distributions}"""
 
 
-def _section(arm: ArmStudy, number: int, opened: str) -> str:
-    name = arm_name(arm.arm)
-    words = f"{counted(arm.n, 'reward')}; left tail: {arm.left.words}; right tail: {arm.right.words}"
+def _section(study: Study, arm: ArmStudy, number: int, opened: str) -> str:
+    name, kind = arm_name(arm.arm), words(study.minimize)
+    facts = f"{counted(arm.n, kind.one)}; left tail: {arm.left.words}; right tail: {arm.right.words}"
     means = [
         {
             "": f'<th scope="row">{escaped(each.name)}</th>',
@@ -193,16 +196,16 @@ def _section(arm: ArmStudy, number: int, opened: str) -> str:
     plot = figure(
         "index",
         number,
-        f"Tail index of {name} by three estimators, for k from 5 to half of the rewards on a side. Arrow keys read out values.",
+        f"Tail index of {name} by three estimators, for k from 5 to half of the {kind.many} on a side. Arrow keys read out values.",
         "The index for every k, with 95 % bands; large marks show the k that the rule chooses. Trust an estimate where its line "
         "is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
     )
     return f"""<details class="problem" id="a{number}"{opened}>
-<summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(words)}</p></summary>
+<summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(facts)}</p></summary>
 <div class="two"><div><h4>Means</h4>
-{table(means, label=f"Means of {name}")}{_concentration(arm)}
-<p>Truncated non-positivity {escaped(str(arm.about_zero))}.</p>
-<p>Truncated non-positivity {escaped(str(arm.about_median))}.</p></div>
+{table(means, label=f"Means of {name}")}{_concentration(arm, kind)}
+<p>{kind.assumption.capitalize()} {escaped(str(arm.about_zero))}.</p>
+<p>{kind.assumption.capitalize()} {escaped(str(arm.about_median))}.</p></div>
 <div><h4>Tail indices</h4>
 {table(indices, label=f"Tail indices of {name}")}
 <p>Left: {escaped(arm.left.words)}.</p><p>Right: {escaped(arm.right.words)}.</p></div></div>
@@ -210,13 +213,14 @@ def _section(arm: ArmStudy, number: int, opened: str) -> str:
 </details>"""
 
 
-def _concentration(arm: ArmStudy) -> str:
+def _concentration(arm: ArmStudy, kind: Words) -> str:
     top = arm.concentration
     if math.isnan(top.first):
         return ""
     return (
-        f"<p>Share in the sum of |reward|: the largest {share(top.first)}, the ten largest {share(top.ten)}, the largest 1 % "
-        f"{_largest_share(top)}. Rewards range from {compact(arm.record.least)} to {compact(arm.record.greatest)}.</p>"
+        f"<p>Share in the sum of |{kind.one}|: the largest {share(top.first)}, the ten largest {share(top.ten)}, the largest 1 % "
+        f"{_largest_share(top)}. {kind.many.capitalize()} range from {compact(arm.record.least)} to "
+        f"{compact(arm.record.greatest)}.</p>"
     )
 
 

@@ -21,8 +21,8 @@ TAIL = 0.7  # the share of the values on a side that is drawn; the nearest value
 LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
 
 
-def study_data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, Any]:
-    """Return tails, distributions and tail indices of the arms, and their common axis."""
+def study_data(arms: Sequence[ArmStudy], styles: dict[str, int], noun: str) -> dict[str, Any]:
+    """Return tails, distributions and tail indices of the arms, their common axis, and what the values are called."""
     axis = _axis(arms)
     first, last = (math.asinh((axis[end] - axis["centre"]) / axis["unit"]) for end in ("low", "high"))
     edges = axis["centre"] + axis["unit"] * np.sinh(np.linspace(first, last, BINS + 1))
@@ -41,7 +41,8 @@ def study_data(arms: Sequence[ArmStudy], styles: dict[str, int]) -> dict[str, An
                 "heights": [round(100.0 * h / max(1, int(heights.max())), 1) for h in heights.tolist()],
             }
         )
-    return {"arms": rows, "axis": {name: each if name == "ticks" else rounded(each, 12) for name, each in axis.items()}}
+    scale = {name: each if name == "ticks" else rounded(each, 12) for name, each in axis.items()}
+    return {"arms": rows, "axis": scale, "noun": noun}
 
 
 def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:

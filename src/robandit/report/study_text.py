@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from robandit.diagnostics.study import Mean, Study
+from robandit.diagnostics.words import words
 from robandit.errors import formatted
 from robandit.report.pieces import named
 from robandit.wording import compact, counted, percent
@@ -53,7 +54,8 @@ def sampling_lines(study: Study) -> list[str]:
         return []
     size = max(len(arm.record.sample) for arm in sampled)
     arms = counted(len(sampled), "arm") if len(study.arms) > 1 else "the arm"
+    many = words(study.minimize).many
     return [
-        f"For {arms}, counts, the mean, the farthest 1,000 rewards on each side and the tail indices are exact. "
-        f"All other numbers come from a random sample of {size:,} rewards."
+        f"For {arms}, counts, the mean, the farthest 1,000 {many} on each side and the tail indices are exact. "
+        f"All other numbers come from a random sample of {size:,} {many}."
     ]

@@ -19,7 +19,7 @@ def printed(result, **options):
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("name", ["plain", "hostile", "many", "extreme", "sampled"])
+@pytest.mark.parametrize("name", ["plain", "costs", "hostile", "many", "extreme", "sampled"])
 def test_tables_fit_80_columns_and_no_number_is_nan(name):
     text = printed(getattr(studies, name)())
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
@@ -41,6 +41,17 @@ def test_the_terminal_says_what_was_read_and_what_follows():
     rows = [line for line in text.splitlines() if line.startswith("few ")]
     assert "unknown" in rows[2]
     assert "too few values" in rows[3]
+
+
+def test_costs_keep_their_sign_in_the_terminal():
+    text = printed(studies.costs())
+    assert "latency.csv: 5,502 costs of 3 arms, minimised" in text
+    assert re.search(r"heavy +4,000 +0 +4\.\d+ +\d+.* to \d", text)
+    assert "Heavy tails: the variance of 1 of 3 arms is infinite." in text
+    assert "\nUse AdaKL-UCB (" in text
+    assert "'few' has the lowest mean" in text
+    assert "Truncated non-negativity" in text
+    assert "reward" not in text
 
 
 def test_many_arms_are_cut_short_with_a_note():

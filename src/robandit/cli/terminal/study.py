@@ -10,6 +10,7 @@ from robandit.cli.terminal.tables import new_table
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Study
 from robandit.diagnostics.tails import TailIndex
+from robandit.diagnostics.words import Words, words
 from robandit.report.pieces import named
 from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
 from robandit.wording import compact, counted
@@ -30,23 +31,27 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     largest = sorted(study.arms, key=lambda arm: -arm.n)[:LISTED]
     arms = [arm for arm in study.arms if arm in largest]
     recorded = study.recorded
-    size = f"{counted(recorded.rows, 'reward')} of {counted(len(study.arms), 'arm')}{', negated' * recorded.negated}"
+    kind = words(study.minimize)
+    sign = ", negated" * recorded.negated + ", minimised" * study.minimize
+    size = f"{counted(recorded.rows, kind.one)} of {counted(len(study.arms), 'arm')}{sign}"
     parts: list[Any] = [Text(f"{named(recorded.source, 200)}: {size}")]
     if recorded.bad.count:
         parts.append(Text(str(recorded.bad), "yellow"))
     parts += [Text(line, "yellow") for line in remarks]
     if len(arms) < len(study.arms):
-        few = f"The tables show the {len(arms)} arms with the most rewards, of {len(study.arms)}. The page shows all."
+        few = (
+            f"The tables show the {len(arms)} arms with the most {kind.many}, of {len(study.arms)}. The page shows all."
+        )
         parts.append(Text(few))
     for make in (_means, _robust_means, _tails, _skewness):
-        parts += ["", make(arms)]
+        parts += ["", make(arms, kind)]
     parts += ["", *(Text(line, "dim") for line in sampling_lines(study)), Text(study.headline, "bold"), ""]
     parts.append(Text(f"Use {study.advice.policy.name} ({study.advice.case}):", "bold"))
     parts += [Padding(Text(f"- {line}"), (0, 0, 0, 2)) for line in advice_lines(study)]
     style = "bold" if study.resolution.resolved else "bold yellow"
     head, _, rest = str(study.resolution).partition(": ")
-    words = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(str(study.resolution))
-    return Group(*parts, "", words)
+    verdict = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(str(study.resolution))
+    return Group(*parts, "", verdict)
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, align: Any = "right") -> Table:
@@ -62,29 +67,30 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note:
     return table
 
 
-def _means(arms: Sequence[ArmStudy]) -> Table:
+def _means(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = []
     for arm in arms:
         mean, median = arm.means[0], arm.means[3]
         counts = (f"{arm.n:,}", share(arm.zeros))
         rows.append([arm_name(arm.arm, 40), *counts, compact(mean.value), limits(mean), compact(median.value)])
-    head = ("arm", "rewards", "zeros", "mean", "95 % limits", "median")
+    head = ("arm", kind.many, "zeros", "mean", "95 % limits", "median")
     note = "If a tail is heavy, the limits of the mean are wider, because larger values may not have been observed yet."
     return _table("Means", head, rows, note)
 
 
-def _robust_means(arms: Sequence[ArmStudy]) -> Table:
+def _robust_means(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = []
     for arm in arms:
         trimmed, blocks, top = arm.means[1], arm.means[2], arm.concentration
         shares = (share(each) for each in (top.first, top.ten, top.percent))
         rows.append([arm_name(arm.arm, 40), compact(trimmed.value), limits(trimmed), compact(blocks.value), *shares])
     head = ("arm", "trimmed", "95 % limits", "median of\nmeans", "largest\n1", "\n10", "\n1 %")
-    note = "Trimmed: AdaR-UCB's mean, without a limit on the skewed side. Largest: the share of the largest in the sum of |reward|."
-    return _table("Robust means, and the largest rewards", head, rows, note)
+    largest = f"Largest: the share of the largest in the sum of |{kind.one}|."
+    note = f"Trimmed: AdaR-UCB's mean, without a limit on the skewed side. {largest}"
+    return _table(f"Robust means, and the largest {kind.many}", head, rows, note)
 
 
-def _tails(arms: Sequence[ArmStudy]) -> Table:
+def _tails(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = []
     for arm in arms:
         for tail in (arm.left, arm.right):
@@ -100,10 +106,10 @@ def _tails(arms: Sequence[ArmStudy]) -> Table:
     return _table("Tail indices, left and right of the median", head, rows, note)
 
 
-def _skewness(arms: Sequence[ArmStudy]) -> Table:
+def _skewness(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = [[arm_name(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
-    note = "Only the best arm needs it: about 0 for AdaR-UCB, or about the median (no right skewness) for AdaKL-UCB."
-    return _table("Truncated non-positivity", ("arm", "about 0", "about the median"), rows, note, align="left")
+    note = f"Only the best arm needs it: about 0 for AdaR-UCB, or about the median (no {kind.skewed} skewness) for AdaKL-UCB."
+    return _table(kind.assumption.capitalize(), ("arm", "about 0", "about the median"), rows, note, align="left")
 
 
 def _index(index: TailIndex) -> str:

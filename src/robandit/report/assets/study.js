@@ -1,6 +1,8 @@
 // The charts of recorded rewards: tails, mean excess, indices over k, distributions.
 const SIDES = ["left", "right"];
-const TITLES = { left: "left: losses, below the median", right: "right: gains, above the median" };
+const COSTS = data.noun === "cost"; // costs are minimised, rewards maximised
+const TITLES = COSTS ? { left: "left: low costs, below the median", right: "right: high costs, above the median" }
+  : { left: "left: losses, below the median", right: "right: gains, above the median" };
 
 const plain = (x) => Number(x.toPrecision(3));
 const text = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
@@ -92,7 +94,7 @@ const nothing = (host, words) => host.replaceChildren(...[...host.children].filt
 
 // One curve per arm and side; `fits` also draws the fitted power law.
 const curveChart = (name, { labels, unit, none, fits }) => (figure) => overlaid(figure, (host, side, arms, alt) => {
-  if (!arms.some((arm) => arm[side][name].x.length)) return nothing(host, `These arms have ${none} rewards on this side.`);
+  if (!arms.some((arm) => arm[side][name].x.length)) return nothing(host, `These arms have ${none} ${data.noun}s on this side.`);
   const fit = (row) => fits && row[side].fit ? [{ row, kind: "fit", ...row[side].fit }] : [];
   panel(host, {
     alt: `${TITLES[side]}. ${alt}`, labels,
@@ -102,7 +104,7 @@ const curveChart = (name, { labels, unit, none, fits }) => (figure) => overlaid(
       .map(([label, y]) => [label, unit(y)]),
   });
 });
-CHARTS.tails = curveChart("survival", { labels: ["distance from the median", "share of rewards beyond"],
+CHARTS.tails = curveChart("survival", { labels: ["distance from the median", `share of ${data.noun}s beyond`],
   unit: (share) => `${text(100 * share)} %`, none: "no", fits: true });
 CHARTS.excess = curveChart("excess", { labels: ["threshold: distance from the median", "mean excess"], unit: text, none: "too few" });
 
@@ -120,7 +122,7 @@ CHARTS.index = (figure, number) => {
     const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && (path.row.style < 2 ? path.k[j] >= path.chosen / 4 : path.k[j] === path.chosen)));
     const high = Math.min(4, Math.max(0.6, ...near) + 0.12), low = Math.max(-1, Math.min(-0.1, ...near) - 0.05);
     panel(hosts[i], {
-      alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: ["k, the number of largest rewards used", "tail index (below: lighter)"],
+      alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: [`k, the number of largest ${data.noun}s used`, "tail index (below: lighter)"],
       range: { x: [Math.min(...known.map((p) => p.k[0])), Math.max(...known.map((p) => p.k[p.k.length - 1]))], y: [low, high] },
       ticks: INDICES.filter(([v, name]) => name && v >= low && v <= high).filter(([v], j, list) => high - low < 1.3 || [0, 0.25, 0.5, 1, 2, 4].includes(v)),
       limits: [[0.5, "above: infinite variance"], [1, "above: no mean"], [0, "below: light"]],
@@ -156,7 +158,7 @@ CHARTS.distribution = (figure) => {
       canvas.append(svg("path", { class: "grid", d: `M${x(v)},0V${bottom}` }),
         svg("text", { x: x(v), y: bottom + 16, "text-anchor": right - x(v) < 16 ? "end" : x(v) - left < 16 ? "start" : "middle" }, text(v)));
     }
-    canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "reward"));
+    canvas.append(svg("text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, data.noun));
     arms.forEach((arm, i) => {
       const base = (i + 1) * step - 8, tall = step - (narrow ? 26 : 12);
       canvas.append(svg("text", { class: "name", x: narrow ? 8 : left - 10, y: narrow ? base - tall - 4 : base - 6, "text-anchor": narrow ? "start" : "end" },
