@@ -3,7 +3,7 @@
 import numpy as np
 
 import robandit as rb
-from robandit.diagnostics.diagnosis import KeptRewards, diagnose
+from robandit.diagnostics.diagnosis import KeptRewards, diagnose, drift_warning_text
 from robandit.drift import Alarm, Summary
 
 KEPT = [KeptRewards("eu", 20_000, 20_000, 0, np.random.default_rng(0).normal(size=500))]
@@ -13,8 +13,13 @@ ALARM = Alarm("eu", 10_412, 10_430, "level up", Summary(80.0, 120.0, 200.0, 130.
 def test_changes_are_shown_with_their_guarantee():
     text = str(diagnose(rb.UCB1(), KEPT, [ALARM]))
     assert f"  {ALARM}\n" in text
-    assert "probability at most 1 % per arm" in text
-    assert "for any i.i.d. law" in text
+    assert "changes (the probability of any false alarm per arm is at most 1 % for any i.i.d. law):" in text
+
+
+def test_the_warning_says_what_changed_and_how_sure_that_is():
+    text = drift_warning_text(ALARM)
+    assert text.startswith(f"{ALARM}. ")
+    assert "at most 1 % for any i.i.d. law" in text
 
 
 def test_without_changes_the_text_says_nothing_about_them():

@@ -9,6 +9,7 @@ import numpy as np
 
 from robandit.drift.detector import (
     AGE,
+    DELTA,
     DOWN,
     EXCURSION,
     HIGH,
@@ -22,9 +23,11 @@ from robandit.drift.detector import (
     winner,
 )
 from robandit.kernel.types import Floats
-from robandit.wording import compact
+from robandit.wording import compact, percent
 
-__all__ = ["Alarm", "Summary"]
+__all__ = ["GUARANTEE", "Alarm", "Summary", "difference"]
+
+GUARANTEE = f"the probability of any false alarm per arm is at most {percent(DELTA)} for any i.i.d. law"
 
 Kind = Literal["level down", "level up", "low tail", "high tail"]
 _FIRST_BETS: dict[Kind, int] = {"high tail": HIGH, "low tail": LOW, "level up": LEVEL_UP, "level down": DOWN}
