@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from robandit import diagnostics, errors, laws, policies, problems
+from robandit import diagnostics, drift, errors, laws, policies, problems
 from robandit.diagnostics import Recommendation, recommend
 from robandit.live import events
 from robandit.live.bandit import Bandit
@@ -32,6 +32,7 @@ __all__ = [
     "Result",
     "checks",
     "diagnostics",
+    "drift",
     "errors",
     "estimators",
     "events",
