@@ -20,7 +20,7 @@ from robandit.errors import InvalidInput
 from robandit.policies import Policy, all_policies
 
 BUILDERS = (
-    *("bernoulli", "gaussian", "lower_bound_family", "negated_lomax"),
+    *("bernoulli", "changing", "gaussian", "lower_bound_family", "negated_lomax"),
     *("negated_pareto", "pareto", "stable", "student_t"),
 )
 _REQUIRED = inspect.Parameter.empty
@@ -52,6 +52,8 @@ def problem_from(text: str) -> problems.Problem:
     [-1.0, -1.5]
     >>> problem_from("heavy/pareto-1.6").arms
     2
+    >>> problem_from("changing(kind='swap', problem='heavy/pareto-1.6', at=500)").changes
+    (500,)
     """
     task = task_from(text)
     if task is not None:
@@ -188,8 +190,11 @@ def problem_made(name: str, parameters: Mapping[str, Any]) -> problems.Problem:
     missing = [key for key, default in known.items() if default is _REQUIRED and key not in parameters]
     if missing:
         raise InvalidInput(f"{written(name, parameters)} needs {' and '.join(missing)}: {name} has {_listed(known)}")
+    given = dict(parameters)
+    if name == "changing" and isinstance(given["problem"], str):
+        given["problem"] = problem_from(given["problem"])
     try:
-        return build(**parameters)
+        return build(**given)
     except (InvalidInput, ArithmeticError) as error:  # such as an integer too large for a float
         raise InvalidInput(f"{written(name, parameters)} cannot be made: {error}") from error
 
