@@ -80,7 +80,8 @@ def _facts(results: Results) -> str:
         else ""
     )
     return (
-        f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}{dynamic}'
+        f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. '
+        f"{realised}{dynamic}"
         "Intervals have 95 % confidence. Within a replication, an arm gives all policies the same rewards in the same order. Each "
         "policy is given exactly the parameters it must know.</p>"
     )
