@@ -1,0 +1,130 @@
+"""A change that the detector noticed, in numbers and in words."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from robandit.drift.detector import (
+    AGE,
+    DOWN,
+    EXCURSION,
+    HIGH,
+    LENGTH,
+    LEVEL_UP,
+    LOW,
+    REFERENCE,
+    RING,
+    VALUE,
+    recent,
+    winner,
+)
+from robandit.kernel.types import Floats
+from robandit.wording import compact
+
+__all__ = ["Alarm", "Summary"]
+
+Kind = Literal["level down", "level up", "low tail", "high tail"]
+_FIRST_BETS: dict[Kind, int] = {"high tail": HIGH, "low tail": LOW, "level up": LEVEL_UP, "level down": DOWN}
+_NEGATED: dict[Kind, Kind] = {
+    "level down": "level up",
+    "level up": "level down",
+    "low tail": "high tail",
+    "high tail": "low tail",
+}
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Quantiles and mean of a sample of rewards."""
+
+    low: float
+    """The 5 % quantile."""
+    median: float
+    high: float
+    """The 95 % quantile."""
+    mean: float
+
+    @classmethod
+    def of(cls, rewards: Floats) -> Summary:
+        """Return the summary of a sample with at least one reward."""
+        low, median, high = np.quantile(rewards, [0.05, 0.5, 0.95]).tolist()
+        return cls(low, median, high, float(rewards.mean()))
+
+    def negated(self) -> Summary:
+        """Return the summary of the negated sample."""
+        return Summary(-self.high, -self.median, -self.low, -self.mean)
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """A change of the law of an arm's rewards.
+
+    >>> before, after = Summary(low=80.0, median=120.0, high=200.0, mean=130.0), Summary(240.0, 310.0, 400.0, 315.0)
+    >>> print(Alarm("eu", changed=10_412, noticed=10_430, kind="level up", before=before, after=after))
+    arm 'eu' changed around its reward 10,412: median 120 -> 310 (noticed at reward 10,430)
+    """
+
+    arm: Any
+    changed: int
+    """Number of the first reward after the change, as estimated: the start of the winning bet's excursion. Rewards are counted from
+    1 over the whole life of the arm."""
+    noticed: int
+    """Number of the reward that raised the alarm."""
+    kind: Kind
+    """What the winning bet was on: all rewards moved, or one tail grew."""
+    before: Summary
+    """Of at most 256 rewards before the change."""
+    after: Summary
+    """Of the rewards since the change, at most 256."""
+
+    @classmethod
+    def raised(cls, d: Floats, arm: int) -> Alarm:
+        """Return the alarm that the detector just raised; call it before `restarted`."""
+        bet = winner(d, arm)
+        age, length, fresh = (int(d[arm, column]) for column in (AGE, LENGTH, EXCURSION + bet))
+        newest = np.array([recent(d, arm, back) for back in range(min(length, RING))])  # the newest first
+        before = newest[fresh:]
+        if length - fresh >= REFERENCE or not len(before):
+            before = d[arm, VALUE : VALUE + min(length, REFERENCE)]
+        kind = next(kind for kind, first in _FIRST_BETS.items() if bet >= first)
+        return cls(arm, age - fresh + 1, age, kind, Summary.of(before), Summary.of(newest[:fresh]))
+
+    def negated(self) -> Alarm:
+        """Return the alarm for negated rewards, for example costs."""
+        return msgspec.structs.replace(
+            self, kind=_NEGATED[self.kind], before=self.before.negated(), after=self.after.negated()
+        )
+
+    def text(self, name: Any = None, minimize: bool = False) -> str:
+        """Return a sentence.
+
+        Parameters
+        ----------
+        name
+            The name of the arm; None means ``arm``.
+        minimize
+            Whether the rewards are negated costs; the sentence then shows the costs.
+        """
+        if minimize:
+            return self.negated().text(name)
+        arm = self.arm if name is None else name
+        what = f"changed around its reward {self.changed:,}: {self._difference()}"
+        return f"arm {arm!r} {what} (noticed at reward {self.noticed:,})"
+
+    def __str__(self) -> str:
+        """Return the sentence with the arm as it is."""
+        return self.text()
+
+    def _difference(self) -> str:
+        """Return what is different, in numbers that differ when they are rounded, if there are any."""
+        before, after = self.before, self.after
+        head, label, old, new = {
+            "level down": ("", "median", before.median, after.median),
+            "level up": ("", "median", before.median, after.median),
+            "low tail": ("its low tail grew, ", "5 % quantile", before.low, after.low),
+            "high tail": ("its high tail grew, ", "95 % quantile", before.high, after.high),
+        }[self.kind]
+        if compact(old) == compact(new):
+            label, old, new = "mean", before.mean, after.mean
+        return f"{head}{label} {compact(old)} -> {compact(new)}"

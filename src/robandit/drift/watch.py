@@ -1,0 +1,133 @@
+"""The detector of a live bandit: it takes rewards in batches and returns alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from robandit.drift.alarm import Alarm
+from robandit.drift.detector import AGE, LENGTH, WIDTH, new_state, restarted, watch_all
+from robandit.kernel import compiled
+from robandit.kernel.types import Floats
+
+__all__ = ["SavedWatch", "Watch"]
+
+LAYOUT = 1  # of the columns; a change of `robandit.drift.detector` that moves columns needs another number
+KEPT = 100  # newest alarms that a watch keeps
+
+
+class SavedWatch(msgspec.Struct):
+    """The saved form of a `Watch`."""
+
+    layout: int
+    salt: int
+    rows: list[bytes]
+    alarms: list[Alarm]
+
+
+class Watch:
+    """A detector for each of several arms. It depends on the order of all rewards, not on how they are cut into batches.
+
+    Parameters
+    ----------
+    arms
+        The number of arms.
+    salt
+        An integer that selects the random numbers that break ties.
+
+    Examples
+    --------
+    >>> watch = Watch(arms=1, salt=1)
+    >>> before, after = np.random.default_rng(0).normal([[10.0], [13.0]], size=(2, 1_000))
+    >>> watch.feed(0, before)
+    []
+    >>> print(*watch.feed(0, after))
+    arm 0 changed around its reward 1,001: median 9.987 -> 13.23 (noticed at reward 1,006)
+    """
+
+    __slots__ = ("_d", "alarms", "salt")
+
+    def __init__(self, arms: int, salt: int) -> None:
+        """Start without rewards."""
+        self.salt = salt % 2**64
+        self._d = new_state(arms)
+        self.alarms: list[Alarm] = []
+        """The newest alarms of all arms, at most 100, the oldest first."""
+
+    def feed(self, arm: int, values: Sequence[float] | Floats) -> list[Alarm]:
+        """Take the next rewards of an arm; return the alarms that they raise. Each alarm starts a new segment of the arm."""
+        rewards = np.ascontiguousarray(values, dtype=np.float64)
+        entry, salt, start = compiled_watch(), np.uint64(self.salt), 0
+        raised = []
+        while (start := entry(self._d, arm, rewards, start, salt) + 1) <= len(rewards):
+            raised.append(Alarm.raised(self._d, arm))
+            restarted(self._d, arm)
+        self.alarms = [*self.alarms, *raised][-KEPT:]
+        return raised
+
+    def copy(self) -> Watch:
+        """Return a copy."""
+        other = copy(self)
+        other._d = self._d.copy()
+        return other
+
+    def extended(self) -> Watch:
+        """Return a copy with one more arm, which has no rewards."""
+        other = copy(self)
+        other._d = np.vstack([self._d, new_state(1)])
+        return other
+
+    def save(self) -> SavedWatch:
+        """Return the watch as plain data. Zeros take no space, so new arms are small."""
+        return SavedWatch(LAYOUT, self.salt, [_packed(row) for row in self._d], self.alarms)
+
+    @classmethod
+    def load(cls, saved: SavedWatch | None, arms: int, salt: int) -> Watch | None:
+        """Return the watch that `save` wrote, or None if it is inconsistent.
+
+        The result is a new watch with this salt if there is none (None, from an older file) or its layout is another.
+        """
+        watch = cls(arms, salt)
+        if saved is None or saved.layout != LAYOUT:
+            return watch
+        rows = [_unpacked(packed) for packed in saved.rows]
+        if len(rows) != arms or not 0 <= saved.salt < 2**64:
+            return None
+        for i, row in enumerate(rows):
+            if row is None or not (
+                0.0 <= row[LENGTH] <= row[AGE] < 2.0**53 and (row[[LENGTH, AGE]] % 1.0 == 0.0).all()
+            ):
+                return None
+            watch._d[i] = row
+        watch.salt, watch.alarms = saved.salt, saved.alarms[-KEPT:]
+        return watch
+
+
+@cache
+def compiled_watch() -> Callable[..., Any]:
+    """Return the compiled `watch_all`. The first call compiles it or loads it from the cache."""
+    return compiled(watch_all, label="drift detector", args=(new_state(1), 0, np.zeros(1), 0, np.uint64(0)))
+
+
+def _packed(row: Floats) -> bytes:
+    """Return a bit for each column, 1 if it is not 0, followed by the columns that are not 0."""
+    used = row.view(np.uint64) != 0  # so that -0.0 is kept
+    bits: bytes = np.packbits(used).tobytes()
+    return bits + row[used].astype("<f8").tobytes()
+
+
+def _unpacked(packed: bytes) -> Floats | None:
+    """Return the row that `_packed` wrote, or None if the sizes do not fit."""
+    head = (WIDTH + 7) // 8
+    bits = np.unpackbits(np.frombuffer(packed[:head], dtype=np.uint8))
+    used = bits[:WIDTH].astype(bool)
+    if len(packed) < head or bits[WIDTH:].any() or len(packed) != head + 8 * int(used.sum()):
+        return None
+    row: Floats = np.zeros(WIDTH)
+    row[used] = np.frombuffer(packed[head:], dtype="<f8")
+    return row
