@@ -24,9 +24,10 @@ from robandit.drift.detector import (
 from robandit.kernel.types import Floats
 from robandit.wording import compact
 
-__all__ = ["Alarm", "Summary"]
+__all__ = ["KINDS", "Alarm", "Summary"]
 
 Kind = Literal["level down", "level up", "low tail", "high tail"]
+KINDS: tuple[Kind, ...] = ("level down", "level up", "low tail", "high tail")
 _FIRST_BETS: dict[Kind, int] = {"high tail": HIGH, "low tail": LOW, "level up": LEVEL_UP, "level down": DOWN}
 _NEGATED: dict[Kind, Kind] = {
     "level down": "level up",

@@ -172,7 +172,8 @@ class Policy:
         >>> UCB1(scale=2.0).to_dict()
         {'policy': 'UCB1', 'scale': 2.0}
         """
-        return {"policy": self.tag()} | {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {"policy": self.tag()} | {name: v.to_dict() if isinstance(v, Policy) else v for name, v in values}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Policy:
@@ -196,6 +197,9 @@ class Policy:
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in (name for name in parameters if name not in fields):
             raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
+        for name, value in parameters.items():
+            if isinstance(value, Mapping) and "policy" in value:
+                parameters[name] = Policy.from_dict(value)
         try:
             return msgspec.convert(parameters, cls)
         except (msgspec.ValidationError, ArithmeticError) as error:  # ArithmeticError: an integer beyond a double
