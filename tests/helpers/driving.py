@@ -17,7 +17,7 @@ class Live:
         self.policy = policy = policy.prepared(horizon)
         self.arms = arms
         self.p = policy.params()
-        self.s = policy.init(arms, horizon) if state is None else state
+        self.s = policy.start(arms, horizon, np.zeros(4, dtype=np.uint64)) if state is None else state
         self.grown = 0
         self._flat = flat((self.p, self.s))
 
@@ -35,7 +35,7 @@ class Live:
     def _grow(self, must):
         if must:
             self.grown += 1
-            self.s = self.policy.grow(self.s)
+            self.s = self.policy.grown(self.s)
             self._flat = flat((self.p, self.s))
 
     def ask(self):

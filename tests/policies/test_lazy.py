@@ -24,6 +24,7 @@ class Pieces:
         self.pieces = [[(math.inf, 0.0, 0.0)] for _ in range(arms)]
         self.rounds = [0] * arms
         self.lines, self.lead = lazy_state(arms)
+        self.allowed = np.ones(arms, dtype=bool)
         self.evaluated = 0
 
     def piece(self, arm, level):

@@ -147,10 +147,7 @@ def check_live_agrees(policy: Policy) -> None:
         compiled(fill, label="the law sampler", args=args)(*args)
     policy = policy.prepared(HORIZON)
     bandit = Bandit(range(ARMS), policy)
-    state = policy.init(ARMS, HORIZON)  # a bandit does not pass the horizon
-    if "rng" in state._fields:
-        state.rng[:] = words[0]
-    bandit._start(state)
+    bandit._start(policy.start(ARMS, HORIZON, words[0]))  # a bandit does not pass the horizon
     pulls = np.zeros(ARMS, dtype=np.int64)
     for step in range(HORIZON):
         arm = bandit.select()

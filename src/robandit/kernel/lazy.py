@@ -12,7 +12,8 @@ T = 1e6: 3.0 to 4.0 with constants, 0.6 with lines, 99 with a full scan.)
 A policy passes three functions. ``index(p, s, arm, level)`` is exact. ``outlook(p, s, arm, level)``, called right after
 ``index`` at that level, returns (height, slope, until) with index <= height + slope (l - level) for all l from level to until,
 rounding included. ``rounds(p, s, arm)`` decides ties: the smaller value wins, then the lower arm. The policy's state holds
-``lines`` and ``lead`` from `lazy_state`, and the policy calls `touched` whenever an arm's data change.
+``lines`` and ``lead`` from `lazy_state`, and the policy calls `touched` whenever an arm's data change. Arms that ``s.allowed``
+excludes are skipped. Whoever changes ``s.allowed`` calls `forget_leader`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["best_arm", "lazy_state", "touched"]
+__all__ = ["best_arm", "forget_leader", "lazy_state", "touched"]
 
 # Rows of ``lines``, which has one column per arm. The last column is a line above all lines except the leader's.
 HEIGHT, SLOPE, FROM, UNTIL = 0, 1, 2, 3
@@ -50,10 +51,19 @@ def touched(lines: Floats, lead: Ints, arm: int) -> None:
         lines[HEIGHT, lines.shape[1] - 1] = math.inf
 
 
+def forget_leader(lines: Floats, lead: Ints) -> None:
+    """Discard what depends on the set of allowed arms: the leader, which has no line, and the line above all others."""
+    arms = lines.shape[1] - 1
+    if lead[LEADER] >= 0:
+        lines[HEIGHT, lead[LEADER]] = math.inf
+    lines[HEIGHT, arms] = math.inf
+    lead[LEADER] = lead[SECOND] = -1
+
+
 def best_arm(
     index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, lines: Floats, lead: Ints, level: float
 ) -> int:
-    """Return the arm with the largest index at this level; ties go to the fewest rounds, then to the lowest arm."""
+    """Return the allowed arm with the largest index at this level; ties go to the fewest rounds, then to the lowest arm."""
     arms = lines.shape[1] - 1
     leader = lead[LEADER]
     value = -math.inf
@@ -89,7 +99,7 @@ def contest(
             arm = likely
         elif turn == likely:
             continue
-        if arm < 0 or arm == leader:
+        if arm < 0 or arm == leader or not s.allowed[arm]:
             continue
         height = line(lines, arm, level)
         if height >= best or lines[UNTIL, arm] < level:
@@ -117,7 +127,7 @@ def contest(
     lead[LEADER] = winner
     lead[SECOND] = first_arm
     lines[HEIGHT, arms] = highest
-    lines[SLOPE, arms] = steepest if arms > 1 else 0.0
+    lines[SLOPE, arms] = steepest if steepest > -math.inf else 0.0
     lines[FROM, arms] = level
     lines[UNTIL, arms] = ends
     return winner

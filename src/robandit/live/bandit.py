@@ -246,7 +246,7 @@ class Bandit:
         self._received[i] += 1
         self._made += 1
         if must_grow:
-            self._use(self._policy.grow(self._state))
+            self._use(self._policy.grown(self._state))
         fresh = self._fresh[i]
         fresh.append(value)
         return self._fold(i) if len(fresh) >= CHUNK else ""
@@ -306,7 +306,7 @@ class Bandit:
         del self._open[number]
         self._received[i] += 1
         if must_grow:
-            self._use(self._policy.grow(self._state))
+            self._use(self._policy.grown(self._state))
         fresh = self._fresh[i]
         fresh.append(value)
         return self._fold(i) if len(fresh) >= CHUNK else ""

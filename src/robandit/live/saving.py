@@ -13,7 +13,7 @@ from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
 from robandit.live.arms import checked_arms
 from robandit.live.memory import Memory, SavedMemory
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, with_allowed, without_allowed
 
 MAGIC = b"robandit"
 FORMAT_VERSION = 1
@@ -41,7 +41,7 @@ FIELDS = _Saved.__struct_fields__
 
 def pack(fields: Mapping[str, Any]) -> bytes:
     """Return the saved form of a bandit with these fields."""
-    state = fields["state"]._asdict()
+    state = without_allowed(fields["state"])._asdict()
     saved = {
         **fields,
         "policy": fields["policy"].to_dict(),
@@ -93,7 +93,7 @@ def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> 
         raise CorruptFile(f"{source} is damaged: {error}") from error
     if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
-    return type(fresh)(**arrays)
+    return with_allowed(type(fresh)(**arrays), np.ones(arms, dtype=np.bool_))
 
 
 def _fits(saved: Any, fresh: Any) -> bool:

@@ -7,6 +7,8 @@ constants. They may not allocate, and their array indices are not checked. An in
 (:mod:`robandit.policies.index`). Optional:
 
 - ``take``, ``expire``, ``full``, ``grow``, ``counters``, ``validate``: see their docstrings;
+- ``s.allowed``: one boolean per arm, which `Policy.start` adds to the state. It is False for an arm that must not be chosen now,
+  such as a paused one. A ``select`` that reads it declares ``respects_allowed = True``; index policies do so without further code;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
 - ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
   The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
@@ -26,7 +28,8 @@ import numpy as np
 
 from robandit.errors import InvalidInput, NotApplicable, formatted
 from robandit.kernel import loops
-from robandit.kernel.types import UInts
+from robandit.kernel.lazy import forget_leader, lazy_state
+from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, order, plain
 
@@ -44,6 +47,8 @@ class Policy:
     """Whether updates are weighted by the probability of the decision. A reward without a decision is then rejected."""
     uses_rewards: ClassVar[bool] = True
     """False for a policy whose choices do not depend on rewards, such as one that plays arms in turn."""
+    respects_allowed: ClassVar[bool] = False
+    """Whether ``select`` returns only arms with ``s.allowed[arm]``. A live bandit of other policies cannot pause arms."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that ``estimate`` fills in."""
     about: ClassVar[Facts] = Facts()
@@ -66,6 +71,9 @@ class Policy:
 
         It is called by the simulation before each pull, and by `Bandit.select` any number of times. So it must not learn: it may
         change only caches and ``rng`` in the state. ``p`` holds the numeric parameters by name (see `Policy.params`).
+
+        ``s.allowed[arm]`` is False for arms that must not be chosen. At least one arm is allowed. It changes between pulls, and
+        `forget_choice` is called after each change. Skip these arms, and set ``respects_allowed = True`` in the class.
         """
         raise NotImplementedError
 
@@ -90,6 +98,39 @@ class Policy:
     def grow(self, state: Any) -> Any:
         """Return the same state with more room. It is called when ``full`` returns True, and is not compiled."""
         raise InvalidInput(f"{type(self).__name__} says that its state is full, but has no grow(self, state)")
+
+    def forget_choice(self, state: Any) -> None:
+        """Discard what ``select`` caches about the set of allowed arms, because that set changed. It is not compiled.
+
+        By default, this is the leader of the lazy arg-max (:mod:`robandit.kernel.lazy`), if the state has its fields.
+        """
+        if {"lines", "lead"} <= set(state._fields):
+            forget_leader(state.lines, state.lead)
+
+    def paused(self, state: Any, arm: int) -> None:
+        """Prepare the state for a time in which an arm is not allowed. It is called once, before `set_allowed`."""
+
+    def resumed(self, state: Any, arm: int) -> None:
+        """Prepare the state for the return of a paused arm, or for the first use of an added arm, before `set_allowed`."""
+
+    def extended(self, state: Any) -> Any:
+        """Return the state of a live bandit with one more arm, the last. It is as if it had been there from the start, but paused.
+
+        The new arm is not allowed yet: call `resumed` and `set_allowed`. By default, the shapes of ``init`` for K and K + 1 arms
+        say where a field gets the numbers of the new arm. Along an axis that is longer by one, they are inserted at position K;
+        later positions are totals. Along an axis that is longer by more, they are appended. A number that ``init`` computes from
+        K, and that has not changed since, is replaced. Override it for other layouts, and for numbers that were computed from K
+        later.
+        """
+        arms = len(state.allowed)
+        plain, old, new = without_allowed(state), self.init(arms, None), self.init(arms + 1, None)
+        fields = [extended_array(*arrays, arms) for arrays in zip(plain, old, new, strict=True)]
+        longer = with_allowed(type(plain)(*fields), np.append(state.allowed, False))
+        longer.allowed[arms] = False
+        if {"lines", "lead"} <= set(longer._fields):  # levels may depend on K, and lines hold only from their level on
+            longer.lines[:], longer.lead[:] = lazy_state(arms + 1)
+        self.forget_choice(longer)
+        return longer
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return counts of the whole run to display."""
@@ -286,12 +327,35 @@ class Policy:
     # --- for the kernel ----------------------------------------------------------------------------------------------
 
     def start(self, arms: int, horizon: int | None, stream: UInts) -> Any:
-        """Return the state of a new run, checked, with its random stream in place."""
+        """Return the state of a new run, checked, with its random stream in place and all arms allowed."""
         state = self.init(arms, horizon)
         check_state(type(self).__name__, state)
         if "rng" in state._fields:
             state.rng[:] = stream
-        return state
+        return with_allowed(state, np.ones(arms, dtype=np.bool_))
+
+    def grown(self, state: Any) -> Any:
+        """Return the state with more room, from `grow`, which gets and returns a state as ``init`` makes it."""
+        return with_allowed(self.grow(without_allowed(state)), state.allowed)
+
+    def set_allowed(self, state: Any, allowed: Any) -> None:
+        """Allow exactly the arms for which ``allowed`` is True.
+
+        >>> from robandit import UCB1
+        >>> policy = UCB1()
+        >>> state = policy.start(3, None, np.zeros(4, dtype=np.uint64))
+        >>> policy.set_allowed(state, [False, True, True])
+        >>> policy.select(policy.params(), state)
+        1
+        """
+        mask = np.asarray(allowed, dtype=np.bool_)
+        if not (self.respects_allowed or mask.all()):
+            reason = "its select() chooses among all arms"
+            hint = "take another policy, or let select() read s.allowed and set respects_allowed = True"
+            raise NotApplicable(f"{self!r} cannot leave arms out: {reason}; {hint}")
+        if not np.array_equal(state.allowed, mask):
+            state.allowed[:] = mask
+            self.forget_choice(state)
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks with these names, ready to be bound to an entry of :mod:`robandit.kernel.loops`."""
@@ -372,6 +436,51 @@ def check_state(owner: str, state: Any) -> None:
             problem = f"rng = {array.dtype}{array.shape}: it must be np.zeros(4, dtype=np.uint64)"
         if problem:
             raise InvalidInput(f"the state of {owner} has {problem}")
+
+
+@cache
+def _with_field(cls: type[Any]) -> Any:
+    """Return the type of states with the fields of ``cls`` and ``allowed``."""
+    fields = [(name, Any) for name in (*cls._fields, "allowed")]
+    made = cast(Any, NamedTuple)(cls.__name__, fields)
+    made._plain = cls  # a field cannot have this name
+    return made
+
+
+def with_allowed(state: Any, allowed: Bools) -> Any:
+    """Return a state as ``init`` makes it with the field ``allowed``, unless it has that field."""
+    cls: Any = type(state)
+    return state if "allowed" in state._fields else _with_field(cls)(*state, allowed)
+
+
+def without_allowed(state: Any) -> Any:
+    """Return the state as ``init`` makes it: without the field that `with_allowed` added. Files hold this state."""
+    plain = getattr(type(state), "_plain", None)
+    return state if plain is None else plain(*state[:-1])
+
+
+def extended_array(now: Any, old: Any, new: Any, arms: int) -> Any:
+    """Return a field of a state with one more arm, as `Policy.extended` describes it.
+
+    ``old`` and ``new`` are that field in new states with ``arms`` and one more arm. ``now`` may have more room than both.
+    """
+    for axis, (short, long) in enumerate(zip(old.shape, new.shape, strict=True)):
+        if short != long:
+            start = arms if long == short + 1 else short
+            added = np.take(new, range(start, start + long - short), axis)
+            old = np.insert(old, [start] * (long - short), added, axis)
+            room = list(now.shape)
+            room[axis] = long - short
+            wide = np.zeros(room, dtype=now.dtype)
+            common = tuple(slice(min(a, b)) for a, b in zip(wide.shape, added.shape, strict=True))
+            wide[common] = added[common]
+            at = start if long == short + 1 else now.shape[axis]
+            now = np.insert(now, [at] * (long - short), wide, axis)
+    now = now.copy()
+    if now.shape == new.shape:
+        constants = (old != new) & (now == old)
+        now[constants] = new[constants]
+    return now
 
 
 @cache

@@ -13,7 +13,8 @@ the index itself is infinite for an arm with too few rewards), and `estimate`.
 The template makes `select`, `update`, `take` and `expire` from them. To wrap one, a subclass sets ``select`` to
 ``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
 when they are made, so late rewards do not stop the clock. The state must have the fields of `IndexState`: ``arms`` (one row per
-arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`).
+arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`). The template skips arms that are not allowed
+(``s.allowed``, see `robandit.policies.base`); a hook of a subclass need not look at it.
 """
 
 from __future__ import annotations
@@ -84,31 +85,40 @@ def count_tried(s: Any) -> None:
 
 @out_of_line
 def untried(rewards: Rewards, s: Any, least: float) -> int:
-    """Return the arm with the fewest pulls (then the lowest) among the arms with fewer than ``least`` rewards."""
+    """Return the allowed arm with the fewest pulls (then the lowest) among those with fewer than ``least`` rewards, or -1."""
     chosen = -1
     for arm in range(s.pulls.shape[0] - 2):
-        if rewards(s, arm) < least and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
+        if s.allowed[arm] and rewards(s, arm) < least and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
             chosen = arm
     return chosen
 
 
+def first_untried(rewards: Rewards, s: Any, least: float) -> int:
+    """Return an allowed arm that lacks its first rewards, or -1. Arms without them that are not allowed have to wait."""
+    return -1 if all_tried(s) else untried(rewards, s, least)
+
+
 def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
     """Return an arm that lacks its first rewards, or else the arm with the largest index."""
-    if first(p) > 0.0 and not all_tried(s):
-        return untried(rewards, s, first(p))
+    if first(p) > 0.0:
+        arm = first_untried(rewards, s, first(p))
+        if arm >= 0:
+            return arm
     return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
 
 
 def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
     """Return an arm without rewards, or else the arm with the largest ``score(p, s, arm)``; ties as in `untried`.
 
-    Each score is evaluated once, in the order of the arms, since scores may be random.
+    Each score of an allowed arm is evaluated once, in the order of the arms, since scores may be random.
     """
-    if not all_tried(s):
-        return untried(rewards, s, 1.0)
-    chosen = -1
+    chosen = first_untried(rewards, s, 1.0)
+    if chosen >= 0:
+        return chosen
     best = -math.inf
     for arm in range(s.pulls.shape[0] - 2):
+        if not s.allowed[arm]:
+            continue
         value = score(p, s, arm)
         if chosen < 0 or value > best or (value == best and s.pulls[arm] < s.pulls[chosen]):
             best = value
@@ -211,6 +221,7 @@ class IndexPolicy(IndexHooks, Policy):
     """A policy that pulls the arm with the largest index. The module describes how to write one."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
+    respects_allowed: ClassVar[bool] = True
     row_length: ClassVar[int]
     """The number of values that the state keeps for each arm."""
 

@@ -205,7 +205,7 @@ def _replicate(
             if rejected[0] > 0.0:
                 raise _rejection(policy, piece, int(rejected[1]), float(rejected[2]), in_play=rejected[0] == 2.0)
             if t < end:
-                state = policy.grow(state)
+                state = policy.grown(state)
         earlier += float(gaps @ pulls)
         result.pulls[i, r] += pulls
     return time.thread_time() - start, policy.counters(state)

@@ -37,7 +37,7 @@ def test_any_arm_is_an_arm_at_the_ends_too(arms, monkeypatch):
 
     for u, arm in ((2.0**-53, 0), (1.0, arms - 1), (1.0 - 2.0**-53, arms - 1)):
         monkeypatch.setattr(module, "uniform", lambda rng, u=u: u)
-        assert any_arm(arms, words(0)) == arm
+        assert any_arm(np.ones(arms, dtype=bool), words(0)) == arm
 
 
 class SlowEpsilonGreedy(SlowIndexPolicy):

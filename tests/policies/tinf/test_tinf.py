@@ -93,7 +93,7 @@ def test_weights_are_a_decreasing_law_wherever_the_search_starts(losses, alpha, 
     q = alpha / (alpha - 1)
     other, values = np.zeros(len(x)), np.array(losses)
     top = ftrl.largest_root(len(x), q)
-    ftrl.solve(values, other, values.min(), eta, q, start * top)
+    ftrl.solve(values, np.ones(len(values), dtype=bool), other, values.min(), eta, q, start * top)
     np.testing.assert_allclose(other, x, rtol=2e-13 if alpha > 1.1 else 2e-12, atol=1e-300)
 
 

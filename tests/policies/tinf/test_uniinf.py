@@ -22,7 +22,7 @@ def weights(losses, scale, start=None):
     """Return the weights, by a search from the start of a run or from another."""
     values, out = np.array(losses, dtype=float), np.zeros(len(losses))
     first = largest_root(len(values), 1.0) if start is None else start
-    solve_barrier(values, out, values.min(), 1.0 / scale, 1.0, first)
+    solve_barrier(values, np.ones(len(values), dtype=bool), out, values.min(), 1.0 / scale, 1.0, first)
     return out
 
 

@@ -63,6 +63,12 @@ def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
     return roomier, slots
 
 
+def place_last(slots: Ints) -> None:
+    """Give the last arm, which was just added, the stretch after all others."""
+    last = len(slots) - 2
+    slots[last, START] = slots[:last, ROOM].sum()
+
+
 class KeepsRewards:
     """The hooks of a policy whose state has a store: ``full`` and ``grow``."""
 
@@ -74,3 +80,9 @@ class KeepsRewards:
         """Return the state with more room in its store."""
         pool, slots = cls.enlarged(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)
+
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm."""
+        longer = super().extended(state)  # type: ignore[misc]
+        place_last(longer.slots)
+        return longer

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import best_arm, touched
 from robandit.policies.adar.centre import FIRST
-from robandit.policies.adar.layout import CURRENT, IN_TOP, LIVE_ROUNDS, ROUNDS, UNLIMITED, TwoStreams
+from robandit.policies.adar.layout import CURRENT, IN_TOP, LIVE_ROUNDS, ROUNDS, UNLIMITED, TwoStreams, round_open
 from robandit.policies.adar.likelihood_index import (
     N_TOP,
     Params,
@@ -137,7 +137,7 @@ class AdaKLUCB(TwoStreams, Policy):
     @staticmethod
     def select(p: Params, s: State) -> int:
         """Return the arm with the largest index. The second pull of a double round repeats the first one's arm."""
-        if s.clock[CURRENT] >= 0:
+        if round_open(s):
             return s.clock[CURRENT]
         return best_arm(index, outlook, pulls_issued, p, s, s.lines, s.lead, level_of(p, s))
 

@@ -175,6 +175,11 @@ class AdaRUCB(TwoStreams, Policy):
         state = State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock)
         return state if self.center is None else with_centres(state)
 
+    def forget_choice(self, state: Any) -> None:
+        """Discard the leader, and look for forced arms again."""
+        super().forget_choice(state)
+        state.clock[LEAST] = -1
+
     @staticmethod
     def select(p: Params, s: State) -> int:
         """Return a forced arm if there is one, otherwise the arm with the largest index."""

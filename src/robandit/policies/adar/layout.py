@@ -48,7 +48,7 @@ CURRENT = 1  # the arm whose second pull is next, or -1
 FULL = 2
 FALLBACKS = 3
 LIMIT = 4  # largest number of values in a buffer row
-LEAST = 5  # a lower bound of the smallest N_NONZERO
+LEAST = 5  # a lower bound of the smallest N_NONZERO of the allowed arms
 CLOCK = 6
 
 IN_X, IN_TOP = 0.0, 1.0  # marks of a pull: its stream
@@ -66,6 +66,7 @@ class TwoStreams:
     """Hooks of policies whose rewards form the streams X and X'."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index", "threshold", "share_trimmed")
+    respects_allowed: ClassVar[bool] = True
 
     def grow(self, state: Any) -> Any:
         """Double the length of every buffer, up to the limit."""
@@ -112,6 +113,11 @@ class TwoStreams:
     def full(p: Any, s: Any) -> bool:
         """Return whether a buffer has no room for another value."""
         return s.clock[FULL] != 0
+
+
+def round_open(s: Any) -> bool:
+    """Return whether the next pull is the second of a round. A round of an arm that is not allowed is completed later."""
+    return s.clock[CURRENT] >= 0 and s.allowed[s.clock[CURRENT]]
 
 
 def rest_above(s: Any, arm: int, d: int) -> float:

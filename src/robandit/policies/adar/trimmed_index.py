@@ -47,10 +47,12 @@ from robandit.policies.adar.layout import (
     TOP_BELOW,
     TOP_NEXT,
     TOP_VALUE,
+    UNLIMITED,
     clipped_at,
     insert_top,
     lowest_threshold,
     rest_above,
+    round_open,
     trimmed_at,
 )
 
@@ -114,7 +116,7 @@ def empty_arms(arms: int, capacity: int) -> tuple[Floats, Ints, Floats]:
 
 def select_round(index: Any, outlook: Any, p: Params, s: State) -> int:
     """Return the arm of round tau (Algorithm 1, line 9): a forced arm if there is one, otherwise the largest index."""
-    if s.clock[CURRENT] >= 0:
+    if round_open(s):
         return s.clock[CURRENT]
     level = level_of(p, s)
     if p.guard * level >= s.clock[LEAST]:
@@ -159,11 +161,13 @@ def usable(counts: Ints) -> int:
 
 
 @out_of_line
-def forced(p: Params, s: State, needed: float) -> int:
-    """Return the arm to explore because it has no threshold yet, or -1. Update LEAST."""
+def forced(p: Params, s: Any, needed: float) -> int:
+    """Return the allowed arm to explore because it has no threshold yet, or -1. Update LEAST."""
     chosen = -1
-    least = usable(s.counts[0])
+    least = UNLIMITED
     for arm in range(s.counts.shape[0]):
+        if not s.allowed[arm]:
+            continue
         available = usable(s.counts[arm])
         least = min(least, available)
         if available <= needed and (chosen < 0 or rounds(p, s, arm) < rounds(p, s, chosen)):

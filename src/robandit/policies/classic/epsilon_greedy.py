@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from robandit.kernel.lazy import best_arm
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.classic.uniform import any_arm
 from robandit.policies.facts import Facts
-from robandit.policies.index import IndexPolicy, Rewards, all_tried, select_largest
+from robandit.policies.index import IndexPolicy, Rewards, first_untried, pulls_made
 from robandit.validation import within
 
 SUM, COUNT, MEAN = 0, 1, 2  # columns of ``arms``
@@ -30,9 +31,12 @@ class State(NamedTuple):
 
 def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
     """Return any arm with probability epsilon, else the arm with the largest mean; untried arms come first."""
-    if all_tried(s) and uniform(s.rng) <= p.epsilon:
-        return any_arm(s.arms.shape[0], s.rng)
-    return select_largest(index, outlook, level, rewards, first, p, s)
+    arm = first_untried(rewards, s, first(p))
+    if arm >= 0:
+        return arm
+    if uniform(s.rng) <= p.epsilon:
+        return any_arm(s.allowed, s.rng)
+    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
 
 
 class EpsilonGreedy(IndexPolicy):

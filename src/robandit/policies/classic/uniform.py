@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.kernel.random import uniform
-from robandit.kernel.types import Ints, UInts
+from robandit.kernel.types import Bools, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 
@@ -39,6 +39,7 @@ class Uniform(Policy):
     """
 
     uses_rewards = False
+    respects_allowed = True
     about = Facts(
         random=True, bound="by definition", instance="sum gap/K T", title="Uniform play", matches=(False, None)
     )
@@ -48,15 +49,30 @@ class Uniform(Policy):
         return State(np.array([arms], dtype=np.int64), np.zeros(4, dtype=np.uint64))
 
     @staticmethod
-    def select(p: Any, s: State) -> int:
+    def select(p: Any, s: Any) -> int:
         """Return a random arm."""
-        return any_arm(s.arms[0], s.rng)
+        return any_arm(s.allowed, s.rng)
 
     @staticmethod
     def update(p: Any, s: State, arm: int, reward: float) -> None:
         """Learn nothing."""
 
 
-def any_arm(arms: int, rng: UInts) -> int:
-    """Return a uniformly random arm, from 0 to arms - 1 (``uniform`` is in (0, 1])."""
-    return min(math.ceil(uniform(rng) * arms), arms) - 1
+def any_arm(allowed: Bools, rng: UInts) -> int:
+    """Return a uniformly random arm among the allowed ones (``uniform`` is in (0, 1])."""
+    count = allowed_arms(allowed)
+    left = min(math.ceil(uniform(rng) * count), count)
+    for arm in range(allowed.shape[0]):
+        if allowed[arm]:
+            left -= 1
+            if left == 0:
+                return arm
+    return -1
+
+
+def allowed_arms(allowed: Bools) -> int:
+    """Return the number of allowed arms."""
+    count = 0
+    for arm in range(allowed.shape[0]):
+        count += 1 if allowed[arm] else 0
+    return count

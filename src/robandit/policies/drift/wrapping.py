@@ -7,10 +7,12 @@ from collections import namedtuple
 from functools import cache, partial
 from typing import Any, Self
 
+import numpy as np
+
 from robandit.drift.alarm import KINDS, Alarm, Summary
-from robandit.drift.detector import DELTA, restarted
+from robandit.drift.detector import DELTA, new_state, restarted
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.base import Policy, check_policy_given, with_allowed, without_allowed
 from robandit.policies.drift import schedule
 from robandit.policies.facts import Facts
 from robandit.validation import within
@@ -76,6 +78,11 @@ class Wrapping:
         return True
 
     @property
+    def respects_allowed(self) -> bool:
+        """Whether the other policy's select returns only allowed arms."""
+        return self.of.respects_allowed
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the other policy."""
         return self.of.columns
@@ -106,16 +113,7 @@ class Wrapping:
 
     def init(self, arms: int, horizon: int | None) -> Any:
         """Return the state of the other policy with the fields of the schedule."""
-        inner = self.of.init(arms, horizon)
-        return _record((*inner._fields, *FIELDS))(*inner, *schedule.new_fields(arms, horizon))
-
-    def start(self, arms, horizon, stream):  # TEMPORARY until the mask is merged
-        import numpy as np
-
-        s = self.init(arms, horizon)
-        if "rng" in s._fields:
-            s.rng[:] = stream
-        return _record((*s._fields, "allowed"))(*s, np.ones(arms, np.bool_))
+        return _merged(self.of.init(arms, horizon), schedule.new_fields(arms, horizon))
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks of the schedule, with those of the other policy bound to them."""
@@ -145,6 +143,29 @@ class Wrapping:
             _alarm(state.drift_log[i % schedule.LOGGED]) for i in range(max(0, count - schedule.LOGGED), count)
         )
 
+    def forget_choice(self, state: Any) -> None:
+        """Discard what both policies cache about the set of allowed arms."""
+        self.of.forget_choice(state)
+        state.drift_book[schedule.CHECK] = 0.0
+
+    def paused(self, state: Any, arm: int) -> None:
+        """Tell the other policy that an arm is paused."""
+        self.of.paused(state, arm)
+
+    def resumed(self, state: Any, arm: int) -> None:
+        """Tell the other policy that an arm is back. It is due for a probe if it was away for long."""
+        self.of.resumed(state, arm)
+
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm, which the schedule treats as if it had just been pulled."""
+        inner = self.of.extended(with_allowed(inner_state(state), state.allowed))
+        row = np.zeros((1, schedule.COLUMNS), dtype=np.int64)
+        row[0, schedule.LAST] = int(state.drift_book[schedule.CLOCK])
+        book = state.drift_book.copy()
+        book[schedule.CHECK] = 0.0
+        own = np.vstack([state.drift_watch, new_state(1)]), np.vstack([state.drift_arms, row]), book, state.drift_log.copy()
+        return with_allowed(_merged(without_allowed(inner), own), inner.allowed)
+
     def counters(self, state: Any) -> dict[str, int]:
         """Return the counters of the other policy, and the numbers of probes, alarms and restarts."""
         own = {"probes": schedule.PROBES, "alarms": schedule.ALARMS, "restarts": schedule.RESTARTS}
@@ -161,6 +182,11 @@ def _bound(of: Policy, name: str) -> Any:
 @cache
 def _record(fields: tuple[str, ...]) -> Any:
     return namedtuple("Record", fields)  # noqa: PYI024
+
+
+def _merged(inner: Any, own: tuple[Any, ...]) -> Any:
+    """Return a state with the fields of the other policy and of the schedule."""
+    return _record((*inner._fields, *FIELDS))(*inner, *own)
 
 
 def inner_state(state: Any) -> Any:

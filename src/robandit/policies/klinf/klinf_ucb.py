@@ -14,10 +14,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
+from robandit.kernel.lazy import best_arm
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import IndexPolicy, Rewards, all_tried, log_time, select_largest, take_pull
+from robandit.policies.index import IndexPolicy, Rewards, first_untried, log_time, pulls_made, take_pull
 from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
 from robandit.validation import choice, order, positive, within
 
@@ -60,16 +61,16 @@ class State(NamedTuple):
 
 
 def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
-    """Return the arm of the current batch, or else choose one. t includes the next pull."""
-    if s.run[LEFT] > 0:
+    """Return the arm of the current batch if it is allowed, or else choose one. t includes the next pull."""
+    if s.run[LEFT] > 0 and s.allowed[s.run[ARM]]:
         return s.run[ARM]
-    arm = select_largest(index, outlook, level, rewards, first, p, s)
-    if all_tried(s):
-        s.run[CHOSEN] = arm
+    arm = first_untried(rewards, s, first(p))
+    if arm < 0:
+        arm = s.run[CHOSEN] = best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
     return arm
 
 
-class KLinfUCB(IndexPolicy):
+class KLinfUCB(KeepsRewards, IndexPolicy):
     """Index policy whose index is the largest mean of any law with E|X|^(1+eps) <= u that an arm's rewards do not exclude.
 
     It is asymptotically optimal, constants included, when eps and u are known. Use it as the non-adaptive baseline, with a valid u.
@@ -162,17 +163,21 @@ class KLinfUCB(IndexPolicy):
         run = np.array([-1, 0, -1, 0], dtype=np.int64)
         return State(rows, found, *empty_store(arms, 2), pulls, run, lines, lead)
 
-    def grow(self, state: State) -> State:
-        """Make room for more rewards."""
-        pool, slots = enlarged(state.pool, state.slots)
-        return state._replace(pool=pool, slots=slots)
+    def forget_choice(self, state: Any) -> None:
+        """Discard the leader, and the arm that the last `select` chose."""
+        super().forget_choice(state)
+        state.run[CHOSEN] = -1
+
+    def paused(self, state: Any, arm: int) -> None:
+        """End the arm's batch. If a single choice excludes the arm, its batch goes on afterwards."""
+        if state.run[ARM] == arm:
+            state.run[LEFT] = 0
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of evaluations with an infinite index, when no law of the class explains the rewards."""
         return {"infeasible": int(state.run[INFEASIBLE])}
 
     select = staticmethod(partial(select_batched))
-    full = staticmethod(store_full)
 
     @staticmethod
     def take(p: Params, s: State, arm: int) -> float:

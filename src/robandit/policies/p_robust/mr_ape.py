@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.p_robust.mr_ucb import Params, bonus
 from robandit.policies.p_robust.perturbed import Perturbed
-from robandit.policies.p_robust.running_mean import ARM_FLOATS, MEAN, learn_mean, mean_state, order_and_constant
+from robandit.policies.p_robust.running_mean import ARM_FLOATS, COUNT, MEAN, learn_mean, mean_state, order_and_constant
 
 REACH = ARM_FLOATS  # the largest perturbation of the arm
 
@@ -96,6 +96,14 @@ class MRAPE(Perturbed, Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         return State(*mean_state(arms, self.eps, 1), np.zeros(4, dtype=np.uint64))
+
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm, and reaches for the new number of arms."""
+        longer = super().extended(state)
+        for arm in range(len(state.allowed)):
+            if longer.arms[arm, COUNT] > 0.0:
+                longer.arms[arm, REACH] = bonus(self.params(), longer, arm)
+        return longer
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

@@ -119,6 +119,14 @@ class MRUCB(PRobust, IndexPolicy):
         """Return a state without rewards."""
         return State(*mean_state(arms, self.eps, 1), *lazy_state(arms))
 
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm, and indices for the new number of arms."""
+        longer = super().extended(state)
+        for arm in range(len(state.allowed)):
+            if longer.arms[arm, COUNT] > 0.0:
+                longer.arms[arm, INDEX] = longer.arms[arm, MEAN] + bonus(self.params(), longer, arm)
+        return longer
+
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Update the arm's mean and index, which change only with the arm's own rewards."""

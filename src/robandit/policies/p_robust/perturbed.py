@@ -40,6 +40,7 @@ class Perturbed(PRobust):
     select: ClassVar[Any]
     update: ClassVar[Any]
     estimate: ClassVar[Any]
+    respects_allowed: ClassVar[bool] = True
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
 

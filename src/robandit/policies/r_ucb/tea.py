@@ -21,7 +21,16 @@ from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, empty_store
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import SLACK, IndexPolicy, all_tried, log_time, most_pulls, no_pulls, pulls_made, untried
+from robandit.policies.index import (
+    SLACK,
+    IndexPolicy,
+    first_untried,
+    log_time,
+    most_pulls,
+    no_pulls,
+    pulls_made,
+    untried,
+)
 from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth
 
 COUNT, KEPT, SUM = 0, 1, 2  # numbers of an arm: its rewards, and the number and sum of its rewards up to f
@@ -44,8 +53,9 @@ def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: An
     """Set f to its value at the next pull and choose an arm. While f is at most 1, this is the arm with the fewest pulls."""
     now = level(p, s)
     s.reach[NOW] = growth(p.f, now)
-    if not all_tried(s):
-        return untried(rewards, s, first(p))
+    arm = first_untried(rewards, s, first(p))
+    if arm >= 0:
+        return arm
     if s.reach[NOW] <= 1.0:
         return untried(rewards, s, math.inf)
     return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)

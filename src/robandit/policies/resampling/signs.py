@@ -45,7 +45,16 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
-from robandit.policies._parts.reward_store import START, USED, append, empty_store, enlarged, store_full, stored_rewards
+from robandit.policies._parts.reward_store import (
+    START,
+    USED,
+    append,
+    empty_store,
+    enlarged,
+    place_last,
+    store_full,
+    stored_rewards,
+)
 from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
 from robandit.validation import integer, invalid
 
@@ -290,6 +299,7 @@ class Resampled:
     """Base class of `RMMUCB` and `MARS`, which define ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
+    respects_allowed: ClassVar[bool] = True
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
     select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
@@ -343,6 +353,13 @@ class Resampled:
             pool, slots = enlarged(state.pool, state.slots)
             state = state._replace(pool=pool, slots=slots)
         return more_sheets(self.params(), state) if sheets_full(state) else state
+
+    def extended(self: Any, state: Any) -> Any:
+        """Return the state with one more arm."""
+        longer = super().extended(state)  # type: ignore[misc]
+        place_last(longer.slots)
+        longer.spans[len(state.best), ROW] = len(state.sums)
+        return longer
 
     @staticmethod
     def full(p: Params, s: State) -> bool:

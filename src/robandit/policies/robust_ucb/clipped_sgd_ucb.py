@@ -48,9 +48,9 @@ class State(NamedTuple):
     rng: UInts
 
 
-def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
-    """Return the arm whose batch is incomplete, or else the arm that `select_largest` chooses."""
-    if s.held[0] >= 0:
+def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: Any) -> int:
+    """Return the arm whose batch is incomplete, if it is allowed, or else the arm that `select_largest` chooses."""
+    if s.held[0] >= 0 and s.allowed[s.held[0]]:
         return s.held[0]
     return select_largest(index, outlook, level, rewards, first, p, s)
 

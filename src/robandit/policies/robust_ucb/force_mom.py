@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Bools, Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies._parts.reward_store import USED, stored_rewards
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TAKEN, all_tried, count_tried, expire_pull, no_pulls, take_pull, untried
+from robandit.policies.index import TAKEN, count_tried, expire_pull, first_untried, no_pulls, take_pull
 from robandit.validation import within
 
 # The kinds of pulls, as marks. Rewards of greedy pulls are not used. Those of kept pulls are used, but not counted by the schedule.
@@ -93,6 +93,7 @@ class ForceMoM(KeepsSums, Policy):
     rho: float = 2.0 / 3.0
 
     columns = ("mean", "stored")
+    respects_allowed = True
     about = Facts(
         bound="Dewasurendra's two theorems (preprint)",
         instance="sum gap (T/K)^rho",
@@ -116,7 +117,7 @@ class ForceMoM(KeepsSums, Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         plan = np.zeros(PLAN + arms, dtype=np.int64)
-        plan[LEAST] = arms * math.ceil(16.0 * math.log(2.0 * arms + math.e))
+        plan[LEAST] = least_forced(arms)
         plan[TURN] = plan[BEST] = -1
         forced = None
         if horizon is not None:
@@ -124,14 +125,28 @@ class ForceMoM(KeepsSums, Policy):
         scratch = np.zeros(2 * (block_count(arms, NEVER) + 1))
         return State(np.zeros((arms, 3)), plan, no_pulls(arms), scratch, *empty_sums(arms, forced))
 
+    def forget_choice(self, state: Any) -> None:
+        """Look for the arm in turn and for the best arm again."""
+        state.plan[TURN] = state.plan[BEST] = -1
+
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm. The schedule and the blocks depend on the number of arms."""
+        longer = super().extended(state)
+        arms = len(state.allowed)
+        longer.plan[LEAST + 1 :] = [0, -1, -1, *state.plan[PLAN:], 0]
+        longer.plan[LEAST] = least_forced(arms + 1)
+        longer.arms[:arms, OLD] = longer.slots[:arms, USED] > 0
+        return longer
+
     @staticmethod
     def select(p: Any, s: State) -> int:
         """Return the next arm in turn in a forced round, else the best arm."""
         if forced_now(p, s):
-            return turn(s.plan)
-        if not all_tried(s):
-            return untried(stored_rewards, s, 1.0)
-        return s.plan[BEST] if s.plan[BEST] >= 0 else best(s)
+            return turn(s)
+        if s.plan[BEST] >= 0:
+            return s.plan[BEST]
+        arm = first_untried(stored_rewards, s, 1.0)
+        return arm if arm >= 0 else best(s)
 
     @staticmethod
     def take(p: Any, s: State, arm: int) -> float:
@@ -139,7 +154,7 @@ class ForceMoM(KeepsSums, Policy):
         mark = GREEDY
         if forced_now(p, s):
             mark = KEPT
-            if arm == turn(s.plan):
+            if arm == turn(s):
                 mark = FORCED
                 s.plan[DONE] += 1
                 s.plan[PLAN + arm] += 1
@@ -178,6 +193,11 @@ class ForceMoM(KeepsSums, Policy):
             out[0] = s.arms[arm, MEAN]
 
 
+def least_forced(arms: int) -> int:
+    """Return the number of forced pulls at the start."""
+    return arms * math.ceil(16.0 * math.log(2.0 * arms + math.e))
+
+
 def schedule(rho: float, arms: int, t: float) -> float:
     """Return the number of forced pulls due at time t, without the minimum at the start."""
     return float(arms) ** (1.0 - rho) * float(t) ** rho
@@ -204,21 +224,21 @@ def due(rho: float, plan: Ints, arms: int, t: int) -> bool:
     return False
 
 
-def turn(plan: Ints) -> int:
-    """Return the next arm in turn: the arm with the fewest forced pulls, and the first of these in a tie."""
-    if plan[TURN] < 0:
-        find_turn(plan)
-    return plan[TURN]
+def turn(s: Any) -> int:
+    """Return the next arm in turn: the allowed arm with the fewest forced pulls, and the first of these in a tie."""
+    if s.plan[TURN] < 0:
+        find_turn(s.plan, s.allowed)
+    return s.plan[TURN]
 
 
 @out_of_line
-def find_turn(plan: Ints) -> None:
-    """Find the next arm in turn among all arms, so that lost pulls are repeated."""
-    chosen = PLAN
-    for k in range(PLAN + 1, plan.shape[0]):
-        if plan[k] < plan[chosen]:
-            chosen = k
-    plan[TURN] = chosen - PLAN
+def find_turn(plan: Ints, allowed: Bools) -> None:
+    """Find the next arm in turn among all allowed arms, so that lost pulls are repeated."""
+    chosen = -1
+    for arm in range(allowed.shape[0]):
+        if allowed[arm] and (chosen < 0 or plan[PLAN + arm] < plan[PLAN + chosen]):
+            chosen = arm
+    plan[TURN] = chosen
 
 
 def block_count(arms: int, n: float) -> int:
@@ -241,11 +261,13 @@ def refresh(s: State, arm: int) -> None:
 
 
 @out_of_line
-def best(s: State) -> int:
-    """Return the arm with the largest estimate, and remember it if no other arm has the same estimate."""
+def best(s: Any) -> int:
+    """Return the allowed arm with the largest estimate, and remember it if no other one has the same estimate."""
     chosen = -1
     tied = False
     for arm in range(s.arms.shape[0]):
+        if not s.allowed[arm]:
+            continue
         refresh(s, arm)
         if chosen < 0 or s.arms[arm, MEAN] > s.arms[chosen, MEAN]:
             chosen = arm

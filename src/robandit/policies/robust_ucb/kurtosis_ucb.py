@@ -62,7 +62,7 @@ class State(NamedTuple):
     arms: Floats  # (arms, 8)
     blocks: Floats  # (arms, 2, most blocks)
     scratch: Floats
-    least: Ints  # one number, a lower bound on the fewest rewards of an arm
+    least: Ints  # one number, a lower bound on the fewest rewards of an allowed arm
     pool: Floats
     slots: Ints
     pulls: Ints
@@ -156,6 +156,11 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         store, least = empty_sums(arms, horizon, 4), np.zeros(1, dtype=np.int64)
         return State(numbers, blocks, scratch, least, *store, no_pulls(arms), *lazy_state(arms))
 
+    def forget_choice(self, state: Any) -> None:
+        """Discard the leader, and look for arms with too few rewards again."""
+        super().forget_choice(state)
+        state.least[0] = 0
+
     select = staticmethod(partial(select_explored))
 
     @staticmethod
@@ -220,11 +225,13 @@ def level_at(t: float) -> float:
 
 
 @out_of_line
-def forced(s: State, needed: float) -> int:
-    """Return the arm with the fewest pulls among the arms with at most ``needed`` rewards, or -1. Update ``least``."""
+def forced(s: Any, needed: float) -> int:
+    """Return the allowed arm with the fewest pulls among those with at most ``needed`` rewards, or -1. Update ``least``."""
     chosen = -1
-    least = s.arms[0, COUNT]
+    least = 2.0**53
     for arm in range(s.arms.shape[0]):
+        if not s.allowed[arm]:
+            continue
         least = min(least, s.arms[arm, COUNT])
         if s.arms[arm, COUNT] <= needed and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
             chosen = arm

@@ -7,7 +7,7 @@ epoch to epoch, so a reward below it is added to a running sum. Larger rewards w
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,6 +133,15 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         """Return a state without rewards."""
         return State(np.zeros((arms, 6)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm, and saturation levels (which rise) and indices for the new number of arms."""
+        longer, p = super().extended(state), self.params()
+        for arm in range(len(state.allowed)):
+            if longer.arms[arm, COUNT] > 0.0:
+                begin_epoch(p, longer, arm)
+                set_index(p, longer, arm)
+        return longer
+
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
         """Add the reward to the sum, or saturate it, and compute the index."""
@@ -146,7 +155,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         else:
             row[BALANCE] += 1.0 if reward > 0.0 else -1.0
             push(s.pool, s.slots, arm, reward)
-        row[INDEX] = saturated_mean(row) + p.width * phi(p, s, n) ** p.width_power
+        set_index(p, s, arm)
 
     @staticmethod
     def level(p: Params, s: State) -> float:
@@ -169,6 +178,12 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
             out[1] = row[INDEX]
             out[2] = row[LEVEL]
             out[3] = s.slots[arm, USED] / row[COUNT]
+
+
+def set_index(p: Params, s: State, arm: int) -> None:
+    """Compute the index of an arm."""
+    row = s.arms[arm]
+    row[INDEX] = saturated_mean(row) + p.width * phi(p, s, row[COUNT]) ** p.width_power
 
 
 def phi(p: Params, s: State, n: float) -> float:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.reward_store import place_last
 from robandit.policies.assumptions import FINITE_VARIANCE
 from robandit.policies.base import Policy, hooks_of
 from robandit.policies.facts import Adaptive, Facts
@@ -105,6 +106,7 @@ class RobustUCB(Policy):
 
     label = "Robust UCB"
     columns = ("mean", "index")
+    respects_allowed = True
     select: ClassVar[Any]  # each estimator has its own; see `hooks`
     update: ClassVar[Any]
 
@@ -150,3 +152,9 @@ class RobustUCB(Policy):
     def grow(self, state: Any) -> Any:
         """Return the state with more room."""
         return _ESTIMATORS[self.estimator].grow(state)
+
+    def extended(self, state: Any) -> Any:
+        """Return the state with one more arm."""
+        longer = super().extended(state)
+        place_last(longer.slots)
+        return longer

@@ -28,9 +28,10 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Bools, Floats, Ints, UInts
 from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
+from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
 from robandit.validation import array, invalid, positive, within
 
@@ -98,25 +99,31 @@ def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
     weights = np.zeros(len(values))
     q = alpha / (alpha - 1.0)
     with np.errstate(over="ignore"):  # eta times a loss may be infinite: its weight is 0
-        solve(values, weights, values.min(), rate, q, largest_root(len(values), q))
+        solve(
+            values, np.ones(len(values), dtype=np.bool_), weights, values.min(), rate, q, largest_root(len(values), q)
+        )
     return weights
 
 
-def solve(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+def solve(losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
     """Fill in the weights and return m. The search begins at ``start``."""
     if q == 2.0:
-        return solve_square(losses, weights, low, eta, q, start)
-    return root_from(power, losses, weights, low, eta, q, start)
+        return solve_square(losses, allowed, weights, low, eta, q, start)
+    return root_from(power, losses, allowed, weights, low, eta, q, start)
 
 
-def solve_square(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+def solve_square(
+    losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float
+) -> float:
     """Fill in the weights and return m for q = 2."""
-    return root_from(square, losses, weights, low, eta, q, start)
+    return root_from(square, losses, allowed, weights, low, eta, q, start)
 
 
-def solve_barrier(losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+def solve_barrier(
+    losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float
+) -> float:
     """Fill in the weights and return m for q = 1."""
-    return root_from(reciprocal, losses, weights, low, eta, q, start)
+    return root_from(reciprocal, losses, allowed, weights, low, eta, q, start)
 
 
 def square(z: float, q: float) -> float:
@@ -136,7 +143,9 @@ def power(z: float, q: float) -> float:
 
 
 @out_of_line
-def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
+def root_from(
+    weight: Weight, losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float
+) -> float:
     """Fill in the weights and return m, by the search that the module describes."""
     # ``slope`` and ``bend`` are the first two derivatives of ``total``, without the factors -q and q (q + 1).
     arms = losses.shape[0]
@@ -148,6 +157,9 @@ def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: 
         near = abs(moved) <= SHORT and q > 2.0
         total = slope = bend = 0.0
         for arm in range(arms):
+            if not allowed[arm]:
+                weights[arm] = 0.0
+                continue
             z = m + eta * (losses[arm] - low)
             inverse = 1.0 / (1.0 + z)
             x = weights[arm] * series(moved * inverse, a) if near else weight(z, q)
@@ -168,6 +180,8 @@ def root_from(weight: Weight, losses: Floats, weights: Floats, low: float, eta: 
         m = new
     total = 0.0
     for arm in range(arms):
+        if not allowed[arm]:
+            continue
         y = move / (1.0 + m + eta * (losses[arm] - low))
         x = weights[arm] * (1.0 - y * (1.0 - 0.5 * (1.0 + a) * y))
         weights[arm] = x
@@ -186,15 +200,15 @@ def series(y: float, a: float) -> float:
 
 
 def set_weights(solver: Callable[..., float], s: Any, eta: float, q: float) -> None:
-    """Compute the weights for the current losses and this eta."""
-    low = s.losses[0]
-    lead = 0
-    for arm in range(1, s.losses.shape[0]):
-        if s.losses[arm] < low:
+    """Compute the weights of the allowed arms for their current losses and this eta. The weights of others are 0."""
+    low = math.inf
+    lead = -1
+    for arm in range(s.losses.shape[0]):
+        if s.losses[arm] < low and s.allowed[arm]:
             low = s.losses[arm]
             lead = arm
     start = s.root[START] + eta * (low - s.root[START_LOW])
-    s.root[ROOT] = solver(s.losses, s.weights, low, eta, q, min(max(start, 0.0), s.root[TOP]))
+    s.root[ROOT] = solver(s.losses, s.allowed, s.weights, low, eta, q, min(max(start, 0.0), s.root[TOP]))
     s.root[LOW] = low
     s.clock[LEAD] = lead
     s.clock[FRESH] = 1
@@ -202,13 +216,16 @@ def set_weights(solver: Callable[..., float], s: Any, eta: float, q: float) -> N
 
 @out_of_line
 def equalise(s: Any) -> None:
-    """Set the weights to those of equal losses."""
-    arms = s.weights.shape[0]
-    for arm in range(arms):
-        s.weights[arm] = 1.0 / arms
+    """Set the weights of the allowed arms to those of equal losses."""
+    count = allowed_arms(s.allowed)
+    lead = -1
+    for arm in range(s.weights.shape[0]):
+        s.weights[arm] = 1.0 / count if s.allowed[arm] else 0.0
+        if s.allowed[arm] and lead < 0:
+            lead = arm
     s.root[ROOT] = s.root[TOP]
     s.root[LOW] = 0.0
-    s.clock[LEAD] = 0
+    s.clock[LEAD] = lead
     s.clock[FRESH] = 1
 
 
@@ -250,19 +267,30 @@ def take_decision(decide: Any, refresh: Any, p: Any, s: Any, arm: int) -> float:
 
 
 def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
-    """Fill in the mean implied by the losses, where skipped rewards count as 0, and the probability that the arm is chosen next."""
+    """Fill in the mean implied by the losses, where skipped rewards count as 0, and the probability that the arm is chosen next.
+
+    The mean is NaN before the first reward and while the arm is not allowed.
+    """
     if s.clock[FRESH] == 0:
         refresh(p, s)
     out[0] = math.nan
-    if s.clock[HEARD] > 0:
+    if s.clock[HEARD] > 0 and s.allowed[arm]:
         out[0] = (0.0 - s.losses[arm]) / s.clock[HEARD]
     out[1] = s.weights[arm]
+
+
+def smallest_other(s: Any, arm: int, alone: float) -> float:
+    """Return the smallest loss of the allowed arms other than this one, or ``alone`` if there are none."""
+    others = s.allowed.copy()
+    others[arm] = False
+    return float(s.losses[others].min()) if others.any() else alone
 
 
 class Leader:
     """Base class of the policies. A subclass defines ``refresh`` and `update`, and ``decide`` if `make_decision` is not enough."""
 
     weighted: ClassVar[bool] = True
+    respects_allowed: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")
     refresh: ClassVar[Any]
     decide: ClassVar[Any] = staticmethod(make_decision)
@@ -280,6 +308,23 @@ class Leader:
     def validate(self) -> None:
         """Check eps, u and the horizon."""
         check_known(self)
+
+    # Losses of allowed arms grow while an arm is away, so its own loss would become the smallest: it would run ahead for no reason.
+    # While it is paused, its loss is therefore relative to the smallest loss of the others, and this is added back when it returns.
+    # So it returns as far behind the leader as it left, and a new arm starts level with the leader. A late reward of a paused arm
+    # still changes its loss. A restart (`Ada2TINF`) sets the loss to 0: the arm then returns level with the leader.
+
+    def paused(self, state: Any, arm: int) -> None:
+        """Make the arm's loss relative to the smallest loss of the other allowed arms."""
+        state.losses[arm] -= smallest_other(state, arm, state.losses[arm])
+
+    def resumed(self, state: Any, arm: int) -> None:
+        """Add the smallest loss of the other allowed arms to the arm's relative loss."""
+        state.losses[arm] += smallest_other(state, arm, 0.0)
+
+    def forget_choice(self, state: Any) -> None:
+        """Compute the weights again."""
+        state.clock[FRESH] = 0
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return the number of skipped rewards."""
