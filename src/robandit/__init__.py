@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from robandit import diagnostics, errors, laws, policies, problems
+from robandit import diagnostics, drift, errors, laws, policies, problems
 from robandit.diagnostics import Recommendation, recommend
 from robandit.live.bandit import Bandit, Decision
 from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
@@ -30,6 +30,7 @@ __all__ = [
     "Result",
     "checks",
     "diagnostics",
+    "drift",
     "errors",
     "estimators",
     "experiments",

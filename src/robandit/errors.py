@@ -19,8 +19,8 @@
         └── NewerFile                written by a newer Robandit
 
 Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
-``value`` and ``rule`` (what the value must be). In other errors they are None. There is one warning, `AssumptionWarning`. A live
-bandit and its saved copies together issue it at most once.
+``value`` and ``rule`` (what the value must be). In other errors they are None. There are two warnings: `AssumptionWarning`, which a
+live bandit and its saved copies together issue at most once, and `DriftWarning`, issued once per alarm.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ __all__ = [
     "AssumptionWarning",
     "CorruptFile",
     "DecisionError",
+    "DriftWarning",
     "EngineLost",
     "FileError",
     "HorizonReached",
@@ -122,6 +123,10 @@ class NewerFile(FileError):
 
 class AssumptionWarning(UserWarning):
     """The rewards of a live bandit contradict its policy's assumption. They are learned even if warnings are errors."""
+
+
+class DriftWarning(UserWarning):
+    """The law of an arm's rewards changed, says the drift detector of a live bandit. The rewards are learned as before."""
 
 
 def formatted(value: Any) -> str:

@@ -11,9 +11,12 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.tails import TailIndex
+from robandit.drift.alarm import Alarm
+from robandit.drift.detector import DELTA
 from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
+from robandit.wording import percent
 
 
 class KeptRewards(NamedTuple):
@@ -62,13 +65,16 @@ class Diagnosis:
     contradicted: bool | None
     """Whether the leading arm's rewards contradict the assumption; None if they are too few, or no test exists."""
     advice: Recommendation
+    changes: tuple[Alarm, ...] = ()
+    """The newest alarms of the drift detector, with the names of the arms, the oldest first."""
 
     def __str__(self) -> str:
-        """Return a table of the arms, the tests of the leading arm, and the advice."""
+        """Return a table of the arms, the changes, the tests of the leading arm, and the advice."""
         lead = self.leading
         rows = [_HEAD, *(_cells(row) for row in self.arms)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [*(_aligned(row, widths) for row in rows), "", f"leading arm: {lead.arm!r} ({lead.pulls} rewards)"]
+        lines = [*(_aligned(row, widths) for row in rows), "", *self._changes_in_words()]
+        lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} rewards)")
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
         lines += [f"  truncated non-positivity {test}" for test in (lead.about_zero, lead.about_median)]
@@ -76,6 +82,13 @@ class Diagnosis:
             lines.append(f"  symmetry {lead.symmetry}")
         lines += [f"policy: {self.policy.name}", f"  {self.words()}", f"advice: {self.advice}"]
         return "\n".join(lines)
+
+    def _changes_in_words(self) -> list[str]:
+        """Return the changes, if any, below what the detector guarantees."""
+        if not self.changes:
+            return []
+        guarantee = f"false alarm: probability at most {percent(DELTA)} per arm between two alarms, for any i.i.d. law"
+        return [f"changes ({guarantee}):", *(f"  {change}" for change in self.changes)]
 
     def words(self) -> str:
         """Return a sentence on whether the policy's assumption is contradicted."""
@@ -116,8 +129,8 @@ def leading_arm(received: Sequence[int]) -> int:
     return max(range(len(received)), key=received.__getitem__)
 
 
-def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
-    """Return the diagnosis of a bandit with this policy and these records of its arms."""
+def diagnose(policy: Policy, kept: Sequence[KeptRewards], changes: Sequence[Alarm] = ()) -> Diagnosis:
+    """Return the diagnosis of a bandit with this policy, these records of its arms, and these changes."""
     profiles = {each.arm: Profile(each.sample) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
     lead = rows[leading_arm([each.received for each in kept])]
@@ -127,7 +140,7 @@ def diagnose(policy: Policy, kept: Sequence[KeptRewards]) -> Diagnosis:
         test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
     advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
-    return Diagnosis(policy, rows, lead, assumption, contradicted, advice)
+    return Diagnosis(policy, rows, lead, assumption, contradicted, advice, tuple(changes))
 
 
 def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:

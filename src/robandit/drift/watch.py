@@ -117,8 +117,8 @@ def compiled_watch() -> Callable[..., Any]:
 def _packed(row: Floats) -> bytes:
     """Return a bit for each column, 1 if it is not 0, followed by the columns that are not 0."""
     used = row.view(np.uint64) != 0  # so that -0.0 is kept
-    bits: bytes = np.packbits(used).tobytes()
-    return bits + row[used].astype("<f8").tobytes()
+    columns: Floats = row[used].astype("<f8")
+    return np.packbits(used).tobytes() + columns.tobytes()
 
 
 def _unpacked(packed: bytes) -> Floats | None:
