@@ -22,7 +22,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from robandit.kernel.lazy import forget_leader, lazy_state
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, order, plain
+
+if TYPE_CHECKING:
+    from robandit.drift import Alarm
 
 _registry: dict[str, type[Policy]] = {}
 
@@ -135,6 +138,10 @@ class Policy:
     def counters(self, state: Any) -> dict[str, int]:
         """Return counts of the whole run to display."""
         return {}
+
+    def alarms(self, state: Any) -> tuple[Alarm, ...] | None:
+        """Return the newest changes of laws that the policy's own detector noticed, or None if it has none."""
+        return None
 
     def validate(self) -> None:
         """Raise `InvalidInput` for parameters outside their domain. It is called when the policy is made."""

@@ -47,8 +47,8 @@ class Probing(Wrapping, Policy):
     References
     ----------
     Ours. Forced exploration at a rate of about sqrt(K log T / T): Y. Cao, Z. Wen, B. Kveton, Y. Xie. Nearly optimal adaptive
-    procedure with change detection for piecewise-stationary bandit. AISTATS 2019; L. Besson, E. Kaufmann, O.-A. Maillard, J. Seznec.
-    Efficient change-point detection for tackling piecewise-stationary bandits. JMLR 23, 2022. Bursts are new.
+    procedure with change detection for piecewise-stationary bandit. AISTATS 2019; L. Besson, E. Kaufmann, O.-A. Maillard, J.
+    Seznec. Efficient change-point detection for tackling piecewise-stationary bandits. JMLR 23, 2022. Bursts are new.
     """
 
     of: Any = dataclasses.field(default=AdaKLUCB(), kw_only=False)

@@ -25,8 +25,8 @@ class Restarting(Wrapping, Policy):
 
     Use it if laws change abruptly, rarely and for good. On an alarm the other policy starts anew: it learns again the rewards of
     the alarmed arm since the estimated change (at most 256) and the last 8 rewards of every other arm, and each other arm is probed
-    once. Do not use it if rewards only fluctuate, such as with the hour of the day: forgetting then costs more than it gains, and on
-    recorded tables it lost (docs/results/drift.md).
+    once. Do not use it if rewards only fluctuate, such as with the hour of the day: forgetting then costs more than it gains, and
+    on recorded tables it lost (docs/results/drift.md).
 
     The detector is :mod:`robandit.drift.detector`. Probes are those of `Probing`, with t counted from the last restart.
 
@@ -55,8 +55,8 @@ class Restarting(Wrapping, Policy):
     References
     ----------
     Ours. After L. Besson, E. Kaufmann, O.-A. Maillard, J. Seznec. Efficient change-point detection for tackling
-    piecewise-stationary bandits. JMLR 23, 2022 (detection, forced exploration, restarts), with another detector: J. Shin, A. Ramdas,
-    A. Rinaldo. E-detectors: a nonparametric framework for sequential change detection. NEJSDS 2, 2024, on conformal ranks.
+    piecewise-stationary bandits. JMLR 23, 2022 (detection, forced exploration, restarts), with another detector: J. Shin, A.
+    Ramdas, A. Rinaldo. E-detectors: a nonparametric framework for sequential change detection. NEJSDS 2, 2024, on conformal ranks.
     """
 
     of: Any = dataclasses.field(default=AdaKLUCB(), kw_only=False)

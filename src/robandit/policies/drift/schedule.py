@@ -9,8 +9,8 @@ The state has four fields in addition to those of the other policy:
 
 An arm is due when it was idle for min(sqrt(K max(t', 100)) / rate, 1000 K) pulls, where t' is the number of pulls since the last
 restart. `select` returns a due arm, and else the arm of the other policy. When a probe's reward arrives, the arm is probed again as
-long as the CUSUM of its normal scores, max(0, S + z - 1/2), exceeds 1/2. So a probe of an arm that got better becomes a burst. Pulls
-count when they are made, not when their rewards arrive.
+long as the CUSUM of its normal scores, max(0, S + z - 1/2), exceeds 1/2. So a probe of an arm that got better becomes a burst.
+Pulls count when they are made, not when their rewards arrive.
 """
 
 from __future__ import annotations
@@ -61,15 +61,26 @@ def new_fields(arms: int, horizon: int | None) -> tuple[Floats, Ints, Floats, Fl
 
 def select_probing(select: Any, p: Any, s: Any) -> int:
     """Return the arm that is due for a probe, or else the arm that the other policy selects."""
-    if p.drift_rate > 0.0:
-        forced = int(s.drift_book[FORCED])
-        if forced >= 0 and s.allowed[forced]:
-            return forced
-        if s.drift_book[CLOCK] >= s.drift_book[CHECK]:
-            forced = most_idle(p, s)
-            if forced >= 0:
-                return forced
-    return select(p, s)
+    forced = due(p, s)
+    return forced if forced >= 0 else select(p, s)
+
+
+def chance_probing(chance: Any, p: Any, s: Any, arm: int) -> float:
+    """Return the probability of a choice: 1 for a probe, and else that of the other policy."""
+    forced = due(p, s)
+    if forced >= 0:
+        return 1.0 if forced == arm else 0.0
+    return chance(p, s, arm)
+
+
+def due(p: Any, s: Any) -> int:
+    """Return the allowed arm that is due for a probe, or -1."""
+    if p.drift_rate <= 0.0:
+        return -1
+    forced = int(s.drift_book[FORCED])
+    if forced >= 0 and s.allowed[forced]:
+        return forced
+    return most_idle(p, s) if s.drift_book[CLOCK] >= s.drift_book[CHECK] else -1
 
 
 @out_of_line

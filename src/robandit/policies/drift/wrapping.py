@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import namedtuple
 from functools import cache, partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,15 +17,21 @@ from robandit.policies.drift import schedule
 from robandit.policies.facts import Facts
 from robandit.validation import within
 
-_HOOKS = {
+_HOOKS: dict[str, Any] = {
     "select": schedule.select_probing,
     "take": schedule.take_probing,
     "expire": schedule.expire_probing,
     "update": schedule.update_probing,
     "full": schedule.full_probing,
+    "chance": schedule.chance_probing,
 }
 FIELDS = ("drift_watch", "drift_arms", "drift_book", "drift_log")
 PARAMS = ("drift_rate", "drift_delta")
+
+
+def _inner(name: str) -> Any:
+    """Return a property that is that of the other policy, or None."""
+    return property(lambda self: getattr(self.of, name, None))
 
 
 class Wrapping:
@@ -33,8 +39,9 @@ class Wrapping:
 
     of: Any
     rate: float
+    about: ClassVar[Facts]
     delta: float = DELTA
-    suffix: str  # after the name of the other policy
+    suffix: ClassVar[str]  # after the name of the other policy
 
     def validate(self) -> None:
         """Check that the other policy can be wrapped."""
@@ -66,26 +73,15 @@ class Wrapping:
     @property
     def facts(self) -> Facts:
         """The facts about the other policy, without its bounds: they do not cover probes and restarts."""
-        own: Facts = self.about  # type: ignore[attr-defined]
+        own: Facts = self.about
         inner: Facts = self.of.facts
         title = f"{inner.title} {self.suffix}"
         none: dict[str, Any] = {"bound": "", "instance": "", "worst": "", "matches": (None, None), "row": 0}
         return dataclasses.replace(inner, title=title, citation=own.citation, notes=own.notes, **none)
 
-    @property
-    def uses_rewards(self) -> bool:
-        """Whether choices depend on rewards: always, through bursts."""
-        return True
-
-    @property
-    def respects_allowed(self) -> bool:
-        """Whether the other policy's select returns only allowed arms."""
-        return self.of.respects_allowed
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the other policy."""
-        return self.of.columns
+    respects_allowed: ClassVar[Any] = _inner("respects_allowed")
+    columns: ClassVar[Any] = _inner("columns")
+    chance: ClassVar[Any] = _inner("chance")
 
     @property
     def longest(self) -> int | None:
@@ -163,7 +159,12 @@ class Wrapping:
         row[0, schedule.LAST] = int(state.drift_book[schedule.CLOCK])
         book = state.drift_book.copy()
         book[schedule.CHECK] = 0.0
-        own = np.vstack([state.drift_watch, new_state(1)]), np.vstack([state.drift_arms, row]), book, state.drift_log.copy()
+        own = (
+            np.vstack([state.drift_watch, new_state(1)]),
+            np.vstack([state.drift_arms, row]),
+            book,
+            state.drift_log.copy(),
+        )
         return with_allowed(_merged(without_allowed(inner), own), inner.allowed)
 
     def counters(self, state: Any) -> dict[str, int]:
@@ -181,7 +182,7 @@ def _bound(of: Policy, name: str) -> Any:
 
 @cache
 def _record(fields: tuple[str, ...]) -> Any:
-    return namedtuple("Record", fields)  # noqa: PYI024
+    return namedtuple("Record", fields)
 
 
 def _merged(inner: Any, own: tuple[Any, ...]) -> Any:
