@@ -74,9 +74,8 @@ class Restarting(Wrapping, Policy):
     def react(self, state: Any, alarmed: int) -> Any:
         """Return the state in which the other policy has learned only what the alarm leaves."""
         book, arms = state.drift_book, state.drift_arms
-        inner = self.of.init(len(arms), int(book[schedule.HORIZON]) or None)
-        if "rng" in inner._fields:
-            inner.rng[:] = state.rng
+        stream = state.rng if "rng" in state._fields else np.zeros(4, dtype=np.uint64)
+        inner = self.of.start(len(arms), int(book[schedule.HORIZON]) or None, stream)
         keep = [KEEP] * len(arms)
         keep[alarmed] = fresh(state.drift_watch, alarmed)
         for arm in [*(i for i in range(len(arms)) if i != alarmed), alarmed]:
@@ -85,10 +84,12 @@ class Restarting(Wrapping, Policy):
         for arm, pulls in enumerate(arms[:, schedule.OPEN]):
             for _ in range(pulls):  # so that their late rewards and expiries find them counted
                 take(self.of.params(), inner, arm)
+        if not state.allowed.all():
+            self.of.set_allowed(inner, state.allowed)
         arms[:, schedule.LAST] = schedule.LONG_AGO
         arms[alarmed, schedule.LAST] = book[schedule.CLOCK]
         arms[:, schedule.PROBED] = 0
-        book[[schedule.SINCE, schedule.CHECK]] = book[schedule.CLOCK]
+        book[[schedule.SINCE, schedule.CHECK]] = book[schedule.CLOCK], 0.0
         book[schedule.FORCED] = -1.0
         book[schedule.RESTARTS] += 1.0
         return state._replace(**inner._asdict())
@@ -101,7 +102,7 @@ class Restarting(Wrapping, Policy):
             for reward in rewards:
                 update(p, inner, arm, reward, take(p, inner, arm))
                 if full(p, inner):
-                    inner = self.of.grow(inner)
+                    inner = self.of.grown(inner)
         return inner
 
 

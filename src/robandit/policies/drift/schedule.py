@@ -41,8 +41,8 @@ COLUMNS = 3
 # Entries of ``drift_book``.
 CLOCK = 0  # pulls made
 SINCE = 1  # the clock at the last restart
-FORCED = 2  # the arm to probe next, or -1
-CHECK = 3  # no arm is due before the clock reaches this; a cache of `select`
+FORCED = 2  # the arm whose burst goes on, or -1
+CHECK = 3  # no arm is due before the clock reaches this
 PROBES = 4
 RESTARTS = 5
 ALARMS = 6
@@ -85,34 +85,46 @@ def due(p: Any, s: Any) -> int:
 
 @out_of_line
 def most_idle(p: Any, s: Any) -> int:
-    """Return the allowed arm that has been idle for longest, if it is due; else store when to look again, and return -1."""
-    book = s.drift_book
-    arms = s.drift_arms.shape[0]
+    """Return the allowed arm that has been idle for longest if it is due, else -1."""
     oldest = -1
-    for arm in range(arms):
+    for arm in range(s.drift_arms.shape[0]):
         if s.allowed[arm] and (oldest < 0 or s.drift_arms[arm, LAST] < s.drift_arms[oldest, LAST]):
             oldest = arm
-    gap = min(math.sqrt(arms * max(book[CLOCK] - book[SINCE], SHORTEST)) / p.drift_rate, LONGEST * arms)
-    due = s.drift_arms[oldest, LAST] + gap
-    if book[CLOCK] >= due:
-        book[FORCED] = oldest
-        return oldest
-    # The gap grows with the clock, and arms are pulled later and later: none is due earlier.
-    book[CHECK] = due
-    return -1
+    return oldest if s.drift_book[CLOCK] - s.drift_arms[oldest, LAST] >= patience(p, s) else -1
+
+
+def patience(p: Any, s: Any) -> float:
+    """Return the number of pulls after which an idle arm is due."""
+    arms = s.drift_arms.shape[0]
+    age = max(s.drift_book[CLOCK] - s.drift_book[SINCE], SHORTEST)
+    return min(math.sqrt(arms * age) / p.drift_rate, LONGEST * arms)
 
 
 def take_probing(take: Any, p: Any, s: Any, arm: int) -> float:
-    """Count the pull, and note whether it is a probe."""
+    """Count the pull. It is a probe if the arm was due, whoever chose it."""
     book = s.drift_book
+    if p.drift_rate > 0.0:
+        looking = book[CLOCK] >= book[CHECK]
+        if book[FORCED] == arm or (looking and book[CLOCK] - s.drift_arms[arm, LAST] >= patience(p, s)):
+            book[PROBES] += 1.0
+            s.drift_arms[arm, PROBED] = 1
+        if book[FORCED] == arm:
+            book[FORCED] = -1.0
+        s.drift_arms[arm, LAST] = int(book[CLOCK]) + 1
+        if looking:
+            look_again(p, s)
     book[CLOCK] += 1.0
-    s.drift_arms[arm, LAST] = int(book[CLOCK])
     s.drift_arms[arm, OPEN] += 1
-    if book[FORCED] == arm:
-        book[FORCED] = -1.0
-        book[PROBES] += 1.0
-        s.drift_arms[arm, PROBED] = 1
     return take(p, s, arm)
+
+
+@out_of_line
+def look_again(p: Any, s: Any) -> None:
+    """Compute the clock before which no arm is due. It is a lower bound, since arms are pulled later and patience grows."""
+    oldest = s.drift_arms[0, LAST]
+    for arm in range(1, s.drift_arms.shape[0]):
+        oldest = min(oldest, s.drift_arms[arm, LAST])
+    s.drift_book[CHECK] = oldest + patience(p, s)
 
 
 def expire_probing(expire: Any, p: Any, s: Any, arm: int, mark: float) -> None:

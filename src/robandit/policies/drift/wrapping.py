@@ -115,11 +115,11 @@ class Wrapping:
         """Return the hooks of the schedule, with those of the other policy bound to them."""
         return tuple(_bound(self.of, name) for name in names)
 
-    def grow(self, state: Any) -> Any:
+    def grown(self, state: Any) -> Any:
         """Make room in the state of the other policy, and handle an alarm."""
         (full,) = self.of.hooks("full")
         if full(self.of.params(), state):
-            state = state._replace(**self.of.grow(inner_state(state))._asdict())
+            state = state._replace(**self.of.grown(inner_state(state))._asdict())
         alarmed = int(state.drift_book[schedule.ALARMED])
         if alarmed >= 0:
             _log(state, Alarm.raised(state.drift_watch, alarmed))
@@ -140,9 +140,8 @@ class Wrapping:
         )
 
     def forget_choice(self, state: Any) -> None:
-        """Discard what both policies cache about the set of allowed arms."""
+        """Discard what the other policy caches about the set of allowed arms."""
         self.of.forget_choice(state)
-        state.drift_book[schedule.CHECK] = 0.0
 
     def paused(self, state: Any, arm: int) -> None:
         """Tell the other policy that an arm is paused."""
@@ -154,7 +153,7 @@ class Wrapping:
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, which the schedule treats as if it had just been pulled."""
-        inner = self.of.extended(with_allowed(inner_state(state), state.allowed))
+        inner = self.of.extended(inner_state(state))
         row = np.zeros((1, schedule.COLUMNS), dtype=np.int64)
         row[0, schedule.LAST] = int(state.drift_book[schedule.CLOCK])
         book = state.drift_book.copy()
@@ -191,9 +190,9 @@ def _merged(inner: Any, own: tuple[Any, ...]) -> Any:
 
 
 def inner_state(state: Any) -> Any:
-    """Return the state of the other policy, which shares its arrays with this one."""
+    """Return the state of the other policy, with ``allowed``, which shares its arrays with this one."""
     names = tuple(name for name in state._fields if name not in FIELDS and name != "allowed")
-    return _record(names)(*(getattr(state, name) for name in names))
+    return with_allowed(_record(names)(*(getattr(state, name) for name in names)), state.allowed)
 
 
 def _log(state: Any, alarm: Alarm) -> None:
