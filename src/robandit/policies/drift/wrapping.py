@@ -41,6 +41,8 @@ class Wrapping:
     rate: float
     about: ClassVar[Facts]
     delta: float = DELTA
+    select: ClassVar[Any]  # `hooks` returns all hooks
+    update: ClassVar[Any]
     suffix: ClassVar[str]  # after the name of the other policy
 
     def validate(self) -> None:
