@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cluster
+import drift_detector
 import numpy as np
 
 import recorded
@@ -272,6 +273,9 @@ def figures() -> list[Row]:
         row(f"{name} / numpy.mean, n=1e6", seconds[name] / seconds["numpy.mean"], "x", goal)
     for name in ("TrimmedMean", "MedianOfMeans", "Catoni"):
         row(f"{name}.update_many, batches of 1e5, per value", seconds[name] * 1e9, "ns", 100.0)
+    detector = drift_detector.per_reward(256)
+    row("drift detector, batches of 256, per reward", detector, "ns", 150.0)
+    row("drift detector / rewards alone", detector / rewards, "x", math.inf)
     row("import robandit, processor time", in_process("import robandit", 5)[0] - in_process("pass", 5)[0], "s", 0.6)
     with tempfile.TemporaryDirectory() as folder:
         cold = in_process(SIMULATION, 1, ROBANDIT_CACHE_DIR=folder)

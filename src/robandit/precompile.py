@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from robandit.drift.watch import compiled_watch
 from robandit.live.bandit import Bandit
 from robandit.policies import Policy, all_policies
 from robandit.policies.base import check_policy_given
@@ -13,7 +14,7 @@ from robandit.validation import integer
 
 
 def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: int = 1) -> None:
-    """Compile everything that policies need, so that later processes start at once.
+    """Compile everything that policies and the drift detector need, so that later processes start at once.
 
     Use it in an image build, or before a benchmark. It fills the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must
     also be able to write. With more ``processes``, a script needs ``if __name__ == "__main__"``, and policies must be importable.
@@ -30,6 +31,7 @@ def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: 
     chosen = list(policies) if isinstance(policies, Iterable) else [policies]
     for policy in chosen:
         check_policy_given(policy)
+    compiled_watch()
     if integer(processes, "processes", 1, 1024) == 1:
         for policy in chosen:
             _precompile(policy)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from robandit.cli.options import command_line
 from robandit.cli.table_options import File, Reading
+
+if TYPE_CHECKING:
+    from robandit.experiments.replay_plan import MaybeTable
+    from robandit.kernel.types import Floats
+    from robandit.recorded import Records
+
+LEVEL = 0.05  # probability of naming any arm if none changed
+NAMED = 10  # changed arms with a sentence
 
 
 def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
@@ -14,7 +23,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
 
     For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, three
     estimates of the tail index, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
-    assumptions of AdaR-UCB and AdaKL-UCB. The last lines state whether the best arm is significantly better than the others.
+    assumptions of AdaR-UCB and AdaKL-UCB. The last lines state whether the best arm is significantly better than the others. With a
+    column of times, the first lines name the arms whose rewards changed.
 
     For example: `robandit diagnose waits.csv --arm server --reward seconds --negate`
 
@@ -48,6 +58,38 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     remarks = []
     if records.propensity is not None:
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
+    remarks += _changes(_in_order(records, table, recorded.rows))
     write_study(result, out, command=command, remarks=remarks)
     Console().print(study_table(result, remarks=remarks))
     print(f"report: {out}")
+
+
+def _in_order(records: Records, table: MaybeTable, rows: int) -> dict[str, Floats]:
+    """Return the rewards of each arm in order of time. Return nothing if there are no times, or too many rows to sort."""
+    from robandit.errors import InvalidInput
+    from robandit.experiments.replay_plan import UNASKED
+    from robandit.recorded import Table
+
+    if isinstance(table, Table):
+        return {arm: table.rewards[:, i].copy() for i, arm in enumerate(table.arms)}
+    if records.time is None or rows > UNASKED:
+        return {}
+    try:
+        log = records.log()
+    except InvalidInput:  # unreadable times
+        return {}
+    return {arm: log.rewards[log.actions == i] for i, arm in enumerate(log.arms)}
+
+
+def _changes(rewards: dict[str, Floats]) -> list[str]:
+    """Return a sentence for each arm that changed, below one that says how sure they are."""
+    from robandit.drift.record import changed_arms
+    from robandit.wording import counted, percent
+
+    found = sorted(changed_arms(rewards, LEVEL), key=lambda change: change.p_value)
+    if not found:
+        return []
+    chance = f"if none had changed, any would be named with probability {percent(LEVEL)}"
+    lines = [f"{len(found)} of {counted(len(rewards), 'arm')} changed with time ({chance})."]
+    lines += [f"{str(change)[0].upper()}{str(change)[1:]}." for change in found[:NAMED]]
+    return lines + [f"{len(found) - NAMED} more arms changed."] * (len(found) > NAMED)

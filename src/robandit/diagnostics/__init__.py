@@ -1,6 +1,7 @@
 """Diagnostics of recorded rewards: their tails, the assumption, which policy to use, and whether the best arm is significant."""
 
 from robandit.diagnostics.assumption import Nonpositivity, truncated_nonpositivity
+from robandit.diagnostics.changes import changes
 from robandit.diagnostics.diagnosis import ArmDiagnosis, Diagnosis
 from robandit.diagnostics.recommend import Recommendation, recommend
 from robandit.diagnostics.resolution import Resolution, resolution
@@ -17,6 +18,7 @@ __all__ = [
     "Study",
     "TailIndex",
     "TailPath",
+    "changes",
     "recommend",
     "resolution",
     "study",

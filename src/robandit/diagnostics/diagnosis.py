@@ -11,12 +11,10 @@ from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.tails import TailIndex
-from robandit.drift.alarm import Alarm
-from robandit.drift.detector import DELTA
+from robandit.drift.alarm import GUARANTEE, Alarm
 from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
-from robandit.wording import percent
 
 
 class KeptRewards(NamedTuple):
@@ -87,8 +85,7 @@ class Diagnosis:
         """Return the changes, if any, below what the detector guarantees."""
         if not self.changes:
             return []
-        guarantee = f"false alarm: probability at most {percent(DELTA)} per arm between two alarms, for any i.i.d. law"
-        return [f"changes ({guarantee}):", *(f"  {change}" for change in self.changes)]
+        return [f"changes ({GUARANTEE}):", *(f"  {change}" for change in self.changes)]
 
     def words(self) -> str:
         """Return a sentence on whether the policy's assumption is contradicted."""
@@ -158,4 +155,12 @@ def warning_text(policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradi
         f"{policy.name} assumes {policy.facts.assumption}, and the rewards of its leading arm {arm!r} contradict that "
         f"{contradiction.point}: {contradiction.evidence}. The policy's guarantee does not hold here.\n{advice}\n"
         "(This warning is issued once per bandit; bandit.diagnose() has the details.)"
+    )
+
+
+def drift_warning_text(alarm: Alarm) -> str:
+    """Return the text of the warning that an arm changed; ``alarm`` has the name of the arm and the user's sign."""
+    return (
+        f"{alarm}. The policy still learns from the rewards before the change.\n"
+        f"(If nothing changes, {GUARANTEE}; clustered rewards may raise more. bandit.diagnose() lists all changes.)"
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from robandit.drift.detector import (
     AGE,
+    DELTA,
     DOWN,
     EXCURSION,
     HIGH,
@@ -22,12 +23,13 @@ from robandit.drift.detector import (
     winner,
 )
 from robandit.kernel.types import Floats
-from robandit.wording import compact
+from robandit.wording import compact, percent
 
-__all__ = ["KINDS", "Alarm", "Summary"]
+__all__ = ["GUARANTEE", "Alarm", "Summary", "difference"]
+
+GUARANTEE = f"the probability of any false alarm per arm is at most {percent(DELTA)} for any i.i.d. law"
 
 Kind = Literal["level down", "level up", "low tail", "high tail"]
-KINDS: tuple[Kind, ...] = ("level down", "level up", "low tail", "high tail")
 _FIRST_BETS: dict[Kind, int] = {"high tail": HIGH, "low tail": LOW, "level up": LEVEL_UP, "level down": DOWN}
 _NEGATED: dict[Kind, Kind] = {
     "level down": "level up",
@@ -110,22 +112,22 @@ class Alarm(msgspec.Struct, frozen=True):
         if minimize:
             return self.negated().text(name)
         arm = self.arm if name is None else name
-        what = f"changed around its reward {self.changed:,}: {self._difference()}"
+        what = f"changed around its reward {self.changed:,}: {difference(self.kind, self.before, self.after)}"
         return f"arm {arm!r} {what} (noticed at reward {self.noticed:,})"
 
     def __str__(self) -> str:
         """Return the sentence with the arm as it is."""
         return self.text()
 
-    def _difference(self) -> str:
-        """Return what is different, in numbers that differ when they are rounded, if there are any."""
-        before, after = self.before, self.after
-        head, label, old, new = {
-            "level down": ("", "median", before.median, after.median),
-            "level up": ("", "median", before.median, after.median),
-            "low tail": ("its low tail grew, ", "5 % quantile", before.low, after.low),
-            "high tail": ("its high tail grew, ", "95 % quantile", before.high, after.high),
-        }[self.kind]
-        if compact(old) == compact(new):
-            label, old, new = "mean", before.mean, after.mean
-        return f"{head}{label} {compact(old)} -> {compact(new)}"
+
+def difference(kind: Kind, before: Summary, after: Summary, verb: str = "grew") -> str:
+    """Return what is different, in numbers that differ when they are rounded, if there are any. ``verb`` is about a tail."""
+    head, label, old, new = {
+        "level down": ("", "median", before.median, after.median),
+        "level up": ("", "median", before.median, after.median),
+        "low tail": (f"its low tail {verb}, ", "5 % quantile", before.low, after.low),
+        "high tail": (f"its high tail {verb}, ", "95 % quantile", before.high, after.high),
+    }[kind]
+    if compact(old) == compact(new):
+        label, old, new = "mean", before.mean, after.mean
+    return f"{head}{label} {compact(old)} -> {compact(new)}"

@@ -187,7 +187,10 @@ def winner(d: Floats, arm: int) -> int:
 
 
 def fresh(d: Floats, arm: int) -> int:
-    """Return how many of the newest rewards came after the change, as estimated by the winning bet; it may exceed `RING`."""
+    """Return how many of the newest rewards came after the change, as estimated by the winning bet; it may exceed `RING`.
+
+    Call it after an alarm, before `restarted`.
+    """
     return int(d[arm, EXCURSION + winner(d, arm)])
 
 

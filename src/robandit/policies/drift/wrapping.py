@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections import namedtuple
 from functools import cache, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from robandit.drift.alarm import KINDS, Alarm, Summary
+from robandit.drift.alarm import Alarm, Kind, Summary
 from robandit.drift.detector import DELTA, new_state, restarted
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.base import Policy, check_policy_given, with_allowed, without_allowed
@@ -27,6 +27,7 @@ _HOOKS: dict[str, Any] = {
 }
 FIELDS = ("drift_watch", "drift_arms", "drift_book", "drift_log")
 PARAMS = ("drift_rate", "drift_delta")
+KINDS: tuple[Kind, ...] = get_args(Kind)  # their order is a saved format
 
 
 def _inner(name: str) -> Any:
