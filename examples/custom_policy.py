@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import robandit as rb
-from robandit.errors import InvalidInput
 from robandit.kernel.random import uniform
+from robandit.validation import within
 
 
 class State(NamedTuple):
@@ -20,17 +20,19 @@ class MedianGreedy(rb.Policy):
     epsilon: float = 0.05
 
     def validate(self) -> None:
-        if not 0.0 <= self.epsilon <= 1.0:
-            raise InvalidInput(f"MedianGreedy: epsilon = {self.epsilon!r} must be in [0, 1]; it is a probability")
+        within(self.epsilon, "epsilon", 0.0, 1.0, owner="MedianGreedy")
 
     def init(self, arms: int, horizon: int | None) -> State:
         return State(np.zeros(arms, np.int64), np.zeros((arms, 3)), np.full(arms, np.inf), np.zeros(4, np.uint64))
 
     @staticmethod
     def select(p: Any, s: State) -> int:
-        if uniform(s.rng) <= p.epsilon:  # uniform in (0, 1]
-            return int((1.0 - uniform(s.rng)) * len(s.counts))
-        return int(np.argmax(s.medians))
+        explores = uniform(s.rng) <= p.epsilon  # uniform in (0, 1]
+        return int((1.0 - uniform(s.rng)) * len(s.counts)) if explores else int(np.argmax(s.medians))
+
+    @staticmethod
+    def chance(p: Any, s: State, arm: int) -> float:
+        return float(p.epsilon / len(s.counts) + (1.0 - p.epsilon) * (np.argmax(s.medians) == arm))
 
     @staticmethod
     def update(p: Any, s: State, arm: int, reward: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from robandit.errors import InvalidInput
+from robandit.policies import all_policies
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -47,6 +48,26 @@ def test_the_page_on_recorded_rewards_runs(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "NOT significant" in printed
     assert "epsilon-greedy" in printed
+
+
+def test_the_page_on_logging_runs(capsys):
+    text = (ROOT / "docs" / "how-to" / "log-for-reuse.md").read_text(encoding="utf-8")
+    names = {}
+    for snippet in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(snippet, names)
+    printed = capsys.readouterr().out
+    means = [float(mean) for mean in re.findall(r"^[abc] \d+ (\S+)$", printed, re.MULTILINE)]
+    # At least 400 rewards of each arm with standard deviation 1: 4 standard errors are 0.2.
+    np.testing.assert_allclose(means, [-1.0, -1.3, -2.0], atol=0.2)
+    assert "UCB1" in printed
+
+
+def test_the_page_on_logging_names_every_randomised_policy():
+    text = (ROOT / "docs" / "how-to" / "log-for-reuse.md").read_text(encoding="utf-8")
+    table = text[text.index("## Which policy") : text.index("## Explore around")]
+    named = set(re.findall(r"`(\w+)`", table.split("| all others")[0]))
+    randomised = {type(policy).__name__ for policy in all_policies() if policy.randomised}
+    assert randomised == named & {type(policy).__name__ for policy in all_policies()}
 
 
 @pytest.mark.parametrize(
@@ -110,5 +131,5 @@ def test_the_example_policy_takes_the_median_of_three_means():
         means = [rewards[:count][start::3].mean() for start in range(min(count, 3))]
         assert state.medians[1] == pytest.approx(np.median(means) if count >= 3 else np.inf, rel=1e-12)
     for wrong in (-0.1, 1.1, np.nan):
-        with pytest.raises(InvalidInput, match="must be in"):
+        with pytest.raises(InvalidInput, match="epsilon = .* must be a finite number >= 0 and <= 1"):
             policy(epsilon=wrong)

@@ -67,6 +67,17 @@ class Sums(NamedTuple):
     rng: np.ndarray
 
 
+def greedy_arm(s):
+    """Return an arm without rewards, or else the arm with the largest mean."""
+    best = 0
+    for arm in range(s.arms.shape[0]):
+        if s.arms[arm, 1] == 0.0:
+            return arm
+        if s.arms[arm, 0] / s.arms[arm, 1] > s.arms[best, 0] / s.arms[best, 1]:
+            best = arm
+    return best
+
+
 class Greedy(Policy):
     """Epsilon-greedy: random, and not weighted."""
 
@@ -81,13 +92,12 @@ class Greedy(Policy):
         arms = s.arms.shape[0]
         if uniform(s.rng) <= p.eps:
             return min(int(uniform(s.rng) * arms), arms - 1)
-        best = 0
-        for arm in range(arms):
-            if s.arms[arm, 1] == 0.0:
-                return arm
-            if s.arms[arm, 0] / s.arms[arm, 1] > s.arms[best, 0] / s.arms[best, 1]:
-                best = arm
-        return best
+        return greedy_arm(s)
+
+    @staticmethod
+    def chance(p, s, arm):
+        arms = s.arms.shape[0]
+        return p.eps / arms + (1.0 - p.eps if greedy_arm(s) == arm else 0.0)
 
     @staticmethod
     def update(p, s, arm, reward):

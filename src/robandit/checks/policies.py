@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from robandit.checks.chances import check_chance
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel import compiled
 from robandit.kernel.random import streams
@@ -33,7 +34,8 @@ def check_policy(policy: Policy) -> None:
     Values: repr, hash, equality and JSON depend only on the parameters. Simulation: every arm is tried. The same seed gives the
     same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
     no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
-    arrive late and in any order. A bandit continues unchanged after saving and loading.
+    arrive late and in any order. A bandit continues unchanged after saving and loading. Choices are deterministic, or ``chance``
+    returns their probabilities, which are compared with frequencies.
 
     Required parameters that are None are taken from the problem of the checks.
 
@@ -197,5 +199,5 @@ def check_saved_goes_on(policy: Policy) -> None:
 
 _CHECKS = (
     *(check_value, check_every_arm_is_tried, check_reproducible, check_alone_or_together, check_pulls_add_up),
-    *(check_asking_never_learns, check_live_agrees, check_late_rewards, check_saved_goes_on),
+    *(check_asking_never_learns, check_live_agrees, check_late_rewards, check_saved_goes_on, check_chance),
 )

@@ -73,6 +73,11 @@ def ask(select: Hook, p: Any, s: Any) -> int:
     return int(select(p, s))
 
 
+def chance_of(chance: Hook, p: Any, s: Any, arm: int) -> float:
+    """Return the probability with which the policy chooses the arm now. Call it before `tell` or `issue`."""
+    return float(chance(p, s, arm))
+
+
 def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float) -> bool:
     """Learn from a pull and its reward; return whether the state must grow."""
     update(p, s, arm, reward, take(p, s, arm))

@@ -6,7 +6,7 @@ in the subset of Python that Numba compiles. They may use numbers, arrays, ``mat
 constants. They may not allocate, and their array indices are not checked. An index policy needs less code
 (:mod:`robandit.policies.index`). Optional:
 
-- ``take``, ``expire``, ``full``, ``grow``, ``counters``, ``validate``: see their docstrings;
+- ``take``, ``expire``, ``full``, ``chance``, ``grow``, ``counters``, ``validate``: see their docstrings;
 - ``s.allowed``: one boolean per arm, which `Policy.start` adds to the state. It is False for an arm that must not be chosen now,
   such as a paused one. A ``select`` that reads it declares ``respects_allowed = True``; index policies do so without further code;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
@@ -97,6 +97,9 @@ class Policy:
     """``expire(p, s, arm, mark)``: record that the reward of a pull will never arrive."""
     full: ClassVar[Any] = staticmethod(loops.never_full)
     """``full(p, s)``: return whether the state must `grow` before the next pull."""
+    chance: ClassVar[Any] = None
+    """``chance(p, s, arm)``: return the probability with which ``select`` chooses the arm in this state, over all ``rng``.
+    Only policies with random choices have it. It returns NaN if the probability is not known. It may change only caches."""
 
     def grow(self, state: Any) -> Any:
         """Return the same state with more room. It is called when ``full`` returns True, and is not compiled."""
@@ -195,6 +198,18 @@ class Policy:
     def facts(self) -> Facts:
         """The facts about the algorithm: required parameters, bounds and source."""
         return self.about if self.about.title else dataclasses.replace(self.about, title=self.label)
+
+    @property
+    def randomised(self) -> bool:
+        """Whether choices are random: `Decision.propensity` is then a number (NaN if the policy cannot tell), and otherwise None.
+
+        A policy that draws random numbers only when it learns, such as `ClippedSGDUCB`, makes deterministic choices.
+
+        >>> from robandit import APE2, UCB1
+        >>> APE2(eps=0.5).randomised, UCB1().randomised
+        (True, False)
+        """
+        return self.weighted or self.chance is not None
 
     @property
     def longest(self) -> int | None:
@@ -405,6 +420,7 @@ _SIGNATURES = {
     "take": ("p, s, arm",),
     "expire": ("p, s, arm, mark",),
     "full": ("p, s",),
+    "chance": ("p, s, arm",),
     "estimate": ("p, s, arm, out",),
 }
 

@@ -11,10 +11,11 @@ and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards 
 the index itself is infinite for an arm with too few rewards), and `estimate`.
 
 The template makes `select`, `update`, `take` and `expire` from them. To wrap one, a subclass sets ``select`` to
-``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. Pulls are counted
-when they are made, so late rewards do not stop the clock. The state must have the fields of `IndexState`: ``arms`` (one row per
-arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead`` (from `lazy_state`). The template skips arms that are not allowed
-(``s.allowed``, see `robandit.policies.base`); a hook of a subclass need not look at it.
+``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. If the choice becomes
+random, the subclass sets ``chance`` in the same way. Pulls are counted when they are made, so late rewards do not stop the clock.
+The state must have the fields of `IndexState`: ``arms`` (one row per arm), ``pulls`` (from `no_pulls`), ``lines`` and ``lead``
+(from `lazy_state`). The template skips arms that are not allowed (``s.allowed``, see `robandit.policies.base`); a hook of a
+subclass need not look at it.
 """
 
 from __future__ import annotations
@@ -161,6 +162,7 @@ _PARTS = {
     "select": ("index", "outlook", "level", "rewards", "first"),
     "update": ("add", "rewards", "first"),
     "estimate": ("mean", "index", "level", "rewards", "first"),
+    "chance": ("index", "outlook", "level", "rewards", "first"),
 }
 
 
@@ -190,6 +192,7 @@ class IndexHooks:
     select: ClassVar[Any] = _template("select", select_largest)
     update: ClassVar[Any] = _template("update", learn)
     estimate: ClassVar[Any] = _template("estimate", describe_arm)
+    chance: ClassVar[Any] = None
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
 

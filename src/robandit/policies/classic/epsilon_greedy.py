@@ -11,7 +11,7 @@ import numpy as np
 from robandit.kernel.lazy import best_arm
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies.classic.uniform import any_arm
+from robandit.policies.classic.uniform import allowed_arms, any_arm
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy, Rewards, first_untried, pulls_made
 from robandit.validation import within
@@ -37,6 +37,17 @@ def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, fi
     if uniform(s.rng) <= p.epsilon:
         return any_arm(s.allowed, s.rng)
     return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+
+
+def explored_or_selected(
+    index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int
+) -> float:
+    """Return the probability with which `explore_or_select` returns the arm."""
+    forced = first_untried(rewards, s, first(p))
+    if forced >= 0 or not s.allowed[arm]:
+        return 1.0 if forced == arm else 0.0
+    best = best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+    return p.epsilon / allowed_arms(s.allowed) + (1.0 - p.epsilon if best == arm else 0.0)
 
 
 class EpsilonGreedy(IndexPolicy):
@@ -83,6 +94,7 @@ class EpsilonGreedy(IndexPolicy):
         return State(rows, pulls, lines, lead, np.zeros(4, dtype=np.uint64))
 
     select = staticmethod(partial(explore_or_select))
+    chance = staticmethod(partial(explored_or_selected))
 
     @staticmethod
     def add(p: Any, s: State, arm: int, reward: float) -> None:

@@ -54,6 +54,11 @@ class Uniform(Policy):
         return any_arm(s.allowed, s.rng)
 
     @staticmethod
+    def chance(p: Any, s: Any, arm: int) -> float:
+        """Return the same probability for all allowed arms."""
+        return 1.0 / allowed_arms(s.allowed) if s.allowed[arm] else 0.0
+
+    @staticmethod
     def update(p: Any, s: State, arm: int, reward: float) -> None:
         """Learn nothing."""
 

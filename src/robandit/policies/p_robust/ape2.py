@@ -20,6 +20,8 @@ EXPONENTIAL, GUMBEL, PARETO, FRECHET = 0, 1, 2, 3
 # With the authors' parameters the Weibull and the gamma law are both exponential.
 KINDS = {"weibull": EXPONENTIAL, "gamma": EXPONENTIAL, "gev": GUMBEL, "pareto": PARETO, "frechet": FRECHET}
 LEAST = 2.0**-54  # replaces an exponential variable of 0, whose log is infinite; half the smallest positive variable
+HUGE = 700.0  # the exponential function of a larger number overflows
+STEEP = 1.5
 POWER, SIZE = 0, 1  # ``law``: 1/alpha and lambda of the Pareto and Frechet laws
 
 
@@ -139,6 +141,29 @@ class APE2(Perturbed, Policy):
         noise = perturbation(p.kind, s.law, exponential(s.rng))
         return s.arms[arm, MEAN] + p.unit * noise * s.arms[arm, SHRINK]
 
+    @staticmethod
+    def exceeded(p: Params, s: State, chance: float) -> float:
+        """Return the noise that is exceeded with this probability."""
+        if p.kind in (EXPONENTIAL, PARETO):
+            return perturbation(p.kind, s.law, -math.log(chance))
+        return perturbation(p.kind, s.law, -math.log1p(-chance) if chance < 1.0 else math.inf)
+
+    @staticmethod
+    def above(p: Params, s: State, noise: float) -> float:
+        """Return the probability of larger noise."""
+        return noise_above(p.kind, s.law, noise)
+
+    @staticmethod
+    def edges(p: Params, s: State) -> tuple[float, float]:
+        """Return the least noise, or the points that enclose the steep part of Gumbel's and Frechet's distribution function."""
+        if p.kind == EXPONENTIAL:
+            return 0.0, 0.0
+        if p.kind == PARETO:
+            return s.law[SIZE], s.law[SIZE]
+        if p.kind == GUMBEL:
+            return -STEEP, STEEP
+        return s.law[SIZE] * math.exp(-STEEP * s.law[POWER]), s.law[SIZE] * math.exp(STEEP * s.law[POWER])
+
 
 def perturbation(kind: int, law: Floats, drawn: float) -> float:
     """Transform an exponential variable into a variable of the given law."""
@@ -150,3 +175,12 @@ def perturbation(kind: int, law: Floats, drawn: float) -> float:
     if kind == GUMBEL:
         return gumbel
     return law[SIZE] * math.exp(law[POWER] * gumbel)
+
+
+def noise_above(kind: int, law: Floats, noise: float) -> float:
+    """Return the probability that a variable of the given law is larger."""
+    if kind in (PARETO, FRECHET):
+        noise = math.log(noise / law[SIZE]) / law[POWER] if noise > 0.0 else -math.inf
+    if kind in (EXPONENTIAL, PARETO):
+        return math.exp(-max(noise, 0.0))
+    return -math.expm1(-math.exp(min(-noise, HUGE)))

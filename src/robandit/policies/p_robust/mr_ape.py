@@ -120,3 +120,18 @@ class MRAPE(Perturbed, Policy):
     def score(p: Params, s: State, arm: int) -> float:
         """Return the mean plus a uniform share of the reach."""
         return s.arms[arm, MEAN] + s.arms[arm, REACH] * uniform(s.rng)
+
+    @staticmethod
+    def exceeded(p: Params, s: State, chance: float) -> float:
+        """Return the share that is exceeded with this probability."""
+        return 1.0 - chance
+
+    @staticmethod
+    def above(p: Params, s: State, share: float) -> float:
+        """Return the probability of a larger share."""
+        return min(max(1.0 - share, 0.0), 1.0)
+
+    @staticmethod
+    def edges(p: Params, s: State) -> tuple[float, float]:
+        """Return the least and the largest share."""
+        return 0.0, 1.0

@@ -1,7 +1,8 @@
 """The template of APE^2 and MR-APE: pull every arm once, then the arm with the largest randomly perturbed mean.
 
-A subclass defines ``add(p, s, arm, reward)``, ``score(p, s, arm)`` (the perturbed mean, drawn from ``s.rng``) and ``reach(p, s,
-arm)`` (the number next to the mean in `Bandit.estimates`).
+A subclass defines ``add(p, s, arm, reward)``, ``score(p, s, arm)`` (the perturbed mean, drawn from ``s.rng``), ``reach(p, s, arm)``
+(the factor of the noise, displayed next to the mean in `Bandit.estimates`), and the law of the noise: ``exceeded``, ``above`` and
+``edges`` of :mod:`robandit.policies.p_robust.winning_chance`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ from functools import partial
 from typing import Any, ClassVar
 
 from robandit.kernel.types import Floats
-from robandit.policies.index import IndexHooks, count_tried, expire_pull, select_by_score, take_pull
+from robandit.policies.index import (
+    IndexHooks,
+    count_tried,
+    expire_pull,
+    first_untried,
+    select_by_score,
+    take_pull,
+)
 from robandit.policies.p_robust.running_mean import COUNT, MEAN, PRobust
+from robandit.policies.p_robust.winning_chance import winning_chance
 
 
 def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
@@ -20,6 +29,14 @@ def learn(add: Any, p: Any, s: Any, arm: int, reward: float) -> None:
     add(p, s, arm, reward)
     if s.arms[arm, COUNT] == 1.0:
         count_tried(s)
+
+
+def chance_of_score(reach: Any, exceeded: Any, above: Any, edges: Any, p: Any, s: Any, arm: int) -> float:
+    """Return the probability with which `select_by_score` returns the arm."""
+    forced = first_untried(IndexHooks.rewards, s, 1.0)
+    if forced >= 0 or not s.allowed[arm]:
+        return 1.0 if forced == arm else 0.0
+    return winning_chance(reach, exceeded, above, edges, p, s, arm)
 
 
 def describe_arm(reach: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
@@ -37,7 +54,11 @@ class Perturbed(PRobust):
     add: ClassVar[Any]
     score: ClassVar[Any]
     reach: ClassVar[Any]
+    exceeded: ClassVar[Any]
+    above: ClassVar[Any]
+    edges: ClassVar[Any]
     select: ClassVar[Any]
+    chance: ClassVar[Any]
     update: ClassVar[Any]
     estimate: ClassVar[Any]
     respects_allowed: ClassVar[bool] = True
@@ -48,5 +69,7 @@ class Perturbed(PRobust):
         """Bind the subclass's hooks."""
         super().__init_subclass__()
         cls.select = staticmethod(partial(select_by_score, cls.score, IndexHooks.rewards))
+        law = (cls.exceeded, cls.above, cls.edges)
+        cls.chance = staticmethod(partial(chance_of_score, cls.reach, *law))
         cls.update = staticmethod(partial(learn, cls.add))
         cls.estimate = staticmethod(partial(describe_arm, cls.reach))

@@ -55,7 +55,16 @@ from robandit.policies._parts.reward_store import (
     store_full,
     stored_rewards,
 )
-from robandit.policies.index import TAKEN, count_tried, expire_pull, no_pulls, select_by_score, take_pull
+from robandit.policies.classic.uniform import allowed_arms
+from robandit.policies.index import (
+    TAKEN,
+    count_tried,
+    expire_pull,
+    first_untried,
+    no_pulls,
+    select_by_score,
+    take_pull,
+)
 from robandit.validation import integer, invalid
 
 WIDTH = 64  # bits of a hash, and j in a sheet
@@ -365,6 +374,14 @@ class Resampled:
     def full(p: Params, s: State) -> bool:
         """Return whether some arm has no room for another reward, or for all its sheets."""
         return store_full(p, s) or sheets_full(s)
+
+    @staticmethod
+    def chance(p: Params, s: Any, arm: int) -> float:
+        """Return NaN if the choice depends on signs. Earlier choices depend on the same signs, so its probability is not known."""
+        forced = first_untried(stored_rewards, s, 1.0)
+        if forced >= 0 or not s.allowed[arm]:
+            return 1.0 if forced == arm else 0.0
+        return math.nan if allowed_arms(s.allowed) > 1 else 1.0
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:

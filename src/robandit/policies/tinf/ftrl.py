@@ -259,6 +259,13 @@ def select_arm(refresh: Any, p: Any, s: Any) -> int:
     return s.clock[LEAD]
 
 
+def weight_of(refresh: Any, p: Any, s: Any, arm: int) -> float:
+    """Return the arm's weight, which is the probability that it is chosen next."""
+    if s.clock[FRESH] == 0:
+        refresh(p, s)
+    return s.weights[arm]
+
+
 def take_decision(decide: Any, refresh: Any, p: Any, s: Any, arm: int) -> float:
     """Count a pull and return the probability with which the arm was chosen."""
     if s.clock[FRESH] == 0:
@@ -295,6 +302,7 @@ class Leader:
     refresh: ClassVar[Any]
     decide: ClassVar[Any] = staticmethod(make_decision)
     select: ClassVar[Any]
+    chance: ClassVar[Any]
     take: ClassVar[Any]
     estimate: ClassVar[Any]
 
@@ -302,6 +310,7 @@ class Leader:
         """Bind the subclass's hooks."""
         super().__init_subclass__()
         cls.select = staticmethod(partial(select_arm, cls.refresh))
+        cls.chance = staticmethod(partial(weight_of, cls.refresh))
         cls.take = staticmethod(partial(take_decision, cls.decide, cls.refresh))
         cls.estimate = staticmethod(partial(describe_arm, cls.refresh))
 

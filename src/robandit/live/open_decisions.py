@@ -1,0 +1,181 @@
+"""Open decisions of a live bandit: pulls whose rewards are still to come.
+
+A dict maps each id to a row of a table, which is one piece of memory. So saving copies columns instead of visiting each decision.
+Rows are in the order in which decisions were added. A closed decision leaves an unused row behind until half of all are unused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Iterator
+from itertools import compress
+from typing import Any, NamedTuple, Self
+
+import msgspec
+import numpy as np
+
+DecisionId = str | int
+"""An id: a text "LIFE-NUMBER", or an integer from 0 in files of Robandit 0.1."""
+
+_NONE = -1.0  # in the column of propensities; a probability is never negative
+_CLOSED = -1  # in the column of arms
+_COLUMNS = ("arm", "mark", "propensity", "time")
+_ROW = struct.Struct("<iddd")
+_TABLE = np.dtype(list(zip(_COLUMNS, ("<i4", "<f8", "<f8", "<f8"), strict=True)))
+_close = struct.Struct("<i").pack_into
+_ROW_BYTES = _ROW.size
+_UNUSED_BYTES = 1024 * _ROW_BYTES  # allowed even if few decisions are open
+_NUMBER = "(?:0|[1-9][0-9]{0,18})"
+_ID = f"(?:[0-9A-Za-z_-]{{1,32}}-)?{_NUMBER}"
+_IDS = re.compile(f"{_ID}(?:\n{_ID})*")
+
+
+class OpenDecision(NamedTuple):
+    """A pull whose reward is still to come."""
+
+    arm: int
+    """The position of the arm."""
+    mark: float
+    """The value that ``take`` of the policy returned."""
+    propensity: float | None
+    """The probability of the choice. None: it was deterministic. NaN: it was random with an unknown probability."""
+    time: float
+    """When the decision was made, in seconds since 1970 (UTC)."""
+
+
+class SavedDecisions(msgspec.Struct, array_like=True):
+    """Open decisions, oldest first: the ids, one per line, and columns of little-endian numbers.
+
+    A column whose values are all the same holds this value once.
+    """
+
+    ids: str
+    arms: bytes
+    marks: bytes
+    propensities: bytes
+    times: bytes
+
+
+class OpenDecisions:
+    """Open decisions by id, in the order in which they were added. Not thread-safe: callers hold a lock.
+
+    >>> decisions = OpenDecisions()
+    >>> decisions.add("k3x9-0", arm=2, mark=1.0, propensity=None, time=1700000000.0)
+    >>> decisions.add("k3x9-1", arm=0, mark=0.25, propensity=0.25, time=1700000060.0)
+    >>> decisions.older_than(1700000030.0)
+    ['k3x9-0']
+    >>> decisions.pop("k3x9-0")
+    OpenDecision(arm=2, mark=1.0, propensity=None, time=1700000000.0)
+    >>> list(decisions)
+    ['k3x9-1']
+    """
+
+    __slots__ = ("_offsets", "_table")
+
+    def __init__(self) -> None:
+        """Start without decisions."""
+        self._offsets: dict[DecisionId, int] = {}  # where the row begins
+        self._table = bytearray()
+
+    def add(self, id: DecisionId, arm: int, mark: float, propensity: float | None, time: float) -> None:
+        """Add a decision. Raise `ValueError` if its id is open already."""
+        if id in self._offsets:
+            raise ValueError(f"decision {id!r} is open already")
+        if propensity is None:
+            propensity = _NONE
+        elif propensity != propensity:
+            propensity = math.nan  # always the same bits
+        row = _ROW.pack(arm, mark, propensity, time)
+        self._offsets[id] = len(self._table)
+        self._table += row
+
+    def pop(self, id: DecisionId) -> OpenDecision:
+        """Remove a decision and return it. Raise `KeyError` if it is not open."""
+        offset = self._offsets.pop(id)
+        decision = self._at(offset)
+        _close(self._table, offset, _CLOSED)
+        if len(self._table) > 2 * _ROW_BYTES * len(self._offsets) + _UNUSED_BYTES:
+            self._drop_unused_rows()
+        return decision
+
+    def get(self, id: DecisionId) -> OpenDecision | None:
+        """Return a decision, or None if it is not open."""
+        offset = self._offsets.get(id)
+        return None if offset is None else self._at(offset)
+
+    def items(self) -> Iterator[tuple[DecisionId, OpenDecision]]:
+        """Return an iterator over ids and decisions, oldest first."""
+        return ((id, self._at(offset)) for id, offset in self._offsets.items())
+
+    def older_than(self, time: float) -> list[DecisionId]:
+        """Return the ids of decisions made before ``time``, in the order in which they were added."""
+        older = self._rows()["time"] < time
+        return list(compress(self._offsets, older.tolist())) if older.any() else []
+
+    def __len__(self) -> int:
+        """Return the number of open decisions."""
+        return len(self._offsets)
+
+    def __contains__(self, id: object) -> bool:
+        """Return whether a decision is open."""
+        return id in self._offsets
+
+    def __iter__(self) -> Iterator[DecisionId]:
+        """Return an iterator over the ids, oldest first."""
+        return iter(self._offsets)
+
+    def _at(self, offset: int) -> OpenDecision:
+        arm, mark, propensity, time = _ROW.unpack_from(self._table, offset)
+        return OpenDecision._make((arm, mark, None if propensity == _NONE else propensity, time))
+
+    def _rows(self) -> Any:
+        """Return the rows in use, as an array of records."""
+        rows = np.frombuffer(self._table, dtype=_TABLE)
+        return rows if len(rows) == len(self._offsets) else rows[rows["arm"] != _CLOSED]
+
+    def _drop_unused_rows(self) -> None:
+        self._use(list(self._offsets), self._rows())
+
+    def _use(self, ids: list[DecisionId], rows: Any) -> None:
+        self._table = bytearray(rows.tobytes())
+        self._offsets = dict(zip(ids, range(0, len(self._table), _ROW_BYTES), strict=True))
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def pack(self) -> SavedDecisions:
+        """Return the decisions as data for MessagePack. Equal decisions in the same order give equal bytes."""
+        rows = self._rows()
+        try:
+            ids = "\n".join(self._offsets)  # type: ignore[arg-type]
+        except TypeError:  # integers of Robandit 0.1
+            ids = "\n".join(map(str, self._offsets))
+        return SavedDecisions(ids, *(_packed(rows[name]) for name in _COLUMNS))
+
+    @classmethod
+    def unpack(cls, saved: SavedDecisions, arms: int) -> Self | None:
+        """Return the decisions that `pack` saved, or None if they are inconsistent or do not fit this number of arms."""
+        if saved.ids and not _IDS.fullmatch(saved.ids):
+            return None
+        ids: list[DecisionId] = [id if "-" in id else int(id) for id in saved.ids.split("\n")] if saved.ids else []
+        rows = np.empty(len(ids), dtype=_TABLE)
+        for name, data in zip(_COLUMNS, (saved.arms, saved.marks, saved.propensities, saved.times), strict=True):
+            kind = _TABLE[name]
+            if len(data) not in {kind.itemsize * len(ids), kind.itemsize * min(len(ids), 1)}:
+                return None
+            rows[name] = np.frombuffer(data, dtype=kind)
+        chance = rows["propensity"]
+        chance[np.isnan(chance)] = math.nan
+        chances_fit = np.isnan(chance) | (chance == _NONE) | ((chance >= 0.0) & (chance <= 1.0))
+        arms_fit = (rows["arm"] >= 0) & (rows["arm"] < arms)
+        if len(set(ids)) < len(ids) or not (chances_fit & arms_fit & np.isfinite(rows["time"])).all():
+            return None
+        decisions = cls()
+        decisions._use(ids, rows)
+        return decisions
+
+
+def _packed(column: Any) -> bytes:
+    bits = column.view(f"<i{column.itemsize}")  # so that NaN equals NaN, and 0.0 differs from -0.0
+    return bytes((column[:1] if (bits == bits[:1]).all() else column).tobytes())
