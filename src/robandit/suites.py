@@ -5,6 +5,7 @@ A suite with a given name and version never changes. A new problem makes a new v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,10 +13,12 @@ from typing import Literal
 from robandit.laws import Discrete, Frechet, Gaussian, LogNormal, Mixture, Pareto, StudentT, Weibull, ZeroInflated
 from robandit.problems import Problem
 from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negated_pareto, pareto, stable, student_t
+from robandit.problems.changing import KINDS
+from robandit.problems.changing import changing as changing_problem
 from robandit.problems.lower_bound_instances import eps_adaptive_pair, lower_bound_family, u_adaptive_pair
 from robandit.validation import choice
 
-__all__ = ["NAMES", "Suite", "Task", "heavy", "light", "lower_bound", "named", "paper"]
+__all__ = ["NAMES", "Suite", "Task", "changing", "heavy", "light", "lower_bound", "named", "paper"]
 
 Shape = Literal["left-skewed", "symmetric", "right-skewed"]
 
@@ -33,7 +36,7 @@ class Task:
     @property
     def uniform(self) -> float:
         """The mean regret of choosing arms at random, which is the baseline."""
-        return float(self.horizon * self.problem.gaps.mean())
+        return self.problem.uniform_regret(self.horizon)
 
     @property
     def centred_assumption(self) -> bool:
@@ -102,7 +105,25 @@ def lower_bound() -> Suite:
     return Suite("lower-bound", 1, _LOWER_BOUND)
 
 
-NAMES: dict[str, Callable[[], Suite]] = {"heavy": heavy, "light": light, "paper": paper, "lower-bound": lower_bound}
+def changing() -> Suite:
+    """Return sixteen problems for policies that follow changes: eight with log-normal and eight with Pareto costs.
+
+    Of each eight, one never changes. The others change as `robandit.problems.changing` describes, at half of the horizon;
+    ``several`` changes at each quarter. Regret is dynamic.
+
+    >>> [task.name for task in changing().tasks if task.name.endswith("pareto")][:4]
+    ['stationary-pareto', 'swap-pareto', 'rise-pareto', 'fall-pareto']
+    """
+    return Suite("changing", 1, _CHANGING)
+
+
+NAMES: dict[str, Callable[[], Suite]] = {
+    "heavy": heavy,
+    "light": light,
+    "paper": paper,
+    "lower-bound": lower_bound,
+    "changing": changing,
+}
 
 
 def named(name: str) -> Suite:
@@ -230,4 +251,26 @@ _LOWER_BOUND = (
         for arms, eps in ((2, 1.0), (5, 0.5), (10, 0.3))
         for best in (None, arms - 1)
     ),
+)
+
+_SIZES = (1.5, 1.0, 2.0)
+_COSTS = {
+    "lognormal": Problem([-LogNormal(round(math.log(size) - 0.5, 12), 1.0) for size in _SIZES]),
+    "pareto": negated_pareto([-size for size in _SIZES], tail=1.5),
+}
+_CHANGING = tuple(
+    task
+    for family, base in _COSTS.items()
+    for task in (
+        _left(f"stationary-{family}", base, 20_000, "three costs that never change"),
+        *(
+            _left(
+                f"{kind}-{family}",
+                changing_problem(kind, base, at=5_000 if kind == "several" else 10_000),
+                20_000,
+                f"three costs that change: {kind}",
+            )
+            for kind in KINDS
+        ),
+    )
 )

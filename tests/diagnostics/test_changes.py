@@ -11,7 +11,7 @@ ALARM = Alarm("eu", 10_412, 10_430, "level up", Summary(80.0, 120.0, 200.0, 130.
 
 
 def test_changes_are_shown_with_their_guarantee():
-    text = str(diagnose(rb.UCB1(), KEPT, [ALARM]))
+    text = str(diagnose(rb.UCB1(), KEPT, changes=[ALARM]))
     assert f"  {ALARM}\n" in text
     assert "changes (the probability of any false alarm per arm is at most 1 % for any i.i.d. law):" in text
 

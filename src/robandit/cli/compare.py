@@ -11,7 +11,7 @@ from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Repl
 def compare(
     *,
     problem: list[str] | None = None,
-    suite: Literal["heavy", "light", "paper", "lower-bound"] | None = None,
+    suite: Literal["heavy", "light", "paper", "lower-bound", "changing"] | None = None,
     policy: Policies = None,
     horizon: OptionalInteger = None,
     replications: Replications = None,

@@ -20,7 +20,7 @@ from robandit.errors import InvalidInput
 from robandit.policies import Policy, all_policies
 
 BUILDERS = (
-    *("bernoulli", "gaussian", "lower_bound_family", "negated_lomax"),
+    *("bernoulli", "changing", "gaussian", "lower_bound_family", "negated_lomax"),
     *("negated_pareto", "pareto", "stable", "student_t"),
 )
 _REQUIRED = inspect.Parameter.empty
@@ -36,6 +36,8 @@ def policies_from(text: str) -> list[Policy]:
     "AdaR-UCB(bonus='tight')"
     >>> len(policies_from("RobustUCB"))
     3
+    >>> policies_from("Restarting(UCB1(scale=2.0), delta=0.1)")[0].name
+    'UCB1(scale=2.0) with restarts (delta=0.1)'
     """
     name, parameters = policy_call(text)
     if parameters is not None:
@@ -52,6 +54,8 @@ def problem_from(text: str) -> problems.Problem:
     [-1.0, -1.5]
     >>> problem_from("heavy/pareto-1.6").arms
     2
+    >>> problem_from("changing(kind='swap', problem='heavy/pareto-1.6', at=500)").changes
+    (500,)
     """
     task = task_from(text)
     if task is not None:
@@ -112,6 +116,8 @@ def _call(
         meant = close(text.partition("(")[0], known, also)
         raise InvalidInput(f"{kind} {text!r} cannot be read{_question(meant)}: write it as {example}")
     call, by_name = f"{kind} {text!r}", f"give parameters by name: {example}"
+    if len(node.args) == 1 and kind == "policy" and _names_a_policy(node.args[0]):  # Probing(UCB1(scale=2.0))
+        node.keywords.insert(0, ast.keyword("of", node.args.pop()))
     if node.args:
         raise InvalidInput(f"{call}: {ast.get_source_segment(source, node.args[0])} has no name; {by_name}")
     parameters: dict[str, Any] = {}
@@ -120,8 +126,16 @@ def _call(
             raise InvalidInput(f"{call}: ** is not allowed; {by_name}")
         if keyword.arg in parameters:
             raise InvalidInput(f"{call}: {keyword.arg} is given twice; leave one of them out")
-        parameters[keyword.arg] = _literal(keyword.value, source, f"{call}: {keyword.arg}")
+        if keyword.arg == "of" and _names_a_policy(keyword.value):
+            parameters["of"] = ast.get_source_segment(source, keyword.value)
+        else:
+            parameters[keyword.arg] = _literal(keyword.value, source, f"{call}: {keyword.arg}")
     return node.func.id, parameters
+
+
+def _names_a_policy(node: ast.expr) -> bool:
+    """Return whether an argument is the policy inside another one: a name or a call."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
 
 
 def written(name: str, parameters: Mapping[str, Any]) -> str:
@@ -145,8 +159,16 @@ def policy_made(name: str, parameters: Mapping[str, Any]) -> Policy:
     """Return the policy of this class with these parameters."""
     cls = policy_class(name)
     check_parameters(name, parameters)
+    given = dict(parameters)
+    if isinstance(inner := given.get("of"), str):
+        variants = policies_from(inner)
+        if len(variants) > 1:
+            raise InvalidInput(
+                f"{inner} stands for {len(variants)} policies: {name} takes one, such as {variants[0]!r}"
+            )
+        given["of"] = variants[0].to_dict()
     try:  # from_dict checks types, and converts 2 to 2.0 if the parameter is a float
-        return Policy.from_dict({"policy": cls.tag(), **parameters})
+        return Policy.from_dict({"policy": cls.tag(), **given})
     except (InvalidInput, ArithmeticError) as error:
         raise InvalidInput(f"{written(name, parameters)} cannot be made: {_reason(cls, parameters, error)}") from error
 
@@ -188,8 +210,11 @@ def problem_made(name: str, parameters: Mapping[str, Any]) -> problems.Problem:
     missing = [key for key, default in known.items() if default is _REQUIRED and key not in parameters]
     if missing:
         raise InvalidInput(f"{written(name, parameters)} needs {' and '.join(missing)}: {name} has {_listed(known)}")
+    given = dict(parameters)
+    if name == "changing" and isinstance(given["problem"], str):
+        given["problem"] = problem_from(given["problem"])
     try:
-        return build(**parameters)
+        return build(**given)
     except (InvalidInput, ArithmeticError) as error:  # such as an integer too large for a float
         raise InvalidInput(f"{written(name, parameters)} cannot be made: {error}") from error
 

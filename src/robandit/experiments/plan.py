@@ -36,7 +36,7 @@ class Played:
     @property
     def uniform_regret(self) -> float:
         """Mean regret of choosing arms at random."""
-        return float(self.horizon * self.problem.gaps.mean())
+        return self.problem.uniform_regret(self.horizon)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from robandit.laws.base import Law, checked_law
 from robandit.laws.in_order import MISSED, replayed
 from robandit.validation import invalid, items_of
 
-__all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate"]
+__all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate", "with_missed"]
 
 PARETO, CONSTANT, BERNOULLI, GAUSSIAN, STUDENT, POWER, LOGNORMAL, BURR, CAUCHY = range(9)
 STABLE, STABLE_ONE, DISCRETE, EMPIRICAL = range(9, 13)
@@ -133,6 +133,13 @@ def missed(table: LawTable) -> float:
     the table (`robandit.laws.in_order`). For laws, whose regret follows from the gaps, the cell is 0.
     """
     return float(table.par[0, MISSED])
+
+
+def with_missed(table: LawTable, regret: float) -> LawTable:
+    """Return a table with its own parameters, whose sampler starts with this regret."""
+    par = table.par.copy()
+    par[0, MISSED] += regret
+    return LawTable(table.code, par, table.start, table.pool)
 
 
 def fill(code: Ints, par: Floats, start: Ints, pool: Floats, arm: int, rng: UInts, out: Floats) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from robandit import validation
-from robandit.diagnostics.diagnosis import Diagnosis, diagnose, warning_text
+from robandit.diagnostics.diagnosis import Diagnosis, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
 from robandit.errors import (
     AssumptionWarning,
@@ -48,7 +48,7 @@ from robandit.live.ledger import Decision, Ledger
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import pack, unpack
-from robandit.policies import AdaKLUCB
+from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 
 _LARGEST = loops.LARGEST_REWARD
@@ -121,6 +121,8 @@ class Bandit:
         if policy is None:
             policy = AdaKLUCB()
         check_policy_given(policy)
+        if validation.choice(drift, "drift", (None, "probe", "restart")) is not None:
+            policy = Probing(policy) if drift == "probe" else Restarting(policy)
         if max_open is not None:
             max_open = validation.integer(max_open, "max_open", 1)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
@@ -380,7 +382,7 @@ class Bandit:
         warned: list[Warned] = []
         if self._policy.alarms(self._engine.state) is None:
             found = self._record.watch_fresh(i)
-            warned += [(DriftWarning, str(alarm.named(self._arms[alarm.arm]))) for alarm in found]
+            warned += [(DriftWarning, drift_warning_text(alarm.named(self._arms[alarm.arm]))) for alarm in found]
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
             contradiction = self._record.alarm(

@@ -123,8 +123,7 @@ class Memory:
             return None
         number = times.bit_length()
         level = RISK / (len(self.rewards) * number * (number + 1))
-        sample = np.array(self.samples[arm])
-        verdict = judge(-sample if minimize else sample, assumption.point, level)
+        verdict = judge(np.array(self.samples[arm]), assumption.point, level, minimize)
         self.warned = not verdict
         return None if verdict else verdict
 

@@ -22,7 +22,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from robandit.kernel.lazy import forget_leader, lazy_state
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, order, plain
+
+if TYPE_CHECKING:
+    from robandit.drift import Alarm
 
 _registry: dict[str, type[Policy]] = {}
 
@@ -147,6 +150,10 @@ class Policy:
         """Return counts of the whole run to display."""
         return {}
 
+    def alarms(self, state: Any) -> tuple[Alarm, ...] | None:
+        """Return the newest changes of laws that the policy's own detector noticed, or None if it has none."""
+        return None
+
     def validate(self) -> None:
         """Raise `InvalidInput` for parameters outside their domain. It is called when the policy is made."""
 
@@ -236,7 +243,8 @@ class Policy:
         >>> UCB1(scale=2.0).to_dict()
         {'policy': 'UCB1', 'scale': 2.0}
         """
-        return {"policy": self.tag()} | {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {"policy": self.tag()} | {name: v.to_dict() if isinstance(v, Policy) else v for name, v in values}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Policy:
@@ -260,6 +268,9 @@ class Policy:
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in (name for name in parameters if name not in fields):
             raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
+        for name, value in parameters.items():
+            if isinstance(value, Mapping) and "policy" in value:
+                parameters[name] = Policy.from_dict(value)
         try:
             return msgspec.convert(parameters, cls)
         except (msgspec.ValidationError, ArithmeticError) as error:  # ArithmeticError: an integer beyond a double

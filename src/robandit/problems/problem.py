@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -138,6 +138,23 @@ class Problem:
         """Return the table that the sampler reads in a replication. ``words`` has one row of random bits per arm."""
         return self._table
 
+    def stretches(self, horizon: int) -> Iterable[tuple[Problem, int]]:
+        """Return the problems that are played one after the other, each with the time at which it ends: only this one."""
+        return ((self, horizon),)
+
+    def uniform_regret(self, horizon: int) -> float:
+        """Return the mean regret of choosing arms at random, which is the baseline.
+
+        >>> from robandit.problems import gaussian
+        >>> gaussian(means=[1.0, 0.0]).uniform_regret(horizon=1000)
+        500.0
+        """
+        total, start = 0.0, 0
+        for piece, end in self.stretches(horizon):
+            total += (end - start) * float(piece.gaps.mean())
+            start = end
+        return total
+
     @property
     def counted_gaps(self) -> Floats:
         """The regret that a pull of each arm adds, in addition to the regret that the sampler measures."""
@@ -183,6 +200,10 @@ class Problem:
             from robandit.problems.replays import replay_from_dict
 
             return replay_from_dict(data)
+        if isinstance(data, Mapping) and "changing" in data:
+            from robandit.problems.changing import changing_from_dict
+
+            return changing_from_dict(data)
         if not isinstance(data, Mapping) or "laws" not in data:
             raise invalid("problem", data, 'an object with "laws" and, optionally, "names" and "minimize"')
         unknown = sorted(map(str, set(data) - {"laws", "names", "minimize"}))

@@ -28,14 +28,15 @@ def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict
     """Return the data of all charts; ``styles`` maps each policy to the number of its line style."""
     problems = []
     for number, standing in enumerate(standings):
-        problem, measured = standing.played.problem, list(standing.measured.values())
+        played, measured = standing.played, list(standing.measured.values())
         kept = _spaced(len(measured[0].checkpoints), POINTS)
+        problem = played.problem
         arms = zip(problem.names, problem.gaps.tolist(), strict=True)
         problems.append(
             {
                 "id": f"p{number}",
                 "t": measured[0].checkpoints[kept].tolist(),
-                "random": rounded(float(problem.gaps.mean())),
+                "random": rounded(played.uniform_regret / played.horizon),
                 "arms": [{"name": name, "gap": rounded(gap)} for name, gap in arms],
                 "rows": [_row(m, kept, styles[m.cell.label]) for m in measured],
             }

@@ -12,7 +12,7 @@ from robandit.experiments.plan import Plan
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.statistics import Findings, Standing
 from robandit.files import write_atomically
-from robandit.problems import InOrder
+from robandit.problems import Changing, InOrder
 from robandit.report import pieces
 from robandit.report.chart_data import chart_data
 from robandit.report.pieces import Markup, cell, escaped, more, table, words_cell
@@ -72,8 +72,16 @@ def _facts(results: Results) -> str:
         if in_order
         else ""
     )
+    changing = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, Changing)]
+    dynamic = (
+        f"On {escaped(', '.join(changing))} laws change. Regret is dynamic there: it compares each pull with the arm that is "
+        "the best at that time. The laws, means and gaps shown are those at the start. "
+        if changing
+        else ""
+    )
     return (
-        f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. {realised}'
+        f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. '
+        f"{realised}{dynamic}"
         "Intervals have 95 % confidence. Within a replication, an arm gives all policies the same rewards in the same order. Each "
         "policy is given exactly the parameters it must know.</p>"
     )

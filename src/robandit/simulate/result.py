@@ -38,6 +38,8 @@ class Result:
 
     On a problem that is played in order (`robandit.problems.InOrder`) it is realised regret, which can be negative. This is the sum
     of the rewards of the arm with the greatest mean of the whole table at those times, minus the sum of the policy's rewards.
+
+    On a problem that changes (`robandit.problems.Changing`) it is dynamic: the gaps are those at the time of each pull.
     """
     pulls: Ints
     first: int = 0

@@ -20,7 +20,7 @@ from robandit.kernel.build import flat
 from robandit.kernel.cores import cores
 from robandit.kernel.random import streams
 from robandit.kernel.types import Ints
-from robandit.laws.table import draw, missed
+from robandit.laws.table import draw, missed, with_missed
 from robandit.policies.base import Policy, check_policy_given
 from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem
@@ -54,7 +54,8 @@ def simulate(
     policies
         One policy, or several different policies.
     problem
-        One law per arm, or a replay of recorded rewards (`robandit.problems.InOrder`, `robandit.problems.Logged`).
+        One law per arm, laws that change (`robandit.problems.changing`), or a replay of recorded rewards
+        (`robandit.problems.InOrder`, `robandit.problems.Logged`).
     horizon
         Pulls in each replication.
     replications
@@ -186,26 +187,27 @@ def _replicate(
     params = policy.params()
     state = policy.start(problem.arms, horizon, words[0])
     rejected = np.zeros(3)
-    fixed = (
-        problem.at_start(result.first + r, words[1:]),
-        np.ascontiguousarray(words[1:]),
-        problem.counted_gaps.copy(),  # compiled code needs a writable array
-        result.checkpoints,
-        result.regret[i, r],
-        result.pulls[i, r],
-        rejected,
-    )
     start = time.thread_time()  # processor time, which does not depend on other programs
-    t = 0
+    t, earlier = 0, 0.0
     job = i * result.regret.shape[1] + r
-    while t < horizon and not ending.is_set():
-        end = min(t + CHUNK, horizon)
-        t = play(*flat((params, state, *fixed, t, end)))
-        done[job] = t
-        if rejected[0] > 0.0:
-            raise _rejection(policy, problem, int(rejected[1]), float(rejected[2]), in_play=rejected[0] == 2.0)
-        if t < end:
-            state = policy.grown(state)
+    rng = np.ascontiguousarray(words[1:])
+    for piece, until in problem.stretches(horizon):
+        table = piece.at_start(result.first + r, words[1:])
+        pulls = np.zeros(problem.arms, dtype=np.int64)
+        gaps = piece.counted_gaps.copy()  # compiled code needs a writable array
+        if earlier > 0.0:
+            table = with_missed(table, earlier)
+        fixed = (table, rng, gaps, result.checkpoints, result.regret[i, r], pulls, rejected)
+        while t < until and not ending.is_set():
+            end = min(t + CHUNK, until)
+            t = play(*flat((params, state, *fixed, t, end)))
+            done[job] = t
+            if rejected[0] > 0.0:
+                raise _rejection(policy, piece, int(rejected[1]), float(rejected[2]), in_play=rejected[0] == 2.0)
+            if t < end:
+                state = policy.grown(state)
+        earlier += float(gaps @ pulls)
+        result.pulls[i, r] += pulls
     return time.thread_time() - start, policy.counters(state)
 
 

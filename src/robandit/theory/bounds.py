@@ -130,8 +130,8 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
         eps = order(eps, owner="regret_bound")
     if not problem.independent:
         raise NotApplicable(
-            f"{problem!r} replays recorded rewards in their order, but bounds require independent draws; for the bounds of its "
-            f"laws pass Problem(problem.laws{', minimize=True' * problem.minimize})"
+            f"the rewards of {problem!r} depend on the time, but bounds require independent draws from fixed laws; for the bounds "
+            f"of its laws pass Problem(problem.laws{', minimize=True' * problem.minimize})"
         )
     if (formula := FORMULAS.get(policy.tag())) is None:
         raise NotApplicable(_why_not(policy))

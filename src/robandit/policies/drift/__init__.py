@@ -1,0 +1,1 @@
+"""Policies that follow changes: combinators that add probes and restarts to any policy."""

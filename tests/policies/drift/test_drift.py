@@ -1,0 +1,285 @@
+"""Probes and restarts around other policies, compared with a slow model; what the wrapper passes through."""
+
+import copy
+import math
+import pickle
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import robandit as rb
+from helpers.driving import Live, Plain
+from references.slow_drift_policies import SlowDrift
+from robandit.drift.detector import DELTA
+from robandit.errors import InvalidInput, NotApplicable
+from robandit.policies.drift import schedule
+from robandit.problems import InOrder, changing, gaussian, negated_pareto
+
+
+class Sums(NamedTuple):
+    count: Any
+    total: Any
+
+
+class Greedy(rb.Policy):
+    """Untried arms first, then the greatest mean; the lowest arm in a tie."""
+
+    respects_allowed = True
+    columns = ("mean",)
+
+    def init(self, arms, horizon):
+        return Sums(np.zeros(arms), np.zeros(arms))
+
+    @staticmethod
+    def select(p, s):
+        chosen, best = -1, -math.inf
+        for arm in range(s.count.shape[0]):
+            value = s.total[arm] / s.count[arm] if s.count[arm] > 0.0 else math.inf
+            if s.allowed[arm] and (chosen < 0 or value > best):
+                chosen, best = arm, value
+        return chosen
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.count[arm] += 1.0
+        s.total[arm] += reward
+
+    @staticmethod
+    def estimate(p, s, arm, out):
+        out[0] = s.total[arm] / s.count[arm] if s.count[arm] > 0.0 else math.nan
+
+
+# Interpreted hooks: the hashes of 64-bit integers wrap around, as they should.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
+COMBINATORS = [rb.Probing, rb.Restarting]
+
+
+def rewards_of(generator, arms, steps):
+    """Dyadic rewards, so that sums are exact; the law of every arm changes now and then."""
+    level = np.repeat(generator.integers(-3, 4, (steps // 300 + 1, arms)), 300, axis=0)[:steps]
+    return np.round(4.0 * (level + generator.normal(size=(steps, arms)))) / 4.0
+
+
+@pytest.mark.independent("Probing", "Restarting")
+@pytest.mark.parametrize("combinator", COMBINATORS)
+@pytest.mark.parametrize(("arms", "rate", "late"), [(2, 0.1, 0), (3, 1.0, 0), (3, 1.0, 20), (5, 0.5, 6), (4, 0.0, 5)])
+def test_choices_are_those_of_the_slow_model(combinator, arms, rate, late):
+    generator = np.random.default_rng([arms, late])
+    steps = 1500
+    table = rewards_of(generator, arms, steps)
+    fast, slow = Plain(combinator(Greedy(), rate=rate), arms), SlowDrift(arms, rate, combinator is rb.Restarting)
+    waiting = []
+    for t in range(steps):
+        if late and t % 40 == 0:  # a random set of arms, not empty
+            mask = generator.random(arms) < 0.7
+            mask[generator.integers(arms)] = True
+        elif t % 40 == 20 or t == 0:
+            mask = np.ones(arms, dtype=bool)
+        fast.policy.set_allowed(fast.s, mask)
+        arm = fast.ask()
+        assert fast.ask() == arm == slow.choose(np.flatnonzero(mask).tolist())
+        waiting.append((arm, float(table[t, arm]), fast.issue(arm)))
+        slow.pull(arm)
+        while len(waiting) > late or (waiting and generator.random() < 0.2):
+            arm, reward, mark = waiting.pop(int(generator.integers(len(waiting))))
+            fast.late(arm, reward, mark)
+            slow.learn(arm, reward)
+    counters = fast.policy.counters(fast.s)
+    assert counters == {"probes": slow.probes, "alarms": slow.alarms, "restarts": slow.restarted}
+    assert slow.alarms > 3
+    assert (slow.probes > 5) == (rate > 0.0)
+    assert fast.s.drift_arms[:, schedule.OPEN].sum() == len(waiting)
+
+
+def test_compiled_hooks_make_the_same_choices():
+    table = np.ascontiguousarray(rewards_of(np.random.default_rng(5), 3, 3000).T)
+    for combinator in COMBINATORS:
+        policy = combinator(rb.UCB1(scale=4.0))
+        fast, plain = Live(policy, 3), Plain(policy, 3)
+        np.testing.assert_array_equal(fast.replay(table, 3000), plain.replay(table, 3000))
+        assert fast.policy.counters(fast.s) == plain.policy.counters(plain.s)
+        assert fast.policy.alarms(fast.s) == plain.policy.alarms(plain.s)
+        assert fast.policy.counters(fast.s)["alarms"] > 2
+
+
+@pytest.mark.parametrize("inner", [rb.UCB1(), rb.EpsilonGreedy()], ids=lambda policy: policy.name)
+def test_without_probes_and_alarms_it_is_the_inner_policy(inner):
+    problem = negated_pareto([-1.0, -1.5], tail=2.5)
+    policies = [inner, rb.Restarting(inner, rate=0.0, delta=1e-12), rb.Restarting(inner, rate=1.0)]
+    result = rb.simulate(policies, problem, 2000, 5, seed=3)
+    np.testing.assert_array_equal(result.regret[0], result.regret[1])
+    assert result.counters[1]["restarts"] == 0
+    assert (result.regret[0] != result.regret[2]).any()  # the control: probes do change choices
+
+
+def test_the_delay_after_a_change():
+    """After the best arm fell, restarts lose less than a tenth of what the policy loses alone."""
+    problem = changing("fall", gaussian([1.0, 0.5, 0.0]), at=2000)
+    policies = [rb.UCB1(), rb.Probing(rb.UCB1()), rb.Restarting(rb.UCB1())]
+    after = rb.simulate(policies, problem, 4000, 20, seed=1, checkpoints=[2000]).regret
+    alone, probing, restarting = (after[:, :, 1] - after[:, :, 0]).mean(axis=1)
+    assert restarting < 0.25 * alone
+    assert probing > 0.5 * alone  # the control: probes do not help here
+
+
+def test_probes_find_an_arm_that_became_the_best():
+    problem = changing("rise", gaussian([1.0, 0.5, -2.0]), at=3000)
+    policies = [rb.UCB1(), rb.Probing(rb.UCB1())]
+    after = rb.simulate(policies, problem, 8000, 20, seed=1, checkpoints=[3000]).regret
+    alone, probing = (after[:, :, 1] - after[:, :, 0]).mean(axis=1)
+    assert probing < 0.7 * alone
+
+
+def test_false_alarms_are_rare():
+    """With probability at most delta per arm: 60 streams and delta = 0.01 have more than 6 alarms with probability 1e-7."""
+    problem = negated_pareto([-1.0, -1.5, -2.0], tail=1.2)
+    counters = rb.simulate(rb.Probing(rb.UCB1()), problem, 5000, 20, seed=2).counters[0]
+    assert counters["alarms"] <= 6
+    control = rb.simulate(rb.Restarting(rb.UCB1(), delta=0.999), problem, 5000, 20, seed=2).counters[0]
+    assert control["alarms"] > 20
+
+
+def test_recorded_tables_in_time_order():
+    table = InOrder(rewards_of(np.random.default_rng(0), 3, 2000))
+    result = rb.simulate([c(rb.UCB1()) for c in COMBINATORS], table, 2000, 2, seed=0)
+    assert result.counters[0]["alarms"] > 0
+    assert result.counters[1]["restarts"] == result.counters[1]["alarms"] > 0
+
+
+# --- a live bandit ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("combinator", COMBINATORS)
+def test_a_saved_bandit_goes_on(combinator, tmp_path):
+    table = rewards_of(np.random.default_rng(9), 3, 900)
+    bandit = rb.Bandit(["a", "b", "c"], combinator(rb.UCB1(scale=4.0), rate=1.0), seed=1)
+    for t in range(900):
+        if t == 450:
+            bandit.save(tmp_path / "bandit")
+            other = rb.Bandit.load(tmp_path / "bandit")
+        for each in (bandit,) if t < 450 else (bandit, other):
+            arm = each.select()
+            each.update(arm, float(table[t, "abc".index(arm)]))
+    assert other.to_bytes() == bandit.to_bytes()
+    assert bandit.counters()["probes"] > 0
+    assert bandit.counters()["alarms"] > 0
+
+
+def test_open_decisions_survive_a_restart():
+    """Rewards and expiries of decisions from before a restart neither break counters nor are lost."""
+    for inner in (rb.UCB1(), rb.AdaRUCB(), rb.KLinfUCB(eps=1.0, u=9.0), rb.ForceMoM()):
+        plain = Plain(rb.Restarting(inner, rate=1.0), 3)
+        generator, waiting = np.random.default_rng(4), []
+        for t in range(700):
+            arm = plain.ask()
+            waiting.append((arm, plain.issue(arm)))
+            if len(waiting) > 30:
+                arm, mark = waiting.pop(int(generator.integers(30)))
+                if generator.random() < 0.2:
+                    plain.forget(arm, mark)
+                else:
+                    plain.late(arm, float(generator.normal(5.0 * (t > 300) * (1 - arm))), mark)
+        assert plain.policy.counters(plain.s)["restarts"] > 0, inner
+        assert plain.s.drift_arms[:, schedule.OPEN].sum() == 30
+        if "pulls" in plain.s._fields:
+            assert (plain.s.pulls >= 0).all()
+
+
+def test_alarms_are_reported():
+    generator = np.random.default_rng(1)
+    plain = Plain(rb.Probing(Greedy()), 2)
+    assert rb.UCB1().alarms(None) is None
+    assert plain.policy.alarms(plain.s) == ()
+    for _ in range(3):
+        for level in (0.0, 9.0):
+            for _ in range(200):
+                plain.tell(1, float(generator.normal(level)))
+    alarms = plain.policy.alarms(plain.s)
+    assert [alarm.kind for alarm in alarms] == ["level up", "level down"] * 2 + ["level up"]
+    assert [abs(alarm.changed - 200 * (i + 1)) <= 3 for i, alarm in enumerate(alarms)] == [True] * 5
+    assert str(alarms[0]).startswith("arm 1 changed around its reward 20")
+    assert abs(alarms[0].before.median) < 0.3
+    many = Plain(rb.Restarting(Greedy()), 40)
+    for arm in range(40):
+        for t in range(160):
+            many.tell(arm, float(generator.normal(9.0 * (t >= 100))))
+    assert many.policy.counters(many.s)["alarms"] == 40
+    assert [alarm.arm for alarm in many.policy.alarms(many.s)] == list(range(40 - schedule.LOGGED, 40))
+
+
+def test_arms_can_be_added():
+    for combinator in COMBINATORS:
+        policy = combinator(rb.UCB1(), rate=1.0)
+        plain, generator = Plain(policy, 2), np.random.default_rng(3)
+        for t in range(200):
+            plain.tell(plain.ask(), float(generator.normal(5.0 * (t > 100))))
+        plain.s = policy.extended(plain.s)
+        plain._flat = (plain.p, plain.s)
+        policy.resumed(plain.s, 2)
+        policy.set_allowed(plain.s, [True, True, True])
+        chosen = []
+        for _ in range(100):
+            chosen.append(plain.ask())
+            plain.tell(chosen[-1], float(generator.normal()))
+        assert 2 in chosen[:5]
+        assert plain.s.drift_watch.shape[0] == plain.s.drift_arms.shape[0] == 3
+
+
+# --- a value ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("combinator", COMBINATORS)
+def test_it_is_a_value(combinator):
+    policy = combinator(rb.UCB1(scale=2.0), rate=0.2)
+    for other in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy)), rb.Policy.from_dict(policy.to_dict())):
+        assert other == policy
+        assert hash(other) == hash(policy)
+    assert policy != combinator(rb.UCB1(), rate=0.2)
+    assert combinator() == combinator(rb.AdaKLUCB()) == combinator(of=rb.AdaKLUCB())
+    assert combinator.variants() == (combinator(),)
+    assert policy.hooks("select") == combinator(rb.UCB1(scale=2.0)).hooks("select")
+
+
+def test_names_and_facts():
+    assert rb.Probing().name == "AdaKL-UCB with probes"
+    assert rb.Restarting(rb.UCB1(scale=2.0), delta=0.1).name == "UCB1(scale=2.0) with restarts (delta=0.1)"
+    for combinator in COMBINATORS:
+        facts = combinator(rb.UCB1()).facts
+        assert facts.assumption == rb.UCB1().facts.assumption
+        assert facts.bound == facts.instance == facts.worst == ""
+        assert combinator(rb.UCB1()).columns == rb.UCB1.columns
+        with pytest.raises(NotApplicable):
+            rb.theory.regret_bound(combinator(rb.UCB1()), gaussian([0.0, 1.0]), 100)
+
+
+def test_parameters_of_the_inner_policy_are_filled_in():
+    problem = negated_pareto([-1.0, -2.0], tail=2.5)
+    policy = rb.Probing(rb.RobustMOSS()).informed_by(problem)
+    assert policy.of == rb.RobustMOSS().informed_by(problem)
+    assert (policy.u, policy.eps) == (policy.of.u, policy.of.eps)
+    assert policy.prepared(50).of.horizon == policy.prepared(50).longest == 50
+    assert not hasattr(policy, "nonsense")
+    with pytest.raises(InvalidInput, match="cannot play before"):
+        rb.Probing(rb.RobustMOSS()).prepared(50)
+    plain = Plain(policy, 2, horizon=50)
+    for _ in range(50):
+        plain.tell(plain.ask(), -1.0)
+    assert plain.s.drift_book[schedule.CLOCK] == 50.0
+
+
+@pytest.mark.parametrize("combinator", COMBINATORS)
+def test_what_cannot_be_wrapped(combinator):
+    with pytest.raises(NotApplicable, match=r"HTINF.*probability of its own choice"):
+        combinator(rb.HTINF(eps=1.0, u=1.0))
+    with pytest.raises(InvalidInput, match="nested"):
+        combinator(rb.Probing())
+    with pytest.raises(InvalidInput, match=r"UCB1\(\)"):
+        combinator(rb.UCB1)
+    for rate in (-0.1, 1.1, math.nan, "often"):
+        with pytest.raises(InvalidInput, match="rate"):
+            combinator(rate=rate)
+    for delta in (0.0, 1.5):
+        with pytest.raises(InvalidInput, match="delta"):
+            rb.Restarting(delta=delta)
+    assert rb.Restarting().delta == DELTA
