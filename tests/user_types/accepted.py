@@ -6,7 +6,7 @@
 import concurrent.futures
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, assert_type
+from typing import Any, Literal, NamedTuple, assert_type
 
 import numpy as np
 import polars as pl
@@ -39,7 +39,7 @@ def live(folder: Path) -> None:
     assert_type(bandit.expire(decision, "k3m9-7", older_than=timedelta(hours=1)), int)
     bandit.decide(among=["eu"])
     bandit.add_arm("asia")
-    assert_type(bandit.states, dict[Any, str])
+    assert_type(bandit.states, dict[Any, Literal["active", "paused", "retired"]])
     assert_type(bandit.open_count, int)
     log: list[rb.events.Event] = []
     for event in log:

@@ -14,7 +14,7 @@ def wrong(bandit: rb.Bandit, problem: rb.Problem, records: recorded.Records) -> 
     rb.Bandit(2)  # type: ignore[arg-type]
     bandit.update("a", "much")  # type: ignore[arg-type]
     bandit.update("a")  # type: ignore[call-arg]
-    bandit.reward("a", 1.0)  # type: ignore[arg-type]
+    bandit.reward(1.5, 1.0)  # type: ignore[arg-type]
     bandit.save(1.5)  # type: ignore[arg-type]
     bandit.diagnose().winner  # type: ignore[attr-defined]  # noqa: B018
     bandit.policy = rb.UCB1()  # type: ignore[misc]

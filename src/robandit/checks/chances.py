@@ -32,13 +32,13 @@ def check_chance(policy: Policy) -> None:
     policy = policy.prepared(HORIZON)
     source = np.random.default_rng(4)
     bandit = Bandit(range(ARMS), policy, seed=3)
-    if "rng" not in bandit._state._fields:
+    if "rng" not in bandit._engine.state._fields:
         return
     for step in range(HORIZON):
         if step in STEPS:
-            _check_chance_in(policy, bandit._state, f"{policy!r} at pull {step}")
+            _check_chance_in(policy, bandit._engine.state, f"{policy!r} at pull {step}")
             if policy.respects_allowed:
-                fewer = _copied(bandit._state)
+                fewer = _copied(bandit._engine.state)
                 policy.set_allowed(fewer, np.arange(ARMS) > 0)
                 _check_chance_in(policy, fewer, f"{policy!r} at pull {step}, without the first arm,")
         arm = bandit.select()

@@ -16,6 +16,7 @@ from robandit.kernel.random import streams
 from robandit.laws import Gaussian, Pareto, ZeroInflated
 from robandit.laws.table import fill
 from robandit.live.bandit import Bandit
+from robandit.live.engine import Engine
 from robandit.policies.base import Policy
 from robandit.policies.classic.ucb1 import UCB1
 from robandit.problems import Problem, bernoulli
@@ -149,7 +150,8 @@ def check_live_agrees(policy: Policy) -> None:
         compiled(fill, label="the law sampler", args=args)(*args)
     policy = policy.prepared(HORIZON)
     bandit = Bandit(range(ARMS), policy)
-    bandit._start(policy.start(ARMS, HORIZON, words[0]))  # a bandit does not pass the horizon
+    state = policy.start(ARMS, HORIZON, words[0])  # a bandit does not pass the horizon
+    bandit._engine = Engine(policy, state, [True] * ARMS, None)
     pulls = np.zeros(ARMS, dtype=np.int64)
     for step in range(HORIZON):
         arm = bandit.select()

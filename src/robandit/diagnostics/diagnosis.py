@@ -181,7 +181,4 @@ def warning_text(
 
 def drift_warning_text(alarm: Alarm) -> str:
     """Return the text of the warning that an arm changed; ``alarm`` has the name of the arm and the user's sign."""
-    return (
-        f"{alarm}. The policy still learns from the rewards before the change.\n"
-        f"(If nothing changes, {GUARANTEE}; clustered rewards may raise more. bandit.diagnose() lists all changes.)"
-    )
+    return f"{alarm}.\n(If nothing changes, {GUARANTEE}; clustered rewards may raise more. bandit.diagnose() lists all changes.)"

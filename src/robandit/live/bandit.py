@@ -163,13 +163,16 @@ class Bandit:
         self._decisions = Ledger(fields["open"], fields["issued"], fields["expired"])
         self._pick: int = fields["pick"]  # the selected arm, until the next event
         self._among: tuple[int, ...] | None = fields["among"]  # the arms that it was selected among
-        self._asked: list[tuple[int, ...] | None] = fields["asked"]  # choices asked for since the last event, without the last
+        self._asked: list[tuple[int, ...] | None] = fields[
+            "asked"
+        ]  # choices asked for since the last event, without the last
         self._policy: Policy = fields["policy"]
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._fresh = self._record.fresh
         self._horizon = self._policy.longest
         available = [state == ACTIVE for state in self._states]
         self._engine = Engine(self._policy, fields["state"], available, fields["among"])
+        self._known_alarm = self._newest_alarm()
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -308,10 +311,10 @@ class Bandit:
 
     def _alarms(self, record: Memory) -> tuple[Alarm, ...]:
         """Return the changes that were noticed, with the names of their arms and in the user's sign."""
-        alarms = self._policy.alarms(self._engine.state)  # with the sign of rewards that are maximised
+        alarms: Sequence[Alarm] | None = self._policy.alarms(self._engine.state)
         if alarms is None:
             alarms = record.watch.alarms
-        elif self._minimize:
+        elif self._minimize:  # the policy maximises
             alarms = [alarm.negated() for alarm in alarms]
         return tuple(alarm.named(self._arms[alarm.arm]) for alarm in alarms)
 
@@ -361,8 +364,8 @@ class Bandit:
         _warn(warned)
 
     def _observe(self, i: int, value: float) -> Sequence[Warned]:
-        self._engine.tell(i, 0.0 - value if self._minimize else value)
-        warned = self._recorded(i, value)
+        grown = self._engine.tell(i, 0.0 - value if self._minimize else value)
+        warned = self._recorded(i, value, grown)
         if self._log is not None:
             self._log(Observed(arm=self._arms[i], value=value, asked=self._asked_names()))
         if self._asked:
@@ -370,12 +373,21 @@ class Bandit:
         self._pick = -1
         return warned
 
-    def _recorded(self, i: int, value: float) -> Sequence[Warned]:
-        """Record a reward that was learned; return warnings."""
+    def _recorded(self, i: int, value: float, grown: bool) -> Sequence[Warned]:
+        """Record a reward that was learned; return warnings. ``grown`` is what the engine returned."""
         self._received[i] += 1
         fresh = self._fresh[i]
         fresh.append(value)
-        return () if len(fresh) % WATCHED else self._digest(i)
+        warned = [] if len(fresh) % WATCHED else self._digest(i)
+        if grown and self._newest_alarm() != self._known_alarm:
+            self._known_alarm = self._newest_alarm()
+            warned.append((DriftWarning, drift_warning_text(self._alarms(self._record)[-1])))
+        return warned
+
+    def _newest_alarm(self) -> Alarm | None:
+        """Return the newest alarm of the policy itself."""
+        alarms = self._policy.alarms(self._engine.state)
+        return alarms[-1] if alarms else None
 
     def _digest(self, i: int) -> list[Warned]:
         """Let the detector of changes and the record of rewards take in an arm's new rewards; return warnings."""
@@ -443,9 +455,9 @@ class Bandit:
 
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
         i, mark, _, _ = self._decisions.open[decision_id]
-        self._engine.late(i, 0.0 - value if self._minimize else value, mark)
+        grown = self._engine.late(i, 0.0 - value if self._minimize else value, mark)
         self._decisions.open.pop(decision_id)
-        warned = self._recorded(i, value)
+        warned = self._recorded(i, value, grown)
         self._changed(Rewarded, id=decision_id, value=value)
         return warned
 

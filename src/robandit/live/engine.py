@@ -33,7 +33,7 @@ class Engine:
     """A policy with its state. ``available`` has one truth value per arm."""
 
     def __init__(self, policy: Policy, state: Any, available: Sequence[bool], among: tuple[int, ...] | None) -> None:
-        """Take over a state, in which only the arms ``among`` are allowed (None: all available arms), and compile the first hooks."""
+        """Take over a state in which the arms ``among`` are allowed (None: all available ones), and compile the first hooks."""
         self.policy = policy
         self.available = list(available)
         self.among = among
@@ -95,10 +95,12 @@ class Engine:
 
     # --- learning ------------------------------------------------------------------------------------------------------
 
-    def tell(self, arm: int, reward: float) -> None:
-        """Learn from a pull and its reward."""
-        if self._tell(*self._args, arm, reward):
+    def tell(self, arm: int, reward: float) -> bool:
+        """Learn from a pull and its reward. Return whether the state had to grow, which may be due to an alarm of the policy."""
+        full: bool = self._tell(*self._args, arm, reward)
+        if full:
             self._use(self.policy.grown(self.state))
+        return full
 
     def issue(self, arm: int) -> tuple[float, float | None]:
         """Record a pull whose reward comes later. Return its mark, and its probability (None: the choice is deterministic)."""
@@ -108,10 +110,12 @@ class Engine:
         mark: float = self._entry("issue")(*self._args, arm)
         return mark, mark if self.policy.weighted else probability
 
-    def late(self, arm: int, reward: float, mark: float) -> None:
-        """Learn the reward of an earlier pull."""
-        if self._entry("late")(*self._args, arm, reward, mark):
+    def late(self, arm: int, reward: float, mark: float) -> bool:
+        """Learn the reward of an earlier pull, and return the same as `tell`."""
+        full: bool = self._entry("late")(*self._args, arm, reward, mark)
+        if full:
             self._use(self.policy.grown(self.state))
+        return full
 
     def forget(self, arm: int, mark: float) -> None:
         """Record that the reward of an earlier pull will never come."""

@@ -64,7 +64,7 @@ class Memory:
         self.zeros = [0] * arms
         self.samples = [array("d") for _ in range(arms)]
         self.fresh = [array("d") for _ in range(arms)]
-        """Rewards that are not folded in yet. Whoever appends a multiple of `WATCHED` calls `watch_fresh`, at `CHUNK` also `fold`."""
+        """Rewards not folded in yet. After each `WATCHED` of them, the caller calls `watch_fresh`, and at `CHUNK` also `fold`."""
         self.warned = False
         self.watch = Watch(arms, SALT)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _registry: dict[str, type[Policy]] = {}
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,))
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
     """An algorithm with its parameters. It is immutable, hashable and JSON-able. The module describes how to write one."""
@@ -141,10 +141,6 @@ class Policy:
             longer.lines[:], longer.lead[:] = lazy_state(arms + 1)
         self.forget_choice(longer)
         return longer
-
-    def alarms(self, state: Any) -> list[Alarm] | None:
-        """Return the changes of rewards that the policy itself noticed, or None if it does not look for any."""
-        return None
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return counts of the whole run to display."""
