@@ -18,7 +18,7 @@ def test_changes_are_shown_with_their_guarantee():
 
 def test_the_warning_says_what_changed_and_how_sure_that_is():
     text = drift_warning_text(ALARM)
-    assert text.startswith(f"{ALARM}. ")
+    assert text.startswith(f"{ALARM}.\n")
     assert "at most 1 % for any i.i.d. law" in text
 
 

@@ -276,7 +276,7 @@ def test_the_risk_is_spent_once():
 def _alarm_level(record, monkeypatch=pytest.MonkeyPatch):
     asked = []
     with monkeypatch.context() as patched:
-        patched.setattr(module, "judge", lambda values, about, level: asked.append(level) or True)
+        patched.setattr(module, "judge", lambda values, about, level, minimize: asked.append(level) or True)
         record.alarm(0, record.rewards, NONPOSITIVE, minimize=False)
     return asked[0] if asked else None
 

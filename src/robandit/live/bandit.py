@@ -601,7 +601,7 @@ class Bandit:
         match event:
             case Decided():
                 self._engine.issue(i)
-                self._opened(event.id, OpenDecision(i, event.mark, event.propensity, event.time))
+                self._opened(event.id, OpenDecision(i, event.mark, event.known_propensity, event.time))
             case Observed():
                 self._observe(i, value)
             case Rewarded():

@@ -15,6 +15,7 @@ import numpy as np
 from robandit.errors import KernelError, NotApplicable
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
+from robandit.live.open_decisions import same_nan
 from robandit.policies.base import Policy
 
 # Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
@@ -106,7 +107,7 @@ class Engine:
         """Record a pull whose reward comes later. Return its mark, and its probability (None: the choice is deterministic)."""
         probability: float | None = None
         if not self.policy.weighted and self.policy.chance is not None:
-            probability = self._entry("chance_of")(*self._args, arm)
+            probability = same_nan(self._entry("chance_of")(*self._args, arm))
         mark: float = self._entry("issue")(*self._args, arm)
         return mark, mark if self.policy.weighted else probability
 

@@ -10,8 +10,9 @@ that were passed as ``among``. Asking changes caches and random streams, so it i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -49,8 +50,18 @@ class Decided(_Event, frozen=True, kw_only=True):
     id: str | int
     arm: Any
     mark: float
-    propensity: float | None
+    propensity: float | Literal["unknown"] | None
     time: float
+
+    @property
+    def known_propensity(self) -> float | None:
+        """The propensity as a number: NaN if it is not known."""
+        return math.nan if self.propensity == "unknown" else self.propensity
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data. JSON has no NaN, so a probability that is not known becomes "unknown"."""
+        data = super().to_dict()
+        return data if data["propensity"] == data["propensity"] else data | {"propensity": "unknown"}
 
 
 class Rewarded(_Event, frozen=True, kw_only=True):

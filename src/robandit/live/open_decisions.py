@@ -32,6 +32,11 @@ _ID = f"(?:[0-9A-Za-z_-]{{1,32}}-)?{_NUMBER}"
 _IDS = re.compile(f"{_ID}(?:\n{_ID})*")
 
 
+def same_nan(number: float) -> float:
+    """Return the number; if it is NaN, always the same object, so that tuples that hold it are equal."""
+    return number if number == number else math.nan
+
+
 class OpenDecision(NamedTuple):
     """A pull whose reward is still to come."""
 
@@ -131,8 +136,9 @@ class OpenDecisions:
         return iter(self._offsets)
 
     def _at(self, offset: int) -> OpenDecision:
-        arm, mark, propensity, time = _ROW.unpack_from(self._table, offset)
-        return OpenDecision._make((arm, mark, None if propensity == _NONE else propensity, time))
+        arm, mark, stored, time = _ROW.unpack_from(self._table, offset)
+        propensity = None if stored == _NONE else same_nan(stored)
+        return OpenDecision._make((arm, mark, propensity, time))
 
     def _rows(self) -> Any:
         """Return the rows in use, as an array of records."""

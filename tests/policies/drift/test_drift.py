@@ -151,6 +151,7 @@ def test_recorded_tables_in_time_order():
 
 
 @pytest.mark.parametrize("combinator", COMBINATORS)
+@pytest.mark.filterwarnings("ignore::robandit.errors.DriftWarning")
 def test_a_saved_bandit_goes_on(combinator, tmp_path):
     table = rewards_of(np.random.default_rng(9), 3, 900)
     bandit = rb.Bandit(["a", "b", "c"], combinator(rb.UCB1(scale=4.0), rate=1.0), seed=1)
