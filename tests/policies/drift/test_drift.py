@@ -209,6 +209,32 @@ def test_alarms_are_reported():
     assert [alarm.arm for alarm in many.policy.alarms(many.s)] == list(range(40 - schedule.LOGGED, 40))
 
 
+@pytest.mark.parametrize("combinator", COMBINATORS)
+def test_the_probability_of_a_choice(combinator):
+    """A probe is certain; other choices have the probabilities of the inner policy."""
+    assert not combinator(rb.UCB1()).randomised
+    plain = Plain(combinator(rb.EpsilonGreedy(), rate=1.0), 3)
+    inner = Plain(rb.EpsilonGreedy(), 3)
+    assert plain.policy.randomised
+    generator, probes = np.random.default_rng(2), 0
+    for _ in range(300):
+        before = plain.s.rng.copy()
+        told = [plain.policy.hooks("chance")[0](plain.p, plain.s, arm) for arm in range(3)]
+        own = [inner.policy.hooks("chance")[0](inner.p, inner.s, arm) for arm in range(3)]
+        assert (plain.s.rng == before).all()
+        arm = plain.ask()
+        if told[arm] == 1.0 and told != own:
+            probes += 1
+            assert sorted(told) == [0.0, 0.0, 1.0]
+            assert arm == schedule.due(plain.p, plain.s)
+        else:
+            assert told == own
+        reward = float(generator.normal(arm))
+        plain.tell(arm, reward)
+        inner.tell(arm, reward)
+    assert probes > 3
+
+
 def test_arms_can_be_added():
     for combinator in COMBINATORS:
         policy = combinator(rb.UCB1(), rate=1.0)

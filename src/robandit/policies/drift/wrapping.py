@@ -84,6 +84,7 @@ class Wrapping:
 
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
     columns: ClassVar[Any] = _inner("columns")
+    signed_columns: ClassVar[Any] = _inner("signed_columns")
     chance: ClassVar[Any] = _inner("chance")
 
     @property
