@@ -27,6 +27,7 @@ import robandit as rb
 from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws.table import draw
+from robandit.live.ids import new_lock
 from robandit.policies.base import Policy
 from robandit.policies.classic.ucb1 import COUNT, SUM
 
@@ -154,6 +155,33 @@ def live(policy: Policy, pulls: int = 100_000) -> float:
     return best(play, 3) / pulls * 1e6
 
 
+def price_of_locking() -> float:
+    """Return the time of the lock in one select() and update() of UCB1, relative to the time without it."""
+    lock, rounds = new_lock(), 100_000
+
+    def lock_twice() -> None:
+        for _ in range(rounds):
+            lock.acquire()
+            lock.release()
+            lock.acquire()
+            lock.release()
+
+    def nothing() -> None:
+        for _ in range(rounds):
+            pass
+
+    locking = (best(lock_twice) - best(nothing)) / rounds * 1e6
+    return locking / (live(rb.UCB1()) - locking)
+
+
+def packing(count: int = 100_000) -> float:
+    """Return milliseconds of packing so many open decisions."""
+    bandit = rb.Bandit(range(10), rb.UCB1())
+    for _ in range(count):
+        bandit.decide()
+    return best(bandit.to_bytes) * 1e3
+
+
 def in_process(code: str, tries: int, **environment: str) -> tuple[float, float]:
     """Return processor and wall-clock seconds of a new Python process that runs this code."""
     processor, wall = [], []
@@ -268,6 +296,8 @@ def figures() -> list[Row]:
     row("AdaR-UCB per pull, T=1e7 / T=1e5, K=10", per_pull(adar, 10, 10_000_000, 2) / short, "x", 2.0)
     for policy in (adar, rb.AdaKLUCB()):
         row(f"live {policy.name}, select() + update(), K=10, after 1e5 pulls", live(policy), "us", 3.0)
+    row("lock in select() + update() of UCB1 / the rest", price_of_locking(), "x", 0.15)
+    row("to_bytes() of a bandit with 100,000 open decisions", packing(), "ms", 5.0)
     seconds = estimates()
     for name, goal in (("trimming_threshold", 6.0), ("median_of_means", 3.0), ("catoni_mean", 80.0)):
         row(f"{name} / numpy.mean, n=1e6", seconds[name] / seconds["numpy.mean"], "x", goal)

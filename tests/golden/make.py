@@ -4,10 +4,12 @@
 
 A file that is there stays: it is not made anew so that a failing test may pass. Each ``.bandit`` was written by a release that
 wrote the format in its name. ``expected.json`` holds what a bandit that
-is loaded from it must decide next, when it is told the rewards listed there.
+is loaded from it must decide next, when it is told the rewards listed there. The bandit of ``production`` has costs, arms that came
+and went, and a change that its detector noticed.
 """
 
 import json
+import warnings
 from pathlib import Path
 
 import robandit as rb
@@ -25,16 +27,33 @@ def rewards(count, start=1):
         yield -((((word >> 11) + 1) * 2.0**-53) ** -0.6)
 
 
+def production(policy):
+    """A bandit to which everything happened that format 2 can hold."""
+    bandit = rb.Bandit(ARMS[:2], policy, seed=1, minimize=True, max_open=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rb.errors.DriftWarning)
+        bandit.update_many(["eu"] * 300, rewards(300, start=3))
+        bandit.update_many(["eu"] * 300, [100.0 * reward for reward in rewards(300, start=4)])
+    bandit.add_arm(ARMS[2])
+    bandit.add_arm("paused")
+    bandit.add_arm("retired")
+    bandit.pause_arm("paused")
+    bandit.retire_arm("retired")
+    assert bandit.diagnose().changes
+    return bandit
+
+
 def main():
     known = HERE / "expected.json"
     expected = json.loads(known.read_text()) if known.exists() else {}
     policies = {"ucb1": rb.UCB1(scale=2.0), "adar_ucb": rb.AdaRUCB(), "adakl_ucb": rb.AdaKLUCB()}
     quick = rb.AdaRUCB(c=1.0, delta_exp=1.0, bonus="tight")
-    for name, policy in (policies | {"adar_ucb_quick": quick}).items():
+    others = {"adar_ucb_quick": quick, "production": rb.EpsilonGreedy()}
+    for name, policy in (policies | others).items():
         file = f"{name}.format{FORMAT}.bandit"
         if (HERE / file).exists():
             continue
-        bandit = rb.Bandit(ARMS, policy, seed=1)
+        bandit = production(policy) if name == "production" else rb.Bandit(ARMS, policy, seed=1)
         for reward in rewards(75):
             arm = bandit.select()
             bandit.update(arm, reward - ARMS.index(arm))
@@ -50,6 +69,7 @@ def main():
         expected[file] = {
             "policy": policy.to_dict(),
             "open": [decisions[0].id, ARMS.index(decisions[0].arm)],
+            "states": list(bandit.states.values()),
             "told": told,
             "chosen": chosen,
             "pulls": [row["pulls"] for row in bandit.estimates()],
