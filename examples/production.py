@@ -81,6 +81,7 @@ late = bandit.decide()
 bandit.save(FILE)  # then the process ends: power failure, deployment, ...
 bandit = router()
 bandit.reward(late.id, 0.7)  # the reward comes after the restart
+bandit.save(FILE)
 
 for row in bandit.estimates():
     print(f"{row['arm']:5} {row['state']:8} {row['pulls']:6} requests, mean latency {row['mean']:.2f} s")
