@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.kernel import compiled
+from robandit.kernel import compiled, loops
+from robandit.kernel.build import flat
 from robandit.kernel.random import streams
 from robandit.laws import Gaussian, Pareto, ZeroInflated
 from robandit.laws.table import fill
@@ -27,18 +29,20 @@ LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred of them
 LONGER = 100_000  # Kurtosis UCB ignores rewards until each arm has twenty thousand of them
 
 
-def check_policy(policy: Policy) -> None:
-    """Run every check that a policy must pass; raise AssertionError with the reason if one fails.
+def check_policy(policy: Policy) -> list[str]:
+    """Run every check that a policy must pass; raise AssertionError with the reason if one fails. Return what was skipped, and why.
 
     Values: repr, hash, equality and JSON depend only on the parameters. Simulation: every arm is tried. The same seed gives the
     same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
     no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
-    arrive late and in any order. A bandit continues unchanged after saving and loading.
+    arrive late and in any order. A bandit continues unchanged after saving and loading. Only allowed arms are chosen, if the policy
+    has ``respects_allowed``.
 
     Required parameters that are None are taken from the problem of the checks.
 
     >>> from robandit import UCB1
     >>> check_policy(UCB1())
+    []
     """
     try:
         informed = policy.informed_by(_problem())
@@ -46,6 +50,10 @@ def check_policy(policy: Policy) -> None:
         informed = policy.informed_by(bernoulli(means=[0.2, 0.8]))
     for check in _CHECKS:
         check(informed)
+    if not policy.respects_allowed:
+        return [f"arms that are not allowed: respects_allowed is False, so a bandit of {policy!r} cannot pause arms"]
+    check_allowed_arms(informed)
+    return []
 
 
 def _problem() -> Problem:
@@ -193,6 +201,55 @@ def check_saved_goes_on(policy: Policy) -> None:
             if step > HORIZON // 2:
                 assert copy.select() == arm, f"{policy!r} decides differently after load, at pull {step}"
                 copy.update(arm, reward)
+
+
+class _Steps:
+    """The compiled hooks of a policy over one state."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.params = policy, policy.params()
+        self.state = policy.start(ARMS, None, streams(np.random.SeedSequence(4), 1)[0])
+        self._ask = self._entry(loops.ask, ("select",))
+        self._tell = self._entry(loops.tell, ("take", "update", "full"), 0, 0.0)
+
+    def _entry(self, loop: Any, hooks: tuple[str, ...], *more: Any) -> Any:
+        entry: Any = partial(loop, *self.policy.hooks(*hooks))
+        return compiled(entry, label=f"{self.policy.label}, live", args=(self.params, self.state, *more))
+
+    def ask(self) -> int:
+        return int(self._ask(*flat((self.params, self.state))))
+
+    def tell(self, arm: int, reward: float) -> None:
+        if self._tell(*flat((self.params, self.state)), arm, reward):
+            self.state = self.policy.grown(self.state)
+
+
+def check_allowed_arms(policy: Policy) -> None:
+    """Check that only allowed arms are chosen, and that excluding arms from one choice changes no later choice."""
+    rng = np.random.default_rng(6)
+    policy = policy.prepared(HORIZON)
+    free, briefly, often = (_Steps(policy) for _ in range(3))
+    everything, mask = np.ones(ARMS, dtype=np.bool_), np.ones(ARMS, dtype=np.bool_)
+    for step in range(HORIZON):
+        if rng.random() < 0.2:
+            mask = rng.random(ARMS) < 0.5
+            mask[rng.integers(ARMS)] = True
+        policy.set_allowed(often.state, mask)
+        words = getattr(briefly.state, "rng", np.zeros(0, dtype=np.uint64))
+        before = words.copy()
+        policy.set_allowed(briefly.state, mask)
+        for steps in (often, briefly):
+            arm = steps.ask()
+            assert mask[arm], f"{policy!r} at pull {step} chooses arm {arm}, but allowed are {np.flatnonzero(mask)}"
+        policy.set_allowed(briefly.state, everything)
+        words[:] = before  # a random policy must draw the same numbers again
+        after, arm = briefly.ask(), free.ask()
+        assert after == arm, f"{policy!r} at pull {step} chooses {after} after an exclusion, and {arm} without it"
+        reward = -float(rng.pareto(2.0)) - 0.1 * arm
+        free.tell(arm, reward)
+        briefly.tell(arm, reward)
+        arm = often.ask()
+        often.tell(arm, -float(rng.pareto(2.0)) - 0.1 * arm)
 
 
 _CHECKS = (
