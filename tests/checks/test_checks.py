@@ -111,6 +111,40 @@ class Drifting(Greedy):
         return state
 
 
+class Stubborn(rb.UCB1):
+    """Excludes arms only until they have rewards."""
+
+    @staticmethod
+    def select(p, s):
+        best = -1
+        for arm in range(s.arms.shape[0]):
+            if s.arms[arm, 1] == 0.0 and s.allowed[arm]:
+                return arm
+            if s.arms[arm, 1] > 0.0 and (best < 0 or mean_of(s, arm) > mean_of(s, best)):
+                best = arm
+        return best
+
+
+class Nostalgic(Greedy):
+    """Plays the allowed arm that it found last, and keeps it when other arms are allowed again."""
+
+    respects_allowed = True
+
+    @staticmethod
+    def select(p, s):
+        last = int(s.arms[0, 0])
+        if not s.allowed[last]:
+            last = 0
+            while not s.allowed[last]:
+                last += 1
+            s.arms[0, 0] = last
+        return last
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.arms[arm, 1] += 1.0
+
+
 def message(policy, only=None):
     """Return the message of the failing check; with ``only``, of that check."""
     with pytest.raises(AssertionError) as failure:
@@ -134,6 +168,20 @@ def test_a_wrong_policy_fails_by_name(policy, words):
     text = message(policy)
     assert words in text
     assert type(policy).__name__ in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"), [(Stubborn(), "but the allowed arms are"), (Nostalgic(), "after an exclusion")]
+)
+def test_a_policy_that_ignores_the_allowed_arms_is_noticed(policy, words):
+    assert words in message(policy, checks.check_allowed_arms)
+
+
+def test_what_is_skipped_is_said_with_its_reason():
+    (skipped,) = check_policy(Greedy())
+    assert "respects_allowed is False" in skipped
+    assert "Greedy(eps=0.3)" in skipped
+    assert check_policy(rb.UCB1()) == []
 
 
 def test_a_live_bandit_that_differs_from_the_simulation_is_noticed():

@@ -205,6 +205,92 @@ def test_a_batch_of_klinf_ends_with_a_pause_and_survives_a_single_choice():
     assert live.s.run[1] == 0
 
 
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+LEADERS = [policy for policy in MASKED if policy.weighted]
+
+
+@each("policy", LEADERS, ids=repr)
+def test_weights_are_those_of_the_allowed_arms_alone(policy):
+    """A run in which other arms are not allowed has the weights of a run without these arms."""
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        arms = int(rng.integers(2, 8))
+        mask = random_mask(rng, arms)
+        state, alone = run(policy, arms), run(policy, int(mask.sum()))
+        for live in (state, alone):
+            live.s.clock[0] = 20 if policy != ready(rb.Ada2TINF()) else 0
+            if "ledger" in live.s._fields:
+                live.s.ledger[2] = 1000.0
+        losses = rng.normal(size=arms) * 10.0 ** rng.integers(-2, 4)
+        state.s.losses[:] = losses
+        state.s.losses[~mask] -= 1e6 * rng.random()  # far below the others: it must not matter
+        alone.s.losses[:] = losses[mask]
+        policy.set_allowed(state.s, mask)
+        weights = state.describe()["probability"]
+        assert (weights[~mask] == 0.0).all()
+        assert weights.sum() == pytest.approx(1.0, abs=1e-15 * arms)
+        assert weights[mask] == pytest.approx(alone.describe()["probability"], rel=1e-12)
+        assert np.isnan(state.describe()["mean"][~mask]).all()
+
+
+def test_a_restart_gives_equal_weights_to_the_allowed_arms():
+    live = run(rb.Ada2TINF(), 4)
+    live.tell(live.ask(), 0.0)  # the first start lasts one pull
+    live.s.losses[:] = [1.0, 2.0, 3.0, 4.0]
+    live.policy.set_allowed(live.s, [False, True, False, True])
+    assert live.describe()["probability"].tolist() == [0.0, 0.5, 0.0, 0.5]
+    assert live.s.clock[4] == 1
+
+
+@each("policy", LEADERS, ids=repr)
+def test_an_arm_returns_as_far_behind_the_leader_as_it_left(policy):
+    live = run(policy, 3)
+    live.s.losses[:] = [1.0, 4.0, 2.5]
+    policy.paused(live.s, 1)
+    policy.set_allowed(live.s, [True, False, True])
+    assert live.s.losses[1] == 3.0
+    live.s.losses[:] += [50.0, 0.25, 60.0]  # of arm 1: a late reward
+    policy.resumed(live.s, 1)
+    policy.set_allowed(live.s, [True] * 3)
+    assert live.s.losses.tolist() == [51.0, 54.25, 62.5]
+    # The leader leaves: it returns ahead of the others, by as much.
+    policy.paused(live.s, 0)
+    policy.set_allowed(live.s, [False, True, True])
+    assert live.s.losses[0] == -3.25
+    live.s.losses[:] += [0.0, 10.0, 0.0]
+    policy.resumed(live.s, 0)
+    assert live.s.losses[0] == 62.5 - 3.25
+    # A new arm starts level with the leader.
+    longer = policy.extended(live.s)
+    policy.resumed(longer, 3)
+    assert longer.losses[3] == longer.losses[longer.allowed].min()
+
+
+def test_all_arms_may_be_paused_and_return():
+    policy = ready(rb.HTINF())
+    live = run(policy, 2)
+    live.s.losses[:] = [10.0, 12.0]
+    for arm in (1, 0):
+        policy.paused(live.s, arm)
+        live.s.allowed[arm] = False
+    assert live.s.losses.tolist() == [0.0, 2.0]
+    for arm in (0, 1):
+        policy.resumed(live.s, arm)
+        live.s.allowed[arm] = True
+    assert live.s.losses.tolist() == [0.0, 2.0]
+
+
+def test_a_restart_forgets_paused_arms_too():
+    live = run(rb.Ada2TINF(), 3)
+    live.tell(live.ask(), 0.0)  # the first start lasts one pull
+    live.s.losses[:] = [1.0, 2.0, 3.0]
+    live.policy.paused(live.s, 2)
+    live.policy.set_allowed(live.s, [True, True, False])
+    live.issue(live.ask())
+    assert live.s.losses.tolist() == [0.0, 0.0, 0.0]
+
+
 # --- one more arm -----------------------------------------------------------------------------------------------------
 
 
@@ -244,6 +330,8 @@ def test_an_added_arm_is_one_that_was_paused_from_the_start(policy, arms):
     for step in range(2 * steps):
         if step == steps:
             late = Plain(policy, arms + 1, state=policy.extended(late.s))
+            if policy.label in ("epsilon-greedy", "Uniform"):  # a random arm that is not allowed is drawn again
+                late.s.rng[:] = early.s.rng
             for live in (late, early):
                 policy.resumed(live.s, arms)
                 policy.set_allowed(live.s, np.ones(arms + 1, dtype=bool))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from helpers.driving import Live, Plain
 from robandit.kernel import lazy
-from robandit.kernel.lazy import best_arm, lazy_state, touched
+from robandit.kernel.lazy import best_arm, forget_leader, lazy_state, touched
 from robandit.policies import UCB1, AdaRUCB
 from robandit.policies.index import TAKEN
 
@@ -35,10 +35,10 @@ class Pieces:
         return base + rise * math.sqrt(level)
 
     def lazy(self, level):
-        return best_arm(counted_index, outlook, rounds, None, self, self.lines, self.lead, level)
+        return best_arm(counted_index, outlook, rounds, None, self, level)
 
     def scan(self, level):
-        return min(range(len(self.rounds)), key=lambda i: (-self.index(i, level), self.rounds[i], i))
+        return min(np.flatnonzero(self.allowed), key=lambda i: (-self.index(i, level), self.rounds[i], i))
 
 
 def counted_index(p, s, arm, level):
@@ -74,7 +74,8 @@ def runs(draw):
     for _ in range(draw(st.integers(1, 40))):
         advance = draw(st.one_of(st.just(0.0), st.floats(0, 3)))  # the same level twice is a step too
         changes = draw(st.lists(st.tuples(st.integers(-1, arms - 1), PIECES), max_size=2))
-        steps.append((advance, changes, draw(st.booleans())))
+        excluded = draw(st.one_of(st.none(), st.sets(st.integers(0, arms - 1), max_size=arms - 1)))
+        steps.append((advance, changes, draw(st.booleans()), excluded))
     return arms, steps
 
 
@@ -85,7 +86,10 @@ def test_the_lazy_arm_is_the_best_arm(run):
     s = Pieces(arms)
     level = 0.5
     last = 0
-    for advance, changes, play in steps:
+    for advance, changes, play, excluded in steps:
+        if excluded is not None:
+            s.allowed[:] = [arm not in excluded for arm in range(arms)]
+            forget_leader(s.lines, s.lead)
         for where, pieces in changes:
             arm = last if where < 0 else where  # the leader's data change most often, as in a bandit
             end, made = level, []
@@ -183,6 +187,25 @@ def test_ucb1_with_rewards_of_other_arms_than_asked_for():
             slow.learn(pulled, reward)
 
 
+def test_ucb1_with_arms_that_are_not_allowed():
+    """Arm 5 is not allowed in the first half, and is tried as soon as it is."""
+    rng = np.random.default_rng(7)
+    live, slow = Plain(UCB1(), 6), SlowUCB1(6)
+    allowed = np.ones(6, dtype=bool)
+    for t in range(1000):
+        if rng.random() < 0.1:
+            allowed = rng.random(6) < 0.5
+            allowed[rng.integers(5)] = True
+        allowed[5] = t >= 500
+        live.policy.set_allowed(live.s, allowed)
+        arm = live.ask()
+        assert arm == min(np.flatnonzero(allowed), key=lambda i: (-slow.index(i), slow.counts[i], i))
+        assert t != 500 or arm == 5
+        reward = float(rng.integers(0, 3)) / (1 + arm)
+        live.tell(arm, reward)
+        slow.learn(arm, reward)
+
+
 def test_ucb1_with_late_rewards():
     live = Live(UCB1(), 3)
     marks = []
@@ -200,6 +223,30 @@ def test_ucb1_with_late_rewards():
     assert live.s.pulls[3 + TAKEN] == before + 1 == 6
     twice, once = 0.5 + math.sqrt(math.log(7)), math.sqrt(2 * math.log(7))
     assert live.describe()["index"] == pytest.approx([twice, twice, once])
+
+
+def test_with_one_allowed_arm_no_other_is_evaluated():
+    s = Pieces(4)
+    s.allowed[:] = [False, True, False, False]
+    assert s.lazy(1.0) == s.lazy(2.0) == s.lazy(3.0) == 1
+    assert s.evaluated == 3
+
+
+def test_the_old_leader_is_evaluated_after_its_return():
+    """Its line, if any, is from before it led: it must not be used."""
+    s = Pieces(3)
+    for arm, base in enumerate((0.0, 5.0, 4.0)):
+        s.pieces[arm] = [(math.inf, base, 0.0)]
+    assert s.lazy(1.0) == 1
+    s.pieces[1] = [(math.inf, 9.0, 0.0)]
+    touched(s.lines, s.lead, 1)  # does nothing, because arm 1 leads
+    s.allowed[1] = False
+    forget_leader(s.lines, s.lead)
+    assert s.lazy(1.0) == 2
+    s.pieces[2] = [(math.inf, 7.0, 0.0)]
+    s.allowed[1] = True
+    forget_leader(s.lines, s.lead)
+    assert s.lazy(1.0) == 1
 
 
 @pytest.mark.parametrize(("policy", "rounds"), [(UCB1(), 3000), (AdaRUCB(c=0.5, delta_exp=1.0), 1500)], ids=repr)

@@ -215,9 +215,7 @@ class Greedy(Policy):
 @pytest.mark.parametrize("runner", [Live, Plain])
 def test_a_weighted_policy_of_a_user(runner):
     policy = Weights(rate=0.02)
-    state = policy.init(3, None)
-    state.rng[:] = streams(np.random.SeedSequence(5), 1)[0]
-    live = runner(policy, 3, state=state)
+    live = runner(policy, 3, state=policy.start(3, None, streams(np.random.SeedSequence(5), 1)[0]))
     rng = np.random.default_rng(0)
     logs = np.zeros(3)
     chosen = []

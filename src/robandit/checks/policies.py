@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robandit.checks.chances import check_chance
-from robandit.errors import InvalidInput, NotApplicable
+from robandit.errors import InvalidInput, KernelError, NotApplicable
 from robandit.kernel import compiled
 from robandit.kernel.random import streams
 from robandit.laws import Gaussian, Pareto, ZeroInflated
@@ -29,19 +29,21 @@ LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred of them
 LONGER = 100_000  # Kurtosis UCB ignores rewards until each arm has twenty thousand of them
 
 
-def check_policy(policy: Policy) -> None:
-    """Run every check that a policy must pass; raise AssertionError with the reason if one fails.
+def check_policy(policy: Policy) -> list[str]:
+    """Run every check that a policy must pass; raise AssertionError with the reason if one fails. Return what was skipped, and why.
 
     Values: repr, hash, equality and JSON depend only on the parameters. Simulation: every arm is tried. The same seed gives the
     same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
     no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
     arrive late and in any order. A bandit continues unchanged after saving and loading. Choices are deterministic, or ``chance``
-    returns their probabilities, which are compared with frequencies.
+    returns their probabilities, which are compared with frequencies. Only allowed arms are chosen, if the policy has
+    ``respects_allowed``.
 
     Required parameters that are None are taken from the problem of the checks.
 
     >>> from robandit import UCB1
     >>> check_policy(UCB1())
+    []
     """
     try:
         informed = policy.informed_by(_problem())
@@ -49,6 +51,10 @@ def check_policy(policy: Policy) -> None:
         informed = policy.informed_by(bernoulli(means=[0.2, 0.8]))
     for check in _CHECKS:
         check(informed)
+    if not policy.respects_allowed:
+        return [f"arms that are not allowed: respects_allowed is False, so a bandit of {policy!r} cannot pause arms"]
+    check_allowed_arms(informed)
+    return []
 
 
 def _problem() -> Problem:
@@ -197,6 +203,38 @@ def check_saved_goes_on(policy: Policy) -> None:
             if step > HORIZON // 2:
                 assert copy.select() == arm, f"{policy!r} decides differently after load, at pull {step}"
                 copy.update(arm, reward)
+
+
+def check_allowed_arms(policy: Policy) -> None:
+    """Check that only allowed arms are chosen, and that excluding arms from one choice changes no later choice."""
+    rng = np.random.default_rng(6)
+    policy = policy.prepared(HORIZON)
+    words = streams(np.random.SeedSequence(4), 1)[0]
+    free, briefly, often = (Engine(policy, policy.start(ARMS, None, words), [True] * ARMS, None) for _ in range(3))
+    among = tuple(range(ARMS))
+
+    def choice(engine: Engine, arms: tuple[int, ...] | None) -> int:
+        try:
+            return engine.ask(arms)
+        except KernelError as error:
+            raise AssertionError(f"at pull {step}, {error}") from error
+
+    for step in range(HORIZON):
+        if rng.random() < 0.2:
+            mask = rng.random(ARMS) < 0.5
+            mask[rng.integers(ARMS)] = True
+            among = tuple(np.flatnonzero(mask).tolist())
+        stream = getattr(briefly.state, "rng", np.zeros(0, dtype=np.uint64))
+        before = stream.copy()
+        choice(briefly, among)
+        stream[:] = before  # a random policy must draw the same numbers again
+        after, arm = choice(briefly, None), choice(free, None)
+        assert after == arm, f"{policy!r} at pull {step} chooses {after} after an exclusion, and {arm} without it"
+        reward = -float(rng.pareto(2.0)) - 0.1 * arm
+        free.tell(arm, reward)
+        briefly.tell(arm, reward)
+        arm = choice(often, among)
+        often.tell(arm, -float(rng.pareto(2.0)) - 0.1 * arm)
 
 
 _CHECKS = (

@@ -60,18 +60,17 @@ def forget_leader(lines: Floats, lead: Ints) -> None:
     lead[LEADER] = lead[SECOND] = -1
 
 
-def best_arm(
-    index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, lines: Floats, lead: Ints, level: float
-) -> int:
+def best_arm(index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, level: float) -> int:
     """Return the allowed arm with the largest index at this level; ties go to the fewest rounds, then to the lowest arm."""
+    lines = s.lines
     arms = lines.shape[1] - 1
-    leader = lead[LEADER]
+    leader = s.lead[LEADER]
     value = -math.inf
     if leader >= 0:
         value = index(p, s, leader, level)
         if value > line(lines, arms, level) and level <= lines[UNTIL, arms]:
             return leader
-    return contest(index, outlook, rounds, p, s, lines, lead, level, value)
+    return contest(index, outlook, rounds, p, s, level, value)
 
 
 def line(lines: Floats, arm: int, level: float) -> float:
@@ -80,10 +79,10 @@ def line(lines: Floats, arm: int, level: float) -> float:
 
 
 @out_of_line
-def contest(
-    index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, lines: Floats, lead: Ints, level: float, value: float
-) -> int:
+def contest(index: Index, outlook: Outlook, rounds: Count, p: Any, s: Any, level: float, value: float) -> int:
     """Evaluate the arms that may beat the leader (if any), and return the winner. ``value`` is the leader's index."""
+    lines = s.lines
+    lead = s.lead
     arms = lines.shape[1] - 1
     leader = lead[LEADER]
     likely = lead[SECOND]  # tried first, because it usually wins, and its value then excludes the others at once

@@ -105,7 +105,7 @@ def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first
         arm = first_untried(rewards, s, first(p))
         if arm >= 0:
             return arm
-    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+    return best_arm(index, outlook, pulls_made, p, s, level(p, s))
 
 
 def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
@@ -113,9 +113,10 @@ def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
 
     Each score of an allowed arm is evaluated once, in the order of the arms, since scores may be random.
     """
-    chosen = first_untried(rewards, s, 1.0)
-    if chosen >= 0:
-        return chosen
+    untried_arm = first_untried(rewards, s, 1.0)
+    if untried_arm >= 0:
+        return untried_arm
+    chosen = -1
     best = -math.inf
     for arm in range(s.pulls.shape[0] - 2):
         if not s.allowed[arm]:

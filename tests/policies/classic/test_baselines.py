@@ -40,6 +40,23 @@ def test_any_arm_is_an_arm_at_the_ends_too(arms, monkeypatch):
         assert any_arm(np.ones(arms, dtype=bool), words(0)) == arm
 
 
+def test_any_arm_is_uniform_on_the_allowed_arms():
+    """Chi-squared with 2 degrees of freedom: above 18.4 with probability 1e-4."""
+    allowed = np.array([False, True, True, False, True])
+    rng = words(1)
+    with np.errstate(over="ignore"):
+        counts = np.bincount([any_arm(allowed, rng) for _ in range(9000)], minlength=5)
+        assert counts[~allowed].sum() == 0
+        assert ((counts[allowed] - 3000) ** 2 / 3000).sum() < 18.4
+        # Negative control: the next allowed arm in place of one that is not favours arms after a gap.
+        wrong = [
+            next(k % 5 for k in range(j, j + 5) if allowed[k % 5])
+            for j in np.random.default_rng(0).integers(0, 5, 9000)
+        ]
+        assert ((np.bincount(wrong, minlength=5)[allowed] - 3000) ** 2 / 3000).sum() > 18.4
+        assert any_arm(np.zeros(3, dtype=bool), rng) == -1
+
+
 class SlowEpsilonGreedy(SlowIndexPolicy):
     def value(self, arm, t):
         total = 0.0

@@ -139,7 +139,7 @@ class AdaKLUCB(TwoStreams, Policy):
         """Return the arm with the largest index. The second pull of a double round repeats the first one's arm."""
         if round_open(s):
             return s.clock[CURRENT]
-        return best_arm(index, outlook, pulls_issued, p, s, s.lines, s.lead, level_of(p, s))
+        return best_arm(index, outlook, pulls_issued, p, s, level_of(p, s))
 
     @staticmethod
     def take(p: Any, s: Any, arm: int) -> float:

@@ -123,7 +123,7 @@ def select_round(index: Any, outlook: Any, p: Params, s: State) -> int:
         arm = forced(p, s, p.guard * level)
         if arm >= 0:
             return arm
-    return best_arm(index, outlook, rounds, p, s, s.lines, s.lead, level)
+    return best_arm(index, outlook, rounds, p, s, level)
 
 
 def describe(p: Params, s: State, arm: int, out: Floats) -> None:

@@ -36,7 +36,7 @@ def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, fi
         return arm
     if uniform(s.rng) <= p.epsilon:
         return any_arm(s.allowed, s.rng)
-    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+    return best_arm(index, outlook, pulls_made, p, s, level(p, s))
 
 
 def explored_or_selected(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Bools, Ints, UInts
 from robandit.policies.base import Policy
@@ -64,14 +65,29 @@ class Uniform(Policy):
 
 
 def any_arm(allowed: Bools, rng: UInts) -> int:
-    """Return a uniformly random arm among the allowed ones (``uniform`` is in (0, 1])."""
-    count = allowed_arms(allowed)
-    left = min(math.ceil(uniform(rng) * count), count)
+    """Return a uniformly random arm among the allowed ones.
+
+    If the first draw, among all arms, is not allowed, a second one among the allowed arms replaces it. That is uniform too, and
+    does not count arms in the usual case.
+    """
+    arm = drawn(allowed.shape[0], rng)
+    return arm if allowed[arm] else any_allowed(allowed, rng)
+
+
+def drawn(count: int, rng: UInts) -> int:
+    """Return a uniformly random number from 0 to count - 1 (``uniform`` is in (0, 1])."""
+    return min(math.ceil(uniform(rng) * count), count) - 1
+
+
+@out_of_line
+def any_allowed(allowed: Bools, rng: UInts) -> int:
+    """Return a uniformly random arm among the allowed ones, or -1 if there are none."""
+    left = drawn(allowed_arms(allowed), rng)
     for arm in range(allowed.shape[0]):
         if allowed[arm]:
-            left -= 1
             if left == 0:
                 return arm
+            left -= 1
     return -1
 
 

@@ -66,7 +66,7 @@ def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first
         return s.run[ARM]
     arm = first_untried(rewards, s, first(p))
     if arm < 0:
-        arm = s.run[CHOSEN] = best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+        arm = s.run[CHOSEN] = best_arm(index, outlook, pulls_made, p, s, level(p, s))
     return arm
 
 

@@ -58,7 +58,7 @@ def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: An
         return arm
     if s.reach[NOW] <= 1.0:
         return untried(rewards, s, math.inf)
-    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
+    return best_arm(index, outlook, pulls_made, p, s, now)
 
 
 class RUCBTEA(Growing, KeepsRewards, IndexPolicy):

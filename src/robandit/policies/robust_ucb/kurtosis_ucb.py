@@ -78,7 +78,7 @@ def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: A
         arm = forced(s, needed)
         if arm >= 0:
             return arm
-    return best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, now)
+    return best_arm(index, outlook, pulls_made, p, s, now)
 
 
 class KurtosisUCB(KeepsSums, IndexPolicy):
