@@ -167,24 +167,37 @@ def test_a_saved_bandit_goes_on(combinator, tmp_path):
     assert bandit.counters()["alarms"] > 0
 
 
-def test_open_decisions_survive_a_restart():
+def ready(policy):
+    """Return a policy with what it must be told, for rewards of about -5."""
+    problem = rb.problems.bernoulli([0.2, 0.8]) if isinstance(policy, rb.UCBV) else gaussian([-2.0, -3.0, -4.0])
+    return policy.informed_by(problem).prepared(300)
+
+
+PLAIN_POLICIES = [policy for policy in rb.policies.all_policies() if not policy.weighted]
+PLAIN_POLICIES = [ready(policy) for policy in PLAIN_POLICIES if type(policy) not in COMBINATORS]
+
+
+@pytest.mark.parametrize("inner", PLAIN_POLICIES, ids=lambda policy: policy.name)
+def test_every_policy_can_restart_with_open_decisions(inner):
     """Rewards and expiries of decisions from before a restart neither break counters nor are lost."""
-    for inner in (rb.UCB1(), rb.AdaRUCB(), rb.KLinfUCB(eps=1.0, u=9.0), rb.ForceMoM()):
-        plain = Plain(rb.Restarting(inner, rate=1.0), 3)
-        generator, waiting = np.random.default_rng(4), []
-        for t in range(700):
-            arm = plain.ask()
-            waiting.append((arm, plain.issue(arm)))
-            if len(waiting) > 30:
-                arm, mark = waiting.pop(int(generator.integers(30)))
-                if generator.random() < 0.2:
-                    plain.forget(arm, mark)
-                else:
-                    plain.late(arm, float(generator.normal(5.0 * (t > 300) * (1 - arm))), mark)
-        assert plain.policy.counters(plain.s)["restarts"] > 0, inner
-        assert plain.s.drift_arms[:, schedule.OPEN].sum() == 30
-        if "pulls" in plain.s._fields:
-            assert (plain.s.pulls >= 0).all()
+    plain = Plain(rb.Restarting(inner, rate=1.0), 3, horizon=300)
+    generator, waiting = np.random.default_rng(0), []
+    for t in range(290):
+        arm = plain.ask()
+        assert 0 <= arm < 3
+        waiting.append((arm, plain.issue(arm)))
+        if len(waiting) > 6:
+            arm, mark = waiting.pop(int(generator.integers(6)))
+            if generator.random() < 0.1:
+                plain.forget(arm, mark)
+            else:
+                plain.late(arm, float(generator.normal((-2.0 if t < 140 else -9.0) - arm)), mark)
+    assert plain.policy.counters(plain.s)["restarts"] > 0
+    assert plain.s.drift_arms[:, schedule.OPEN].sum() == len(waiting) == 6
+    if "pulls" in plain.s._fields:
+        assert (plain.s.pulls >= 0).all()
+    if plain.policy.columns:
+        assert set(plain.describe()) == set(inner.columns)
 
 
 def test_alarms_are_reported():
