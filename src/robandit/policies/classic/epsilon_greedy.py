@@ -46,7 +46,7 @@ def explored_or_selected(
     forced = first_untried(rewards, s, first(p))
     if forced >= 0 or not s.allowed[arm]:
         return 1.0 if forced == arm else 0.0
-    best = best_arm(index, outlook, pulls_made, p, s, s.lines, s.lead, level(p, s))
+    best = best_arm(index, outlook, pulls_made, p, s, level(p, s))
     return p.epsilon / allowed_arms(s.allowed) + (1.0 - p.epsilon if best == arm else 0.0)
 
 
