@@ -7,7 +7,8 @@ from typing import Any
 
 from robandit import validation
 from robandit.errors import InvalidInput
-from robandit.inputs import checked_reward, listed
+from robandit.inputs import checked_reward
+from robandit.live.arms import checked_arms
 from robandit.live.bandit import Bandit
 from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_policy_given
@@ -38,7 +39,8 @@ class RiverPolicy(_RiverBase):
 
     Notes
     -----
-    The first `pull` sets the arms, which must stay the same. `pull` returns the same arm until a reward is recorded.
+    `pull` adds names that it has not seen before, and chooses among the names that it gets. It returns the same arm until a reward is
+    recorded.
 
     Examples
     --------
@@ -86,14 +88,12 @@ class RiverPolicy(_RiverBase):
         return self._bandit
 
     def _pull(self, arm_ids: Iterable[Any]) -> Any:
-        names = listed("arm_ids", arm_ids)
+        names = checked_arms(arm_ids, "arm_ids")
         if self._bandit is None:
             self._bandit = Bandit(names, self._prepared, self.seed)
-        arms = self._bandit.arms
-        if len(names) != len(arms) or set(names) != set(arms):
-            change = f"the arms were {list(arms)!r} at the first pull and are {names!r} now"
-            raise InvalidInput(f"{change}: they must stay the same; use a new RiverPolicy for other arms")
-        return self._bandit.select()
+        for name in set(names).difference(self._bandit.arms):
+            self._bandit.add_arm(name)
+        return self._bandit.select(among=None if len(names) == len(self._bandit.arms) else names)
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
         """Learn the reward of a pull. It must be one number."""

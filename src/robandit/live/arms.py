@@ -21,11 +21,11 @@ PAUSED: Final = "paused"
 RETIRED: Final = "retired"
 
 
-def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
+def checked_arms(arms: Iterable[Arm], parameter: str = "arms") -> tuple[Arm, ...]:
     """Return the names as a tuple. Raise `InvalidInput` unless there are one or more different names that can be saved."""
-    names = tuple(checked_name(arm) for arm in listed("arms", arms, "a list of names, such as ['a', 'b']"))
+    names = tuple(checked_name(arm) for arm in listed(parameter, arms, "a list of names, such as ['a', 'b']"))
     if not names:
-        raise invalid("arms", [], "a list of at least one arm")
+        raise invalid(parameter, [], "a list of at least one arm")
     if len(set(names)) < len(names):
         hint = "pass the unique() of the column" if hasattr(arms, "unique") else "1, 1.0 and True are equal in Python"
         raise invalid("arm", Counter(names).most_common(1)[0][0], "given once", hint=hint)
