@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _registry: dict[str, type[Policy]] = {}
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,))
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
     """An algorithm with its parameters. It is immutable, hashable and JSON-able. The module describes how to write one."""
