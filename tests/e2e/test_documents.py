@@ -131,5 +131,5 @@ def test_the_example_policy_takes_the_median_of_three_means():
         means = [rewards[:count][start::3].mean() for start in range(min(count, 3))]
         assert state.medians[1] == pytest.approx(np.median(means) if count >= 3 else np.inf, rel=1e-12)
     for wrong in (-0.1, 1.1, np.nan):
-        with pytest.raises(InvalidInput, match="epsilon = .* must be a finite number >= 0 and <= 1"):
+        with pytest.raises(InvalidInput, match=r"epsilon = .* must be a finite number >= 0 and <= 1"):
             policy(epsilon=wrong)
