@@ -2,28 +2,31 @@
 
 ``python benchmarks/drift.py`` prints the tables of docs/results/drift.md. ``--data FOLDER`` adds recorded tables: each subfolder
 has a data.parquet with the columns arm, reward and time. ``--arms 10`` plays ten arms, ``--replications N`` changes the number of
-runs, and ``--only KIND`` plays one kind of change.
+runs, and ``--only KIND`` plays one kind of change. ``--only clocks`` compares restarts with a new and with
+the old clock of the wrapped policy, with other seeds, and measures the time of a restart.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 import robandit as rb
+from robandit.policies.adar.layout import ROUNDS as ROUNDS_OF_ADAKL
 from robandit.problems.changing import KINDS
 from robandit.recorded import Table, open_records
 
 HORIZON = 20_000
 WINDOW = 100  # pulls of which half must be of the best arm
 POLICIES = (rb.AdaKLUCB(), rb.Probing(), rb.Restarting(), rb.UCB1())
-DAYS, ROUNDS = 365, 60  # of the flights: pulls per day
+ROUNDS = 60  # of the flights: pulls per day
 STEPS = 7_000  # of the latencies
 
 Floats = npt.NDArray[np.float64]
@@ -98,6 +101,50 @@ def difference(values: Floats) -> str:
     return f"{values.mean():+.2f} +- {1.96 * values.std(ddof=1) / math.sqrt(len(values)):.2f}"
 
 
+class OldClock(rb.Restarting):
+    """Restarts that keep the clock of AdaKL-UCB."""
+
+    suffix = "with restarts and the old clock"
+    label = "OldClock"
+
+    def react(self, state: Any, alarmed: int) -> Any:
+        clock = int(state.clock[ROUNDS_OF_ADAKL])
+        state = super().react(state, alarmed)
+        state.clock[ROUNDS_OF_ADAKL] = clock
+        return state
+
+
+class Timed(rb.Restarting):
+    """Restarts whose processor time is added up."""
+
+    label = "Timed"
+    seconds: ClassVar[list[float]] = []
+
+    def react(self, state: Any, alarmed: int) -> Any:
+        start = time.thread_time()
+        state = super().react(state, alarmed)
+        self.seconds.append(time.thread_time() - start)
+        return state
+
+
+def clocks(replications: int) -> None:
+    print("\n| K = 3 | new clock | old clock | new minus old |\n|---|---|---|---|")
+    for family, base in bases(3).items():
+        for kind, problem, _ in kinds(base, None):
+            if kind in ("swap", "fall", "tail", "several"):
+                policies = (rb.Restarting(), OldClock())
+                result = rb.simulate(policies, problem, HORIZON, replications, seed=8, progress=False)
+                new, old = 100.0 * result.regret[:, :, -1] / problem.uniform_regret(HORIZON)
+                print(
+                    f"| {family}, {kind} | {new.mean():.2f} | {old.mean():.2f} | {difference(new - old)} |", flush=True
+                )
+                rb.simulate(Timed(), problem, HORIZON, replications // 4, seed=8, progress=False)
+    times = 1000.0 * np.array(Timed.seconds)
+    print(
+        f"\n{len(times)} restarts: median {np.median(times):.1f} ms, 95 % quantile {np.quantile(times, 0.95):.1f} ms."
+    )
+
+
 # --- recorded tables -------------------------------------------------------------------------------------------------
 
 
@@ -165,10 +212,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arms", type=int, default=3)
     parser.add_argument("--replications", type=int, default=40)
-    parser.add_argument("--only", choices=("stationary", *KINDS, "recorded"))
+    parser.add_argument("--only", choices=("stationary", *KINDS, "recorded", "clocks"))
     parser.add_argument("--data", type=Path)
     given = parser.parse_args()
-    if given.only != "recorded":
+    if given.only == "clocks":
+        clocks(given.replications)
+    elif given.only != "recorded":
         changing_tables(given.arms, given.replications, given.only)
     if given.data is not None:
         recorded(given.data, given.replications)

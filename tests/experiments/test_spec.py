@@ -229,7 +229,7 @@ def test_policies_that_are_rejected(policies, line, expected):
     [
         ("[]", 1, r"problems: the list is empty"),
         ("['gaussian(means=[1, 0])',\n3]", 2, r"problems\[1\] = 3 must be a string such as .*, or a table with problem"),
-        ("['gaussian(means=[1, 0])',\n'x']", 2, r"problems\[1\]: problem 'x' is not known: there are bernoulli, changing, gaussian"),
+        ("['gaussian(means=[1, 0])',\n'x']", 2, r"problems\[1\]: problem 'x' is not known: there are bernoulli, changing"),
         ("['gaussian(means=[1, 0])',\n'gaussian(means=[1.0, 0.0])']", 2, r"is the same problem as gaussian\(means=\[1, 0\]\)"),
         ("['gaussian(means=[1, 0])',\n{problem = 'gaussian(means=[2, 0])', name = 'gaussian(means=[1, 0])'}]", 2, "two problems"),
         ("[{problem = 'gaussian(means=[2, 0])', name = ''}]", 1, r"problems\[0\].name = '' must be a printable string"),

@@ -81,6 +81,8 @@ def simulations(folder: Path) -> None:
     assert_type(informed, rb.RobustUCB)
     assert_type(rb.Policy.from_dict(informed.to_dict()), rb.Policy)
     assert_type(rb.policies.all_policies(), list[rb.Policy])
+    assert_type(rb.Restarting(rb.UCB1(), delta=0.1).prepared(10), rb.Restarting)
+    assert_type(rb.problems.changing("swap", problem, at=5), rb.problems.Changing)
     assert_type(suites.heavy(), suites.Suite)
     assert_type(rb.suites.named("heavy").tasks[0].problem, rb.Problem)
 

@@ -24,6 +24,7 @@ _CLOSED = -1  # in the column of arms
 _COLUMNS = ("arm", "mark", "propensity", "time")
 _ROW = struct.Struct("<iddd")
 _TABLE = np.dtype(list(zip(_COLUMNS, ("<i4", "<f8", "<f8", "<f8"), strict=True)))
+_write, _read = _ROW.pack, _ROW.unpack_from  # looked up once, because add and pop are called for every decision
 _close = struct.Struct("<i").pack_into
 _ROW_BYTES = _ROW.size
 _UNUSED_BYTES = 1024 * _ROW_BYTES  # allowed even if few decisions are open
@@ -92,16 +93,18 @@ class OpenDecisions:
             propensity = _NONE
         elif propensity != propensity:
             propensity = math.nan  # always the same bits
-        row = _ROW.pack(arm, mark, propensity, time)
-        self._offsets[id] = len(self._table)
-        self._table += row
+        row = _write(arm, mark, propensity, time)
+        table = self._table
+        self._offsets[id] = len(table)
+        table += row
 
     def pop(self, id: DecisionId) -> OpenDecision:
         """Remove a decision and return it. Raise `KeyError` if it is not open."""
         offset = self._offsets.pop(id)
         decision = self._at(offset)
-        _close(self._table, offset, _CLOSED)
-        if len(self._table) > 2 * _ROW_BYTES * len(self._offsets) + _UNUSED_BYTES:
+        table = self._table
+        _close(table, offset, _CLOSED)
+        if len(table) > 2 * _ROW_BYTES * len(self._offsets) + _UNUSED_BYTES:
             self._drop_unused_rows()
         return decision
 
@@ -136,9 +139,10 @@ class OpenDecisions:
         return iter(self._offsets)
 
     def _at(self, offset: int) -> OpenDecision:
-        arm, mark, stored, time = _ROW.unpack_from(self._table, offset)
-        propensity = None if stored == _NONE else same_nan(stored)
-        return OpenDecision._make((arm, mark, propensity, time))
+        row = _read(self._table, offset)
+        if not row[2] >= 0.0:  # None or NaN
+            row = (row[0], row[1], None if row[2] == _NONE else same_nan(row[2]), row[3])
+        return tuple.__new__(OpenDecision, row)  # half the time of OpenDecision(...)
 
     def _rows(self) -> Any:
         """Return the rows in use, as an array of records."""
