@@ -39,8 +39,8 @@ class RiverPolicy(_RiverBase):
 
     Notes
     -----
-    `pull` adds names that it has not seen before, and chooses among the names that it gets. It returns the same arm until a reward is
-    recorded.
+    `pull` adds names that it has not seen before, and chooses among the names that it gets. It returns the same arm until a
+    reward is recorded.
 
     Examples
     --------

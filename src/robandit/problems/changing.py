@@ -56,7 +56,7 @@ class Changing(Problem):
     def __init__(self, pieces: Sequence[tuple[int, Problem]], period: int | None = None) -> None:
         """Check and store the pieces."""
         checked = _checked_pieces(pieces)
-        super().__init__(checked[0][1].laws, checked[0][1].names, **_sign(checked[0][1]))
+        super().__init__(checked[0][1].laws, checked[0][1].names, checked[0][1].minimize)
         if period is not None:
             period = integer(
                 period, "period", checked[-1][0] + 1, hint="the last piece must begin before the period ends"
@@ -211,7 +211,7 @@ def changing(kind: Kind, problem: Problem, at: int = 10_000, *, changes: int = 3
 
 def _changed(kind: str, problem: Problem) -> Problem:
     """Return the problem after a single change."""
-    laws = _rewards(problem)
+    laws = list(problem.reward_laws)
     means = np.array([law.mean for law in laws])
     best, worst = problem.best_arm, int(np.argmin(means))
     if kind == "swap":
@@ -229,20 +229,10 @@ def _changed(kind: str, problem: Problem) -> Problem:
     return _remade(problem, laws)
 
 
-def _sign(problem: Problem) -> dict[str, Any]:
-    """Return the argument that makes a problem of costs, if the laws are those of costs."""
-    return {"minimize": True} if getattr(problem, "minimize", False) else {}
-
-
-def _rewards(problem: Problem) -> list[Law]:
-    """Return the laws of the rewards, which are negated costs if costs are minimised."""
-    return [-law for law in problem.laws] if _sign(problem) else list(problem.laws)
-
-
 def _remade(problem: Problem, rewards: list[Law]) -> Problem:
     """Return the problem with other laws of the rewards."""
-    sign = _sign(problem)
-    return Problem([-law for law in rewards] if sign else rewards, problem.names, **sign)
+    laws = [-law for law in rewards] if problem.minimize else rewards
+    return Problem(laws, problem.names, problem.minimize)
 
 
 def _scalable(means: Any) -> bool:
@@ -265,7 +255,7 @@ def _moved(law: Law, mean: float) -> Law:
 def _turned(problem: Problem, phase: float) -> Problem:
     """Return the problem of ``slow`` at a phase in [0, 1)."""
     means, laws = problem.means, []
-    for arm, law in enumerate(_rewards(problem)):
+    for arm, law in enumerate(problem.reward_laws):
         # Rounded, so that the fingerprint does not depend on the machine's sine.
         wave = round(SWING * math.sin(2.0 * math.pi * (phase + arm / problem.arms)), 12)
         laws.append(law * (1.0 + wave) if _scalable(means) else law + wave * max(float(np.ptp(means)), 1.0))
@@ -279,7 +269,7 @@ def _several(problem: Problem, at: int, changes: int, given_seed: int) -> Changi
     pieces = [(0, problem)]
     while len(pieces) <= changes:
         order = generator.permutation(problem.arms)
-        candidate = Problem([problem.laws[i] for i in order], problem.names, **_sign(problem))
+        candidate = Problem([problem.laws[i] for i in order], problem.names, problem.minimize)
         if candidate.best_arms != pieces[-1][1].best_arms:
             pieces.append((at * len(pieces), candidate))
     return Changing(pieces)
@@ -301,7 +291,7 @@ def _checked_pieces(pieces: Any) -> tuple[tuple[int, Problem], ...]:
                 else "0, the beginning of the first piece"
             )
             raise invalid(f"pieces[{i}][0]", time, rule)
-        if checked and (item[1].names, _sign(item[1])) != (checked[0][1].names, _sign(checked[0][1])):
+        if checked and (item[1].names, item[1].minimize) != (checked[0][1].names, checked[0][1].minimize):
             raise invalid(
                 f"pieces[{i}][1]", item[1], f"a problem with the same arms as the first, {checked[0][1].names}"
             )
