@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -53,6 +55,13 @@ from robandit.policies.base import Policy, check_policy_given
 
 _LARGEST = loops.LARGEST_REWARD
 _WEIGHS = "weights a reward by the probability of its choice"
+
+# The state after each event, and the states before it.
+_CHANGES_OF_STATE: dict[type[Any], tuple[State, tuple[State, ...]]] = {
+    ArmPaused: (PAUSED, (ACTIVE,)),
+    ArmResumed: (ACTIVE, (PAUSED,)),
+    ArmRetired: (RETIRED, (ACTIVE, PAUSED)),
+}
 
 Log = Callable[[Event], object]
 Warned = tuple[type[Warning], str]
@@ -163,9 +172,7 @@ class Bandit:
         self._decisions = Ledger(fields["open"], fields["issued"], fields["expired"])
         self._pick: int = fields["pick"]  # the selected arm, until the next event
         self._among: tuple[int, ...] | None = fields["among"]  # the arms that it was selected among
-        self._asked: list[tuple[int, ...] | None] = fields[
-            "asked"
-        ]  # choices asked for since the last event, without the last
+        self._asked: list[tuple[int, ...] | None] = fields["asked"]  # the same of earlier choices since the last event
         self._policy: Policy = fields["policy"]
         self._index = {arm: i for i, arm in enumerate(self._arms)}
         self._fresh = self._record.fresh
@@ -415,13 +422,19 @@ class Bandit:
                 hint = "reward decisions, or close lost ones with expire(older_than=timedelta(...))"
                 message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
                 raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
-            now = validation.finite(self._clock(), "clock()", hint="return seconds since 1970")
+            now = self._now()
             self._engine.compile("issue")
             i = self._choose(among)
             mark, propensity = self._engine.issue(i)
             decision = Decision(self._decisions.new_id(), self._arms[i], propensity, now)
             self._opened(decision.id, OpenDecision(i, mark, propensity, now))
             return decision
+
+    def _now(self) -> float:
+        now = self._clock()
+        if type(now) is float and math.isfinite(now):  # first, because it is fast
+            return now
+        return validation.finite(now, "clock()", hint="return seconds since 1970")
 
     def _opened(self, decision_id: DecisionId, made: OpenDecision) -> None:
         self._decisions.add(decision_id, made)
@@ -430,7 +443,7 @@ class Bandit:
 
     def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
-        checked = checked_reward(value)
+        checked = value if type(value) is float and -_LARGEST <= value <= _LARGEST else checked_reward(value)
         with self._lock:
             warned = self._settle(self._checked_open(decision), checked)
         if warned:
@@ -477,7 +490,7 @@ class Bandit:
             self._engine.compile("forget")
             numbers = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
             if older_than is not None:
-                numbers += self._decisions.open.older_than(self._clock() - older_than.total_seconds())
+                numbers += self._decisions.open.older_than(self._now() - older_than.total_seconds())
             gone = dict.fromkeys(numbers)
             for number in gone:
                 self._expire(number)
@@ -514,42 +527,54 @@ class Bandit:
         'c'
         """
         with self._lock:
-            name = checked_name(arm)
-            if name in self._index:
-                state = self._states[self._index[name]]
-                hint = "use resume_arm()" if state == PAUSED else "use another name"
-                raise validation.invalid("arm", name, f"a new name: this arm exists and is {state}", hint=hint)
-            self._engine.add_arm()
-            self._index[name] = len(self._arms)
-            self._arms.append(name)
-            self._states.append(ACTIVE)
-            self._received.append(0)
-            self._record.add_arm()
-            self._changed(ArmAdded, arm=name)
+            self._add_arm(self._new_name(arm))
+
+    def _new_name(self, arm: Arm) -> Arm:
+        name = checked_name(arm)
+        if name in self._index:
+            state = self._states[self._index[name]]
+            hint = "use resume_arm()" if state == PAUSED else "use another name"
+            raise validation.invalid("arm", name, f"a new name: this arm exists and is {state}", hint=hint)
+        return name
+
+    def _add_arm(self, name: Arm) -> None:
+        self._engine.add_arm()
+        self._index[name] = len(self._arms)
+        self._arms.append(name)
+        self._states.append(ACTIVE)
+        self._received.append(0)
+        self._record.add_arm()
+        self._changed(ArmAdded, arm=name)
 
     def pause_arm(self, arm: Arm) -> None:
         """Stop choosing an arm until `resume_arm`. What it has learned is kept, and its late rewards are still learned."""
-        with self._lock:
-            self._set_state(arm, PAUSED, (ACTIVE,), ArmPaused)
+        self._change_state(arm, ArmPaused)
 
     def resume_arm(self, arm: Arm) -> None:
         """Let a paused arm be chosen again."""
-        with self._lock:
-            self._set_state(arm, ACTIVE, (PAUSED,), ArmResumed)
+        self._change_state(arm, ArmResumed)
 
     def retire_arm(self, arm: Arm) -> None:
         """Stop choosing an arm for ever. Its late rewards are still learned, and its name cannot be used again."""
-        with self._lock:
-            self._set_state(arm, RETIRED, (ACTIVE, PAUSED), ArmRetired)
+        self._change_state(arm, ArmRetired)
 
-    def _set_state(self, arm: Arm, new: State, old: tuple[State, ...], event: type[Any]) -> None:
+    def _change_state(self, arm: Arm, event: type[Any]) -> None:
+        new, old = _CHANGES_OF_STATE[event]
+        with self._lock:
+            i = self._arm_in_state(arm, old)
+            if new != ACTIVE:
+                self._engine.check_restrictable("pause or retire arms")
+            self._set_state(i, new, event)
+
+    def _arm_in_state(self, arm: Arm, states: tuple[State, ...]) -> int:
         i = self._position(arm)
-        if self._states[i] not in old:
-            rule = f"an arm that is {' or '.join(old)}: this one is {self._states[i]}"
+        if self._states[i] not in states:
+            rule = f"an arm that is {' or '.join(states)}: this one is {self._states[i]}"
             hint = "a retired arm cannot come back; add an arm with another name" if self._states[i] == RETIRED else ""
             raise validation.invalid("arm", self._arms[i], rule, hint=hint)
-        if new != ACTIVE:
-            self._engine.check_restrictable("pause or retire arms")
+        return i
+
+    def _set_state(self, i: int, new: State, event: type[Any]) -> None:
         if (new == ACTIVE) != (self._states[i] == ACTIVE):
             self._engine.set_available(i, available=new == ACTIVE)
         self._states[i] = new
@@ -583,39 +608,37 @@ class Bandit:
                 self._log = log
 
     def _apply(self, event: Event) -> None:
-        match event:
-            case Decided():
-                self._decisions.check_new(event.id)
-                i = self._position(event.arm)
-                self._engine.compile("issue")
-            case Observed():
-                i, value = self._position(event.arm), checked_reward(event.value)
-            case Rewarded() | Expired():
-                decision_id = self._checked_open(event.id)
-                value = checked_reward(event.value) if isinstance(event, Rewarded) else 0.0
-            case _:
-                pass
+        act = self._checked_action(event)
         asked = [None if names is None else tuple(self._position(name) for name in names) for names in event.asked]
         for among in asked:
             self._engine.ask(among)
+        act()
+
+    def _checked_action(self, event: Event) -> Callable[[], object]:
+        """Return the function that repeats an event. Raise if the event does not fit, before anything is changed."""
         match event:
             case Decided():
-                self._engine.issue(i)
-                self._opened(event.id, OpenDecision(i, event.mark, event.known_propensity, event.time))
+                self._decisions.check_new(event.id)
+                self._engine.compile("issue")
+                made = OpenDecision(self._position(event.arm), event.mark, event.known_propensity, event.time)
+
+                def decide_again() -> None:
+                    self._engine.issue(made.arm)
+                    self._opened(event.id, made)
+
+                return decide_again
             case Observed():
-                self._observe(i, value)
+                return partial(self._observe, self._position(event.arm), checked_reward(event.value))
             case Rewarded():
-                self._settle(decision_id, value)
+                return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
             case Expired():
-                self._expire(decision_id)
+                self._engine.compile("forget")
+                return partial(self._expire, self._checked_open(event.id))
             case ArmAdded():
-                self.add_arm(event.arm)
-            case ArmPaused():
-                self.pause_arm(event.arm)
-            case ArmResumed():
-                self.resume_arm(event.arm)
-            case ArmRetired():
-                self.retire_arm(event.arm)
+                return partial(self._add_arm, self._new_name(event.arm))
+            case _:
+                new, old = _CHANGES_OF_STATE[type(event)]
+                return partial(self._set_state, self._arm_in_state(event.arm, old), new, type(event))
 
     def _changed(self, event: type[Any], **fields: Any) -> None:
         """Log an event, and forget the arm that was selected before it."""

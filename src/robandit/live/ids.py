@@ -69,10 +69,19 @@ def new_lock() -> Any:
 
 
 def _before_fork() -> None:
-    _registering.acquire()
-    _held.extend(_locks)
-    for lock in _held:
-        lock.acquire()
+    """Acquire all locks of bandits, then the lock of their list: a thread that holds a bandit's lock may make another bandit."""
+    while True:
+        with _registering:
+            locks = list(_locks)
+        for lock in locks:
+            lock.acquire()
+        _registering.acquire()
+        if set(_locks) <= set(locks):
+            _held.extend(locks)
+            return
+        _registering.release()  # a bandit was made meanwhile
+        for lock in locks:
+            lock.release()
 
 
 def _after_fork() -> None:
