@@ -48,6 +48,7 @@ import math
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
+from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats
 
@@ -145,7 +146,13 @@ def watch(d: Floats, arm: int, x: float, salt: np.uint64) -> bool:
 
 
 def watch_all(d: Floats, arm: int, values: Floats, start: int, salt: np.uint64) -> int:
-    """Take the rewards of an arm from position ``start`` on; return the position of the one that raises an alarm, else the end."""
+    """Take the rewards of an arm from position ``start`` on; return the position of the one that raises an alarm, else the end.
+
+    If a reward is not finite or too large, return -1 and take none.
+    """
+    for i in range(start, values.shape[0]):
+        if not abs(values[i]) <= LARGEST_REWARD:
+            return -1
     for i in range(start, values.shape[0]):
         if watch(d, arm, values[i], salt):
             return i
