@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from robandit.drift import SavedWatch, Watch
 from robandit.drift import watch as module
+from robandit.errors import InvalidInput
 
 SALT = 2**63 + 12345
 
@@ -75,6 +76,22 @@ def test_any_rewards_can_be_fed_and_saved(values, cut):
     assert data(parts) == data(whole)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
+def test_invalid_rewards_are_rejected_and_change_nothing(value):
+    watch = Watch(1, SALT)
+    watch.feed(0, [1.0, 2.0])
+    before = data(watch)
+    with pytest.raises(InvalidInput, match=r"values\[1\] = .* must be a finite number within \+-1e\+150"):
+        watch.feed(0, [1.0, value, 3.0])
+    assert data(watch) == before
+
+
+@pytest.mark.parametrize(("arm", "values"), [(1, [1.0]), (-1, [1.0]), (0.0, [1.0]), (0, [[1.0]]), (0, ["1"]), (0, 1.0)])
+def test_unknown_arms_and_other_values_are_rejected(arm, values):
+    with pytest.raises(InvalidInput):
+        Watch(1, SALT).feed(arm, values)
+
+
 def test_each_change_raises_one_alarm():
     rng = np.random.default_rng(2)
     watch = Watch(1, SALT)
@@ -91,6 +108,14 @@ def test_the_newest_alarms_are_kept(monkeypatch):
     assert len(raised) == 3
     assert watch.alarms == raised[1:]
     assert Watch.load(watch.save(), 1, 0).alarms == raised[1:]
+
+
+def test_columns_of_a_table_are_accepted():
+    table = np.random.default_rng(6).normal(size=(50, 2))
+    one, other = Watch(1, SALT), Watch(1, SALT)
+    one.feed(0, table[:, 1])
+    other.feed(0, table[:, 1].tolist())
+    assert data(one) == data(other)
 
 
 def test_the_salt_matters_and_any_integer_is_one():

@@ -48,6 +48,7 @@ import math
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
+from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats
 
@@ -145,7 +146,13 @@ def watch(d: Floats, arm: int, x: float, salt: np.uint64) -> bool:
 
 
 def watch_all(d: Floats, arm: int, values: Floats, start: int, salt: np.uint64) -> int:
-    """Take the rewards of an arm from position ``start`` on; return the position of the one that raises an alarm, else the end."""
+    """Take the rewards of an arm from position ``start`` on; return the position of the one that raises an alarm, else the end.
+
+    If a reward is not finite or too large, return -1 and take none.
+    """
+    for i in range(start, values.shape[0]):
+        if not abs(values[i]) <= LARGEST_REWARD:
+            return -1
     for i in range(start, values.shape[0]):
         if watch(d, arm, values[i], salt):
             return i
@@ -325,9 +332,10 @@ def played(row: Floats, k: int, stake: float, f: float) -> float:
 
 def follow(row: Floats, k: int, log: float) -> None:
     """Add log f to the CUSUM of bet k, which starts anew from 0 when it is not positive."""
-    before = row[CUSUM + k]
-    row[CUSUM + k] = max(before, 0.0) + log
-    row[EXCURSION + k] = (row[EXCURSION + k] if before > 0.0 else 0.0) + 1.0
+    # Products with a truth value, because a branch is mispredicted half of the time: 12 branches cost 23 ns per reward.
+    total = row[CUSUM + k]
+    row[CUSUM + k] = total * (total > 0.0) + log
+    row[EXCURSION + k] = row[EXCURSION + k] * (total > 0.0) + 1.0
 
 
 def tempered(d: Floats, arm: int) -> float:

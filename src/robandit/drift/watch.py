@@ -13,7 +13,9 @@ import numpy as np
 from robandit.drift.alarm import Alarm
 from robandit.drift.detector import AGE, LENGTH, WIDTH, new_state, restarted, watch_all
 from robandit.kernel import compiled
+from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
+from robandit.validation import array, column, integer, invalid
 
 __all__ = ["SavedWatch", "Watch"]
 
@@ -61,12 +63,21 @@ class Watch:
 
     def feed(self, arm: int, values: Sequence[float] | Floats) -> list[Alarm]:
         """Take the next rewards of an arm; return the alarms that they raise. Each alarm starts a new segment of the arm."""
-        rewards = np.ascontiguousarray(values, dtype=np.float64)
-        entry, salt, start = compiled_watch(), np.uint64(self.salt), 0
-        raised = []
-        while (start := entry(self._d, arm, rewards, start, salt) + 1) <= len(rewards):
+        arm = integer(arm, "arm", 0, len(self._d) - 1)
+        rewards = array(values, "values")
+        if rewards.ndim != 1:
+            raise invalid("values", values, "one row of rewards")
+        if not rewards.flags.c_contiguous:
+            rewards = rewards.copy()
+        entry, salt = compiled_watch(), np.uint64(self.salt)
+        raised: list[Alarm] = []
+        end = entry(self._d, arm, rewards, 0, salt)
+        if end < 0:
+            column(rewards, "values", LARGEST_REWARD)  # raises the error about the first invalid reward
+        while end < len(rewards):
             raised.append(Alarm.raised(self._d, arm))
             restarted(self._d, arm)
+            end = entry(self._d, arm, rewards, end + 1, salt)
         self.alarms = [*self.alarms, *raised][-KEPT:]
         return raised
 
