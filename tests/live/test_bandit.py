@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from datetime import timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -477,3 +478,48 @@ def test_independent_data_need_no_fallback(policy):
         bandit.update(bandit.select(), -float(rng.pareto(1.1)))
     assert bandit.counters() == {"rewards": 42_000, "open": 0, "fallbacks": 0}
     assert sum(array.nbytes for array in bandit._engine.state) / 2 <= 128 * 1024
+
+
+# --- open decisions -------------------------------------------------------------------------------------------------
+
+
+def test_open_decisions_have_a_time_and_a_limit():
+    times = iter(float(t) for t in (0, 60, 120, 180, 200, 300, 301))
+    bandit = rb.Bandit(ARMS, rb.UCB1(), max_open=3, clock=lambda: next(times))
+    decisions = [bandit.decide() for _ in range(3)]
+    assert [d.time for d in decisions] == [0.0, 60.0, 120.0]
+    assert bandit.open_count == 3
+    before = bandit.to_bytes()
+    with pytest.raises(DecisionError, match=r"3 decisions are open, and max_open = 3: reward .*expire\(older_than="):
+        bandit.decide()
+    assert bandit.to_bytes() == before
+    again = rb.Bandit.from_bytes(before, clock=lambda: next(times))
+    with pytest.raises(DecisionError, match="max_open = 3"):
+        again.decide()
+    assert bandit.expire(older_than=timedelta(seconds=130)) == 1, "at 180, the limit is 50"
+    assert [d.time for d in bandit.open] == [60.0, 120.0]
+    assert bandit.expire(decisions[1], older_than=timedelta(seconds=80)) == 1, "at 200, the limit is 120: not older"
+    assert bandit.expire(older_than=timedelta(0)) == 1
+    assert bandit.open_count == 0
+    assert bandit.decide().time == 301.0
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "10", True])
+def test_a_bad_limit(limit):
+    with pytest.raises(InvalidInput, match=r"max_open = .* must be"):
+        rb.Bandit(ARMS, rb.UCB1(), max_open=limit)
+
+
+@pytest.mark.parametrize("span", [60, "1 hour", np.timedelta64(1, "h")])
+def test_a_bad_time_span(span):
+    with pytest.raises(InvalidInput, match=r"older_than = .* must be a timedelta; such as timedelta\(hours=1\)"):
+        rb.Bandit(ARMS, rb.UCB1()).expire(older_than=span)
+
+
+@pytest.mark.parametrize("now", [math.nan, None, "now"])
+def test_a_bad_clock(now):
+    bandit = rb.Bandit(ARMS, rb.UCB1(), clock=lambda: now)
+    before = bandit.to_bytes()
+    with pytest.raises(InvalidInput, match=r"clock\(\) = .* must be"):
+        bandit.decide()
+    assert bandit.to_bytes() == before
