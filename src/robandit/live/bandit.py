@@ -426,9 +426,10 @@ class Bandit:
             self._engine.compile("issue")
             i = self._choose(among)
             mark, propensity = self._engine.issue(i)
-            decision = Decision(self._decisions.new_id(), self._arms[i], propensity, now)
-            self._opened(decision.id, OpenDecision(i, mark, propensity, now))
-            return decision
+            made = OpenDecision(i, mark, propensity, now)
+            decision_id = self._decisions.add_new(made)
+            self._opened(decision_id, made)
+            return Decision(decision_id, self._arms[i], propensity, now)
 
     def _now(self) -> float:
         now = self._clock()
@@ -437,7 +438,6 @@ class Bandit:
         return validation.finite(now, "clock()", hint="return seconds since 1970")
 
     def _opened(self, decision_id: DecisionId, made: OpenDecision) -> None:
-        self._decisions.add(decision_id, made)
         arm = self._arms[made.arm]
         self._changed(Decided, id=decision_id, arm=arm, mark=made.mark, propensity=made.propensity, time=made.time)
 
@@ -467,9 +467,9 @@ class Bandit:
         _warn(warned)
 
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
-        i, mark, _, _ = self._decisions.open[decision_id]
+        self._engine.compile("late")
+        i, mark, _, _ = self._decisions.open.pop(decision_id)
         grown = self._engine.late(i, 0.0 - value if self._minimize else value, mark)
-        self._decisions.open.pop(decision_id)
         warned = self._recorded(i, value, grown)
         self._changed(Rewarded, id=decision_id, value=value)
         return warned
@@ -497,9 +497,8 @@ class Bandit:
             return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
-        i, mark, _, _ = self._decisions.open[decision_id]
+        i, mark, _, _ = self._decisions.open.pop(decision_id)
         self._engine.forget(i, mark)
-        self._decisions.open.pop(decision_id)
         self._decisions.expired += 1
         self._changed(Expired, id=decision_id)
 
@@ -624,6 +623,7 @@ class Bandit:
 
                 def decide_again() -> None:
                     self._engine.issue(made.arm)
+                    self._decisions.add_known(event.id, made)
                     self._opened(event.id, made)
 
                 return decide_again

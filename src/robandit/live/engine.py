@@ -60,9 +60,9 @@ class Engine:
             self._entries[name] = compiled(bound, label=f"{self.policy.label}, {purpose}", args=args)
         return self._entries[name]
 
-    def compile(self, *names: str) -> None:
-        """Compile entries before anything is changed, since compiling may fail or be interrupted."""
-        for name in names:
+    def compile(self, name: str) -> None:
+        """Compile an entry before anything is changed, since compiling may fail or be interrupted."""
+        if name not in self._entries:
             self._entry(name)
 
     # --- choices -------------------------------------------------------------------------------------------------------
@@ -104,23 +104,23 @@ class Engine:
         return full
 
     def issue(self, arm: int) -> tuple[float, float | None]:
-        """Record a pull whose reward comes later. Return its mark, and its probability (None: the choice is deterministic)."""
+        """Record a pull whose reward comes later; `compile` first. Return its mark, and its probability (None: deterministic)."""
         probability: float | None = None
         if not self.policy.weighted and self.policy.chance is not None:
             probability = same_nan(self._entry("chance_of")(*self._args, arm))
-        mark: float = self._entry("issue")(*self._args, arm)
+        mark: float = self._entries["issue"](*self._args, arm)
         return mark, mark if self.policy.weighted else probability
 
     def late(self, arm: int, reward: float, mark: float) -> bool:
-        """Learn the reward of an earlier pull, and return the same as `tell`."""
-        full: bool = self._entry("late")(*self._args, arm, reward, mark)
+        """Learn the reward of an earlier pull; `compile` first. Return the same as `tell`."""
+        full: bool = self._entries["late"](*self._args, arm, reward, mark)
         if full:
             self._use(self.policy.grown(self.state))
         return full
 
     def forget(self, arm: int, mark: float) -> None:
-        """Record that the reward of an earlier pull will never come."""
-        self._entry("forget")(*self._args, arm, mark)
+        """Record that the reward of an earlier pull will never come; `compile` first."""
+        self._entries["forget"](*self._args, arm, mark)
 
     # --- arms that come and go -------------------------------------------------------------------------------------------
 

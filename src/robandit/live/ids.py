@@ -27,17 +27,20 @@ class Life:
 
     def __init__(self) -> None:
         """Begin a life with a new name."""
+        self._begin()
+
+    def _begin(self) -> None:
         self._name = "".join(secrets.choice(_LETTERS) for _ in range(12))
         self._next = 0
         self._forks = _forks
 
-    def next_id(self) -> str:
-        """Return a new id. In a forked process, this begins another life."""
+    def next_id(self) -> tuple[str, str, int]:
+        """Return a new id, its life and its number. In a forked process, this begins another life."""
         if self._forks != _forks:
-            self.__init__()  # type: ignore[misc]
+            self._begin()
         number = self._next
         self._next += 1
-        return f"{self._name}-{number}"
+        return f"{self._name}-{number}", self._name, number
 
 
 def life_and_number(decision_id: Any) -> tuple[str, int] | None:

@@ -33,15 +33,18 @@ class Ledger:
         self.expired = expired
         self._life = Life()
 
-    def new_id(self) -> str:
-        """Return the id of a new decision."""
-        return self._life.next_id()
+    def add_new(self, decision: OpenDecision) -> str:
+        """Record a new decision and return its id."""
+        decision_id, life, number = self._life.next_id()
+        self.open.add(decision_id, *decision)
+        self.issued[life] = number + 1
+        return decision_id
 
-    def add(self, decision_id: DecisionId, decision: OpenDecision) -> None:
-        """Record a decision."""
+    def add_known(self, decision_id: DecisionId, decision: OpenDecision) -> None:
+        """Record a decision that another bandit made; `check_new` must have accepted it."""
         self.open.add(decision_id, *decision)
         life, number = _parsed(decision_id)
-        self.issued[life] = max(self.issued.get(life, 0), number + 1)
+        self.issued[life] = number + 1
 
     def check_new(self, decision_id: Any) -> None:
         """Raise `DecisionError` unless the id has the form of one and is not known."""
@@ -51,18 +54,19 @@ class Ledger:
 
     def checked_open(self, given: Any, arms: list[Arm], *, weighted: bool, place: str = "") -> DecisionId:
         """Return the id of an open decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
-        decision_id: DecisionId = validation.plain(given.id if isinstance(given, Decision) else given)
-        life, number = _parsed(decision_id, place)
-        decision = self.open.get(decision_id)
+        decision_id: DecisionId = given.id if isinstance(given, Decision) else given
+        if type(decision_id) is not str:
+            decision_id = validation.plain(decision_id)
+        decision = self.open.get(decision_id) if type(decision_id) in (str, int) else None
         if decision is None:
-            message = f"{place}decision {decision_id!r} {self._why_not_open(life, number, weighted=weighted)}"
+            message = f"{place}decision {decision_id!r} {self._why_not_open(*_parsed(decision_id, place), weighted)}"
             raise DecisionError(message, parameter="decision", value=decision_id, rule="an open decision")
         if isinstance(given, Decision) and (given.arm, given.time) != (arms[decision.arm], decision.time):
             own = Decision(decision_id, arms[decision.arm], decision.propensity, decision.time)
             raise DecisionError(f"{place}{given!r} is not a decision of this bandit: {own!r} is")
         return decision_id
 
-    def _why_not_open(self, life: str, number: int, *, weighted: bool) -> str:
+    def _why_not_open(self, life: str, number: int, weighted: bool) -> str:
         if number < self.issued.get(life, 0):
             return "is closed: it was already rewarded or expired"
         cause = "was never made by this bandit, but by another one, such as a copy, or a process that was not saved"

@@ -113,10 +113,6 @@ class OpenDecisions:
         offset = self._offsets.get(id)
         return None if offset is None else self._at(offset)
 
-    def __getitem__(self, id: DecisionId) -> OpenDecision:
-        """Return a decision. Raise `KeyError` if it is not open."""
-        return self._at(self._offsets[id])
-
     def items(self) -> Iterator[tuple[DecisionId, OpenDecision]]:
         """Return an iterator over ids and decisions, oldest first."""
         return ((id, self._at(offset)) for id, offset in self._offsets.items())
