@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from robandit import policies, problems, suites
 from robandit.errors import InvalidInput
-from robandit.policies import Policy, all_policies
+from robandit.policies import Policy, Probing, Restarting, all_policies
 
 BUILDERS = (
     *("bernoulli", "changing", "gaussian", "lower_bound_family", "negated_lomax"),
@@ -43,7 +43,8 @@ def policies_from(text: str) -> list[Policy]:
     if parameters is not None:
         return [policy_made(name, parameters)]
     if name == "all":
-        return [policy for policy in all_policies() if policy.uses_rewards]
+        around = (Probing, Restarting)  # for problems that change; elsewhere they only add regret
+        return [policy for policy in all_policies() if policy.uses_rewards and not isinstance(policy, around)]
     return list(policy_class(name).variants())
 
 

@@ -1,1 +1,1 @@
-"""The live bandit, which runs a policy on named arms, with its saved form and its memory of rewards."""
+"""The live bandit, which runs a policy on named arms: its decisions, events, saved form and memory of rewards."""
