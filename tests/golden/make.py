@@ -56,7 +56,9 @@ def main():
         bandit = production(policy) if name == "production" else rb.Bandit(ARMS, policy, seed=1)
         for reward in rewards(75):
             arm = bandit.select()
-            bandit.update(arm, reward - ARMS.index(arm))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", rb.errors.DriftWarning)
+                bandit.update(arm, reward - ARMS.index(arm))
         decisions = [bandit.decide() for _ in range(3)]
         bandit.reward(decisions[1], -2.0)
         bandit.expire(decisions[2])
