@@ -33,7 +33,8 @@ ARMS = ("eu", ("us", 1), 3)
 END = 20
 UCB1, EXP3 = rb.UCB1(), Exp3()
 ENDING = rb.RobustMOSS(horizon=END, eps=1.0, u=1.0)
-POLICIES = (UCB1, EXP3, ENDING, rb.AdaRUCB(c=0.4, delta_exp=0.5, bonus=0.2), rb.AdaKLUCB())
+RESTARTING = rb.Restarting(rb.UCB1(), rate=1.0, delta=0.5)
+POLICIES = (UCB1, EXP3, ENDING, rb.AdaRUCB(c=0.4, delta_exp=0.5, bonus=0.2), rb.AdaKLUCB(), RESTARTING)
 
 MOST = 5  # arms, added ones included
 places = st.integers(0, MOST - 1)
@@ -402,11 +403,13 @@ class Life(RuleBasedStateMachine):
             with self.refused(InvalidInput):
                 self.bandit.resume_arm(self.arms[i])
 
-    @precondition(lambda self: self.policy.respects_allowed)
     @rule(i=places)
     def retire(self, i):
         i = self.place(i)
-        if self.states[i] != "retired" and self.states.count("retired") < 2:
+        if not self.policy.respects_allowed:
+            with self.refused(NotApplicable):
+                self.bandit.retire_arm(self.arms[i])
+        elif self.states[i] != "retired" and self.states.count("retired") < 2:
             self.both("retire_arm", self.arms[i])
             self.states[i] = "retired"
 
@@ -545,4 +548,4 @@ def lives(policy):
     return case
 
 
-TestUCB1, TestExp3, TestRobustMOSS, TestAdaRUCB, TestAdaKLUCB = map(lives, POLICIES)
+TestUCB1, TestExp3, TestRobustMOSS, TestAdaRUCB, TestAdaKLUCB, TestRestarting = map(lives, POLICIES)
