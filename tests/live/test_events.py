@@ -1,6 +1,7 @@
 """Events and `Bandit.apply`: a state is a fold of its log."""
 
 import json
+import random
 import warnings
 
 import hypothesis.strategies as st
@@ -80,6 +81,23 @@ def test_a_log_rebuilds_the_bytes(policy, steps, minimize):
         assert again.to_bytes() == bandit.to_bytes()
     assert again.open == bandit.open
     assert again.states == bandit.states
+
+
+@pytest.mark.parametrize("policy", rb.policies.all_policies(), ids=repr)
+def test_a_log_rebuilds_the_bytes_of_every_policy(policy):
+    rng = random.Random(repr(policy))
+    steps = [(rng.choice("sSudDDrrreEpRaxm"), rng.randint(0, 5), rng.uniform(-2.0, 2.0)) for _ in range(150)]
+    ready = policy.informed_by(rb.problems.bernoulli(means=[0.2, 0.8])).prepared(1500)
+    lines = []
+    log = lambda event: lines.append(json.dumps(event.to_dict(), allow_nan=False))  # noqa: E731
+    bandit = rb.Bandit(ARMS, ready, seed=4, log=log)
+    live(bandit, steps)
+    bandit.add_arm("the last event")
+    again = rb.Bandit(ARMS, ready, seed=4)
+    for line in lines:
+        again.apply(json.loads(line))
+    assert again.to_bytes() == bandit.to_bytes() == rb.Bandit.from_bytes(bandit.to_bytes()).to_bytes()
+    assert len(lines) > 50
 
 
 def recorded(policy, pulls=80):
