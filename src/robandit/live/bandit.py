@@ -232,9 +232,16 @@ class Bandit:
         among
             Names to choose from this time. None: all active arms. Paused and retired arms are never chosen.
         """
-        self._acquire()  # faster than "with", which costs as much as half a choice
+        self._acquire()  # a "with" would take longer
         try:
-            return self._arms[self._choose(among)]
+            engine = self._engine
+            if among is not None or engine.among is not None or self._horizon is not None or self._pick >= 0:
+                return self._arms[self._choose(among)]
+            pick: int = engine.ask_entry(*engine.args)
+            if pick not in engine.allowed:
+                return self._arms[self._choose(among)]  # raises
+            self._pick = pick
+            return self._arms[pick]
         finally:
             self._release()
 
@@ -243,7 +250,7 @@ class Bandit:
         if self._pick < 0 or self._engine.among != positions:
             if self._horizon is not None:  # checked here because the call costs as much as a decision
                 self._check_horizon(1)
-            if not self._engine.any_available:
+            if ACTIVE not in self._states:
                 raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
             if self._pick >= 0:
                 self._asked.append(self._among)
@@ -371,12 +378,13 @@ class Bandit:
         _warn(warned)
 
     def _observe(self, i: int, value: float) -> Sequence[Warned]:
-        grown = self._engine.tell(i, 0.0 - value if self._minimize else value)
+        engine = self._engine
+        grown: bool = engine.tell_entry(*engine.args, i, 0.0 - value if self._minimize else value)
+        if grown:
+            engine.grow()
         warned = self._recorded(i, value, grown)
-        if self._log is not None:
-            self._log(Observed(arm=self._arms[i], value=value, asked=self._asked_names()))
-        if self._asked:
-            self._asked.clear()
+        if self._log is not None or self._asked:
+            self._changed(Observed, arm=self._arms[i], value=value)
         self._pick = -1
         return warned
 
@@ -385,8 +393,10 @@ class Bandit:
         self._received[i] += 1
         fresh = self._fresh[i]
         fresh.append(value)
+        if len(fresh) % WATCHED and not grown:
+            return ()
         warned = [] if len(fresh) % WATCHED else self._digest(i)
-        if grown and self._newest_alarm() != self._known_alarm:
+        if self._newest_alarm() != self._known_alarm:
             self._known_alarm = self._newest_alarm()
             warned.append((DriftWarning, drift_warning_text(self._alarms(self._record)[-1])))
         return warned

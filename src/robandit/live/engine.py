@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -42,15 +42,16 @@ class Engine:
         self._params = policy.params()
         self._entries: dict[str, Any] = {}
         self._use(state)
-        self._allowed = self._mask(among)  # the mask in the state, as a list
-        self.state.allowed[:] = self._allowed
-        self.any_available = any(self.available)
-        self._ask = self._entry("ask")
-        self._tell = self._entry("tell")
+        self.state.allowed[:] = self._mask(among)
+        self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
+        """The arms that the state's mask allows."""
+        # Bandit.select and Bandit.update call these two directly, because a call of a method costs a tenth of a choice.
+        self.ask_entry = self._entry("ask")
+        self.tell_entry = self._entry("tell")
 
     def _use(self, state: Any) -> None:
         self.state = state
-        self._args = flat((self._params, state))
+        self.args = flat((self._params, state))
 
     def _entry(self, name: str) -> Any:
         if name not in self._entries:
@@ -71,22 +72,25 @@ class Engine:
         """Return the arm to pull now, among these arms (None: all available arms)."""
         if among != self.among:
             self._restrict(among)
-        arm: int = self._ask(*self._args)
-        if not (0 <= arm < len(self._allowed) and self._allowed[arm]):
-            allowed = [i for i, each in enumerate(self._allowed) if each]
-            raise KernelError(f"{self.policy!r} chose arm {arm}, but the allowed arms are {allowed}: fix its select()")
+        arm: int = self.ask_entry(*self.args)
+        if arm not in self.allowed:
+            self.reject(arm)
         return arm
+
+    def reject(self, arm: int) -> NoReturn:
+        """Raise `KernelError` because the policy chose an arm that is not allowed."""
+        allowed = sorted(self.allowed)
+        raise KernelError(f"{self.policy!r} chose arm {arm}, but the allowed arms are {allowed}: fix its select()")
 
     def _mask(self, among: tuple[int, ...] | None) -> list[bool]:
         if among is None:
-            return list(self.available)
+            return self.available
         return [available and arm in among for arm, available in enumerate(self.available)]
 
     def _restrict(self, among: tuple[int, ...] | None) -> None:
-        self._allowed = self._mask(among)
-        self.policy.set_allowed(self.state, self._allowed)
+        self.policy.set_allowed(self.state, self._mask(among))
+        self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
         self.among = among
-        self.any_available = any(self.available)
 
     def check_restrictable(self, purpose: str) -> None:
         """Raise `NotApplicable` if the policy always chooses among all arms."""
@@ -98,29 +102,33 @@ class Engine:
 
     def tell(self, arm: int, reward: float) -> bool:
         """Learn from a pull and its reward. Return whether the state had to grow, which may be due to an alarm of the policy."""
-        full: bool = self._tell(*self._args, arm, reward)
+        full: bool = self.tell_entry(*self.args, arm, reward)
         if full:
-            self._use(self.policy.grown(self.state))
+            self.grow()
         return full
+
+    def grow(self) -> None:
+        """Let the state grow, or handle an alarm."""
+        self._use(self.policy.grown(self.state))
 
     def issue(self, arm: int) -> tuple[float, float | None]:
         """Record a pull whose reward comes later; `compile` first. Return its mark, and its probability (None: deterministic)."""
         probability: float | None = None
         if not self.policy.weighted and self.policy.chance is not None:
-            probability = same_nan(self._entry("chance_of")(*self._args, arm))
-        mark: float = self._entries["issue"](*self._args, arm)
+            probability = same_nan(self._entry("chance_of")(*self.args, arm))
+        mark: float = self._entries["issue"](*self.args, arm)
         return mark, mark if self.policy.weighted else probability
 
     def late(self, arm: int, reward: float, mark: float) -> bool:
         """Learn the reward of an earlier pull; `compile` first. Return the same as `tell`."""
-        full: bool = self._entries["late"](*self._args, arm, reward, mark)
+        full: bool = self._entries["late"](*self.args, arm, reward, mark)
         if full:
-            self._use(self.policy.grown(self.state))
+            self.grow()
         return full
 
     def forget(self, arm: int, mark: float) -> None:
         """Record that the reward of an earlier pull will never come; `compile` first."""
-        self._entries["forget"](*self._args, arm, mark)
+        self._entries["forget"](*self.args, arm, mark)
 
     # --- arms that come and go -------------------------------------------------------------------------------------------
 
