@@ -91,8 +91,10 @@ class RiverPolicy(_RiverBase):
         names = checked_arms(arm_ids, "arm_ids")
         if self._bandit is None:
             self._bandit = Bandit(names, self._prepared, self.seed)
-        for name in set(names).difference(self._bandit.arms):
-            self._bandit.add_arm(name)
+        known = set(self._bandit.arms)
+        for name in names:
+            if name not in known:
+                self._bandit.add_arm(name)
         return self._bandit.select(among=None if len(names) == len(self._bandit.arms) else names)
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:

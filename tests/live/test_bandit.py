@@ -212,7 +212,7 @@ def test_a_decision_counts_exactly_once():
         for act in (lambda d: bandit.reward(d, -1.0), bandit.expire, lambda d: bandit.reward_many([d], [-1.0])):
             with pytest.raises(DecisionError, match=r"is closed: it was already rewarded or expired"):
                 act(decision)
-    for unknown in (3, -1, 10**30, True, "0", None, 1.0, (0, "eu", None), f"{third.id}0"):
+    for unknown in (3, -1, 10**30, 10**5000, True, "0", None, 1.0, (0, "eu", None), f"{third.id}0"):
         with pytest.raises(DecisionError, match=r"was never made|is unknown here"):
             bandit.reward(unknown, -1.0)
     assert bandit.counters() == {"rewards": 2, "open": 0, "fallbacks": 0}
@@ -508,6 +508,17 @@ def test_open_decisions_have_a_time_and_a_limit():
 def test_a_bad_limit(limit):
     with pytest.raises(InvalidInput, match=r"max_open = .* must be"):
         rb.Bandit(ARMS, rb.UCB1(), max_open=limit)
+
+
+@pytest.mark.parametrize("name", ["log", "clock"])
+def test_what_is_not_a_function(name):
+    with pytest.raises(InvalidInput, match=f"{name} = 5 must be a function"):
+        rb.Bandit(ARMS, rb.UCB1(), **{name: 5})
+
+
+def test_a_negative_time_span():
+    with pytest.raises(InvalidInput, match=r"older_than = .* must be at least 0"):
+        rb.Bandit(ARMS, rb.UCB1()).expire(older_than=timedelta(days=-1))
 
 
 @pytest.mark.parametrize("span", [60, "1 hour", np.timedelta64(1, "h")])

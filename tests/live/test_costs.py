@@ -65,7 +65,7 @@ def test_saved_files_have_the_users_sign():
     again = rb.Bandit.from_bytes(bandit.to_bytes())
     assert again.minimize
     assert list(again._record.samples[0])[:3] == [0.0, 1.0, 2.0]
-    assert again.estimates() == bandit.estimates() or math.isnan(bandit.estimates()[1]["mean"])
+    assert repr(again.estimates()) == repr(bandit.estimates())
     again.update("b", 1.0)
     assert again.select() == "b"
 

@@ -1,6 +1,7 @@
 """Events and `Bandit.apply`: a state is a fold of its log."""
 
 import json
+import math
 import random
 import warnings
 
@@ -11,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 import robandit as rb
 from helpers.live_bandits import ARMS, QUICK
 from helpers.own_policies import Exp3, Greedy
-from robandit.errors import DecisionError, InvalidInput, InvalidReward, UnknownArm
+from robandit.errors import DecisionError, InvalidInput, InvalidReward, UnavailableArm, UnknownArm
+from robandit.live import events
 from robandit.live.engine import Engine
 
 POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), Exp3(), Greedy(eps=0.4), rb.EpsilonGreedy(epsilon=0.4), rb.OptTINF()]
@@ -72,13 +74,18 @@ def test_a_log_rebuilds_the_bytes(policy, steps, minimize):
     bandit = rb.Bandit(
         ARMS, policy, seed=4, minimize=minimize, log=lambda event: lines.append(json.dumps(event.to_dict()))
     )
-    live(bandit, steps)
-    bandit.expire(*bandit.open[:1])  # an event after the last select
+    live(bandit, steps[: len(steps) // 2])
+    saved, applied = bandit.to_bytes(), len(lines)
+    live(bandit, steps[len(steps) // 2 :])
+    bandit.add_arm("the last event")  # a pending select() is not an event
     again = rb.Bandit(ARMS, policy, seed=4, minimize=minimize)
     for line in lines:
         again.apply(json.loads(line))
-    if bandit._pick < 0:  # a pending select() is not an event
-        assert again.to_bytes() == bandit.to_bytes()
+    assert again.to_bytes() == bandit.to_bytes()
+    from_the_middle = rb.Bandit.from_bytes(saved)
+    for line in lines[applied:]:
+        from_the_middle.apply(json.loads(line))
+    assert from_the_middle.to_bytes() == bandit.to_bytes()
     assert again.open == bandit.open
     assert again.states == bandit.states
 
@@ -187,6 +194,11 @@ def test_applied_events_are_not_logged_again_and_do_not_warn(recwarn):
     assert again.to_bytes() == bandit.to_bytes()
 
 
+def decided(**changes):
+    data = {"event": "Decided", "id": "k3m9-0", "arm": "a", "mark": 1.0, "propensity": None, "time": 0.0}
+    return data | changes
+
+
 @pytest.mark.parametrize(
     ("event", "error", "match"),
     [
@@ -199,11 +211,21 @@ def test_applied_events_are_not_logged_again_and_do_not_warn(recwarn):
         ({"event": "Observed", "arm": "a", "value": 1e200}, InvalidReward, "must be within"),
         ({"event": "ArmAdded", "arm": "a"}, InvalidInput, "a new name"),
         ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [["mars"]]}, UnknownArm, "'mars' is unknown"),
+        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [[]]}, UnavailableArm, "names with an active arm"),
+        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": ["ab"]}, InvalidInput, "Expected `array | null`"),
+        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [3]}, InvalidInput, "Expected `array | null`"),
+        (decided(propensity=1.5), InvalidInput, "Decided: propensity = 1.5 must be"),
+        (decided(propensity=-1.0), InvalidInput, "Decided: propensity = -1.0 must be"),
+        (decided(time=math.inf), InvalidInput, "Decided: time = inf must be"),
+        (decided(mark=math.nan), InvalidInput, "Decided: mark = nan must be"),
+        (decided(arm="paused"), InvalidInput, "an arm that is active: this one is paused"),
+        (events.Decided(id="k3m9-0", arm="a", mark="x", propensity=None, time=0.0), InvalidInput, "mark = 'x' must be"),
     ],
     ids=str,
 )
 def test_events_that_do_not_fit_change_nothing(event, error, match):
-    bandit = rb.Bandit(["a", "b"], rb.UCB1())
+    bandit = rb.Bandit(["a", "b", "paused"], rb.UCB1())
+    bandit.pause_arm("paused")
     before = bandit.to_bytes()
     with pytest.raises(error, match=match):
         bandit.apply(event)
@@ -219,3 +241,34 @@ def test_a_decision_is_applied_once():
     with pytest.raises(DecisionError, match="is known already"):
         bandit.apply(log[0])
     assert bandit.to_bytes() == before
+
+
+def test_a_log_may_save_the_bandit():
+    saved = []
+    bandit = rb.Bandit(ARMS, rb.UCB1(), log=lambda event: saved.append(bandit.to_bytes()))
+    bandit.decide()
+    bandit.update(bandit.select(), 1.0)
+    assert saved[-1] == bandit.to_bytes()
+    assert rb.Bandit.from_bytes(saved[0]).decide().arm == "us"
+
+
+def test_a_probability_that_is_not_known_is_text():
+    event = events.Decided(id="k3m9-0", arm="a", mark=1.0, propensity=math.nan, time=0.0)
+    data = json.loads(json.dumps(event.to_dict(), allow_nan=False))
+    assert data["propensity"] == "unknown"
+    assert math.isnan(events.event_from(data).propensity_or_nan)
+
+
+def test_probabilities_beyond_one():
+    class Rounding(rb.Uniform):
+        excess: float = 2e-16
+
+        @staticmethod
+        def chance(p, s, arm):
+            return 1.0 + p.excess
+
+    bandit = rb.Bandit(["a", "b"], Rounding(), seed=0)
+    assert bandit.decide().propensity == 1.0
+    assert rb.Bandit.from_bytes(bandit.to_bytes()).open_count == 1
+    with pytest.raises(rb.errors.KernelError, match=r"with probability 1.5, which is not in \[0, 1\]"):
+        rb.Bandit(["a", "b"], Rounding(excess=0.5), seed=0).decide()

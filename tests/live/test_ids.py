@@ -142,8 +142,9 @@ def test_a_fork_waits_for_a_thread_that_holds_the_lock():
     """Without handlers at fork, the child would wait forever for a lock that no thread of it holds."""
     code = """
 import os, threading, time
-from robandit.live.ids import new_lock
-lock, held, done = new_lock(), threading.Event(), []
+from robandit.live.guard import Guard
+guard, held, done = Guard(), threading.Event(), []
+lock = guard.lock
 def other():
     with lock:
         held.set()

@@ -14,7 +14,7 @@ from robandit.live.open_decisions import OpenDecisions, SavedDecisions
 
 ARMS = 5
 ids = st.one_of(
-    st.builds("{}-{}".format, st.sampled_from(["k3x9", "0", "a_b-C"]), st.integers(0, 30)), st.integers(0, 20)
+    st.builds("{}-{}".format, st.sampled_from(["k3x9", "0", "3m9qd2x7wfab"]), st.integers(0, 30)), st.integers(0, 20)
 )
 contents = st.tuples(
     st.integers(0, ARMS - 1),

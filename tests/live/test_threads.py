@@ -1,10 +1,13 @@
 """A bandit in many threads at once: nothing is lost, nothing counts twice, no id appears twice."""
 
+import os
+import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -126,20 +129,49 @@ def test_updates_files_and_arms_that_come_and_go_in_eight_threads(tmp_path):
     assert set(bandit.states.values()) == {"active"}
 
 
-def test_the_test_would_notice_a_bandit_without_a_lock():
-    """The negative control: with locks that do not lock, ids or counts go wrong."""
+class NoGuard:
+    """A guard that does not guard."""
 
-    class NoLock:
-        def __enter__(self):
-            return self
+    owner = inside = None
 
-        def __exit__(self, *error):
-            return None
+    def exclusive(self):
+        return nullcontext()
 
-    wrong = 0
+
+class SlowList(list):
+    """A list that lets other threads run between reading and writing an item."""
+
+    def __setitem__(self, i, value):
+        time.sleep(0.0)
+        super().__setitem__(i, value)
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_updates_are_counted_only_with_the_guard(guarded):
+    """With a negative control. The bandit's owner is one of the threads, so that both ways through the guard are taken."""
+    bandit = rb.Bandit(["a"], rb.UCB1())
+    bandit._received = SlowList([0])
+    if not guarded:
+        bandit._guard = NoGuard()
+    others = [threading.Thread(target=lambda: [bandit.update("a", 1.0) for _ in range(ROUNDS)]) for _ in range(3)]
+    with frequent_switches():
+        for _ in range(ROUNDS):
+            bandit.update(bandit.select(), 1.0)  # alone, without the lock
+        for each in others:
+            each.start()
+        for _ in range(ROUNDS):
+            bandit.update(bandit.select(), 1.0)
+        for each in others:
+            each.join()
+    assert (bandit.counters()["rewards"] == 5 * ROUNDS) == guarded
+    assert not guarded or bandit._guard.owner is None
+
+
+def test_ids_would_repeat_without_the_guard():
+    """The negative control of the ids: at least one of 20 runs without the guard goes wrong."""
     for _ in range(20):
         bandit = rb.Bandit(["a", "b"], rb.Uniform(), seed=0)
-        bandit._lock = NoLock()
+        bandit._guard = NoGuard()
 
         def live(number):
             made = []
@@ -154,6 +186,71 @@ def test_the_test_would_notice_a_bandit_without_a_lock():
 
         made = [each for ids in together(live) for each in ids]
         if len(set(made)) < len(made) or bandit.counters() != {"rewards": THREADS * ROUNDS, "open": 0}:
-            wrong += 1
-            break
-    assert wrong
+            return
+    pytest.fail("nothing went wrong without the guard")
+
+
+def test_an_exception_of_a_signal_handler_leaves_no_lock_behind():
+    """Ctrl-C or a timeout may come at any instruction. Afterwards another thread must get in."""
+    code = """
+import signal, sys, threading
+import robandit as rb
+bandit = rb.Bandit(["a", "b"], rb.UCB1())
+class Interrupt(Exception): pass
+def handler(*_): raise Interrupt
+signal.signal(signal.SIGALRM, handler)
+interrupts = 0
+for shared in (False, True):
+    if shared:
+        thread = threading.Thread(target=lambda: bandit.open_count)
+        thread.start()
+        thread.join()
+    for _ in range(300):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 2e-4)
+            while True:
+                bandit.update(bandit.select(), 1.0)
+        except Interrupt:
+            interrupts += 1
+    assert not bandit._guard.inside
+    done = []
+    thread = threading.Thread(target=lambda: done.append(bandit.open_count), daemon=True)
+    thread.start()
+    thread.join(20)
+    if not done:
+        sys.exit("the lock was not released")
+assert interrupts == 600
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_two_bandits_whose_logs_use_each_other_may_fork():
+    """A fork must not wait for one bandit's lock while it holds another's."""
+    code = """
+import os, threading
+import robandit as rb
+shadow = rb.Bandit(["a", "b"], rb.UCB1())
+pairs = [rb.Bandit(["a", "b"], rb.UCB1(), log=lambda event: shadow.open_count) for _ in range(4)]
+stop = threading.Event()
+def live(bandit):
+    while not stop.is_set():
+        bandit.reward(bandit.decide(), 1.0)
+threads = [threading.Thread(target=live, args=(bandit,)) for bandit in pairs]
+for thread in threads:
+    thread.start()
+for _ in range(30):
+    child = os.fork()
+    if child == 0:
+        for bandit in pairs:
+            bandit.reward(bandit.decide(), 1.0)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=120, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -61,7 +61,7 @@ class Diagnosis:
     policy: Policy
     arms: tuple[ArmDiagnosis, ...]
     leading: ArmDiagnosis
-    """The arm with the most rewards; the first one in a tie."""
+    """The arm with the most rewards that is not retired; the first one in a tie."""
     assumption: Assumption
     """The assumption of the policy's bound; empty if there is none."""
     contradicted: bool | None
@@ -146,7 +146,7 @@ def diagnose(
     """Return the diagnosis of a bandit with this policy, these records of its arms (rewards, or costs to minimise) and changes."""
     profiles = {each.arm: Profile(each.sample, minimize) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
-    lead = rows[leading_arm([each.received for each in kept])]
+    lead = rows[leading_arm([each.received if each.state != "retired" else -1 for each in kept])]
     assumption = policy.facts.assumption
     contradicted = None
     if assumption.point is not None:

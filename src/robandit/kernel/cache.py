@@ -33,6 +33,8 @@ from robandit.files import write_atomically
 
 _PREFIX = "_robandit_"  # begins the name of a kernel's module
 lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a compiling thread of its parent holds
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 _modules: dict[str, ModuleType] = {}
 _parts: dict[tuple[str, str], Any] = {}  # functions and records that kernels share
 _messages: set[str] = set()  # messages printed so far

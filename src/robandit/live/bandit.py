@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from threading import get_ident
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from robandit import validation
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
+from robandit.drift.watch import Watch, compiled_watch
 from robandit.errors import (
     AssumptionWarning,
     DecisionError,
@@ -45,11 +47,11 @@ from robandit.live.events import (
     Rewarded,
     event_from,
 )
-from robandit.live.ids import new_lock
+from robandit.live.guard import Guard
 from robandit.live.ledger import Decision, Ledger
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
-from robandit.live.saving import pack, unpack
+from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 
@@ -89,7 +91,8 @@ class Bandit:
         arms now and then (`robandit.Probing`). ``"restart"``: also forget old rewards when a change is noticed
         (`robandit.Restarting`). Both cost regret if nothing changes.
     log
-        A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`.
+        A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`. It
+        runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
     clock
         A function that returns the time of a decision in seconds since 1970.
 
@@ -134,63 +137,69 @@ class Bandit:
             policy = Probing(policy) if drift == "probe" else Restarting(policy)
         if max_open is not None:
             max_open = validation.integer(max_open, "max_open", 1)
+        if not (log is None or callable(log)):
+            raise validation.invalid("log", log, "a function that takes an event, or None")
+        if not callable(clock):
+            raise validation.invalid(
+                "clock", clock, "a function that returns seconds since 1970", hint="such as time.time"
+            )
+        policy = policy.prepared(None)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
-        names = checked_arms(arms)
-        self._use(
-            {
-                "policy": policy.prepared(None),
-                "arms": names,
-                "states": [ACTIVE] * len(names),
-                "minimize": validation.flag(minimize, "minimize"),
-                "max_open": max_open,
-                "received": [0] * len(names),
-                "open": OpenDecisions(),
-                "issued": {},
-                "expired": 0,
-                "pick": -1,
-                "asked": [],
-                "among": None,
-                "state": policy.start(len(names), None, stream),
-                "record": Memory(len(names)),
-            },
-            log,
-            clock,
+        names = list(checked_arms(arms))
+        state = policy.start(len(names), None, stream)
+        fields = Fields(
+            policy=policy,
+            arms=names,
+            states=[ACTIVE] * len(names),
+            minimize=validation.flag(minimize, "minimize"),
+            max_open=max_open,
+            received=[0] * len(names),
+            open=OpenDecisions(),
+            issued={},
+            expired=0,
+            pick=-1,
+            asked=[],
+            among=None,
+            state=state,
+            record=Memory(len(names), watching=policy.alarms(state) is None),
         )
+        self._use(fields, log, clock)
 
-    def _use(self, fields: Mapping[str, Any], log: Log | None, clock: Callable[[], float]) -> None:
-        """Set all attributes. The fields are those that are saved (`robandit.live.saving`)."""
-        self._lock = new_lock()
-        self._acquire, self._release = self._lock.acquire, self._lock.release
+    def _use(self, fields: Fields, log: Log | None, clock: Callable[[], float]) -> None:
+        """Set all attributes."""
+        self._guard = Guard()
         self._log = log
         self._clock = clock
-        self._arms: list[Arm] = list(fields["arms"])
-        self._states: list[State] = fields["states"]
-        self._minimize: bool = fields["minimize"]
-        self._max_open: int | None = fields["max_open"]
-        self._received: list[int] = fields["received"]
-        self._record: Memory = fields["record"]
-        self._decisions = Ledger(fields["open"], fields["issued"], fields["expired"])
-        self._pick: int = fields["pick"]  # the selected arm, until the next event
-        self._among: tuple[int, ...] | None = fields["among"]  # the arms that it was selected among
-        self._asked: list[tuple[int, ...] | None] = fields["asked"]  # the same of earlier choices since the last event
-        self._policy: Policy = fields["policy"]
-        self._index = {arm: i for i, arm in enumerate(self._arms)}
-        self._fresh = self._record.fresh
-        self._horizon = self._policy.longest
-        available = [state == ACTIVE for state in self._states]
-        self._engine = Engine(self._policy, fields["state"], available, fields["among"])
+        self._policy = fields.policy
+        self._arms = fields.arms
+        self._index = {arm: i for i, arm in enumerate(fields.arms)}
+        self._states = fields.states
+        self._minimize = fields.minimize
+        self._max_open = fields.max_open
+        self._horizon = fields.policy.longest
+        self._received = fields.received
+        self._record = fields.record
+        self._fresh = fields.record.fresh
+        self._decisions = Ledger(fields.open, fields.issued, fields.expired)
+        self._pick = fields.pick  # the selected arm, until the next event
+        self._among = fields.among  # the arms that it was selected among
+        self._asked = fields.asked  # the same of earlier choices since the last event
+        available = [state == ACTIVE for state in fields.states]
+        self._engine = Engine(fields.policy, fields.state, available, fields.among)
         self._known_alarm = self._newest_alarm()
+        if self._record.watch is not None:
+            compiled_watch()  # now, and not between two rewards
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         """The names of all arms, in the order in which they were added. Paused and retired arms are included."""
-        with self._lock:
+        with self._guard.exclusive():
             return tuple(self._arms)
 
     @property
     def states(self) -> dict[Arm, State]:
         """The state of each arm: ``"active"``, ``"paused"`` or ``"retired"``."""
-        with self._lock:
+        with self._guard.exclusive():
             return dict(zip(self._arms, self._states, strict=True))
 
     @property
@@ -206,44 +215,53 @@ class Bandit:
     @property
     def open(self) -> tuple[Decision, ...]:
         """Decisions without a reward yet, oldest first."""
-        with self._lock:
+        with self._guard.exclusive():
             rows = self._decisions.open.items()
             return tuple(Decision(key, self._arms[row.arm], row.propensity, row.time) for key, row in rows)
 
     @property
     def open_count(self) -> int:
         """The number of open decisions."""
-        with self._lock:
+        with self._guard.exclusive():
             return len(self._decisions.open)
 
     def __repr__(self) -> str:
         """Return the policy, the number of arms and the progress."""
-        with self._lock:
+        with self._guard.exclusive():
             counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._decisions.open)}"
         return f"<Bandit: {self._policy.name}, {counts}>"
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
     def select(self, among: Iterable[Arm] | None = None) -> Arm:
-        """Return the arm to pull now. The answer stays the same until the next reward or decision, or a change of the arms.
+        """Return the arm to pull now. A repeated call gives the same answer until the next reward, decision or change of the arms.
 
         Parameters
         ----------
         among
             Names to choose from this time. None: all active arms. Paused and retired arms are never chosen.
         """
-        self._acquire()  # a "with" would take longer
+        guard = self._guard
+        if get_ident() != guard.owner or guard.inside:
+            with guard.exclusive():
+                return self._arms[self._choose(among)]
+        guard.inside = True
+        if guard.owner is None:
+            guard.inside = False
+            return self.select(among)
         try:
             engine = self._engine
-            if among is not None or engine.among is not None or self._horizon is not None or self._pick >= 0:
+            unusual = among is not None or engine.among is not None or self._horizon is not None or not engine.allowed
+            if unusual or self._pick >= 0:
                 return self._arms[self._choose(among)]
             pick: int = engine.ask_entry(*engine.args)
             if pick not in engine.allowed:
                 return self._arms[self._choose(among)]  # raises
             self._pick = pick
+            self._among = None
             return self._arms[pick]
         finally:
-            self._release()
+            guard.inside = False
 
     def _choose(self, among: Iterable[Arm] | None) -> int:
         positions = None if among is None else self._positions(among)
@@ -272,7 +290,7 @@ class Bandit:
         return positions
 
     def _listed_states(self) -> str:
-        rows = [f"{arm!r} is {state}" for arm, state in zip(self._arms, self._states, strict=True)]
+        rows = [f"{formatted(arm)} is {state}" for arm, state in zip(self._arms, self._states, strict=True)]
         return ", ".join(rows[:10]) + (", ..." if len(rows) > 10 else "")
 
     def _check_horizon(self, more: int) -> None:
@@ -289,7 +307,7 @@ class Bandit:
 
         A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored.
         """
-        with self._lock:
+        with self._guard.exclusive():
             rows = self._engine.describe()
             columns, signed = self._policy.columns, self._policy.signed_columns if self._minimize else ()
             return [
@@ -300,7 +318,7 @@ class Bandit:
 
     def counters(self) -> dict[str, int]:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
-        with self._lock:
+        with self._guard.exclusive():
             counts = {"rewards": sum(self._received), "open": len(self._decisions.open)}
             return counts | self._policy.counters(self._engine.state)
 
@@ -317,17 +335,17 @@ class Bandit:
         >>> bandit.diagnose().advice.case
         'right-skewed'
         """
-        with self._lock:
+        with self._guard.exclusive():
             record = self._record.settled()
             kept = record.kept(self._arms, self._states, self._received)
-            changes = self._alarms(record)
+            changes = self._alarms(record.watch)
         return diagnose(self._policy, kept, self._minimize, changes)
 
-    def _alarms(self, record: Memory) -> tuple[Alarm, ...]:
+    def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
         """Return the changes that were noticed, with the names of their arms and in the user's sign."""
-        alarms: Sequence[Alarm] | None = self._policy.alarms(self._engine.state)
-        if alarms is None:
-            alarms = record.watch.alarms
+        alarms: Sequence[Alarm] = self._policy.alarms(self._engine.state) or ()
+        if watch is not None:
+            alarms = watch.alarms
         elif self._minimize:  # the policy maximises
             alarms = [alarm.negated() for alarm in alarms]
         return tuple(alarm.named(self._arms[alarm.arm]) for alarm in alarms)
@@ -336,24 +354,36 @@ class Bandit:
 
     def update(self, arm: Arm, reward: float) -> None:
         """Learn a reward of the arm. A policy that weights rewards accepts only the arm that `select` returned last."""
-        self._acquire()
-        try:
-            try:
-                i = self._index[arm]
-            except (KeyError, TypeError):
-                i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
-            value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
-            if self._policy.weighted and i != self._pick:
-                hint = "call select() right before update(), or use decide() and reward()"
-                fact = f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select()"
-                raise DecisionError(f"{fact}: {hint}")
-            if self._horizon is not None:
-                self._check_horizon(1)
-            warned = self._observe(i, value)
-        finally:
-            self._release()
+        guard = self._guard
+        if get_ident() == guard.owner and not guard.inside:
+            guard.inside = True
+            if guard.owner is not None:
+                try:
+                    warned = self._update(arm, reward)
+                finally:
+                    guard.inside = False
+                if warned:
+                    _warn(warned)
+                return
+            guard.inside = False
+        with guard.exclusive():
+            warned = self._update(arm, reward)
         if warned:
             _warn(warned)
+
+    def _update(self, arm: Arm, reward: float) -> Sequence[Warned]:
+        try:
+            i = self._index[arm]
+        except (KeyError, TypeError):
+            i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
+        value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
+        if self._policy.weighted and i != self._pick:
+            hint = "call select() right before update(), or use decide() and reward()"
+            fact = f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select()"
+            raise DecisionError(f"{fact}: {hint}")
+        if self._horizon is not None:
+            self._check_horizon(1)
+        return self._observe(i, value)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
         """Learn from several pulls and their rewards, in order.
@@ -363,7 +393,7 @@ class Bandit:
         """
         names = listed("arms", arms)
         values = checked_rewards("rewards", rewards)
-        with self._lock:
+        with self._guard.exclusive():
             if self._policy.weighted:
                 raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
             try:
@@ -383,9 +413,10 @@ class Bandit:
         if grown:
             engine.grow()
         warned = self._recorded(i, value, grown)
-        if self._log is not None or self._asked:
+        if self._log is None and not self._asked:
+            self._pick = -1  # the usual case of `_changed`, without a call
+        else:
             self._changed(Observed, arm=self._arms[i], value=value)
-        self._pick = -1
         return warned
 
     def _recorded(self, i: int, value: float, grown: bool) -> Sequence[Warned]:
@@ -398,7 +429,7 @@ class Bandit:
         warned = [] if len(fresh) % WATCHED else self._digest(i)
         if self._newest_alarm() != self._known_alarm:
             self._known_alarm = self._newest_alarm()
-            warned.append((DriftWarning, drift_warning_text(self._alarms(self._record)[-1])))
+            warned.append((DriftWarning, drift_warning_text(self._alarms(None)[-1])))
         return warned
 
     def _newest_alarm(self) -> Alarm | None:
@@ -408,17 +439,16 @@ class Bandit:
 
     def _digest(self, i: int) -> list[Warned]:
         """Let the detector of changes and the record of rewards take in an arm's new rewards; return warnings."""
-        warned: list[Warned] = []
-        if self._policy.alarms(self._engine.state) is None:
-            found = self._record.watch_fresh(i)
-            warned += [(DriftWarning, drift_warning_text(alarm.named(self._arms[alarm.arm]))) for alarm in found]
+        alarms = self._record.watch_fresh(i)
+        warned: list[Warned] = [
+            (DriftWarning, drift_warning_text(alarm.named(self._arms[alarm.arm]))) for alarm in alarms
+        ]
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
-            contradiction = self._record.alarm(
-                i, self._received, self._policy.facts.assumption, minimize=self._minimize
-            )
+            serving = [n if state != RETIRED else -1 for n, state in zip(self._received, self._states, strict=True)]
+            contradiction = self._record.alarm(i, serving, self._policy.facts.assumption, minimize=self._minimize)
             if contradiction is not None:
-                kept = self._record.kept(self._arms, self._states, self._received)
+                kept = self._record.settled().kept(self._arms, self._states, self._received)
                 text = warning_text(self._policy, kept, self._arms[i], contradiction, self._minimize)
                 warned.append((AssumptionWarning, text))
         return warned
@@ -427,7 +457,7 @@ class Bandit:
 
     def decide(self, among: Iterable[Arm] | None = None) -> Decision:
         """Pull an arm whose reward comes later, through `reward`. ``among`` is as in `select`."""
-        with self._lock:
+        with self._guard.exclusive():
             if self._max_open is not None and len(self._decisions.open) >= self._max_open:
                 hint = "reward decisions, or close lost ones with expire(older_than=timedelta(...))"
                 message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
@@ -454,7 +484,7 @@ class Bandit:
     def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
         checked = value if type(value) is float and -_LARGEST <= value <= _LARGEST else checked_reward(value)
-        with self._lock:
+        with self._guard.exclusive():
             warned = self._settle(self._checked_open(decision), checked)
         if warned:
             _warn(warned)
@@ -463,7 +493,7 @@ class Bandit:
         """Learn the rewards of several open decisions. If one is invalid, nothing is learned. `update_many` describes columns."""
         given = listed("decisions", decisions)
         checked = checked_rewards("values", values)
-        with self._lock:
+        with self._guard.exclusive():
             chosen = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(given)]
             if len(chosen) != len(checked):
                 hint = "pass one reward for each decision"
@@ -471,9 +501,7 @@ class Bandit:
             if len(set(chosen)) < len(chosen):
                 twice = Counter(chosen).most_common(1)[0][0]
                 raise DecisionError(f"decision {twice!r} is given twice: a decision is rewarded exactly once")
-            warned = [
-                each for number, value in zip(chosen, checked, strict=True) for each in self._settle(number, value)
-            ]
+            warned = [each for key, value in zip(chosen, checked, strict=True) for each in self._settle(key, value)]
         _warn(warned)
 
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
@@ -496,14 +524,16 @@ class Bandit:
         """
         if older_than is not None and not isinstance(older_than, timedelta):
             raise validation.invalid("older_than", older_than, "a timedelta", hint="such as timedelta(hours=1)")
-        with self._lock:
+        if older_than is not None and older_than < timedelta(0):
+            raise validation.invalid("older_than", older_than, "at least 0")
+        with self._guard.exclusive():
             self._engine.compile("forget")
-            numbers = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
+            ids = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
             if older_than is not None:
-                numbers += self._decisions.open.older_than(self._now() - older_than.total_seconds())
-            gone = dict.fromkeys(numbers)
-            for number in gone:
-                self._expire(number)
+                ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
+            gone = dict.fromkeys(ids)
+            for decision_id in gone:
+                self._expire(decision_id)
             return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
@@ -535,7 +565,7 @@ class Bandit:
         >>> bandit.select()
         'c'
         """
-        with self._lock:
+        with self._guard.exclusive():
             self._add_arm(self._new_name(arm))
 
     def _new_name(self, arm: Arm) -> Arm:
@@ -569,7 +599,7 @@ class Bandit:
 
     def _change_state(self, arm: Arm, event: type[Any]) -> None:
         new, old = _CHANGES_OF_STATE[event]
-        with self._lock:
+        with self._guard.exclusive():
             i = self._arm_in_state(arm, old)
             if new != ACTIVE:
                 self._engine.check_restrictable("pause or retire arms")
@@ -595,8 +625,9 @@ class Bandit:
         """Repeat an event that another bandit passed to its ``log``, such as one read from a file.
 
         A decision gets the arm and the mark of the event: nothing is chosen anew. So a bandit that was made with the same arguments
-        and applies all events of a log has the same bytes (`to_bytes`) as the one that wrote it. A bandit does not pass applied
-        events to its own log, and does not repeat warnings.
+        (and a seed, if its policy draws random numbers) and applies all events of a log has the same bytes (`to_bytes`) as the one
+        that wrote it. So does a saved one that applies the events since. Do not call `select` between applied events. A bandit does
+        not pass applied events to its own log, and does not repeat warnings.
 
         >>> import robandit as rb
         >>> log = []
@@ -609,7 +640,7 @@ class Bandit:
         True
         """
         event = event_from(event)
-        with self._lock:
+        with self._guard.exclusive():
             log, self._log = self._log, None
             try:
                 self._apply(event)
@@ -618,7 +649,10 @@ class Bandit:
 
     def _apply(self, event: Event) -> None:
         act = self._checked_action(event)
-        asked = [None if names is None else tuple(self._position(name) for name in names) for names in event.asked]
+        asked = [None if names is None else self._positions(names) for names in event.asked]
+        pending = self._pending()
+        if asked[: len(pending)] == pending:  # this bandit was saved with a choice pending, which the event also lists
+            asked = asked[len(pending) :]
         for among in asked:
             self._engine.ask(among)
         act()
@@ -629,7 +663,7 @@ class Bandit:
             case Decided():
                 self._decisions.check_new(event.id)
                 self._engine.compile("issue")
-                made = OpenDecision(self._position(event.arm), event.mark, event.known_propensity, event.time)
+                made = self._checked_decision(event)
 
                 def decide_again() -> None:
                     self._engine.issue(made.arm)
@@ -650,16 +684,30 @@ class Bandit:
                 new, old = _CHANGES_OF_STATE[type(event)]
                 return partial(self._set_state, self._arm_in_state(event.arm, old), new, type(event))
 
+    def _checked_decision(self, event: Decided) -> OpenDecision:
+        i = self._arm_in_state(event.arm, (ACTIVE,))
+        if self._policy.weighted:
+            validation.within(event.mark, "mark", 0.0, 1.0, open_low=True, owner="Decided")
+        validation.finite(event.mark, "mark", owner="Decided")
+        validation.finite(event.time, "time", owner="Decided")
+        if isinstance(event.propensity, float):
+            validation.within(event.propensity, "propensity", 0.0, 1.0, owner="Decided")
+        return OpenDecision(i, event.mark, event.propensity_or_nan, event.time)
+
     def _changed(self, event: type[Any], **fields: Any) -> None:
-        """Log an event, and forget the arm that was selected before it."""
-        if self._log is not None:
-            self._log(event(**fields, asked=self._asked_names()))
+        """Forget the arm that was selected before the event, and log the event. The log may save the bandit, so it comes last."""
+        asked = self._asked_names() if self._log is not None else ()
         self._asked.clear()
         self._pick = -1
+        if self._log is not None:
+            self._log(event(**fields, asked=asked))
 
     def _asked_names(self) -> tuple[Any, ...]:
-        asked = self._asked if self._pick < 0 else [*self._asked, self._among]
-        return tuple(None if each is None else tuple(self._arms[i] for i in each) for each in asked)
+        return tuple(None if each is None else tuple(self._arms[i] for i in each) for each in self._pending())
+
+    def _pending(self) -> list[Among]:
+        """Return the choices since the last event."""
+        return self._asked if self._pick < 0 else [*self._asked, self._among]
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -674,25 +722,24 @@ class Bandit:
         >>> rb.Bandit.from_bytes(bandit.to_bytes()).select()
         'b'
         """
-        with self._lock:
-            return pack(
-                {
-                    "policy": self._policy,
-                    "arms": self._arms,
-                    "states": self._states,
-                    "minimize": self._minimize,
-                    "max_open": self._max_open,
-                    "received": self._received,
-                    "open": self._decisions.open,
-                    "issued": self._decisions.issued,
-                    "expired": self._decisions.expired,
-                    "pick": self._pick,
-                    "asked": self._asked,
-                    "among": self._engine.among,
-                    "state": self._engine.state,
-                    "record": self._record,
-                }
+        with self._guard.exclusive():
+            fields = Fields(
+                policy=self._policy,
+                arms=self._arms,
+                states=self._states,
+                minimize=self._minimize,
+                max_open=self._max_open,
+                received=self._received,
+                open=self._decisions.open,
+                issued=self._decisions.issued,
+                expired=self._decisions.expired,
+                pick=self._pick,
+                asked=self._asked,
+                among=self._engine.among,
+                state=self._engine.state,
+                record=self._record,
             )
+            return pack(fields)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, log: Log | None = None, clock: Callable[[], float] = time.time) -> Self:
@@ -719,7 +766,7 @@ class Bandit:
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by `to_bytes`, so that the copy shares nothing with the original and holds no compiled code."""
+        """Copy and pickle by `to_bytes`. The copy shares nothing with the original, and has no ``log`` and the system's clock."""
         return type(self).from_bytes, (self.to_bytes(),)
 
 

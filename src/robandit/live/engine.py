@@ -15,7 +15,6 @@ import numpy as np
 from robandit.errors import KernelError, NotApplicable
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
-from robandit.live.open_decisions import same_nan
 from robandit.policies.base import Policy
 
 # Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
@@ -95,8 +94,10 @@ class Engine:
     def check_restrictable(self, purpose: str) -> None:
         """Raise `NotApplicable` if the policy always chooses among all arms."""
         if not self.policy.respects_allowed:
-            fact = f"{self.policy.label} cannot {purpose}: its select() does not read s.allowed"
-            raise NotApplicable(f"{fact}; use another policy, or an IndexPolicy of your own")
+            fact = f"{self.policy.name} cannot {purpose}: its select() does not read s.allowed"
+            raise NotApplicable(
+                f"{fact}, or its class lacks respects_allowed = True; use another policy, or an IndexPolicy"
+            )
 
     # --- learning ------------------------------------------------------------------------------------------------------
 
@@ -115,9 +116,18 @@ class Engine:
         """Record a pull whose reward comes later; `compile` first. Return its mark, and its probability (None: deterministic)."""
         probability: float | None = None
         if not self.policy.weighted and self.policy.chance is not None:
-            probability = same_nan(self._entry("chance_of")(*self.args, arm))
+            probability = self._entry("chance_of")(*self.args, arm)
         mark: float = self._entries["issue"](*self.args, arm)
-        return mark, mark if self.policy.weighted else probability
+        return mark, self._checked_probability(mark if self.policy.weighted else probability)
+
+    def _checked_probability(self, probability: float | None) -> float | None:
+        if probability is None or 0.0 <= probability <= 1.0:
+            return probability
+        if 1.0 < probability <= 1.0 + 1e-9:  # rounding
+            return 1.0
+        if math.isnan(probability):
+            return math.nan  # always the same object, so that tuples that hold it are equal
+        raise KernelError(f"{self.policy!r} chose an arm with probability {probability}, which is not in [0, 1]")
 
     def late(self, arm: int, reward: float, mark: float) -> bool:
         """Learn the reward of an earlier pull; `compile` first. Return the same as `tell`."""

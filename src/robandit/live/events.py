@@ -32,7 +32,7 @@ __all__ = [
     "event_from",
 ]
 
-Asked: TypeAlias = tuple[Any, ...]
+Asked: TypeAlias = tuple[tuple[Any, ...] | None, ...]
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
@@ -54,7 +54,7 @@ class Decided(_Event, frozen=True, kw_only=True):
     time: float
 
     @property
-    def known_propensity(self) -> float | None:
+    def propensity_or_nan(self) -> float | None:
         """The propensity as a number: NaN if it is not known."""
         return math.nan if self.propensity == "unknown" else self.propensity
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import threading
-import weakref
 from typing import Any
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # 32 of them, without i, l, o and u, which are easily misread
-_FORM = re.compile(r"([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
+FORM = "[0-9a-z]{1,32}-(?:0|[1-9][0-9]{0,17})"
+_FORM = re.compile(FORM)
 
 
 class Life:
@@ -46,58 +45,20 @@ class Life:
 def life_and_number(decision_id: Any) -> tuple[str, int] | None:
     """Return the life and the number of an id, or None if it does not have the form of an id."""
     if isinstance(decision_id, str):
-        match = _FORM.fullmatch(decision_id)
-        return (match[1], int(match[2])) if match else None
+        life, _, number = decision_id.partition("-")
+        return (life, int(number)) if _FORM.fullmatch(decision_id) else None
     if isinstance(decision_id, int) and not isinstance(decision_id, bool) and 0 <= decision_id < 2**63:
         return "", decision_id
     return None
 
 
-# --- forks -----------------------------------------------------------------------------------------------------------------
-# A fork copies the memory of a process, but only the thread that forks. If another thread were learning at that moment, the child
-# would have a half-changed state and a lock that nobody releases. So a fork waits until it holds the locks of all bandits.
-
 _forks = 0
-_locks: weakref.WeakSet[Any] = weakref.WeakSet()
-_registering = threading.RLock()
-_held: list[Any] = []
 
 
-def new_lock() -> Any:
-    """Return a reentrant lock that forks respect."""
-    lock = threading.RLock()
-    with _registering:
-        _locks.add(lock)
-    return lock
-
-
-def _before_fork() -> None:
-    """Acquire all locks of bandits, then the lock of their list: a thread that holds a bandit's lock may make another bandit."""
-    while True:
-        with _registering:
-            locks = list(_locks)
-        for lock in locks:
-            lock.acquire()
-        _registering.acquire()
-        if set(_locks) <= set(locks):
-            _held.extend(locks)
-            return
-        _registering.release()  # a bandit was made meanwhile
-        for lock in locks:
-            lock.release()
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().release()
-    _registering.release()
-
-
-def _after_fork_in_child() -> None:
+def _count_fork() -> None:
     global _forks
     _forks += 1
-    _after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_child=_count_fork)

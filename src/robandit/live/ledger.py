@@ -59,7 +59,8 @@ class Ledger:
             decision_id = validation.plain(decision_id)
         decision = self.open.get(decision_id) if type(decision_id) in (str, int) else None
         if decision is None:
-            message = f"{place}decision {decision_id!r} {self._why_not_open(*_parsed(decision_id, place), weighted)}"
+            reason = self._why_not_open(*_parsed(decision_id, place), weighted)
+            message = f"{place}decision {decision_id!r} {reason}"
             raise DecisionError(message, parameter="decision", value=decision_id, rule="an open decision")
         if isinstance(given, Decision) and (given.arm, given.time) != (arms[decision.arm], decision.time):
             own = Decision(decision_id, arms[decision.arm], decision.propensity, decision.time)

@@ -11,7 +11,8 @@ folds, saves or loads. Positions are computed for many n at once and shared by a
 When a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, the alarm tests its sample
 (`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)). These numbers of
 rewards are fixed in advance, and all levels add up to ``RISK``. So a bandit whose arms all satisfy the assumption ever warns with
-probability at most ``RISK`` (for the laws for which the test is exact).
+probability at most ``RISK`` (for the laws for which the test is exact). If arms are added one by one, the levels of earlier arms
+were larger, and the bound is ``RISK`` (1 + 1/2 + ... + 1/arms).
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ class Memory:
 
     __slots__ = ("fresh", "rewards", "samples", "warned", "watch", "zeros")
 
-    def __init__(self, arms: int) -> None:
-        """Start without rewards."""
+    def __init__(self, arms: int, *, watching: bool = True) -> None:
+        """Start without rewards. Without ``watching``, there is no detector, because the policy has its own."""
         self.rewards = [0] * arms
         self.zeros = [0] * arms
         self.samples = [array("d") for _ in range(arms)]
         self.fresh = [array("d") for _ in range(arms)]
         """Rewards not folded in yet. After each `WATCHED` of them, the caller calls `watch_fresh`, and at `CHUNK` also `fold`."""
         self.warned = False
-        self.watch = Watch(arms, SALT)
+        self.watch = Watch(arms, SALT) if watching else None
 
     def add_arm(self) -> None:
         """Add an arm without rewards."""
@@ -74,13 +75,16 @@ class Memory:
         self.zeros.append(0)
         self.samples.append(array("d"))
         self.fresh.append(array("d"))
-        self.watch = self.watch.extended()
+        if self.watch is not None:
+            self.watch = self.watch.extended()
 
     def watch_fresh(self, arm: int) -> list[Alarm]:
         """Let the detector take in the arm's newest rewards that it has not seen; return its new alarms."""
         values = self.fresh[arm]
-        unseen = (len(values) - 1) // WATCHED * WATCHED
-        return self.watch.feed(arm, np.frombuffer(values, dtype=np.float64)[unseen:]) if values else []
+        if self.watch is None or not values:
+            return []
+        seen = (len(values) - 1) // WATCHED * WATCHED
+        return self.watch.feed(arm, np.frombuffer(values[seen:], dtype=np.float64))
 
     def fold(self, arm: int) -> None:
         """Move the arm's fresh rewards into its sample and counts."""
@@ -98,7 +102,7 @@ class Memory:
         del values[:]
 
     def settled(self) -> Memory:
-        """Return a copy in which all rewards are folded in, and seen by the detector if it is used."""
+        """Return a copy in which all rewards are folded in, and seen by the detector."""
         settled = deepcopy(self)
         for arm, values in enumerate(settled.fresh):
             if len(values) % WATCHED:
@@ -107,10 +111,9 @@ class Memory:
         return settled
 
     def kept(self, arms: Sequence[Any], states: Sequence[str], received: Sequence[int]) -> list[KeptRewards]:
-        """Return the record of each arm, with its name, its state and the number of its rewards."""
-        settled = self.settled()
-        samples = map(np.array, settled.samples)
-        rows = zip(arms, received, settled.rewards, settled.zeros, samples, states, strict=True)
+        """Return the record of each arm, with its name, its state and the number of its rewards. Call it on a `settled` memory."""
+        samples = map(np.array, self.samples)
+        rows = zip(arms, received, self.rewards, self.zeros, samples, states, strict=True)
         return [KeptRewards(*row) for row in rows]
 
     def alarm(
@@ -135,13 +138,13 @@ class Memory:
             samples=[_bytes(sample) for sample in self.samples],
             fresh=[_bytes(values) for values in self.fresh],
             warned=self.warned,
-            watch=self.watch.save(),
+            watch=None if self.watch is None else self.watch.save(),
         )
 
     @classmethod
-    def load(cls, saved: SavedMemory | None, arms: int) -> Memory | None:
+    def load(cls, saved: SavedMemory | None, arms: int, *, watching: bool) -> Memory | None:
         """Return the memory that `save` wrote (empty for None, from an older file), or None if it is inconsistent."""
-        memory = cls(arms)
+        memory = cls(arms, watching=watching)
         if saved is None:
             return memory
         parts: tuple[list[Any], ...] = (saved.rewards, saved.zeros, saved.samples, saved.fresh)
@@ -154,10 +157,10 @@ class Memory:
             memory.samples[i] = array("d", np.frombuffer(sample, dtype="<f8").tolist())
             memory.fresh[i] = array("d", np.frombuffer(fresh, dtype="<f8").tolist())
         memory.rewards, memory.zeros, memory.warned = saved.rewards, saved.zeros, saved.warned
-        watch = Watch.load(saved.watch, arms, SALT)
-        if watch is None:
-            return None
-        memory.watch = watch
+        if watching:
+            memory.watch = Watch.load(saved.watch, arms, SALT)
+            if memory.watch is None:
+                return None
         return memory
 
 

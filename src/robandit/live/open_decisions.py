@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Self
 import msgspec
 import numpy as np
 
+from robandit.live.ids import FORM
+
 DecisionId = str | int
 """An id: a text "LIFE-NUMBER", or an integer from 0 in files of Robandit 0.1."""
 
@@ -28,14 +30,8 @@ _write, _read = _ROW.pack, _ROW.unpack_from  # looked up once, because add and p
 _close = struct.Struct("<i").pack_into
 _ROW_BYTES = _ROW.size
 _UNUSED_BYTES = 1024 * _ROW_BYTES  # allowed even if few decisions are open
-_NUMBER = "(?:0|[1-9][0-9]{0,18})"
-_ID = f"(?:[0-9A-Za-z_-]{{1,32}}-)?{_NUMBER}"
+_ID = f"(?:{FORM}|0|[1-9][0-9]{{0,18}})"
 _IDS = re.compile(f"{_ID}(?:\n{_ID})*")
-
-
-def same_nan(number: float) -> float:
-    """Return the number; if it is NaN, always the same object, so that tuples that hold it are equal."""
-    return number if number == number else math.nan
 
 
 class OpenDecision(NamedTuple):
@@ -136,8 +132,8 @@ class OpenDecisions:
 
     def _at(self, offset: int) -> OpenDecision:
         row = _read(self._table, offset)
-        if not row[2] >= 0.0:  # None or NaN
-            row = (row[0], row[1], None if row[2] == _NONE else same_nan(row[2]), row[3])
+        if not row[2] >= 0.0:  # None or NaN, which is always the same object, so that tuples that hold it are equal
+            row = (row[0], row[1], None if row[2] == _NONE else math.nan, row[3])
         return tuple.__new__(OpenDecision, row)  # half the time of OpenDecision(...)
 
     def _rows(self) -> Any:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
-from robandit.live.arms import ACTIVE, State, checked_arms
+from robandit.live.arms import ACTIVE, Arm, State, checked_arms
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import DecisionId, OpenDecisions, SavedDecisions
 from robandit.policies.base import Policy, with_allowed, without_allowed
+
+Among: TypeAlias = tuple[int, ...] | None
+"""Arms that a choice is restricted to; None for all that are available."""
 
 MAGIC = b"robandit"
 FORMAT_VERSION = 2  # version 1, of Robandit 0.1, had neither states of arms nor times of decisions
@@ -36,8 +40,8 @@ class _Saved(msgspec.Struct, kw_only=True):
     issued: dict[str, int]
     expired: int
     pick: int
-    asked: list[tuple[int, ...] | None]
-    among: tuple[int, ...] | None
+    asked: list[Among]
+    among: Among
     state: dict[str, tuple[str, list[int], bytes]]
     record: SavedMemory | None
 
@@ -79,21 +83,45 @@ class _SavedByVersion1(msgspec.Struct, kw_only=True):
         )
 
 
-def pack(fields: Mapping[str, Any]) -> bytes:
+@dataclass
+class Fields:
+    """What is saved of a bandit."""
+
+    policy: Policy
+    arms: list[Arm]
+    states: list[State]
+    minimize: bool
+    max_open: int | None
+    received: list[int]
+    """The number of rewards of each arm."""
+    open: OpenDecisions
+    issued: dict[str, int]
+    """The number of known decisions of each life (`robandit.live.ids`)."""
+    expired: int
+    pick: int
+    """The selected arm, or -1."""
+    asked: list[Among]
+    """The arms that earlier choices since the last event were restricted to."""
+    among: Among
+    """The arms that the last choice was restricted to."""
+    state: Any
+    record: Memory
+
+
+def pack(fields: Fields) -> bytes:
     """Return the saved form of a bandit with these fields."""
-    state = without_allowed(fields["state"])._asdict()  # what is allowed follows from ``states`` and ``among``
-    saved = {
-        **fields,
-        "policy": fields["policy"].to_dict(),
-        "open": fields["open"].pack(),
+    state = without_allowed(fields.state)._asdict()  # what is allowed follows from ``states`` and ``among``
+    saved = vars(fields) | {
+        "policy": fields.policy.to_dict(),
+        "open": fields.open.pack(),
         "state": {name: [array.dtype.str, array.shape, array.tobytes()] for name, array in state.items()},
-        "record": fields["record"].save(),
+        "record": fields.record.save(),
     }
     payload = msgspec.msgpack.encode(saved)
     return MAGIC + FORMAT_VERSION.to_bytes(4, "big") + hashlib.sha256(payload).digest() + payload
 
 
-def unpack(data: bytes, source: str) -> dict[str, Any]:
+def unpack(data: bytes, source: str) -> Fields:
     """Return the fields of the bandit that `pack` wrote. Errors name the ``source``, such as a file."""
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "big")
     if data[: len(MAGIC)] != MAGIC or len(data) < HEADER or version < 1:
@@ -115,16 +143,12 @@ def unpack(data: bytes, source: str) -> dict[str, Any]:
     decisions = OpenDecisions.unpack(saved.open, len(arms))
     if decisions is None or not _fit_together(saved, decisions):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
-    memory = Memory.load(saved.record, len(arms))
+    state = _restored(source, policy, len(arms), saved.state)
+    memory = Memory.load(saved.record, len(arms), watching=policy.alarms(state) is None)
     if memory is None:
         raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
-    return msgspec.structs.asdict(saved) | {
-        "policy": policy,
-        "arms": arms,
-        "open": decisions,
-        "state": _restored(source, policy, len(arms), saved.state),
-        "record": memory,
-    }
+    checked = {"policy": policy, "arms": list(arms), "open": decisions, "state": state, "record": memory}
+    return Fields(**msgspec.structs.asdict(saved) | checked)
 
 
 def _fit_together(saved: _Saved, decisions: OpenDecisions) -> bool:
