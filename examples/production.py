@@ -1,15 +1,12 @@
-"""A bandit inside a server: eight threads route requests, servers come and go, and the process is killed and started again.
+"""A bandit in a server: threads route requests, servers come and go, and the process ends and starts again.
 
-Latencies are simulated and heavy-tailed; less is better. Run it twice with the same folder: the second run continues.
+Latencies are simulated and heavy-tailed; less is better. Run it twice in the same folder: the second run continues.
 """
 
 import random
 import sys
 import threading
-import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,59 +23,42 @@ def router() -> rb.Bandit:
     return rb.Bandit(["eu", "us", "asia"], minimize=True, max_open=10_000, seed=0)
 
 
-@contextmanager
-def saved_regularly(bandit: rb.Bandit, seconds: float) -> Iterator[None]:
-    """Save in another thread. A crash loses what was learned since the last save, and nothing else."""
-    done = threading.Event()
-
-    def save() -> None:
-        while not done.wait(seconds):
-            bandit.expire(older_than=timedelta(minutes=10))  # requests that were never answered
-            bandit.save(FILE)
-
-    saver = threading.Thread(target=save)
-    saver.start()
-    try:
-        yield
-    finally:
-        done.set()
-        saver.join()
+def save_regularly(bandit: rb.Bandit, done: threading.Event) -> None:
+    """Save every 0.2 seconds. A crash loses what was learned since the last save, and nothing else."""
+    while not done.wait(0.2):
+        bandit.expire(older_than=timedelta(minutes=10))  # requests that were never answered
         bandit.save(FILE)
 
 
-def serve(bandit: rb.Bandit, requests: int, seed: int) -> None:
-    """Serve requests in one thread. The reward of each comes after the next one was routed."""
+def serve(bandit: rb.Bandit, seed: int) -> None:
+    """Serve 250 requests in one thread. The latency of each is known after the next one was routed."""
     rng = random.Random(seed)
     waiting: list[tuple[str | int, float]] = []
-    for number in range(requests):
-        only = ["eu", "us"] if number % 10 == 0 else None  # a customer whose data must not leave these two
+    for number in range(250):
+        only = ["eu", "us"] if number % 10 == 0 else None  # a customer whose data must stay there
         decision = bandit.decide(among=only)
-        latency = MEAN_LATENCY[decision.arm] * rng.paretovariate(1.6) * 0.375
-        waiting.append((decision.id, latency))
+        waiting.append((decision.id, MEAN_LATENCY[decision.arm] * rng.paretovariate(1.6) * 0.375))
         if len(waiting) > 1:
             bandit.reward(*waiting.pop(0))
-    bandit.reward_many(*zip(*waiting, strict=True))
+    bandit.reward(*waiting.pop())
 
 
-def run(bandit: rb.Bandit, requests: int = 2_000) -> None:
-    """Serve requests in eight threads."""
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda seed: serve(bandit, requests // 8, seed), range(8)))
-
-
-warnings.simplefilter("always")  # print every DriftWarning and AssumptionWarning
-bandit = router()
-with saved_regularly(bandit, seconds=0.2):
-    run(bandit)
+bandit, done = router(), threading.Event()
+saver = threading.Thread(target=save_regularly, args=(bandit, done))
+saver.start()
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(serve, [bandit] * 8, range(8)))
     if "sa" not in bandit.arms:
         bandit.add_arm("sa")  # a fourth server, an hour later
         bandit.pause_arm("asia")  # under maintenance
-        run(bandit)
+        list(pool.map(serve, [bandit] * 8, range(8, 16)))
         bandit.retire_arm("eu")
         bandit.resume_arm("asia")
+done.set()
+saver.join()
 
 late = bandit.decide()
-bandit.save(FILE)  # then the process ends: power failure, deployment, ...
+bandit.save(FILE)  # then the process ends: a deployment, a power failure
 bandit = router()
 bandit.reward(late.id, 0.7)  # the reward comes after the restart
 bandit.save(FILE)

@@ -30,4 +30,4 @@ def test_the_example_runs_and_continues_where_it_stopped(tmp_path):
 
 def test_the_example_is_short():
     lines = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line.strip()]
-    assert len(lines) <= 75
+    assert len(lines) <= 60

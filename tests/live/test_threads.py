@@ -167,27 +167,34 @@ def test_updates_are_counted_only_with_the_guard(guarded):
     assert not guarded or bandit._guard.owner is None
 
 
-def test_ids_would_repeat_without_the_guard():
-    """The negative control of the ids: at least one of 20 runs without the guard goes wrong."""
-    for _ in range(20):
-        bandit = rb.Bandit(["a", "b"], rb.Uniform(), seed=0)
+class SlowLife:
+    """Ids like those of a bandit, but other threads run between reading and writing the number."""
+
+    number = 0
+
+    def next_id(self):
+        number = self.number
+        time.sleep(0.0)
+        self.number = number + 1
+        return f"k3m9-{number}", "k3m9", number
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_ids_are_different_only_with_the_guard(guarded):
+    """With a negative control."""
+    bandit = rb.Bandit(["a", "b"], rb.UCB1())
+    bandit._decisions._life = SlowLife()
+    if not guarded:
         bandit._guard = NoGuard()
 
-        def live(number):
-            made = []
-            try:
-                for _ in range(ROUNDS):
-                    decision = bandit.decide()  # noqa: B023 - called before the next bandit is made
-                    made.append(decision.id)
-                    bandit.reward(decision, 1.0)  # noqa: B023
-            except Exception:
-                return [None, None]
-            return made
+    def decide(number):
+        try:
+            return [bandit.decide().id for _ in range(50)]
+        except ValueError:  # such an id is open already
+            return [None, None]
 
-        made = [each for ids in together(live) for each in ids]
-        if len(set(made)) < len(made) or bandit.counters() != {"rewards": THREADS * ROUNDS, "open": 0}:
-            return
-    pytest.fail("nothing went wrong without the guard")
+    made = [each for ids in together(decide) for each in ids]
+    assert (len(set(made)) == len(made) == 50 * THREADS) == guarded
 
 
 def test_an_exception_of_a_signal_handler_leaves_no_lock_behind():

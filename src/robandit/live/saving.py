@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -25,6 +26,8 @@ MAGIC = b"robandit"
 FORMAT_VERSION = 2  # version 1, of Robandit 0.1, had neither states of arms nor times of decisions
 HEADER = len(MAGIC) + 4 + 32
 """The number of bytes before the fields."""
+_encoder = msgspec.msgpack.Encoder()
+_thread = threading.local()
 
 
 class _Saved(msgspec.Struct, kw_only=True):
@@ -117,8 +120,12 @@ def pack(fields: Fields) -> bytes:
         "state": {name: [array.dtype.str, array.shape, array.tobytes()] for name, array in state.items()},
         "record": fields.record.save(),
     }
-    payload = msgspec.msgpack.encode(saved)
-    return MAGIC + FORMAT_VERSION.to_bytes(4, "big") + hashlib.sha256(payload).digest() + payload
+    # One buffer per thread is used again and again, because fresh memory for megabytes costs more than writing them.
+    buffer: bytearray = vars(_thread).setdefault("buffer", bytearray())
+    _encoder.encode_into(saved, buffer, HEADER)
+    checksum = hashlib.sha256(memoryview(buffer)[HEADER:]).digest()
+    buffer[:HEADER] = MAGIC + FORMAT_VERSION.to_bytes(4, "big") + checksum
+    return bytes(buffer)
 
 
 def unpack(data: bytes, source: str) -> Fields:
