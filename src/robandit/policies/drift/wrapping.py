@@ -25,6 +25,7 @@ _HOOKS: dict[str, Any] = {
     "full": schedule.full_probing,
     "chance": schedule.chance_probing,
 }
+_BOUND = {"update": ("update", "take")}  # hooks of the other policy that are bound to a hook, if not just its namesake
 FIELDS = ("drift_watch", "drift_arms", "drift_book", "drift_log")
 PARAMS = ("drift_rate", "drift_delta")
 KINDS: tuple[Kind, ...] = get_args(Kind)  # their order is a saved format
@@ -179,8 +180,8 @@ class Wrapping:
 
 @cache
 def _bound(of: Policy, name: str) -> Any:
-    (hook,) = of.hooks(name)
-    return partial(_HOOKS[name], hook) if name in _HOOKS else hook
+    bound = of.hooks(*_BOUND.get(name, (name,)))
+    return partial(_HOOKS[name], *bound) if name in _HOOKS else bound[0]
 
 
 @cache
