@@ -79,16 +79,57 @@ def test_choices_are_those_of_the_slow_model(combinator, arms, rate, late):
         fast.policy.set_allowed(fast.s, mask)
         arm = fast.ask()
         assert fast.ask() == arm == slow.choose(np.flatnonzero(mask).tolist())
+        if late and t % 50 == 49:  # the user's own choice, which need not be allowed
+            arm = int(generator.integers(arms))
         waiting.append((arm, float(table[t, arm]), fast.issue(arm)))
         slow.pull(arm)
         while len(waiting) > late or (waiting and generator.random() < 0.2):
             arm, reward, mark = waiting.pop(int(generator.integers(len(waiting))))
-            fast.late(arm, reward, mark)
-            slow.learn(arm, reward)
+            if late and generator.random() < 0.1:
+                fast.forget(arm, mark)
+                slow.lose(arm)
+            else:
+                fast.late(arm, reward, mark)
+                slow.learn(arm, reward)
     counters = fast.policy.counters(fast.s)
     assert counters == {"probes": slow.probes, "alarms": slow.alarms, "restarts": slow.restarted}
     assert slow.alarms > 3
     assert (slow.probes > 5) == (rate > 0.0)
+
+
+@pytest.mark.parametrize("combinator", COMBINATORS)
+def test_an_arm_that_never_returns_costs_no_time(combinator, monkeypatch):
+    """After a retirement, the schedule looks at all arms about as often as before."""
+    looks = []
+    monkeypatch.setattr(schedule, "most_idle", lambda p, s: looks.append(1) or -1)
+    plain = Plain(combinator(Greedy()), 3)
+    plain.policy.paused(plain.s, 2)
+    plain.policy.set_allowed(plain.s, [True, True, False])
+    for t in range(3000):
+        plain.ask()
+        plain.tell(t % 2, 0.0)
+    assert len(looks) < 100
+    plain.policy.resumed(plain.s, 2)
+    plain.policy.set_allowed(plain.s, [True, True, True])
+    del looks[:]
+    plain.ask()
+    assert looks  # the arm was away for long
+
+
+def test_a_lost_reward_ends_a_burst():
+    plain = Plain(rb.Probing(Greedy(), rate=1.0), 2)
+    generator = np.random.default_rng(0)
+    for _ in range(100):
+        plain.tell(0, float(generator.normal()))
+        plain.tell(1, float(generator.normal()))
+    for _ in range(200):
+        plain.tell(0, float(generator.normal()))
+    probes = plain.policy.counters(plain.s)["probes"]
+    plain.forget(1, plain.issue(1))
+    assert plain.policy.counters(plain.s)["probes"] == probes + 1
+    plain.tell(1, 100.0)  # not a probe: so it does not start a burst
+    assert plain.s.drift_book[schedule.FORCED] == -1.0
+    assert plain.policy.counters(plain.s)["probes"] == probes + 1
 
 
 def test_compiled_hooks_make_the_same_choices():

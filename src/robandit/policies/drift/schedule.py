@@ -39,7 +39,7 @@ LONG_AGO = -(2**53)
 
 # Columns of ``drift_arms``.
 LAST = 0  # the clock at the arm's last pull
-PROBED = 1  # 1 from a probe until a reward that ends its burst
+PROBED = 1  # 1 from a probe until a reward, or a lost one, that ends its burst
 COLUMNS = 2
 
 # Marks.
@@ -51,7 +51,7 @@ LARGEST_NUMBER = 2.0**20  # later restarts have this number, so that marks are e
 CLOCK = 0  # pulls made
 SINCE = 1  # the clock at the last restart
 FORCED = 2  # the arm whose burst goes on, or -1
-CHECK = 3  # no arm is due before the clock reaches this
+CHECK = 3  # no allowed arm is due before the clock reaches this
 PROBES = 4
 RESTARTS = 5
 ALARMS = 6
@@ -114,7 +114,8 @@ def take_probing(take: Any, p: Any, s: Any, arm: int) -> float:
     book = s.drift_book
     if p.drift_rate > 0.0:
         looking = book[CLOCK] >= book[CHECK]
-        if book[FORCED] == arm or (looking and book[CLOCK] - s.drift_arms[arm, LAST] >= patience(p, s)):
+        possible = looking or not s.allowed[arm]  # CHECK is about allowed arms
+        if book[FORCED] == arm or (possible and book[CLOCK] - s.drift_arms[arm, LAST] >= patience(p, s)):
             book[PROBES] += 1.0
             s.drift_arms[arm, PROBED] = 1
         if book[FORCED] == arm:
@@ -155,15 +156,17 @@ def is_old(s: Any, mark: float) -> bool:
 
 @out_of_line
 def look_again(p: Any, s: Any) -> None:
-    """Compute the clock before which no arm is due. It is a lower bound, since arms are pulled later and patience grows."""
-    oldest = s.drift_arms[0, LAST]
-    for arm in range(1, s.drift_arms.shape[0]):
-        oldest = min(oldest, s.drift_arms[arm, LAST])
+    """Compute the clock before which no allowed arm is due: a lower bound, since arms are pulled later and patience grows."""
+    oldest = int(s.drift_book[CLOCK])
+    for arm in range(s.drift_arms.shape[0]):
+        if s.allowed[arm]:
+            oldest = min(oldest, s.drift_arms[arm, LAST])
     s.drift_book[CHECK] = oldest + patience(p, s)
 
 
 def expire_probing(expire: Any, p: Any, s: Any, arm: int, mark: float) -> None:
-    """Close the pull, unless the other policy was restarted since."""
+    """Close the pull, unless the other policy was restarted since. A lost reward ends the arm's burst."""
+    s.drift_arms[arm, PROBED] = 0
     if not is_old(s, mark):
         expire(p, s, arm, inner_mark(mark))
 

@@ -145,8 +145,9 @@ class Wrapping:
         )
 
     def forget_choice(self, state: Any) -> None:
-        """Discard what the other policy caches about the set of allowed arms."""
+        """Discard what the other policy and the schedule cache about the set of allowed arms."""
         self.of.forget_choice(state)
+        state.drift_book[schedule.CHECK] = 0.0
 
     def paused(self, state: Any, arm: int) -> None:
         """Tell the other policy that an arm is paused."""
@@ -155,6 +156,7 @@ class Wrapping:
     def resumed(self, state: Any, arm: int) -> None:
         """Tell the other policy that an arm is back. It is due for a probe if it was away for long."""
         self.of.resumed(state, arm)
+        state.drift_book[schedule.CHECK] = 0.0
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, which the schedule treats as if it had just been pulled."""
