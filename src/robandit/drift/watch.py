@@ -81,12 +81,6 @@ class Watch:
         self.alarms = [*self.alarms, *raised][-KEPT:]
         return raised
 
-    def copy(self) -> Watch:
-        """Return a copy."""
-        other = copy(self)
-        other._d = self._d.copy()
-        return other
-
     def extended(self) -> Watch:
         """Return a copy with one more arm, which has no rewards."""
         other = copy(self)
