@@ -175,7 +175,7 @@ def price_of_locking() -> float:
 
 
 def packing(count: int = 100_000) -> float:
-    """Return milliseconds of packing so many open decisions."""
+    """Return the milliseconds that `to_bytes` takes with ``count`` open decisions."""
     bandit = rb.Bandit(range(10), rb.UCB1())
     for _ in range(count):
         bandit.decide()

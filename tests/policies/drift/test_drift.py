@@ -154,13 +154,16 @@ def test_without_probes_and_alarms_it_is_the_inner_policy(inner):
 
 
 def test_the_delay_after_a_change():
-    """After the best arm fell, restarts lose less than a tenth of what the policy loses alone."""
+    """After the best arm fell, restarts lose less than a tenth of what the policy loses alone.
+
+    The shares of eight seeds are 0.036 to 0.047, and the standard error of one is 0.004. Those of probes are 0.997 to 0.999.
+    """
     problem = changing("fall", gaussian([1.0, 0.5, 0.0]), at=2000)
     policies = [rb.UCB1(), rb.Probing(rb.UCB1()), rb.Restarting(rb.UCB1())]
     after = rb.simulate(policies, problem, 4000, 20, seed=1, checkpoints=[2000]).regret
     alone, probing, restarting = (after[:, :, 1] - after[:, :, 0]).mean(axis=1)
-    assert restarting < 0.25 * alone
-    assert probing > 0.5 * alone  # the control: probes do not help here
+    assert restarting < 0.1 * alone
+    assert probing > 0.9 * alone  # the control: probes do not help here
 
 
 def test_probes_find_an_arm_that_became_the_best():

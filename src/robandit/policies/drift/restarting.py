@@ -103,6 +103,6 @@ class Restarting(Wrapping, Policy):
 
 
 def newest(d: Floats, arm: int, most: int) -> list[float]:
-    """Return the newest rewards of an arm, at most so many as the detector keeps, oldest first."""
+    """Return the newest rewards of an arm, oldest first: at most ``most``, and at most those that the detector keeps."""
     count = min(most, RING, int(d[arm, AGE]))
     return [float(recent(d, arm, back)) for back in range(count - 1, -1, -1)]
