@@ -93,7 +93,7 @@ class NoChoice(rb.Uniform):
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (Silent(), "does not tell their probabilities: write chance"),
+        (Silent(), r"no chance\(\) that returns their probabilities: write chance"),
         (Short(), "they must sum to 1"),
         (Negative(), r"they must be in \[0, 1\]"),
         (Swapped(), "but chooses with frequencies"),

@@ -32,9 +32,8 @@ END = " (noticed at reward 10,430)"
     ],
 )
 def test_text(kind, words, negated):
-    assert alarm(kind).text("eu") == HEAD + words + END
-    assert alarm(kind).text("eu", minimize=True) == HEAD + negated + END
-    assert str(alarm(kind)) == alarm(kind).text() == alarm(kind).text(2)
+    assert str(alarm(kind).named("eu")) == HEAD + words + END
+    assert str(alarm(kind).named("eu").negated()) == HEAD + negated + END
 
 
 def test_negating_twice_changes_nothing():
@@ -45,7 +44,7 @@ def test_negating_twice_changes_nothing():
 
 def test_if_the_quantiles_are_equal_the_means_are_shown():
     coin = alarm("level up", Summary(0.0, 0.0, 1.0, 0.1), Summary(0.0, 0.0, 1.0, 0.3))
-    assert coin.text("eu") == f"{HEAD}mean 0.1 -> 0.3{END}"
+    assert str(coin.named("eu")) == f"{HEAD}mean 0.1 -> 0.3{END}"
 
 
 def test_alarms_can_be_saved():

@@ -128,10 +128,10 @@ def test_the_salt_matters_and_any_integer_is_one():
     assert len(states) == 3, "2^64 is 0"
 
 
-def test_copies_are_independent():
+def test_an_extended_watch_is_independent():
     watch = Watch(2, SALT)
     fed(watch, [(0, 1.0), (1, 2.0)])
-    before, other = data(watch), watch.copy()
+    before, other = data(watch), watch.extended()
     other.feed(0, np.random.default_rng(4).normal(np.repeat([0.0, 9.0], 400)))
     assert data(watch) == before
     assert watch.alarms == [] != other.alarms

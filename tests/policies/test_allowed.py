@@ -281,6 +281,35 @@ def test_all_arms_may_be_paused_and_return():
     assert live.s.losses.tolist() == [0.0, 2.0]
 
 
+@each("policy", LEADERS, ids=repr)
+def test_pauses_without_rewards_change_no_weight(policy):
+    """Any order of pauses and returns, also with all arms paused; rewards of one arm are the control."""
+    generator = np.random.default_rng(5)
+    for arms in [2] * 10 + [3] * 20 + [5] * 20:
+        live = run(policy, arms)
+        for _ in range(arms):
+            live.tell(live.ask(), -1.0)
+        live.s.losses[:] = generator.integers(-40, 40, arms) / 8.0
+        policy.forget_choice(live.s)
+        before = live.describe()["probability"]
+        allowed = np.ones(arms, dtype=bool)
+        emptied = False
+        for arm in [*generator.integers(arms, size=20), *generator.permutation(arms)]:
+            (policy.paused if allowed[arm] else policy.resumed)(live.s, arm)
+            allowed[arm] = not allowed[arm]
+            emptied |= not allowed.any()
+            live.s.allowed[:] = allowed
+        for arm in generator.permutation(np.flatnonzero(~allowed)):
+            policy.resumed(live.s, arm)
+            live.s.allowed[arm] = True
+        policy.forget_choice(live.s)
+        np.testing.assert_allclose(live.describe()["probability"], before, rtol=1e-9)
+        assert emptied or arms > 2
+        live.s.losses[0] += 1.0
+        policy.forget_choice(live.s)
+        assert abs(live.describe()["probability"][0] - before[0]) > 1e-9
+
+
 def test_a_restart_forgets_paused_arms_too():
     live = run(rb.Ada2TINF(), 3)
     live.tell(live.ask(), 0.0)  # the first start lasts one pull

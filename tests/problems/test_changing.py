@@ -194,6 +194,25 @@ def test_invalid_pieces(pieces, name):
     assert caught.value.parameter == name
 
 
+@pytest.mark.parametrize("minimize", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "means", "reason"),
+    [
+        ("swap", [1.0, 1.0], "all arms have the same mean"),
+        ("several", [1.0, 1.0, 1.0], "all arms have the same mean"),
+        ("tail", [0.0, 0.0], "tie at mean 0"),
+    ],
+)
+def test_changes_that_change_nothing_are_rejected(kind, means, reason, minimize):
+    with pytest.raises(InvalidInput, match=f"would change nothing.*{reason}"):
+        changing(kind, Problem([Gaussian(mean, 1.0) for mean in means], minimize=minimize))
+
+
+def test_ties_that_a_change_breaks_are_accepted():
+    assert changing("tail", gaussian([2.0, 2.0])).at(10_000).best_arm == 1
+    assert changing("swap", gaussian([2.0, 2.0, 1.0])).at(10_000).best_arms == (1, 2)
+
+
 def test_invalid_arguments():
     assert_invalid(lambda: changing("jump", COSTS), "kind", "swap")
     assert_invalid(lambda: changing("swap", changing("swap", COSTS)), "problem", "made of laws")

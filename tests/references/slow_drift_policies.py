@@ -68,6 +68,10 @@ class SlowDrift:
             else:
                 self.in_burst.remove(arm)
 
+    def lose(self, arm):
+        """The reward of a pull will never arrive."""
+        self.in_burst.discard(arm)
+
     def alarm(self, arm, watched):
         self.alarms += 1
         self.in_burst.discard(arm)

@@ -51,7 +51,7 @@ def _check_chance_in(policy: Policy, state: Any, where: str) -> None:
         return
     counts = _frequencies(policy, _copied(state))
     if given is None:
-        problem = f"has random choices {counts.tolist()}, and does not tell their probabilities"
+        problem = f"has random choices {counts.tolist()}, but no chance() that returns their probabilities"
         hint = "write chance(p, s, arm), which returns math.nan if the probability is not known"
         assert counts.max() == counts.sum(), f"{where} {problem}: {hint}"
         return

@@ -58,26 +58,30 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     remarks = []
     if records.propensity is not None:
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
-    remarks += _changes(_in_order(records, table, recorded.rows))
+    in_order = _in_order(records, table, recorded.rows)
+    remarks += [in_order] if isinstance(in_order, str) else _changes(in_order)
     write_study(result, out, command=command, remarks=remarks)
     Console().print(study_table(result, remarks=remarks))
     print(f"report: {out}")
 
 
-def _in_order(records: Records, table: MaybeTable, rows: int) -> dict[str, Floats]:
-    """Return the rewards of each arm in order of time. Return nothing if there are no times, or too many rows to sort."""
+def _in_order(records: Records, table: MaybeTable, rows: int) -> dict[str, Floats] | str:
+    """Return the rewards of each arm in order of time, none without a column of times, or a sentence why they cannot be sorted."""
     from robandit.errors import InvalidInput
     from robandit.experiments.replay_plan import UNASKED
     from robandit.recorded import Table
 
     if isinstance(table, Table):
         return {arm: table.rewards[:, i].copy() for i, arm in enumerate(table.arms)}
-    if records.time is None or rows > UNASKED:
+    if records.time is None:
         return {}
+    untested = f"Changes with time were not tested: the column {records.time!r}"
+    if rows > UNASKED:
+        return f"{untested} has {rows:,} rows, and more than {UNASKED:,} are not sorted."
     try:
         log = records.log()
-    except InvalidInput:  # unreadable times
-        return {}
+    except InvalidInput as error:
+        return f"{untested} cannot be read as times. {error}."
     return {arm: log.rewards[log.actions == i] for i, arm in enumerate(log.arms)}
 
 

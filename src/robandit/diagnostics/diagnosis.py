@@ -181,4 +181,5 @@ def warning_text(
 
 def drift_warning_text(alarm: Alarm) -> str:
     """Return the text of the warning that an arm changed; ``alarm`` has the name of the arm and the user's sign."""
-    return f"{alarm}.\n(If nothing changes, {GUARANTEE}; clustered rewards may raise more. bandit.diagnose() lists all changes.)"
+    hint = "bandit.diagnose() lists the newest changes"
+    return f"{alarm}.\n(If nothing changes, {GUARANTEE}; clustered rewards may raise more. {hint}.)"

@@ -11,7 +11,6 @@ from robandit.drift.detector import (
     AGE,
     DELTA,
     DOWN,
-    EXCURSION,
     HIGH,
     LENGTH,
     LEVEL_UP,
@@ -19,6 +18,7 @@ from robandit.drift.detector import (
     REFERENCE,
     RING,
     VALUE,
+    fresh,
     recent,
     winner,
 )
@@ -84,14 +84,16 @@ class Alarm(msgspec.Struct, frozen=True):
     @classmethod
     def raised(cls, d: Floats, arm: int) -> Alarm:
         """Return the alarm that the detector just raised; call it before `restarted`."""
-        bet = winner(d, arm)
-        age, length, fresh = (int(d[arm, column]) for column in (AGE, LENGTH, EXCURSION + bet))
+        bet, since = winner(d, arm), fresh(d, arm)
+        age, length = int(d[arm, AGE]), int(d[arm, LENGTH])
         newest = np.array([recent(d, arm, back) for back in range(min(length, RING))])  # the newest first
-        before = newest[fresh:]
-        if length - fresh >= REFERENCE or not len(before):
+        if since >= length > 1:  # the excursion began with the segment, so it does not say where the change was
+            since = _since_change(newest)
+        before = newest[since:]
+        if length - since >= REFERENCE or not len(before):
             before = d[arm, VALUE : VALUE + min(length, REFERENCE)]
         kind = next(kind for kind, first in _FIRST_BETS.items() if bet >= first)
-        return cls(arm, age - fresh + 1, age, kind, Summary.of(before), Summary.of(newest[:fresh]))
+        return cls(arm, age - since + 1, age, kind, Summary.of(before), Summary.of(newest[:since]))
 
     def named(self, arm: Any) -> Alarm:
         """Return the alarm with this name of its arm."""
@@ -103,25 +105,10 @@ class Alarm(msgspec.Struct, frozen=True):
             self, kind=_NEGATED[self.kind], before=self.before.negated(), after=self.after.negated()
         )
 
-    def text(self, name: Any = None, minimize: bool = False) -> str:
-        """Return a sentence.
-
-        Parameters
-        ----------
-        name
-            The name of the arm; None means ``arm``.
-        minimize
-            Whether the rewards are negated costs; the sentence then shows the costs.
-        """
-        if minimize:
-            return self.negated().text(name)
-        arm = self.arm if name is None else name
-        what = f"changed around its reward {self.changed:,}: {difference(self.kind, self.before, self.after)}"
-        return f"arm {arm!r} {what} (noticed at reward {self.noticed:,})"
-
     def __str__(self) -> str:
-        """Return the sentence with the arm as it is."""
-        return self.text()
+        """Return a sentence."""
+        what = f"changed around its reward {self.changed:,}: {difference(self.kind, self.before, self.after)}"
+        return f"arm {self.arm!r} {what} (noticed at reward {self.noticed:,})"
 
 
 def difference(kind: Kind, before: Summary, after: Summary, verb: str = "grew") -> str:
@@ -135,3 +122,11 @@ def difference(kind: Kind, before: Summary, after: Summary, verb: str = "grew") 
     if compact(old) == compact(new):
         label, old, new = "mean", before.mean, after.mean
     return f"{head}{label} {compact(old)} -> {compact(new)}"
+
+
+def _since_change(newest: Floats) -> int:
+    """Return the number of rewards since the likeliest change: the split that separates low from high ranks best."""
+    count = len(newest)
+    ranks = np.argsort(np.argsort(newest, kind="stable"), kind="stable") - 0.5 * (count - 1)
+    since = np.arange(1, count)
+    return int(since[np.argmax(np.abs(np.cumsum(ranks)[:-1]) / np.sqrt(since * (count - since)))])

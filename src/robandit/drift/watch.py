@@ -81,12 +81,6 @@ class Watch:
         self.alarms = [*self.alarms, *raised][-KEPT:]
         return raised
 
-    def copy(self) -> Watch:
-        """Return a copy."""
-        other = copy(self)
-        other._d = self._d.copy()
-        return other
-
     def extended(self) -> Watch:
         """Return a copy with one more arm, which has no rewards."""
         other = copy(self)
@@ -101,7 +95,7 @@ class Watch:
     def load(cls, saved: SavedWatch | None, arms: int, salt: int) -> Watch | None:
         """Return the watch that `save` wrote, or None if it is inconsistent.
 
-        The result is a new watch with this salt if there is none (None, from an older file) or its layout is another.
+        The result is a new watch with this salt if no watch was saved (None, in older files), or one with another layout.
         """
         watch = cls(arms, salt)
         if saved is None or saved.layout != LAYOUT:

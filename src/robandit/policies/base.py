@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, datacla
 
 import numpy as np
 
-from robandit.drift.alarm import Alarm
 from robandit.errors import InvalidInput, NotApplicable, formatted
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state

@@ -215,6 +215,8 @@ def _changed(kind: str, problem: Problem) -> Problem:
     means = np.array([law.mean for law in laws])
     best, worst = problem.best_arm, int(np.argmin(means))
     if kind == "swap":
+        if means[best] == means[worst]:
+            raise _unchanged("all arms have the same mean, so a swap cannot change the best arm")
         laws[best], laws[worst] = laws[worst], laws[best]
     elif kind == "rise":
         laws[worst] = _moved(laws[worst], _beyond(means, best, up=True))
@@ -223,10 +225,17 @@ def _changed(kind: str, problem: Problem) -> Problem:
     elif kind == "tail":
         others = np.delete(means, best)
         drop = max(0.9 * abs(float(means[best])), 1.5 * float(means[best] - others.max()))
+        if drop == 0.0:
+            raise _unchanged("the best arms tie at mean 0, so the size of a loss cannot be derived from it")
         laws[best] = Mixture((laws[best], laws[best] - drop / RARE), (1.0 - RARE, RARE))
     else:
         laws = [law * 2.0 for law in laws]
     return _remade(problem, laws)
+
+
+def _unchanged(reason: str) -> InvalidInput:
+    """Return the error about a problem that a kind of change leaves as it is."""
+    return InvalidInput(f"this kind of change would change nothing: {reason}; take a problem with other means")
 
 
 def _remade(problem: Problem, rewards: list[Law]) -> Problem:
@@ -264,7 +273,7 @@ def _turned(problem: Problem, phase: float) -> Problem:
 
 def _several(problem: Problem, at: int, changes: int, given_seed: int) -> Changing:
     if len(problem.best_arms) == problem.arms:
-        raise InvalidInput("all arms of the problem have the same mean: a permutation cannot change the best arm")
+        raise _unchanged("all arms have the same mean, so a permutation cannot change the best arm")
     generator = np.random.default_rng(seed(given_seed))
     pieces = [(0, problem)]
     while len(pieces) <= changes:

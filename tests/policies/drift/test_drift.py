@@ -79,17 +79,57 @@ def test_choices_are_those_of_the_slow_model(combinator, arms, rate, late):
         fast.policy.set_allowed(fast.s, mask)
         arm = fast.ask()
         assert fast.ask() == arm == slow.choose(np.flatnonzero(mask).tolist())
+        if late and t % 50 == 49:  # the user's own choice, which need not be allowed
+            arm = int(generator.integers(arms))
         waiting.append((arm, float(table[t, arm]), fast.issue(arm)))
         slow.pull(arm)
         while len(waiting) > late or (waiting and generator.random() < 0.2):
             arm, reward, mark = waiting.pop(int(generator.integers(len(waiting))))
-            fast.late(arm, reward, mark)
-            slow.learn(arm, reward)
+            if late and generator.random() < 0.1:
+                fast.forget(arm, mark)
+                slow.lose(arm)
+            else:
+                fast.late(arm, reward, mark)
+                slow.learn(arm, reward)
     counters = fast.policy.counters(fast.s)
     assert counters == {"probes": slow.probes, "alarms": slow.alarms, "restarts": slow.restarted}
     assert slow.alarms > 3
     assert (slow.probes > 5) == (rate > 0.0)
-    assert fast.s.drift_arms[:, schedule.OPEN].sum() == len(waiting)
+
+
+@pytest.mark.parametrize("combinator", COMBINATORS)
+def test_an_arm_that_never_returns_costs_no_time(combinator, monkeypatch):
+    """After a retirement, the schedule looks at all arms about as often as before."""
+    looks = []
+    monkeypatch.setattr(schedule, "most_idle", lambda p, s: looks.append(1) or -1)
+    plain = Plain(combinator(Greedy()), 3)
+    plain.policy.paused(plain.s, 2)
+    plain.policy.set_allowed(plain.s, [True, True, False])
+    for t in range(3000):
+        plain.ask()
+        plain.tell(t % 2, 0.0)
+    assert len(looks) < 100
+    plain.policy.resumed(plain.s, 2)
+    plain.policy.set_allowed(plain.s, [True, True, True])
+    del looks[:]
+    plain.ask()
+    assert looks  # the arm was away for long
+
+
+def test_a_lost_reward_ends_a_burst():
+    plain = Plain(rb.Probing(Greedy(), rate=1.0), 2)
+    generator = np.random.default_rng(0)
+    for _ in range(100):
+        plain.tell(0, float(generator.normal()))
+        plain.tell(1, float(generator.normal()))
+    for _ in range(200):
+        plain.tell(0, float(generator.normal()))
+    probes = plain.policy.counters(plain.s)["probes"]
+    plain.forget(1, plain.issue(1))
+    assert plain.policy.counters(plain.s)["probes"] == probes + 1
+    plain.tell(1, 100.0)  # not a probe: so it does not start a burst
+    assert plain.s.drift_book[schedule.FORCED] == -1.0
+    assert plain.policy.counters(plain.s)["probes"] == probes + 1
 
 
 def test_compiled_hooks_make_the_same_choices():
@@ -114,13 +154,16 @@ def test_without_probes_and_alarms_it_is_the_inner_policy(inner):
 
 
 def test_the_delay_after_a_change():
-    """After the best arm fell, restarts lose less than a tenth of what the policy loses alone."""
+    """After the best arm fell, restarts lose less than a tenth of what the policy loses alone.
+
+    The shares of eight seeds are 0.036 to 0.047, and the standard error of one is 0.004. Those of probes are 0.997 to 0.999.
+    """
     problem = changing("fall", gaussian([1.0, 0.5, 0.0]), at=2000)
     policies = [rb.UCB1(), rb.Probing(rb.UCB1()), rb.Restarting(rb.UCB1())]
     after = rb.simulate(policies, problem, 4000, 20, seed=1, checkpoints=[2000]).regret
     alone, probing, restarting = (after[:, :, 1] - after[:, :, 0]).mean(axis=1)
-    assert restarting < 0.25 * alone
-    assert probing > 0.5 * alone  # the control: probes do not help here
+    assert restarting < 0.1 * alone
+    assert probing > 0.9 * alone  # the control: probes do not help here
 
 
 def test_probes_find_an_arm_that_became_the_best():
@@ -177,27 +220,98 @@ PLAIN_POLICIES = [policy for policy in rb.policies.all_policies() if not policy.
 PLAIN_POLICIES = [ready(policy) for policy in PLAIN_POLICIES if type(policy) not in COMBINATORS]
 
 
+def signed_counts(state):
+    """Return the least number of every array of counts."""
+    names = ("pulls", "counts", "plan", "run", "slots", "clock")
+    return {name: int(getattr(state, name).min()) for name in names if name in state._fields}
+
+
 @pytest.mark.parametrize("inner", PLAIN_POLICIES, ids=lambda policy: policy.name)
 def test_every_policy_can_restart_with_open_decisions(inner):
     """Rewards and expiries of decisions from before a restart neither break counters nor are lost."""
     plain = Plain(rb.Restarting(inner, rate=1.0), 3, horizon=300)
-    generator, waiting = np.random.default_rng(0), []
+    least = signed_counts(plain.s)  # 0, and -1 for an arm that is not known yet
+    generator, waiting, old = np.random.default_rng(0), [], 0
     for t in range(290):
         arm = plain.ask()
         assert 0 <= arm < 3
         waiting.append((arm, plain.issue(arm)))
         if len(waiting) > 6:
             arm, mark = waiting.pop(int(generator.integers(6)))
-            if generator.random() < 0.1:
+            old += schedule.is_old(plain.s, mark)
+            if generator.random() < 0.3:
                 plain.forget(arm, mark)
             else:
                 plain.late(arm, float(generator.normal((-2.0 if t < 140 else -9.0) - arm)), mark)
+        counts = signed_counts(plain.s)
+        assert all(count >= min(0, least[name]) for name, count in counts.items()), counts
     assert plain.policy.counters(plain.s)["restarts"] > 0
-    assert plain.s.drift_arms[:, schedule.OPEN].sum() == len(waiting) == 6
-    if "pulls" in plain.s._fields:
-        assert (plain.s.pulls >= 0).all()
+    assert old > 3
+    assert len(waiting) == 6
     if plain.policy.columns:
         assert set(plain.describe()) == set(inner.columns)
+
+
+@pytest.mark.parametrize(
+    "inner", [rb.UCB1(), rb.AdaRUCB(), rb.AdaKLUCB(), rb.ForceMoM()], ids=lambda policy: policy.name
+)
+@pytest.mark.parametrize("rewarded", [False, True])
+def test_many_open_decisions_at_a_restart(inner, rewarded):
+    """After them the policy plays as one that never had them: lost ones leave no trace, late rewards count as new pulls."""
+
+    def lost_in_a_restart(pulls):
+        plain, generator = Plain(rb.Restarting(inner, rate=0.0), 2), np.random.default_rng(4)
+        for _ in range(200):
+            plain.tell(0, float(generator.normal(-1.0)))
+            plain.tell(1, float(generator.normal(-3.0)))
+        marks = [plain.issue(0) for _ in range(pulls)]
+        for _ in range(60):
+            plain.tell(1, float(generator.normal(-9.0)))
+        assert plain.policy.counters(plain.s)["restarts"] == 1
+        for mark in marks:
+            plain.late(0, -1.0, mark) if rewarded else plain.forget(0, mark)
+        for _ in range(0 if pulls or not rewarded else 40):
+            plain.tell(0, -1.0)
+        chosen = []
+        for _ in range(200):
+            chosen.append(plain.ask())
+            plain.tell(chosen[-1], float(generator.normal((-1.0, -9.0)[chosen[-1]])))
+        return chosen, plain.s
+
+    (chosen, state), (expected, other) = lost_in_a_restart(40), lost_in_a_restart(0)
+    assert chosen == expected
+    assert chosen.count(0) > 100
+    for name in set(state._fields) - {"drift_arms", "drift_book", "drift_log"}:
+        np.testing.assert_array_equal(getattr(state, name), getattr(other, name), err_msg=name)
+
+
+class OddMarks(Greedy):
+    """A policy with this mark, which it expects back."""
+
+    mark: float = 0.5
+
+    @staticmethod
+    def take(p, s, arm):
+        return p.mark
+
+    @staticmethod
+    def update(p, s, arm, reward, mark):
+        s.count[arm] += 1.0
+        s.total[arm] += mark
+
+
+@pytest.mark.parametrize("mark", [0.0, 7.0, 2.0**31 - 1.0, 0.5, -3.0, 2.0**31, 2.0**33 + 0.5])
+def test_the_other_policy_gets_its_own_marks(mark):
+    plain = Plain(rb.Restarting(OddMarks(mark=mark)), 2)
+    for restarts in (0.0, 1.0, 5.0, 2.0**20, 2.0**20 + 1.0):
+        plain.s.drift_book[schedule.RESTARTS] = restarts
+        plain.s.total[:] = 0.0
+        given = plain.issue(0)
+        assert not schedule.is_old(plain.s, given)
+        plain.late(0, 1.0, given)
+        assert plain.s.total[0] == mark
+        plain.s.drift_book[schedule.RESTARTS] = 3.0
+        assert schedule.is_old(plain.s, given) == (0.0 <= mark < 2.0**31 and mark % 1.0 == 0.0)
 
 
 def test_alarms_are_reported():

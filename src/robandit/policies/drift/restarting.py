@@ -80,10 +80,6 @@ class Restarting(Wrapping, Policy):
         keep[alarmed] = fresh(state.drift_watch, alarmed)
         for arm in [*(i for i in range(len(arms)) if i != alarmed), alarmed]:
             inner = self._taught(inner, arm, newest(state.drift_watch, arm, keep[arm]))
-        (take,) = self.of.hooks("take")
-        for arm, pulls in enumerate(arms[:, schedule.OPEN]):
-            for _ in range(pulls):  # so that their late rewards and expiries find them counted
-                take(self.of.params(), inner, arm)
         if not state.allowed.all():
             self.of.set_allowed(inner, state.allowed)
         arms[:, schedule.LAST] = schedule.LONG_AGO
@@ -107,6 +103,6 @@ class Restarting(Wrapping, Policy):
 
 
 def newest(d: Floats, arm: int, most: int) -> list[float]:
-    """Return the newest rewards of an arm, at most so many as the detector keeps, oldest first."""
+    """Return the newest rewards of an arm, oldest first: at most ``most``, and at most those that the detector keeps."""
     count = min(most, RING, int(d[arm, AGE]))
     return [float(recent(d, arm, back)) for back in range(count - 1, -1, -1)]

@@ -3,7 +3,7 @@
 The state has four fields in addition to those of the other policy:
 
 - ``drift_watch``: the detector (:mod:`robandit.drift.detector`), one row per arm;
-- ``drift_arms``: one row of integers per arm, with the columns `LAST`, `OPEN` and `PROBED`;
+- ``drift_arms``: one row of integers per arm, with the columns `LAST` and `PROBED`;
 - ``drift_book``: numbers of the whole run, `CLOCK` to `LENGTH`;
 - ``drift_log``: the newest alarms (:mod:`robandit.policies.drift.wrapping` reads and writes it).
 
@@ -11,6 +11,11 @@ An arm is due when it was idle for min(sqrt(K max(t', 100)) / rate, 1000 K) pull
 restart. `select` returns a due arm, and else the arm of the other policy. When a probe's reward arrives, the arm is probed again as
 long as the CUSUM of its normal scores, max(0, S + z - 1/2), exceeds 1/2. So a probe of an arm that got better becomes a burst.
 Pulls count when they are made, not when their rewards arrive.
+
+A restart forgets the pulls whose rewards are still to come. So the mark of a pull contains the number of restarts before it, beside
+the mark of the other policy. The late reward of a pull from before the last restart counts as a new pull, and its expiry as none.
+The marks of Robandit's own policies are small integers. Other marks do not contain the number: such a pull always counts as one
+since the last restart.
 """
 
 from __future__ import annotations
@@ -34,15 +39,19 @@ LONG_AGO = -(2**53)
 
 # Columns of ``drift_arms``.
 LAST = 0  # the clock at the arm's last pull
-OPEN = 1  # pulls without a reward yet
-PROBED = 2  # 1 from a probe until a reward that ends its burst
-COLUMNS = 3
+PROBED = 1  # 1 from a probe until a reward, or a lost one, that ends its burst
+COLUMNS = 2
+
+# Marks.
+UNIT = 2.0**32  # a mark is that of the other policy plus the number of restarts times this,
+LIMIT = 2.0**31  # if it is an integer below this
+LARGEST_NUMBER = 2.0**20  # later restarts have this number, so that marks are exact
 
 # Entries of ``drift_book``.
 CLOCK = 0  # pulls made
 SINCE = 1  # the clock at the last restart
 FORCED = 2  # the arm whose burst goes on, or -1
-CHECK = 3  # no arm is due before the clock reaches this
+CHECK = 3  # no allowed arm is due before the clock reaches this
 PROBES = 4
 RESTARTS = 5
 ALARMS = 6
@@ -105,7 +114,8 @@ def take_probing(take: Any, p: Any, s: Any, arm: int) -> float:
     book = s.drift_book
     if p.drift_rate > 0.0:
         looking = book[CLOCK] >= book[CHECK]
-        if book[FORCED] == arm or (looking and book[CLOCK] - s.drift_arms[arm, LAST] >= patience(p, s)):
+        possible = looking or not s.allowed[arm]  # CHECK is about allowed arms
+        if book[FORCED] == arm or (possible and book[CLOCK] - s.drift_arms[arm, LAST] >= patience(p, s)):
             book[PROBES] += 1.0
             s.drift_arms[arm, PROBED] = 1
         if book[FORCED] == arm:
@@ -114,29 +124,56 @@ def take_probing(take: Any, p: Any, s: Any, arm: int) -> float:
         if looking:
             look_again(p, s)
     book[CLOCK] += 1.0
-    s.drift_arms[arm, OPEN] += 1
-    return take(p, s, arm)
+    return numbered(s, take(p, s, arm))
+
+
+def restarts(s: Any) -> float:
+    """Return the number of restarts, as marks contain it."""
+    return min(s.drift_book[RESTARTS], LARGEST_NUMBER)
+
+
+def numbered(s: Any, mark: float) -> float:
+    """Return the mark of a pull: the mark of the other policy, with the number of restarts if it is small."""
+    return mark + UNIT * restarts(s) if number_in(mark) == 0.0 else mark
+
+
+def number_in(mark: float) -> float:
+    """Return the number of restarts that a mark contains, or -1 if it contains none."""
+    number = np.floor(mark / UNIT)
+    return number if number >= 0.0 and mark - UNIT * number < LIMIT and np.floor(mark) == mark else -1.0
+
+
+def inner_mark(mark: float) -> float:
+    """Return the mark of the other policy."""
+    return mark - UNIT * max(number_in(mark), 0.0)
+
+
+def is_old(s: Any, mark: float) -> bool:
+    """Return whether a pull with this mark was made before the last restart."""
+    number = number_in(mark)
+    return number >= 0.0 and number != restarts(s)
 
 
 @out_of_line
 def look_again(p: Any, s: Any) -> None:
-    """Compute the clock before which no arm is due. It is a lower bound, since arms are pulled later and patience grows."""
-    oldest = s.drift_arms[0, LAST]
-    for arm in range(1, s.drift_arms.shape[0]):
-        oldest = min(oldest, s.drift_arms[arm, LAST])
+    """Compute the clock before which no allowed arm is due: a lower bound, since arms are pulled later and patience grows."""
+    oldest = int(s.drift_book[CLOCK])
+    for arm in range(s.drift_arms.shape[0]):
+        if s.allowed[arm]:
+            oldest = min(oldest, s.drift_arms[arm, LAST])
     s.drift_book[CHECK] = oldest + patience(p, s)
 
 
 def expire_probing(expire: Any, p: Any, s: Any, arm: int, mark: float) -> None:
-    """Close the pull."""
-    s.drift_arms[arm, OPEN] -= 1
-    expire(p, s, arm, mark)
+    """Close the pull, unless the other policy was restarted since. A lost reward ends the arm's burst."""
+    s.drift_arms[arm, PROBED] = 0
+    if not is_old(s, mark):
+        expire(p, s, arm, inner_mark(mark))
 
 
-def update_probing(update: Any, p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
+def update_probing(update: Any, take: Any, p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
     """Learn the reward, watch it, and continue or end the arm's burst. An alarm ends it, and makes the state wait for `grow`."""
-    update(p, s, arm, reward, mark)
-    s.drift_arms[arm, OPEN] -= 1
+    update(p, s, arm, reward, take(p, s, arm) if is_old(s, mark) else inner_mark(mark))
     d = s.drift_watch
     if step(d, arm, reward, SALT, 1.0 / tempered(d, arm)) >= 1.0 / p.drift_delta:
         s.drift_book[ALARMED] = arm

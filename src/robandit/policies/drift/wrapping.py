@@ -25,6 +25,7 @@ _HOOKS: dict[str, Any] = {
     "full": schedule.full_probing,
     "chance": schedule.chance_probing,
 }
+_BOUND = {"update": ("update", "take")}  # hooks of the other policy that are bound to a hook, if not just its namesake
 FIELDS = ("drift_watch", "drift_arms", "drift_book", "drift_log")
 PARAMS = ("drift_rate", "drift_delta")
 KINDS: tuple[Kind, ...] = get_args(Kind)  # their order is a saved format
@@ -144,8 +145,9 @@ class Wrapping:
         )
 
     def forget_choice(self, state: Any) -> None:
-        """Discard what the other policy caches about the set of allowed arms."""
+        """Discard what the other policy and the schedule cache about the set of allowed arms."""
         self.of.forget_choice(state)
+        state.drift_book[schedule.CHECK] = 0.0
 
     def paused(self, state: Any, arm: int) -> None:
         """Tell the other policy that an arm is paused."""
@@ -154,6 +156,7 @@ class Wrapping:
     def resumed(self, state: Any, arm: int) -> None:
         """Tell the other policy that an arm is back. It is due for a probe if it was away for long."""
         self.of.resumed(state, arm)
+        state.drift_book[schedule.CHECK] = 0.0
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, which the schedule treats as if it had just been pulled."""
@@ -179,8 +182,8 @@ class Wrapping:
 
 @cache
 def _bound(of: Policy, name: str) -> Any:
-    (hook,) = of.hooks(name)
-    return partial(_HOOKS[name], hook) if name in _HOOKS else hook
+    bound = of.hooks(*_BOUND.get(name, (name,)))
+    return partial(_HOOKS[name], *bound) if name in _HOOKS else bound[0]
 
 
 @cache

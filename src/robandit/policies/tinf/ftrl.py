@@ -293,6 +293,13 @@ def smallest_other(s: Any, arm: int, alone: float) -> float:
     return float(s.losses[others].min()) if others.any() else alone
 
 
+def shift_paused(s: Any, arm: int, amount: float) -> None:
+    """Add an amount to the losses of all paused arms other than this one."""
+    paused = ~s.allowed
+    paused[arm] = False
+    s.losses[paused] += amount
+
+
 class Leader:
     """Base class of the policies. A subclass defines ``refresh`` and `update`, and ``decide`` if `make_decision` is not enough."""
 
@@ -319,17 +326,28 @@ class Leader:
         check_known(self)
 
     # Losses of allowed arms grow while an arm is away, so its own loss would become the smallest: it would run ahead for no reason.
-    # While it is paused, its loss is therefore relative to the smallest loss of the others, and this is added back when it returns.
-    # So it returns as far behind the leader as it left, and a new arm starts level with the leader. A late reward of a paused arm
-    # still changes its loss. A restart (`Ada2TINF`) sets the loss to 0: the arm then returns level with the leader.
+    # While it is paused, its loss is therefore relative to the smallest loss of the allowed arms, and this is added back when it
+    # returns. So it returns as far behind the leader as it left, and a new arm starts level with the leader. When a pause or return
+    # changes the smallest loss, the losses of the other paused arms change with it: all differences of losses stay the same. If
+    # no arm is allowed, losses are relative to that of the last allowed arm. A late reward of a paused arm still changes its
+    # loss. A restart (`Ada2TINF`) sets the loss to 0: the arm then returns level with the leader.
 
     def paused(self, state: Any, arm: int) -> None:
         """Make the arm's loss relative to the smallest loss of the other allowed arms."""
-        state.losses[arm] -= smallest_other(state, arm, state.losses[arm])
+        own = float(state.losses[arm])
+        smallest = smallest_other(state, arm, own)
+        shift_paused(state, arm, min(own, smallest) - smallest)
+        state.losses[arm] = own - smallest
 
     def resumed(self, state: Any, arm: int) -> None:
         """Add the smallest loss of the other allowed arms to the arm's relative loss."""
-        state.losses[arm] += smallest_other(state, arm, 0.0)
+        relative = float(state.losses[arm])
+        smallest = smallest_other(state, arm, math.inf)
+        if smallest == math.inf:  # no other arm is allowed: this one becomes the leader
+            shift_paused(state, arm, -relative)
+        else:
+            shift_paused(state, arm, -min(relative, 0.0))
+            state.losses[arm] += smallest
 
     def forget_choice(self, state: Any) -> None:
         """Compute the weights again."""
