@@ -97,3 +97,18 @@ def test_the_kind_of_a_grown_tail(loss, kind):
     assert found.kind == kind
     assert abs(found.changed - 2_001) < 100
     assert f"its {kind} grew" in str(found)
+
+
+def test_a_change_of_a_young_arm_has_two_sides():
+    """The winning bet's excursion may begin with the first reward. The position then comes from the ranks."""
+    first = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        watch = Watch(arms=2, salt=0)
+        watch.feed(1, -rng.lognormal(0.0, 0.5, 3000))
+        rewards = -np.concatenate([2.0 * rng.lognormal(0.0, 0.5, 18), rng.lognormal(0.0, 0.5, 300)])
+        for alarm in watch.feed(0, rewards)[:1]:
+            assert alarm.before != alarm.after
+            assert 1 < alarm.changed <= alarm.noticed
+            first += 1
+    assert first > 30
