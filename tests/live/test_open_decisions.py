@@ -112,7 +112,8 @@ def test_memory_stays_bounded_however_many_decisions_were_made():
 def test_equal_values_of_a_column_are_saved_once():
     entries = {f"x-{i}": (i % 3, 1.0, None, float(i)) for i in range(100)}
     saved = filled(entries).pack()
-    assert [len(column) for column in (saved.arms, saved.marks, saved.propensities, saved.times)] == [400, 8, 8, 800]
+    columns = (saved.arms, saved.marks, saved.propensities, saved.times, saved.places, saved.numbers)
+    assert [len(column) for column in columns] == [400, 8, 8, 800, 4, 800]
     mixed = filled(entries | {"x-5": (0, 1.0, math.nan, 5.0)}).pack()
     assert len(mixed.propensities) == 800
 
@@ -130,23 +131,28 @@ def test_the_number_of_arms_is_checked(entries):
 
 
 ENTRIES = {"x-0": (0, 1.0, None, 1.0), "x-1": (1, 2.0, 0.5, 2.0), 7: (2, 3.0, math.nan, 3.0)}
+
+
+def numbers(*values):
+    return b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+
+
 DAMAGE = {
-    "a row less": {"ids": "x-0\nx-1"},
-    "a row more": {"ids": "x-0\nx-1\n7\n8"},
-    "no ids": {"ids": ""},
-    "an id twice": {"ids": "x-0\nx-1\nx-1"},
-    "an integer twice": {"ids": "x-0\n7\n7"},
-    "an empty id": {"ids": "x-0\n\n7"},
-    "a line at the end": {"ids": "x-0\nx-1\n7\n"},
-    "no number": {"ids": "x-0\nx\n7"},
-    "no life": {"ids": "x-0\n-1\n7"},
-    "a leading zero": {"ids": "x-0\nx-01\n7"},
-    "a sign": {"ids": "x-0\nx-1\n+7"},
-    "a space": {"ids": "x-0\nx y-1\n7"},
-    "a carriage return": {"ids": "x-0\r\nx-1\n7"},
-    "other digits": {"ids": "x-0\nx-1\n٧"},
-    "a long number": {"ids": "x-0\nx-1\n" + "7" * 20},
-    "a long life": {"ids": "x-0\nx-1\n" + "y" * 33 + "-7"},
+    "a row less": {"numbers": numbers(0, 1)},
+    "a row more": {"numbers": numbers(0, 1, 7, 8)},
+    "no ids": {"numbers": b""},
+    "an id twice": {"numbers": numbers(0, 0, 7)},
+    "a number cut off": {"numbers": numbers(0, 1, 7)[:-1]},
+    "a negative number": {"numbers": numbers(0, -1, 7)},
+    "a long number": {"numbers": numbers(0, 1, 10**18)},
+    "a life less": {"lives": ["x"]},
+    "a life twice": {"lives": ["x", "x"]},
+    "a long life": {"lives": ["x" * 33, ""]},
+    "a space": {"lives": ["x y", ""]},
+    "a carriage return": {"lives": ["x\r", ""]},
+    "other digits": {"lives": ["\u0667", ""]},
+    "a hyphen": {"lives": ["x-", ""]},
+    "a place that no life has": {"places": (2).to_bytes(4, "little")},
     "a negative arm": {"arms": b"\0\0\0\0" + b"\xff" * 4 + b"\0\0\0\0"},
     "a large arm": {"arms": b"\x05\0\0\0"},
     "a byte less": {"marks": bytes(23)},

@@ -292,8 +292,8 @@ def smaller(data):
     [
         lambda d: d.pop("open"),
         lambda d: d.update(open=[[0, 50, 1.0]]),
-        lambda d: d["open"].__setitem__(0, "unknown-99"),
-        lambda d: d["open"].__setitem__(0, d["open"][0] + "7"),
+        lambda d: d["open"].__setitem__(0, ["unknown"]),
+        lambda d: d["open"].__setitem__(6, (99).to_bytes(8, "little")),
         lambda d: d["open"].__setitem__(1, (50).to_bytes(4, "little")),
         lambda d: d["open"].__setitem__(2, b"1234"),
         lambda d: d.update(issued={}),

@@ -221,3 +221,10 @@ def test_invalid_arguments():
     assert_invalid(lambda: Changing([(0, COSTS), (9, COSTS)], period=9), "period", "10")
     with pytest.raises(InvalidInput, match="changing, problems and period"):
         Problem.from_dict({"changing": []})
+
+
+def test_a_run_must_reach_the_first_change():
+    problem = rb.problems.changing("swap", rb.problems.gaussian(means=[0.0, -1.0]), at=500)
+    rb.simulate(rb.UCB1(), problem, 501, replications=1, seed=0, progress=False)
+    with pytest.raises(InvalidInput, match="horizon = 500 must be above 500, the pulls before the first change"):
+        rb.simulate(rb.UCB1(), problem, 500, replications=1, seed=0, progress=False)

@@ -15,8 +15,8 @@ import secrets
 from typing import Any
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # 32 of them, without i, l, o and u, which are easily misread
-FORM = "[0-9a-z]{1,32}-(?:0|[1-9][0-9]{0,17})"
-_FORM = re.compile(FORM)
+LIFE = "[0-9a-z]{1,32}"
+_FORM = re.compile(f"{LIFE}-(?:0|[1-9][0-9]{{0,17}})")
 
 
 class Life:

@@ -16,22 +16,21 @@ from typing import Any, NamedTuple, Self
 import msgspec
 import numpy as np
 
-from robandit.live.ids import FORM
+from robandit.live.ids import LIFE
 
 DecisionId = str | int
 """An id: a text "LIFE-NUMBER", or an integer from 0 in files of Robandit 0.1."""
 
 _NONE = -1.0  # in the column of propensities; a probability is never negative
 _CLOSED = -1  # in the column of arms
-_COLUMNS = ("arm", "mark", "propensity", "time")
-_ROW = struct.Struct("<iddd")
-_TABLE = np.dtype(list(zip(_COLUMNS, ("<i4", "<f8", "<f8", "<f8"), strict=True)))
+_COLUMNS = ("arm", "mark", "propensity", "time", "life", "number")
+_ROW = struct.Struct("<idddiq")
+_TABLE = np.dtype(list(zip(_COLUMNS, ("<i4", "<f8", "<f8", "<f8", "<i4", "<i8"), strict=True)))
 _write, _read = _ROW.pack, _ROW.unpack_from  # looked up once, because add and pop are called for every decision
 _close = struct.Struct("<i").pack_into
 _ROW_BYTES = _ROW.size
 _UNUSED_BYTES = 1024 * _ROW_BYTES  # allowed even if few decisions are open
-_ID = f"(?:{FORM}|0|[1-9][0-9]{{0,18}})"
-_IDS = re.compile(f"{_ID}(?:\n{_ID})*")
+_LARGEST_NUMBER = 10**18 - 1
 
 
 class OpenDecision(NamedTuple):
@@ -48,16 +47,19 @@ class OpenDecision(NamedTuple):
 
 
 class SavedDecisions(msgspec.Struct, array_like=True):
-    """Open decisions, oldest first: the ids, one per line, and columns of little-endian numbers.
+    """Open decisions, oldest first: the different lives of their ids ("" for integers), and columns of little-endian numbers.
 
-    A column whose values are all the same holds this value once.
+    ``places`` are the positions of the ids' lives in ``lives``, ``numbers`` the numbers of the ids. A column other than
+    ``numbers`` whose values are all the same holds this value once.
     """
 
-    ids: str
+    lives: list[str]
     arms: bytes
     marks: bytes
     propensities: bytes
     times: bytes
+    places: bytes
+    numbers: bytes
 
 
 class OpenDecisions:
@@ -74,11 +76,12 @@ class OpenDecisions:
     ['k3x9-1']
     """
 
-    __slots__ = ("_offsets", "_table")
+    __slots__ = ("_lives", "_offsets", "_table")
 
     def __init__(self) -> None:
         """Start without decisions."""
         self._offsets: dict[DecisionId, int] = {}  # where the row begins
+        self._lives: dict[str, int] = {}  # the position of each life that an id has or had
         self._table = bytearray()
 
     def add(self, id: DecisionId, arm: int, mark: float, propensity: float | None, time: float) -> None:
@@ -89,7 +92,9 @@ class OpenDecisions:
             propensity = _NONE
         elif propensity != propensity:
             propensity = math.nan  # always the same bits
-        row = _write(arm, mark, propensity, time)
+        life, _, number = ("", "", id) if isinstance(id, int) else id.partition("-")
+        place = self._lives.setdefault(life, len(self._lives))
+        row = _write(arm, mark, propensity, time, place, int(number))
         table = self._table
         self._offsets[id] = len(table)
         table += row
@@ -131,7 +136,7 @@ class OpenDecisions:
         return iter(self._offsets)
 
     def _at(self, offset: int) -> OpenDecision:
-        row = _read(self._table, offset)
+        row = _read(self._table, offset)[:4]
         if not row[2] >= 0.0:  # None or NaN, which is always the same object, so that tuples that hold it are equal
             row = (row[0], row[1], None if row[2] == _NONE else math.nan, row[3])
         return tuple.__new__(OpenDecision, row)  # half the time of OpenDecision(...)
@@ -153,24 +158,28 @@ class OpenDecisions:
     def pack(self) -> SavedDecisions:
         """Return the decisions as data for MessagePack. Equal decisions in the same order give equal bytes."""
         rows = self._rows()
-        try:
-            ids = "\n".join(self._offsets)  # type: ignore[arg-type]
-        except TypeError:  # integers of Robandit 0.1
-            ids = "\n".join(map(str, self._offsets))
-        return SavedDecisions(ids, *(_packed(rows[name]) for name in _COLUMNS))
+        # Lives are numbered in the order of the open decisions, since those that were closed must leave no trace.
+        used, first, life = np.unique(rows["life"], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        names = {number: name for name, number in self._lives.items()}
+        lives = [names[number] for number in used[order].tolist()]
+        places = np.argsort(order)[life].astype("<i4")
+        arms, marks, propensities, times = (_packed(rows[name]) for name in _COLUMNS[:4])
+        return SavedDecisions(lives, arms, marks, propensities, times, _packed(places), rows["number"].tobytes())
 
     @classmethod
     def unpack(cls, saved: SavedDecisions, arms: int) -> Self | None:
         """Return the decisions that `pack` saved, or None if they are inconsistent or do not fit this number of arms."""
-        if saved.ids and not _IDS.fullmatch(saved.ids):
-            return None
-        ids: list[DecisionId] = [id if "-" in id else int(id) for id in saved.ids.split("\n")] if saved.ids else []
-        rows = np.empty(len(ids), dtype=_TABLE)
-        for name, data in zip(_COLUMNS, (saved.arms, saved.marks, saved.propensities, saved.times), strict=True):
+        rows = np.empty(len(saved.numbers) // _TABLE["number"].itemsize, dtype=_TABLE)
+        columns = (saved.arms, saved.marks, saved.propensities, saved.times, saved.places, saved.numbers)
+        for name, data in zip(_COLUMNS, columns, strict=True):
             kind = _TABLE[name]
-            if len(data) not in {kind.itemsize * len(ids), kind.itemsize * min(len(ids), 1)}:
+            if len(data) not in {kind.itemsize * len(rows), kind.itemsize * min(len(rows), 1)}:
                 return None
             rows[name] = np.frombuffer(data, dtype=kind)
+        ids = _ids(saved.lives, rows["life"], rows["number"])
+        if ids is None:
+            return None
         chance = rows["propensity"]
         chance[np.isnan(chance)] = math.nan
         chances_fit = np.isnan(chance) | (chance == _NONE) | ((chance >= 0.0) & (chance <= 1.0))
@@ -178,8 +187,19 @@ class OpenDecisions:
         if len(set(ids)) < len(ids) or not (chances_fit & arms_fit & np.isfinite(rows["time"])).all():
             return None
         decisions = cls()
+        decisions._lives = {life: i for i, life in enumerate(saved.lives)}
         decisions._use(ids, rows)
         return decisions
+
+
+def _ids(lives: list[str], life: Any, number: Any) -> list[DecisionId] | None:
+    """Return ids from their lives and numbers, or None if they are invalid."""
+    valid = all(name == "" or re.fullmatch(LIFE, name) for name in lives) and len(set(lives)) == len(lives)
+    in_range = (life >= 0) & (life < len(lives)) & (number >= 0) & (number <= _LARGEST_NUMBER)
+    if not valid or not in_range.all():
+        return None
+    pairs = zip(life.tolist(), number.tolist(), strict=True)
+    return [f"{lives[i]}-{n}" if lives[i] else n for i, n in pairs]
 
 
 def _packed(column: Any) -> bytes:

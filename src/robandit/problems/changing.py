@@ -133,6 +133,12 @@ class Changing(Problem):
 
     # --- JSON --------------------------------------------------------------------------------------------------------
 
+    def check_horizon(self, horizon: int) -> None:
+        """Raise `InvalidInput` if a run would end before the first change: it would say nothing about changes."""
+        if self.changes and horizon <= self.changes[0]:
+            hint = "use a longer horizon, or changing(..., at=...) with an earlier change"
+            raise invalid("horizon", horizon, f"above {self.changes[0]}, the pulls before the first change", hint=hint)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as plain JSON data. Each different piece is written once."""
         different = list(dict.fromkeys(problem for _, problem in self.pieces))
