@@ -61,6 +61,15 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
             raise KernelError(f"{label} cannot be compiled: {_explained(str(error))}") from error
 
 
+def unchecked(entry: Entry) -> Entry:
+    """Return a compiled entry without Numba's check of the argument types, which takes longer than a short entry.
+
+    Arguments of other types than the entry was compiled for would read wrong memory: compare `shape_of` of all arrays first.
+    """
+    overloads = getattr(entry, "overloads", None)  # a plain function if compilation is disabled
+    return next(iter(overloads.values())).entry_point if overloads else entry
+
+
 def _explained(message: str) -> str:
     """Return the reason and the remedy for an error of Numba, with the line that caused it."""
     lines = message.splitlines()
@@ -78,7 +87,7 @@ def _explained(message: str) -> str:
 
 
 def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, str]:
-    key = (identity(entry), tuple(_shape(a) for a in args))
+    key = (identity(entry), tuple(shape_of(a) for a in args))
     known = _written.get(key)
     if known is not None:
         (module, name), reads, _ = known
@@ -93,11 +102,11 @@ def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, st
     return module, name
 
 
-def _shape(argument: Any) -> Any:
+def shape_of(argument: Any) -> Any:
     """Return the type of an argument; for a record, also its fields and their types. The text depends on nothing else of it."""
     if isinstance(argument, tuple):
         fields = getattr(argument, "_fields", range(len(argument)))
-        return tuple((name, _shape(value)) for name, value in zip(fields, argument, strict=True))
+        return tuple((name, shape_of(value)) for name, value in zip(fields, argument, strict=True))
     if isinstance(argument, np.ndarray):
         flags = argument.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
@@ -137,7 +146,7 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
         passed.append(f"{record}({', '.join(flat_names)})")
     outer = writer.fresh(f"{inner}_entry")
     # Types are part of the text because Numba's index is not safe if two processes store two signatures for one file.
-    types = ", ".join(f"{n}: {_shape(a)}" for n, a in zip(names, args, strict=True))
+    types = ", ".join(f"{n}: {shape_of(a)}" for n, a in zip(names, args, strict=True))
     body = f"def {outer}({', '.join(parameters)}):\n    return {inner}({', '.join(passed)})\n"
     head = ["from collections import namedtuple", f"# {types}", *records.values()]
     text = "\n".join([*head, writer.text(), "@njit(cache=True, **OPTIONS)", body])

@@ -14,7 +14,7 @@ import numpy as np
 
 from robandit.errors import KernelError, NotApplicable
 from robandit.kernel import compiled, loops
-from robandit.kernel.build import flat
+from robandit.kernel.build import flat, shape_of, unchecked
 from robandit.policies.base import Policy
 
 # Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
@@ -40,7 +40,9 @@ class Engine:
         """The arms that the last choice was restricted to, or None. The state's mask shows it until another choice is made."""
         self._params = policy.params()
         self._entries: dict[str, Any] = {}
+        self._shapes: Any = None
         self._use(state)
+        self._shapes = shape_of(state)  # the compiled entries do not check them
         self.state.allowed[:] = self._mask(among)
         self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
         """The arms that the state's mask allows."""
@@ -49,6 +51,10 @@ class Engine:
         self.tell_entry = self._entry("tell")
 
     def _use(self, state: Any) -> None:
+        if self._shapes and shape_of(state) != self._shapes:
+            raise KernelError(
+                f"{self.policy!r} changed the types of its state's arrays: grow() must keep them contiguous"
+            )
         self.state = state
         self.args = flat((self._params, state))
 
@@ -57,7 +63,7 @@ class Engine:
             purpose, hooks, more = _ENTRIES[name]
             bound = partial(getattr(loops, name), *self.policy.hooks(*hooks))
             args = (self._params, self.state, *more)
-            self._entries[name] = compiled(bound, label=f"{self.policy.label}, {purpose}", args=args)
+            self._entries[name] = unchecked(compiled(bound, label=f"{self.policy.label}, {purpose}", args=args))
         return self._entries[name]
 
     def compile(self, name: str) -> None:
