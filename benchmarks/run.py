@@ -165,7 +165,7 @@ class Unguarded(rb.Bandit):
             return self._arms[self._choose(among)]
         pick: int = engine.ask_entry(*engine.args)
         if pick not in engine.allowed:
-            return self._arms[self._choose(among)]
+            engine.reject(pick)
         self._pick = pick
         self._among = None
         return self._arms[pick]

@@ -256,7 +256,7 @@ class Bandit:
                 return self._arms[self._choose(among)]
             pick: int = engine.ask_entry(*engine.args)
             if pick not in engine.allowed:
-                return self._arms[self._choose(among)]  # raises
+                engine.reject(pick)
             self._pick = pick
             self._among = None
             return self._arms[pick]

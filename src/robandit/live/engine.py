@@ -68,8 +68,7 @@ class Engine:
 
     def compile(self, name: str) -> None:
         """Compile an entry before anything is changed, since compiling may fail or be interrupted."""
-        if name not in self._entries:
-            self._entry(name)
+        self._entry(name)
 
     # --- choices -------------------------------------------------------------------------------------------------------
 
