@@ -27,7 +27,7 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["best_arm", "forget_leader", "lazy_state", "touched"]
+__all__ = ["best_arm", "forget_leader", "forget_lines", "lazy_state", "touched"]
 
 # Rows of ``lines``, which has one column per arm. The last column is a line above all lines except the leader's.
 HEIGHT, SLOPE, FROM, UNTIL = 0, 1, 2, 3
@@ -49,6 +49,12 @@ def touched(lines: Floats, lead: Ints, arm: int) -> None:
     if arm != lead[LEADER]:
         lines[HEIGHT, arm] = math.inf
         lines[HEIGHT, lines.shape[1] - 1] = math.inf
+
+
+def forget_lines(lines: Floats) -> None:
+    """Discard all lines, because something that all indices depend on has changed."""
+    for arm in range(lines.shape[1]):
+        lines[HEIGHT, arm] = math.inf
 
 
 def forget_leader(lines: Floats, lead: Ints) -> None:

@@ -1,4 +1,4 @@
-"""AdaKL-UCB against its definition, and what a live bandit asks of it.
+"""AdaKL-UCB's practical and proved schedules against their definition, and what a live bandit asks of them.
 
 Only ``ask``, ``tell`` and ``describe`` are compiled here; short runs of anything else are interpreted.
 """
@@ -139,7 +139,7 @@ def test_the_other_ways(way, kind):
 )
 def test_many_rewards_of_one_arm(kind, horizon):
     """Most become power sums; the index stays the reference's."""
-    live, slow = Live(AdaKLUCB(), 2, horizon), SlowAdaKLUCB(2)
+    live, slow = Live(AdaKLUCB(**PRACTICAL), 2, horizon), SlowAdaKLUCB(2)
     steps = 6000 if horizon is None else min(6000, horizon)
     rewards = KINDS[kind](np.random.default_rng(3), 0, steps)
     for t, reward in enumerate(rewards.tolist()):
@@ -170,7 +170,7 @@ def test_many_rewards_in_the_proved_schedule():
 
 def test_memory_of_a_live_bandit_is_bounded():
     rng = np.random.default_rng(5)
-    live = Live(AdaKLUCB(), 2)
+    live = Live(AdaKLUCB(**PRACTICAL), 2)
     size = sum(array.nbytes for array in live.s) / 2
     assert size < 10 * 1024
     for t, reward in enumerate((-rng.pareto(1.1, 15_000)).tolist()):
@@ -228,7 +228,7 @@ def test_the_limit_of_one_stream_leaves_the_other_alone(monkeypatch):
 
 def test_unlimited_where_the_horizon_is_known(monkeypatch):
     monkeypatch.setattr(adakl_ucb, "LIVE_VALUES", 300)
-    live, slow = Live(AdaKLUCB(), 2, 10**9), SlowAdaKLUCB(2)
+    live, slow = Live(AdaKLUCB(**PRACTICAL), 2, 10**9), SlowAdaKLUCB(2)
     for t, reward in enumerate(np.random.default_rng(6).choice([-1.0, 1.0], 700).tolist()):
         live.tell(0, reward)
         slow.tell(0, reward)
@@ -263,7 +263,7 @@ def test_late_rewards_in_any_order():
     rng = np.random.default_rng(8)
     rewards = np.round(rng.standard_t(1.5, 200), 3)
     for order in (rng.permutation(64), np.concatenate([rng.permutation(128), 128 + rng.permutation(72)])):
-        prompt, late = Plain(AdaKLUCB(), 2), Plain(AdaKLUCB(), 2)
+        prompt, late = Plain(AdaKLUCB(**PRACTICAL), 2), Plain(AdaKLUCB(**PRACTICAL), 2)
         for run, arrivals in ((prompt, range(len(order))), (late, order)):
             marks = [run.issue(0) for _ in order]
             run.tell(1, 0.0)
@@ -275,7 +275,7 @@ def test_late_rewards_in_any_order():
 
 
 def test_roles_do_not_matter_to_the_practical_schedule():
-    one, two = Plain(AdaKLUCB(), 2), Plain(AdaKLUCB(), 2)
+    one, two = Plain(AdaKLUCB(**PRACTICAL), 2), Plain(AdaKLUCB(**PRACTICAL), 2)
     for reward in np.random.default_rng(9).standard_normal(40).tolist():
         for run in (one, two):
             run.issue(0)
@@ -306,7 +306,7 @@ def test_first_rewards_that_wait_for_second_ones():
 
 
 def test_lost_pulls():
-    single, double = Plain(AdaKLUCB(schedule="proved"), 2), Plain(AdaKLUCB(pulls="double"), 2)
+    single, double = Plain(AdaKLUCB(schedule="proved"), 2), Plain(AdaKLUCB(schedule="practical", pulls="double"), 2)
     marks = [single.issue(0) for _ in range(4)]
     assert marks == [IN_X, IN_TOP] * 2
     assert single.s.clock[layout.ROUNDS] == 4
@@ -327,7 +327,7 @@ def test_lost_pulls():
 
 
 def test_unexplored_arms_come_first_then_those_with_nothing_above_the_centre():
-    run = Plain(AdaKLUCB(), 3)
+    run = Plain(AdaKLUCB(**PRACTICAL), 3)
     for expected in (0, 1, 2, 0, 1, 2):  # fewest pulls, then the lowest
         assert run.ask() == expected
         run.tell(expected, -1.0)
@@ -341,7 +341,7 @@ def test_unexplored_arms_come_first_then_those_with_nothing_above_the_centre():
 
 def test_constant_arms():
     """The best constant is played, the others as rarely as 4 L pulls allow."""
-    live = Live(AdaKLUCB(), 3)
+    live = Live(AdaKLUCB(**PRACTICAL), 3)
     pulls = [0] * 3
     for _ in range(900):
         arm = live.ask()
@@ -354,7 +354,7 @@ def test_constant_arms():
 
 
 def test_ties_are_broken_by_pulls_then_by_number():
-    run = Plain(AdaKLUCB(), 2)
+    run = Plain(AdaKLUCB(**PRACTICAL), 2)
     for reward in (1.0, 0.0, 2.0, 5.0, 1.0):
         for arm in (1, 0):
             run.tell(arm, reward)
@@ -366,7 +366,7 @@ def test_ties_are_broken_by_pulls_then_by_number():
 
 
 def test_estimates_of_an_arm():
-    live = Live(AdaKLUCB(), 2)
+    live = Live(AdaKLUCB(**PRACTICAL), 2)
     x = np.random.default_rng(10).standard_t(1.1, 128)
     for reward in x.tolist():
         live.tell(0, reward)
@@ -437,13 +437,21 @@ def test_coverage_fails_where_the_assumption_does(center):
     [
         ({"center": "mean"}, r"center = 'mean' must be one of 'median', None"),
         ({"center": 0.0}, r"center = 0\.0 must be"),
-        ({"schedule": "paper"}, r"schedule = 'paper' must be one of 'proved', 'practical'"),
+        ({"schedule": "paper"}, r"schedule = 'paper' must be one of 'adaptive', 'practical', 'proved'"),
         ({"schedule": None}, r"schedule = None must be"),
         ({"pulls": "triple"}, r"pulls = 'triple' must be one of 'double', 'single'"),
         ({"pulls": 2}, r"pulls = 2 must be"),
         (
-            {"center": None},
+            {"center": None, "schedule": "practical"},
             r"center = None must be 'median' with schedule='practical'; schedule='proved' also takes None",
+        ),
+        (
+            {"center": None},
+            r"center = None must be 'median' with schedule='adaptive'; schedule='proved' also takes None",
+        ),
+        (
+            {"pulls": "double"},
+            r"pulls = 'double' must be 'single' with schedule='adaptive'; the other schedules also take",
         ),
     ],
 )
@@ -453,8 +461,8 @@ def test_wrong_parameters_are_rejected(options, words):
 
 
 def test_what_it_says_about_itself():
-    plain, zero = AdaKLUCB(), AdaKLUCB(center=None, schedule="proved")
-    assert plain.name == "AdaKL-UCB"
+    plain, zero = AdaKLUCB(**PRACTICAL), AdaKLUCB(center=None, schedule="proved")
+    assert plain.name == "AdaKL-UCB(schedule='practical')"
     assert plain.facts.assumption == CENTRED
     assert zero.facts.assumption == NONPOSITIVE
     assert plain.facts.bound == zero.facts.bound == ""  # nothing is proved about regret
@@ -467,14 +475,14 @@ def test_what_it_says_about_itself():
 
 def test_a_saved_bandit_goes_on(tmp_path):
     rng = np.random.default_rng(12)
-    bandit = rb.Bandit(["a", "b"], AdaKLUCB(), seed=0)
+    bandit = rb.Bandit(["a", "b"], AdaKLUCB(**PRACTICAL), seed=0)
     for steps in (3, 100, 900):
         for _ in range(steps):
             arm = bandit.select()
             bandit.update(arm, 100.0 + rng.standard_t(1.5) - (arm == "b"))
         bandit.save(tmp_path / "x.bandit")
         again = rb.Bandit.load(tmp_path / "x.bandit")
-        assert again.policy == AdaKLUCB()
+        assert again.policy == AdaKLUCB(**PRACTICAL)
         for one, two in zip(again._engine.state, bandit._engine.state, strict=True):
             assert one.tobytes() == two.tobytes()
         for reward in rng.standard_t(1.5, 50).tolist():

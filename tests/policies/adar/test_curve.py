@@ -28,18 +28,21 @@ from robandit.policies.adar.curve import (
 )
 
 NOTHING = np.zeros(TERMS)
+UNCLIPPED = (0.0, 0.0, 0.0)
 
 
-def made(z, level, floor=0.0, first=0, near=NOTHING, cut=0.0, n_near=0, curve=None):
-    """A curve made from the values as they are kept: by descending size, the first ones count as 0."""
+def made(z, level, floor=0.0, first=0, near=NOTHING, cut=0.0, n_near=0, curve=None, clip=UNCLIPPED):
+    """A curve made from the values as they are kept: by descending size, the first ones count as 0, or as +-edge."""
     kept = z[np.argsort(-np.abs(z), kind="stable")]
     curve = np.zeros(CURVE) if curve is None else curve
-    remake(curve, kept, first, len(kept), near, cut, float(n_near), float(len(kept) + n_near), level, floor)
+    zeros = first if clip == UNCLIPPED else 0
+    n = float(len(kept) + n_near)
+    remake(curve, kept, first, len(kept), near, cut, float(n_near), n, level, floor, zeros, *clip)
     return curve
 
 
-def bound(curve, n, level):
-    return value_at(curve, float(n), level / n, curve[STEP])
+def bound(curve, n, level, clip=UNCLIPPED):
+    return value_at(curve, float(n), level / n, curve[STEP], *clip)
 
 
 def precise(z, level, floor=0.0):
@@ -110,6 +113,44 @@ def test_the_first_values_count_as_zeros():
     np.testing.assert_allclose(curve, made(trimmed, 3.0, floor=abs(z[6])), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["losses", "gains", "student", "narrow"])
+def test_clipped_values_count_as_the_edge(kind):
+    z = values(kind, 40, np.random.default_rng([9, KINDS.index(kind)]))
+    z = z[np.argsort(-np.abs(z))]
+    for first, level in ((1, 0.5), (6, 3.0), (20, 9.0)):
+        edge = 0.5 * float(abs(z[first - 1]) + abs(z[first]))
+        clip = (float((z > edge).sum()), float((z < -edge).sum()), edge)
+        shown = np.clip(z, -edge, edge)
+        found = bound(made(z, level, edge, first=first, clip=clip), 40, level, clip)
+        close(found, precise(shown, level, edge)[1], shown)
+        other = bound(made(z, level, edge, first=first), 40, level)  # the negative control: as zeros
+        assert abs(found - other) > 1e-6 * edge
+
+
+@pytest.mark.parametrize("kind", ["losses", "gains", "student"])
+def test_following_a_moving_edge_is_making_anew(kind):
+    """The edge falls with every value; the values beyond the first one are never in the sums."""
+    rng = np.random.default_rng([10, KINDS.index(kind)])
+    z = values(kind, 1500, rng)
+    limit = float(np.quantile(np.abs(z), 0.97))
+    inside = np.abs(z) <= limit
+    curve, remade = np.zeros(CURVE), 0
+    for n in range(600, len(z) + 1):
+        edge = limit * (1.2 - n / 20_000)
+        clip = (float((z[:n] > limit).sum()), float((z[:n] < -limit).sum()), edge)
+        level = 2.0 + n / 1000
+        if curve[READY] != 0.0 and inside[n - 1]:
+            add_value(curve, float(z[n - 1]))
+        if curve[READY] == 0.0 or not follow(curve, float(n), level / n, edge, *clip):
+            remade += 1
+            made(z[:n], level, edge, first=int(sum(clip[:2])), curve=curve, clip=clip)
+        if n % 100 == 0:
+            anew = made(z[:n], level, edge, first=int(sum(clip[:2])), clip=clip)
+            shown = np.where(inside[:n], z[:n], np.sign(z[:n]) * edge)
+            close(bound(curve, n, level, clip), bound(anew, n, level, clip), shown)
+    assert remade <= 60
+
+
 @pytest.mark.parametrize("kind", ["losses", "gains", "student", "narrow", "zeros"])
 def test_following_is_making_anew(kind):
     """One value at a time, some of them as zeros, at a rising level: always what a new curve would say, and rarely made."""
@@ -129,7 +170,7 @@ def test_following_is_making_anew(kind):
             add_zero(curve)
         level = 2.0 + n / 1000
         floor = limit * (1.0 if n % 500 else 3.0)
-        if curve[READY] == 0.0 or not follow(curve, float(n), level / n, floor):
+        if curve[READY] == 0.0 or not follow(curve, float(n), level / n, floor, *UNCLIPPED):
             remade += 1
             made(z[:n], level, floor, first=trimmed, curve=curve)
         if n % 100 == 0 or n % 100 == 99:
@@ -152,14 +193,14 @@ def test_a_new_largest_value_voids_the_curve():
 def test_it_says_when_the_minimiser_is_too_far():
     z = np.random.default_rng(3).standard_normal(50)
     curve = made(z, 3.0)
-    assert follow(curve, 50.0, 3.0 / 50, 0.0)
+    assert follow(curve, 50.0, 3.0 / 50, 0.0, *UNCLIPPED)
     assert abs(curve[STEP]) < 1e-6
-    assert not follow(curve.copy(), 50.0, 2.5 / 50, 0.0)
-    assert not follow(curve.copy(), 50.0, 3.5 / 50, 0.0)
-    assert not follow(curve.copy(), 50.0, 3.0 / 50, 1.1 * curve[AT])
+    assert not follow(curve.copy(), 50.0, 2.5 / 50, 0.0, *UNCLIPPED)
+    assert not follow(curve.copy(), 50.0, 3.5 / 50, 0.0, *UNCLIPPED)
+    assert not follow(curve.copy(), 50.0, 3.0 / 50, 1.1 * curve[AT], *UNCLIPPED)
     near = curve.copy()  # a floor within reach: the minimum is there
     floor = curve[AT] + 0.5 * RADIUS * curve[GAP]
-    assert follow(near, 50.0, 3.0 / 50, floor)
+    assert follow(near, 50.0, 3.0 / 50, floor, *UNCLIPPED)
     assert near[AT] + near[STEP] * near[GAP] == pytest.approx(floor, rel=1e-15)
 
 
@@ -181,7 +222,7 @@ def test_a_cut_at_a_quarter_of_l_costs_less_than_1e_9_of_the_width(kind):
         "losses": np.where(rng.random(n) < 0.9, 0.0, -1.0),
         "few above": np.where(rng.random(n) < 0.98, rng.uniform(-1.0, 1.0, n), -9.0),
     }[kind]
-    level = distance(z, 0, n, NOTHING, 0.0, float(n), 4.0)[0]
+    level = distance(z, 0, n, NOTHING, 0.0, float(n), 4.0, *UNCLIPPED)[0]
     below = np.abs(z) <= 1.0
     rest, near = z[~below], powers(z[below], 1.0)
     exact = made(z, level)
@@ -194,12 +235,12 @@ def test_a_cut_at_a_quarter_of_l_costs_less_than_1e_9_of_the_width(kind):
     for step in (-0.01, 0.004):
         at = short[AT] + step * short[GAP]
         there = (at - exact[AT]) / exact[GAP]
-        one, two = (value_at(c, float(n), level / n, e) for c, e in ((short, step), (exact, there)))
+        one, two = (value_at(c, float(n), level / n, e, *UNCLIPPED) for c, e in ((short, step), (exact, there)))
         assert abs(one - two) < 1e-9 * width
     # Nearer than that it would not do.
     near_by = (
-        distance(z, 0, n, NOTHING, 0.0, float(n), 1.2)[2],
-        distance(rest, 0, len(rest), near, 1.0, float(n), 1.2)[2],
+        distance(z, 0, n, NOTHING, 0.0, float(n), 1.2, *UNCLIPPED)[2],
+        distance(rest, 0, len(rest), near, 1.0, float(n), 1.2, *UNCLIPPED)[2],
     )
     assert abs(near_by[0] - near_by[1]) > 1e-6
 
@@ -208,7 +249,7 @@ def test_l_keeps_away_from_the_cut():
     """A minimiser closer to the cut than the power sums allow is not looked for."""
     z = np.random.default_rng(6).uniform(-1.0, 1.0, 100)
     near = powers(z, 1.0)
-    assert minimiser(z[:0], 0, 0, near, 1.0, 100.0, 60.0, 0.0, 0.0) == pytest.approx(module.LEAST_RATIO)
+    assert minimiser(z[:0], 0, 0, near, 1.0, 100.0, 60.0, 0.0, 0.0, *UNCLIPPED) == pytest.approx(module.LEAST_RATIO)
     assert made(z, 60.0)[AT] < 2.0
 
 
@@ -223,7 +264,7 @@ def test_extreme_scales_change_nothing(kind, scale):
             width = bound(one, 60, level) - z.mean()
             assert bound(two, 60, level) / scale == pytest.approx(bound(one, 60, level), rel=1e-12, abs=1e-12 * width)
             add_value(two, float(scale * z[3]))
-            follow(two, 61.0, level / 61, scale * floor)
+            follow(two, 61.0, level / 61, scale * floor, *UNCLIPPED)
             assert np.isfinite(two).all()
             assert math.isfinite(bound(two, 61, level))
 
@@ -242,7 +283,7 @@ def test_d_grows_with_data_and_falls_with_l(first, more, above, farther):
     l2 = l1 * farther
 
     def d(count, at):
-        return distance(z, 0, count, NOTHING, 0.0, float(count), at)[0]
+        return distance(z, 0, count, NOTHING, 0.0, float(count), at, *UNCLIPPED)[0]
 
     rounding = 1e-13 * len(z)
     assert d(len(first), l1) >= -rounding

@@ -14,6 +14,9 @@ z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. 
 Newton step updates the minimiser. Within |e| <= 0.01 the omitted terms are below 1e-15. Outside this range (after about two per
 cent more values), or when the largest value changes, the numbers are recomputed from the stored values.
 
+**Clipped values are not in the sums.** ``up`` values count as ``edge`` and ``down`` values as ``-edge``. They enter every formula as
+two further terms, because the edge moves with each evaluation. AdaKL-UCB's first version has none: its trimmed values count as 0.
+
 The formulas use z/l and small differences, so they stay accurate when n is large.
 """
 
@@ -74,36 +77,50 @@ def add_powers(curve: Floats, a: float) -> None:
         power *= a
 
 
-def logs_at(curve: Floats, n: float, step: float) -> float:
+def logs_at(curve: Floats, n: float, step: float, up: float, down: float, edge: float) -> float:
     """Return the mean of log(1 - z/l) at l = l0 + step w."""
     series = curve[SUMS + POWERS - 1] / POWERS
     for r in range(POWERS - 2, -1, -1):
         series = curve[SUMS + r] / (r + 1.0) - step * series
-    return (curve[LOGS] + step * series) / n - math.log1p(step * curve[GAP] / curve[AT])
+    mean = (curve[LOGS] + step * series) / n
+    ratio = edge / (curve[AT] + step * curve[GAP])
+    if up > 0.0:
+        mean += up * math.log1p(-ratio) / n
+    if down > 0.0:
+        mean += down * math.log1p(ratio) / n
+    return mean - (n - up - down) / n * math.log1p(step * curve[GAP] / curve[AT])
 
 
 @out_of_line
-def value_at(curve: Floats, n: float, exponent: float, step: float) -> float:
+def value_at(curve: Floats, n: float, exponent: float, step: float, up: float, down: float, edge: float) -> float:
     """Return the bound for l = l0 + step w."""
-    return bound_at(curve[AT] + step * curve[GAP], logs_at(curve, n, step), exponent)
+    return bound_at(curve[AT] + step * curve[GAP], logs_at(curve, n, step, up, down, edge), exponent)
 
 
 @out_of_line
-def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
+def follow(curve: Floats, n: float, exponent: float, floor: float, up: float, down: float, edge: float) -> bool:
     """Move STEP to the minimiser over l >= floor. Return False if it is too far from l0 for the polynomial."""
     least = (floor - curve[AT]) / curve[GAP]
     step = max(curve[STEP], least)
     for _ in range(20):
-        if not abs(step) <= RADIUS:
+        if not abs(step) <= RADIUS or (up > 0.0 and curve[AT] + step * curve[GAP] <= edge):
             return False
         first = curve[SUMS + POWERS - 1]
         slope = 0.0
         for r in range(POWERS - 2, -1, -1):
             slope = -first - step * slope
             first = curve[SUMS + r] - step * first
+        if up > 0.0:
+            part = curve[GAP] / (curve[AT] + step * curve[GAP] - edge)
+            first += up * part
+            slope -= up * part * part
+        if down > 0.0:
+            part = curve[GAP] / (curve[AT] + step * curve[GAP] + edge)
+            first += down * part
+            slope -= down * part * part
         # `first` is sum w/(l - z), and `slope` is its derivative.
         ratio = (curve[AT] / curve[GAP] + step) * first / n
-        tilt = -exponent + logs_at(curve, n, step) + math.log(ratio)
+        tilt = -exponent + logs_at(curve, n, step, up, down, edge) + math.log(ratio)
         move = -tilt / (first / n + slope / first)
         if step + move <= least:
             if step == least:
@@ -119,9 +136,21 @@ def follow(curve: Floats, n: float, exponent: float, floor: float) -> bool:
 
 @out_of_line
 def distance(
-    kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, at: float
+    kept: Floats,
+    first: int,
+    last: int,
+    near: Floats,
+    cut: float,
+    n: float,
+    at: float,
+    up: float,
+    down: float,
+    edge: float,
 ) -> tuple[float, float, float]:
-    """Return D(at), its derivative by log l, and sum log(1 - z/l), over kept[first:last], the near values and the zeros."""
+    """Return D(at), its derivative by log l, and the sum of log(1 - z/l) over all but the clipped values.
+
+    The values are kept[first:last], the near ones, the clipped ones, and zeros.
+    """
     logs = 0.0
     tilts = 0.0  # sum z/(l - z)
     squares = 0.0  # sum (l/(l - z))^2 - 1
@@ -139,9 +168,20 @@ def distance(
         logs += math.log1p(-ratio)
         tilts += tilt
         squares += tilt * (2.0 + tilt)
+    clipped = 0.0
+    if up > 0.0:
+        tilt = edge / (at - edge)
+        clipped += up * math.log1p(-edge / at)
+        tilts += up * tilt
+        squares += up * tilt * (2.0 + tilt)
+    if down > 0.0:
+        tilt = -edge / (at + edge)
+        clipped += down * math.log1p(edge / at)
+        tilts += down * tilt
+        squares += down * tilt * (2.0 + tilt)
     mean = tilts / n
     slope = n * (mean - (squares / n - mean) / (1.0 + mean))
-    return logs + n * math.log1p(mean), slope, logs
+    return logs + clipped + n * math.log1p(mean), slope, logs
 
 
 def highest_of(kept: Floats, first: int, last: int) -> float:
@@ -154,15 +194,28 @@ def highest_of(kept: Floats, first: int, last: int) -> float:
 
 @out_of_line
 def minimiser(
-    kept: Floats, first: int, last: int, near: Floats, cut: float, n: float, level: float, floor: float, guess: float
+    kept: Floats,
+    first: int,
+    last: int,
+    near: Floats,
+    cut: float,
+    n: float,
+    level: float,
+    floor: float,
+    guess: float,
+    up: float,
+    down: float,
+    edge: float,
 ) -> float:
     """Return the l >= floor where D(l) = level, or the floor if D is smaller there. Newton on log D, in log(l - base)."""
     base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # a lower bound of l
+    if up > 0.0:
+        base = max(base, edge)
     scale = max(cut, floor)
     for j in range(first, last):
         scale = max(scale, abs(kept[j]))
     if floor > base:
-        d, slope, _ = distance(kept, first, last, near, cut, n, floor)
+        d, slope, _ = distance(kept, first, last, near, cut, n, floor, up, down, edge)
         if d <= level:
             return floor
     low = math.log(scale) - 80.0
@@ -178,7 +231,7 @@ def minimiser(
         if not low < y < high:
             y = 0.5 * (low + high)
         at = base + math.exp(y)
-        d, slope, _ = distance(kept, first, last, near, cut, n, at)
+        d, slope, _ = distance(kept, first, last, near, cut, n, at, up, down, edge)
         if d > level:
             low = y
         else:
@@ -204,12 +257,16 @@ def remake(
     n: float,
     level: float,
     floor: float,
+    zeros: int,
+    up: float,
+    down: float,
+    edge: float,
 ) -> None:
-    """Move l0 to the minimiser and recompute the sums. Values kept[:first] count as 0."""
+    """Move l0 to the minimiser and recompute the sums, with ``zeros`` values that count as 0."""
     guess = curve[AT] + curve[STEP] * curve[GAP]
-    at = minimiser(kept, first, last, near, cut, n, level, floor, guess)
+    at = minimiser(kept, first, last, near, cut, n, level, floor, guess, up, down, edge)
     highest = max(highest_of(kept, first, last), cut)
-    _, _, logs = distance(kept, first, last, near, cut, n, at)
+    _, _, logs = distance(kept, first, last, near, cut, n, at, up, down, edge)
     curve[READY] = 1.0
     curve[AT] = at
     curve[GAP] = at - highest
@@ -219,7 +276,7 @@ def remake(
         curve[SUMS + r] = 0.0
     for j in range(first, last):
         add_powers(curve, curve[GAP] / (at - kept[j]))
-    for _ in range(first):
+    for _ in range(zeros):
         add_powers(curve, curve[GAP] / at)
     # (1 - z/l)^-r = sum_k C(r+k-1, k) (z/l)^k
     a = curve[GAP] / at

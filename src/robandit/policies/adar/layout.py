@@ -70,10 +70,10 @@ class TwoStreams:
 
     def grow(self, state: Any) -> Any:
         """Double the length of every buffer, up to the limit."""
-        arms, rows, width = state.buffer.shape
+        *others, width = state.buffer.shape
         capacity = min(2 * (width - 1), int(state.clock[LIMIT]))
-        buffer = np.zeros((arms, rows, capacity + 1))
-        buffer[:, :, :width] = state.buffer
+        buffer = np.zeros((*others, capacity + 1))
+        buffer[..., :width] = state.buffer
         state.clock[FULL] = 0
         return state._replace(buffer=buffer)
 

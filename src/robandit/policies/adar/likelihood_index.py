@@ -249,7 +249,9 @@ def merge(s: Any, arm: int) -> None:
         free = s.curves[arm, FREE]
         if free[AT] > 0.0:  # the curve is in use
             n = float(counts[N_X])
-            least = minimiser(big, 0, counts[BIG], s.near[arm], numbers[CUT], n, s.limits[1], 0.0, free[AT])
+            least = minimiser(
+                big, 0, counts[BIG], s.near[arm], numbers[CUT], n, s.limits[1], 0.0, free[AT], 0.0, 0.0, 0.0
+            )
             lowest = min(lowest, least)
         move_near(s, arm, (1.0 - 1e-9) * lowest / 4.0)
     if counts[BIG] == room or counts[TOP] == room:
@@ -362,9 +364,9 @@ def free_bound(s: State, arm: int, n: float, level: float) -> float:
     curve = s.curves[arm, FREE]
     exponent = level / n
     floor = s.arms[arm, HIGHEST] * math.exp(level / (n - 1.0))
-    if curve[READY] == 0.0 or not follow(curve, n, exponent, floor):
+    if curve[READY] == 0.0 or not follow(curve, n, exponent, floor, 0.0, 0.0, 0.0):
         rebuild(s, arm, FREE, 0, n * exponent, floor)
-    return value_at(curve, n, exponent, curve[STEP])
+    return value_at(curve, n, exponent, curve[STEP], 0.0, 0.0, 0.0)
 
 
 @out_of_line
@@ -383,9 +385,9 @@ def trimmed_bound(p: Params, s: Any, arm: int, n: float, level: float) -> float:
     if trimmed != counts[BIG_ABOVE]:
         counts[BIG_ABOVE] = trimmed
         curve[READY] = 0.0
-    if curve[READY] == 0.0 or not follow(curve, n, exponent, threshold):
+    if curve[READY] == 0.0 or not follow(curve, n, exponent, threshold, 0.0, 0.0, 0.0):
         rebuild(s, arm, TRIMMED, trimmed, n * exponent, threshold)
-    return value_at(curve, n, exponent, curve[STEP])
+    return value_at(curve, n, exponent, curve[STEP], 0.0, 0.0, 0.0)
 
 
 @out_of_line
@@ -396,7 +398,22 @@ def rebuild(s: State, arm: int, which: int, first: int, level: float, floor: flo
     cut = s.arms[arm, CUT]
     n_near = float(counts[N_NEAR])
     n = float(counts[N_X])
-    remake(curve, s.buffer[arm, BIG_VALUE], first, counts[BIG], s.near[arm], cut, n_near, n, level, floor)
+    remake(
+        curve,
+        s.buffer[arm, BIG_VALUE],
+        first,
+        counts[BIG],
+        s.near[arm],
+        cut,
+        n_near,
+        n,
+        level,
+        floor,
+        first,
+        0.0,
+        0.0,
+        0.0,
+    )
     if curve[AT] < 3.9999 * cut:
         s.clock[FALLBACKS] += 1
 
@@ -428,7 +445,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
             if at < ahead:
                 step = min((ahead - curve[AT]) / curve[GAP], RADIUS)
                 at = curve[AT] + step * curve[GAP]
-                bound = value_at(curve, n, level / n, step)
+                bound = value_at(curve, n, level / n, step, 0.0, 0.0, 0.0)
             until = (1.0 - SLACK) * (n - 1.0) * math.log(at / numbers[HIGHEST])
     at = curve[AT] + step * curve[GAP]
     height = numbers[CENTRE] + bound + SLACK * (abs(numbers[CENTRE]) + abs(bound))
