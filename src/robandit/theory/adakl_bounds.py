@@ -79,7 +79,7 @@ def adakl_worst_case(problem: Problem, horizon: int, eps: float, pulls: Pulls = 
         return 0.0
     share = (2.0 * len(terms.gaps) * terms.level) ** terms.q
     main = terms.constant * float(terms.sizes.max()) * share * (terms.per_round * terms.rounds) ** (1.0 - terms.q)
-    return main + EXTRA * terms.per_round * total(terms.gaps)
+    return float(main + EXTRA * terms.per_round * total(terms.gaps))
 
 
 class _Terms:
