@@ -123,7 +123,7 @@ def excess(z: Floats, largest: Floats, exponent: float, width: Width) -> Floats:
 
 STATEMENT = Statement(
     key="adakl-comparison",
-    name="AdaKL-UCB, Lemma A (ours)",
+    name="AdaKL Lemma A (ours)",
     says="For values z_j <= M with mean m and variance v, min over l >= M of l - exp(-a + mean log(l - z_j)) is at most "
     "m + sqrt(2 v a) + (M - m) a, for every a > 0.",
     run=run,

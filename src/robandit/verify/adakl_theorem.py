@@ -138,7 +138,7 @@ def _against_adar(instance: Sequence[Measured], adar: Sequence[Measured]) -> Fin
 
 STATEMENT = Statement(
     key="adakl-theorem",
-    name="AdaKL-UCB, regret theorem (ours)",
+    name="AdaKL theorem (ours)",
     says="Under truncated non-positivity the regret of AdaKLUCB(schedule='proved', center=None) is at most a sum over the worse "
     "arms of 6 B^((1+eps)/eps) (u/gap)^(1/eps) log T + 5 gap/2, with B <= 7.93.",
     run=run,

@@ -103,7 +103,7 @@ def _findings(cases: Mapping[str, list[Case]], effort: Effort, confidence: float
         finding(
             "without log(e (n + 2)) in the exponent: rate over delta, worst case under the assumption",
             largest(case.rate(confidence, bare=True) for case in cases["fit"]),
-            "It is not proved, but measured to hold for most laws.",
+            "It is measured, not proved.",
         ).at_most(1.0, must=False),
     )
 
@@ -128,7 +128,7 @@ def grid_cost(effort: Effort, coarser: int = 1) -> float:
 
 STATEMENT = Statement(
     key="adakl-validity",
-    name="AdaKL-UCB, Lemma B (ours)",
+    name="AdaKL Lemma B (ours)",
     says="The likelihood bound with exponent (L + log(e (n + 2)))/n of rewards trimmed at an independent threshold is below the "
     "mean with probability at most exp(-L), if E[X 1{|X| > m}] <= 0 for all m.",
     run=run,

@@ -192,7 +192,7 @@ def _chernoff(mean: float) -> float:
 
 STATEMENT = Statement(
     key="adakl-width",
-    name="AdaKL-UCB, Lemmas C to F (ours)",
+    name="AdaKL Lemmas C-F (ours)",
     says="Except with probability 4 exp(-5 L/6), the index of an arm with n > 62 L rewards exceeds its mean by at most "
     "B u^(1/(1+eps)) (L/n)^(eps/(1+eps)), B = 2.7 * 3.2^q + 9.6^q, q = eps/(1+eps).",
     run=run,
