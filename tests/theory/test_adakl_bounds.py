@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -14,8 +15,9 @@ from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Bernoulli, Constant, Gaussian
 from robandit.problems import Problem, gaussian, negated_pareto, pareto
 from robandit.theory import adakl_instance, adakl_worst_case, rate, regret_bound, repaired_instance, repaired_worst_case
-from robandit.theory.adakl_bounds import width_constant
+from robandit.theory.adakl_bounds import BASE, EXTRA, SPREAD, TAIL, width_constant
 
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "adakl-theorem.md"
 PROVED = rb.AdaKLUCB(schedule="proved", center=None)
 DOUBLE = rb.AdaKLUCB(schedule="proved", center=None, pulls="double")
 BOTH = (adakl_instance, adakl_worst_case)
@@ -53,6 +55,15 @@ def test_against_the_formulas_of_the_page(policy: rb.AdaKLUCB, g: int, eps: str,
     assert all("ours" in bound.source for bound in result.bounds)
     assert result.met is True
     assert result.assumption == "truncated non-positivity of the best arm"
+
+
+def test_the_page_has_the_constants_of_the_code() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"B   = {SPREAD:g} * {BASE:g}^q + {TAIL:g}^q " in text
+    assert f"M <= (u n'/({BASE:g} L))^(1/p)" in text
+    assert f"P(|X| > M | M) <= {TAIL:g} L/n'" in text
+    assert EXTRA == 5 / 4
+    assert "regret <= sum_i gap_i (2 A_i + 5 g/4)" in text
 
 
 def test_hand_computed_at_eps_1() -> None:
