@@ -14,10 +14,11 @@ def verify(
     threads: Threads = None,
     out: Path = Path("robandit-verify.html"),
 ) -> None:
-    """Check the statements of the AdaR-UCB paper by experiment. Prints verdicts and writes an HTML page and a JSON file.
+    """Check the statements of the AdaR-UCB paper, and our own, by experiment. Writes an HTML page and a JSON file.
 
-    The statements: table-1, theorem-4 (with theorem-1), theorem-2, theorem-3, lemma-2, theorem-5, theorem-6, theorem-7, theorem-8,
-    proposition-9, proposition-10 (with algorithm-2). Each statement is split into claims about a number. A claim holds if the
+    The paper's statements: table-1, theorem-4 (with theorem-1), theorem-2, theorem-3, lemma-2, theorem-5, theorem-6, theorem-7,
+    theorem-8, proposition-9, proposition-10 (with algorithm-2). Ours, about AdaKL-UCB: adakl-comparison, adakl-validity,
+    adakl-width, adakl-theorem. Each statement is split into claims about a number. A claim holds if the
     confidence interval of the measured number lies inside the predicted range. It fails if the interval lies outside, and is
     inconclusive otherwise. Exit code 3 means that a required claim failed.
 

@@ -1,4 +1,4 @@
-"""The HTML page of the checks of the paper, with one figure per statement, and the JSON file of its data."""
+"""The HTML page of the checks, with one figure per statement, and the JSON file of its data."""
 
 from __future__ import annotations
 
@@ -51,16 +51,17 @@ def _page(outcomes: Sequence[Outcome], command: str, packages: dict[str, str]) -
     used = ", ".join(f"{name} {number}" for name, number in packages.items())
     header = f"""<h1>{escaped(summary(outcomes))}</h1>
 <p>Statements of Genalti, Marsigli, Gatti, Metelli, (eps, u)-adaptive regret minimization in heavy-tailed bandits (COLT 2024),
-each split into claims about a number. A claim holds if the confidence interval of the measured number lies in the
-predicted range. It fails if the interval lies outside, and is inconclusive otherwise. Intervals of probabilities and quantiles are
-exact. Intervals of means and exponents are nominal (Student's): with few, skewed replications, their coverage is slightly lower
-than stated. A finite run may support a claim about a limit, but cannot refute it.</p>"""
+and our own statements about AdaKL-UCB, marked (ours). Each is split into claims about a number. A claim holds if the confidence
+interval of the measured number lies in the predicted range. It fails if the interval lies outside, and is inconclusive
+otherwise. Intervals of probabilities and quantiles are exact. Intervals of means and exponents are nominal (Student's): with
+few, skewed replications, their coverage is slightly lower than stated. A finite run may support a claim about a limit, but
+cannot refute it.</p>"""
     main = f"""<table>{_head("statement", "verdict", "what it says", "seconds")}<tbody>
 {rows}</tbody></table>
 {"".join(_section(o) for o in outcomes)}
 <h2>Reproduce this page</h2>
 <p><code>{escaped(command)}</code>, with {escaped(used)}.</p>"""
-    return document("The paper's statements, checked", header, main, styles=("verify.css",))
+    return document("Statements, checked", header, main, styles=("verify.css",))
 
 
 def _section(outcome: Outcome) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from robandit.theory.adakl_bounds import adakl_instance, adakl_worst_case
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
 from robandit.theory.bound import Bound
 from robandit.theory.bounds import RegretBound, regret_bound
@@ -21,6 +22,8 @@ __all__ = [
     "PairBound",
     "Rate",
     "RegretBound",
+    "adakl_instance",
+    "adakl_worst_case",
     "klinf",
     "klinf_upper",
     "lower_bound_eps_adaptive",

@@ -19,6 +19,7 @@ from robandit.policies import Policy
 from robandit.policies.assumptions import assumption_met
 from robandit.policies.base import check_policy_given
 from robandit.problems import Problem
+from robandit.theory.adakl_bounds import adakl_instance, adakl_worst_case
 from robandit.theory.adar_bounds import printed_instance, printed_worst_case, repaired_instance, repaired_worst_case
 from robandit.theory.bound import Bound, BoundSet, Case, Kind, check_problem, total
 from robandit.theory.divergence import is_resolved, klinf
@@ -107,7 +108,7 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
     Guarantee
     ---------
     If ``met`` is True, a bound holds for the expected regret. The "derived" bounds are our own. See the derivations in
-    `robandit.theory.index_bounds` and `robandit.theory.tsallis_bounds`.
+    `robandit.theory.adakl_bounds`, `robandit.theory.index_bounds` and `robandit.theory.tsallis_bounds`.
 
     Examples
     --------
@@ -175,6 +176,23 @@ def _adar_ucb(case: Case) -> BoundSet:
     return BoundSet(bounds, eps, u)
 
 
+def _adakl_ucb(case: Case) -> BoundSet:
+    """Return the bounds of our theorem, which covers the proved schedule without a centre, with either kind of pulls."""
+    policy = case.policy
+    for name, value in (("schedule", "proved"), ("center", None)):
+        if (given := getattr(policy, name)) != value:
+            rule = f"its theorem needs schedule='proved' and center=None, and {name} is {given!r}"
+            raise case.error(f"{rule}; pass AdaKLUCB(schedule='proved', center=None)")
+    eps, u = case.order_and_u()
+    at = (case.problem, case.horizon, eps, policy.pulls)
+    source = "ours: docs/explanation/adakl-theorem.md"
+    bounds = (
+        Bound("instance", adakl_instance(*at), source, "derived", "each worse arm with its own E|X|^(1+eps)"),
+        Bound("worst-case", adakl_worst_case(*at), source, "derived"),
+    )
+    return BoundSet(bounds, eps, u)
+
+
 def _klinf_ucb(case: Case) -> BoundSet:
     """Return (1 + batch) times the sum of gap log T / KLinf(arm, best mean)."""
     policy, problem = case.policy, case.problem
@@ -237,6 +255,7 @@ def _oracle(case: Case) -> BoundSet:
 
 
 FORMULAS: dict[str, Callable[[Case], BoundSet]] = {
+    "AdaKLUCB": _adakl_ucb,
     "AdaRUCB": _adar_ucb,
     "Ada2TINF": ada2_tinf,
     "AdaTINF": ada_tinf,

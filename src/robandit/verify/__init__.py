@@ -1,4 +1,7 @@
-"""Numerical checks of the paper's statements, one file per statement."""
+"""Numerical checks of the paper's statements, one file per statement.
+
+The files of `OURS` check the steps of our own theorem about AdaKL-UCB in the same way.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from robandit.verify.statement import Effort, Finding, Outcome, Statement, Track
 
 __all__ = ["Effort", "Finding", "Outcome", "Statement", "checked", "statements", "verify"]
 
-FILES = (
+PAPER = (
     *("table_1", "theorem_4", "theorem_2", "theorem_3", "lemma_2", "theorem_5", "theorem_6", "theorem_7", "theorem_8"),
     *("proposition_9", "proposition_10"),
 )
+OURS = ("adakl_comparison", "adakl_validity", "adakl_width", "adakl_theorem")
+"""The steps of docs/explanation/adakl-theorem.md; `Statement.ours` is True for them."""
+FILES = (*PAPER, *OURS)
 
 
 def statements(names: Sequence[str] = ()) -> tuple[Statement, ...]:
@@ -28,7 +34,7 @@ def verify(
     threads: int | None = None,
     track: Callable[[Statement], Track] = lambda _: silent,
 ) -> tuple[Outcome, ...]:
-    """Check statements of the AdaR-UCB paper by experiment.
+    """Check statements of the AdaR-UCB paper, and of our theorem about AdaKL-UCB, by experiment.
 
     Parameters
     ----------

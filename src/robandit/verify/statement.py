@@ -176,17 +176,19 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A numbered statement of the paper, and its check."""
+    """A numbered statement of the paper, or one of ours, and its check."""
 
     key: str
     """Its name on the command line: ``lemma-2``."""
     name: str
-    """Its name in the paper: ``Lemma 2``."""
+    """Its name in the paper: ``Lemma 2``. Names of our own statements end with "(ours)"."""
     says: str
     """Its content in one line, in our own words."""
     run: Callable[[Effort, Track], Evidence]
     aliases: tuple[str, ...] = ()
     """Keys of other statements that the same check covers."""
+    ours: bool = False
+    """Whether the statement is ours (docs/explanation/adakl-theorem.md), not the paper's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +218,7 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, with null for infinite ends of ranges."""
         return {
-            **{name: getattr(self.statement, name) for name in ("key", "name", "says")},
+            **{name: getattr(self.statement, name) for name in ("key", "name", "says", "ours")},
             "verdict": self.verdict,
             "headline": self.headline,
             "ran": self.ran.ran,

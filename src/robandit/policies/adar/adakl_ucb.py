@@ -68,13 +68,20 @@ class AdaKLUCB(TwoStreams, Policy):
 
     Guarantee
     ---------
-    There is no regret theorem for either schedule, and nothing is proved for ``"practical"`` (docs/explanation/adakl.md has
-    measurements). For ``"proved"``, given the centre m, each index is a valid upper confidence bound with probability at least 1
-    - exp(-L) under truncated non-positivity about the centre: E[(X - m) 1{|X - m| > M}] <= 0 for all M >= 0. That holds for laws
-    that are left-skewed by more than the error of the centre, such as costs with a heavy tail. For a (nearly) symmetric law it
-    holds about the true median. The estimated median is below the true one half of the time, and the bound can then fail if
-    rewards are few: often just above c L of them, rarely above 3 c L (tests/policies/adar/test_adakl_ucb.py measures it at 4 c
-    L). Hence the 3 c L. Requires no prior knowledge. Anytime and deterministic.
+    ``schedule="proved"`` with ``center=None``: assume that the best arm satisfies truncated non-positivity, E[X 1{|X| > M}] <= 0
+    for all M >= 0 (so its mean is at most 0). Then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows at most as
+    ``sum_i (u / gap_i)^(1/eps) log T``, and at worst as ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))``, with either kind of pulls.
+    The theorem is ours: docs/explanation/adakl-theorem.md has the proof, `robandit.theory.regret_bound` the constants.
+
+    ``schedule="proved"`` with a centre: there is no regret theorem. Given the centre m, each index is a valid upper confidence
+    bound with probability at least 1 - exp(-L) under truncated non-positivity about the centre: E[(X - m) 1{|X - m| > M}] <= 0
+    for all M >= 0. That holds for laws that are left-skewed by more than the error of the centre, such as costs with a heavy
+    tail. For a (nearly) symmetric law it holds about the true median. The estimated median is below the true one half of the
+    time, and the bound can then fail if rewards are few: often just above c L of them, rarely above 3 c L
+    (tests/policies/adar/test_adakl_ucb.py measures it at 4 c L). Hence the 3 c L.
+
+    Nothing is proved for ``"practical"``, the default (docs/explanation/adakl.md has measurements). Requires no prior knowledge.
+    Anytime and deterministic.
 
     Examples
     --------
@@ -103,8 +110,8 @@ class AdaKLUCB(TwoStreams, Policy):
         title="AdaKL-UCB",
         notes=(
             "With schedule='proved' each index is a valid upper confidence bound with probability at least 1 - exp(-L), given the "
-            "centre and under the assumption about it; a regret theorem is not proved. Nothing is proved for "
-            "schedule='practical', the default.",
+            "centre and under the assumption about it. A regret theorem is proved only for schedule='proved' with center=None. "
+            "Nothing is proved for schedule='practical', the default.",
         ),
     )
 
@@ -122,11 +129,20 @@ class AdaKLUCB(TwoStreams, Policy):
 
     @property
     def facts(self) -> Facts:
-        """The facts about the algorithm; the assumption depends on the schedule and the centre."""
+        """The facts about the algorithm, which depend on the schedule and the centre."""
         if self.schedule == "adaptive":
             return self.about
-        assumption = CENTRED if self.center == "median" else NONPOSITIVE
-        return dataclasses.replace(self.about, assumption=assumption)
+        if self.center == "median":
+            return dataclasses.replace(self.about, assumption=CENTRED)
+        return dataclasses.replace(
+            self.about,
+            assumption=NONPOSITIVE,
+            bound="our theorem (docs/explanation/adakl-theorem.md)",
+            instance="sum (u/gap)^(1/eps) log T",
+            worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log T)^(eps/(1+eps))",
+            matches=(True, True),
+            title="AdaKL-UCB, proved, without a centre",
+        )
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks of this class or, for the adaptive schedule, those of `clipped_index.Adaptive`."""
