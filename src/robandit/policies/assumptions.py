@@ -99,6 +99,11 @@ def _bounded(policy: Any, problem: Any) -> bool:
     return max(ends) - min(ends) <= float(length) * (1.0 + RELATIVE_SLACK)
 
 
+def _bounded_above(policy: Any, problem: Any) -> bool:
+    supports = [law.support for law in problem.reward_laws]
+    return all(math.isfinite(low) and high <= policy.upper for low, high in supports)
+
+
 def _symmetric(policy: Any, problem: Any) -> bool:
     return all(law.symmetric_about is not None for law in problem.laws)
 
@@ -117,5 +122,6 @@ NONPOSITIVE = Assumption("nonpositive", _TNP, _best_nonpositive, point=0.0)
 CENTRED = Assumption("centred", f"{_TNP} about its median", _best_nonpositive_about_median, point="median")
 SYMMETRIC = Assumption("symmetric", "every arm is symmetric about its mean", _symmetric, point="symmetric")
 BOUNDED = Assumption("bounded", "rewards in an interval of known length", _bounded)
+BOUNDED_ABOVE = Assumption("bounded above", "bounded rewards with a known upper bound", _bounded_above)
 FINITE_VARIANCE = Assumption("finite variance", "eps = 1 only: a finite variance", _finite_variance)
 NORMAL = Assumption("normal", "normal rewards", _normal)
