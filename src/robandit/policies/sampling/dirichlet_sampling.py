@@ -1,20 +1,21 @@
 """Dirichlet sampling (Baudry, Saux, Maillard 2021): duels with random weights, most of them without drawing the weights.
 
-A challenger with rewards x_1, ..., x_n and bonus point b wins its duel with a leader of mean mu if sum w_i x_i + w_{n+1} b >= mu, where
-w is uniform on the simplex. As w_i = e_i / sum e_j for exponential e_i, it wins if A = sum e_i z_i >= 0, where z_i = x_i - mu and
-z_{n+1} = b - mu. For each t >= 0 with t max z < 1, let e'_i = e_i / (1 - t z_i), A' = sum e'_i z_i, and C = prod 1 / (1 - t z_i).
-Changing the measure from e to e' gives
+A challenger with rewards x_1, ..., x_n and bonus point b wins its duel with a leader of mean mu if sum w_i x_i + w_{n+1} b >= mu,
+where w is uniform on the simplex. As w_i = e_i / sum e_j for exponential e_i, it wins if A = sum e_i z_i >= 0, where z_i = x_i - mu
+and z_{n+1} = b - mu. For each t >= 0 with t max z < 1, let e'_i = e_i / (1 - t z_i), A' = sum e'_i z_i, and C = prod 1 / (1 - t
+z_i). Changing the measure from e to e' gives
 
     P(A >= 0) = C E[exp(-t A') 1{A' >= 0}] = P(U <= C exp(-t A'), A' >= 0),  U uniform on (0, 1].
 
 So a duel draws U first. It is lost if U > C, without any e_i. With the t that minimises C (Chernoff's bound), few of the duels that
 would be lost need the e_i. The probability is exact.
 
-C takes O(n) time, and mu changes with every pull of the leader. So a cap is stored for each challenger: C for z_i = x_i - low and the
-largest bonus for mu <= high. It bounds C for all mu in [low, high], until the challenger has a new reward. U > cap is certain to lose.
+C takes O(n) time, and mu changes with every pull of the leader. So a cap is stored for each challenger: C for z_i = x_i - low and
+the largest bonus for mu <= high. It bounds C for all mu in [low, high], until the challenger has a new reward. U > cap is certain
+to lose.
 
-Random numbers depend only on the run's ``rng`` words, which never change, the round and the arm. The cap decides nothing that C would
-decide otherwise. So a choice depends on the rewards and the rounds, and not on how often ``select`` was called before.
+Random numbers depend only on the run's ``rng`` words, which never change, the round and the arm. The cap decides nothing that C
+would decide otherwise. So a choice depends on the rewards and the rounds, and not on how often ``select`` was called before.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from robandit.kernel.random import GOLDEN, exponential, mixed
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import HIGH, LOW, two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
-from robandit.policies.assumptions import BOUNDED_ABOVE
+from robandit.policies.assumptions import BOUNDED_ABOVE, LIGHT_TAILS
 from robandit.policies.base import Policy
 from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
@@ -64,7 +65,7 @@ _baudry = {"random": True, "citation": "Baudry, Saux, Maillard 2021"}
 _FACTS = {
     "robust": Facts(
         **_baudry,  # type: ignore[arg-type]
-        assumption="light tails: every arm has a moment generating function",
+        assumption=LIGHT_TAILS,
         bound="that of Baudry, Saux and Maillard for RDS",
         instance="C log T log log T",
         matches=(False, None),
@@ -108,32 +109,32 @@ class State(NamedTuple):
 class DirichletSampling(Rounds, KeepsRewards, Policy):
     """Thompson sampling without a prior or a scale: duels between randomly weighted rewards and the leader's mean.
 
-    The leader is the arm with the most rewards; mu is its mean. Each other arm with fewer rewards, x_1 to x_n, challenges it. It is pulled
-    if its mean is at least mu, or if a random average of its rewards and one bonus point b is at least mu. The weights are uniform on
-    the simplex (Dirichlet with parameters 1). If no challenger is pulled, the leader is. Use it for light tails of unknown scale, or
-    for bounded rewards with a known upper bound. With the robust bonus, decisions do not depend on the unit of the rewards or on a
-    constant added to all of them. Do not use it for heavy tails that must be guaranteed: mu is a sample mean. Memory grows with the
-    number of rewards, which are all stored.
+    The leader is the arm with the most rewards; mu is its mean. Each other arm with fewer rewards, x_1 to x_n, challenges it. It is
+    pulled if its mean is at least mu, or if a random average of its rewards and one bonus point b is at least mu. The weights are
+    uniform on the simplex (Dirichlet with parameters 1). If no challenger is pulled, the leader is. Use it for light tails of
+    unknown scale, or for bounded rewards with a known upper bound. With the robust bonus, decisions do not depend on the unit of
+    the rewards or on a constant added to all of them. Do not use it for heavy tails that must be guaranteed: mu is a sample mean.
+    Memory grows with the number of rewards, which are all stored.
 
-    Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger mean
-    leads, then the leader before. A late reward counts when it arrives. A pull of an arm that `select` did not propose belongs to no
-    round. The probability of a choice is not known (`Decision.propensity` is NaN).
+    Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger
+    mean leads, then the leader before. A late reward counts when it arrives. A pull of an arm that `select` did not propose belongs
+    to no round. The probability of a choice is not known (`Decision.propensity` is NaN).
 
     Parameters
     ----------
     bonus
-        ``"robust"`` (RDS): ``b = mu + rho (1/n) sum (mu - x_i)^+`` with ``rho = sqrt(log(1 + n))``. ``"bounded"`` (BDS): b is the upper
-        bound of the rewards. The paper's version for semi-bounded rewards, with quantiles (QDS), and its version for an unknown upper
-        bound are not included.
+        ``"robust"`` (RDS): ``b = mu + rho (1/n) sum (mu - x_i)^+`` with ``rho = sqrt(log(1 + n))``. ``"bounded"`` (BDS): b is the
+        upper bound of the rewards. The paper's version for semi-bounded rewards, with quantiles (QDS), and its version for an
+        unknown upper bound are not included.
     upper
         Upper bound of the rewards, for ``"bounded"``.
 
     Guarantee
     ---------
-    ``"bounded"``: regret is asymptotically ``sum gap/KLinf log T``, the best possible for rewards of at most ``upper``. ``"robust"``:
-    regret grows slightly faster than log T, as log T log log T, for light tails. Nothing is proved for heavy tails. Requires nothing,
-    or the upper bound. Anytime and randomised. Of the paper only the abstract was available, which confirms the logarithmic and
-    the slightly worse rates. The duels were checked against a public implementation of BDS for Bernoulli rewards
+    ``"bounded"``: regret is asymptotically ``sum gap/KLinf log T``, the best possible for rewards of at most ``upper``.
+    ``"robust"``: regret grows slightly faster than log T, as log T log log T, for light tails. Nothing is proved for heavy tails.
+    Requires nothing, or the upper bound. Anytime and randomised. Of the paper only the abstract was available, which confirms the
+    logarithmic and the slightly worse rates. The duels were checked against a public implementation of BDS for Bernoulli rewards
     (github.com/DataWraith/banditbench): leader, equal counts, b = upper. The robust bonus, its rho and log log T are from memory.
 
     Examples
@@ -267,15 +268,14 @@ def propose(p: Params, s: Any) -> None:
     mu = mean(s, leader)
     winners = 0
     for arm in range(s.allowed.shape[0]):
-        if s.allowed[arm] and s.slots[arm, USED] < s.slots[leader, USED]:
-            if wins(p, s, arm, leader, mu):
-                s.duels[WINS, arm] = 1
-                winners += 1
+        if s.allowed[arm] and s.slots[arm, USED] < s.slots[leader, USED] and wins(p, s, arm, leader, mu):
+            s.duels[WINS, arm] = 1
+            winners += 1
     settle(s, leader, winners)
 
 
 def leads(s: Any, arm: int, other: int) -> bool:
-    """Return whether the arm leads before the other, which is a lower one: by rewards, then by their mean, then if it led before."""
+    """Return whether the arm leads before the other, a lower one: by rewards, then by their mean, then if it led before."""
     n, m = s.slots[arm, USED], s.slots[other, USED]
     if n != m:
         return n > m

@@ -1,9 +1,9 @@
 """LB-SDA (Baudry, Russac, Cappe 2021), with its limited memory and its sliding window, in O(1) time per duel.
 
-The sum of an arm's last n rewards is a difference of two stored sums (:mod:`robandit.policies._parts.blocks`), whose rounding errors
-are stored too. So an outlier that is not among these n does not affect them. With a limited memory or a window, each reward is also
-stored itself. When an arm's room is full and half of its rewards are no longer used, the others move to the front and are summed
-again from zero. So memory is bounded, and digits that were lost to an old outlier return.
+The sum of an arm's last n rewards is a difference of two stored sums (:mod:`robandit.policies._parts.blocks`), whose rounding
+errors are stored too. So an outlier that is not among these n does not affect them. With a limited memory or a window, each reward
+is also stored itself. When an arm's room is full and half of its rewards are no longer used, the others move to the front and are
+summed again from zero. So memory is bounded, and digits that were lost to an old outlier return.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import HIGH, LOW, KeepsSums, add_reward, empty_sums, two_sum
 from robandit.policies._parts.reward_store import FULL, ROOM, START, USED
+from robandit.policies.assumptions import ONE_FAMILY
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 from robandit.policies.index import count_tried, expire_pull, no_pulls
@@ -72,23 +73,23 @@ class State(NamedTuple):
 class LBSDA(Rounds, KeepsSums, Policy):
     """Compare each arm with as many of the leader's last rewards. It needs no parameters, and nothing is random.
 
-    The leader is the arm with the most rewards. Each other arm with fewer, say n, challenges it: it is pulled if its mean is at least
-    the mean of the leader's LAST n rewards, or if n is at most ``sqrt(log r)`` in round r. If no challenger is pulled, the leader is.
-    There is no confidence bound, so nothing must be known about the scale of the rewards, and decisions do not depend on their unit or
-    on a constant added to all of them. Use it for light tails of unknown scale, and as a baseline without tuning. Do not use it for
-    heavy tails: it compares sample means, and one outlier among the leader's last rewards decides many duels. With a window it also
-    follows laws that change, but explores all the time.
+    The leader is the arm with the most rewards. Each other arm with fewer, say n, challenges it: it is pulled if its mean is at
+    least the mean of the leader's LAST n rewards, or if n is at most ``sqrt(log r)`` in round r. If no challenger is pulled, the
+    leader is. There is no confidence bound, so nothing must be known about the scale of the rewards, and decisions do not depend on
+    their unit or on a constant added to all of them. Use it for light tails of unknown scale, and as a baseline without tuning. Do
+    not use it for heavy tails: it compares sample means, and one outlier among the leader's last rewards decides many duels. With a
+    window it also follows laws that change, but explores all the time.
 
-    Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger mean
-    leads, then the leader before. A late reward counts when it arrives. Memory grows with the number of rewards, unless it is limited or
-    there is a window; then it is bounded by a small multiple of the rewards in use.
+    Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger
+    mean leads, then the leader before. A late reward counts when it arrives. Memory grows with the number of rewards, unless it is
+    limited or there is a window; then it is bounded by a small multiple of the rewards in use.
 
     Parameters
     ----------
     memory
-        ``"all"``: store all rewards. ``"limited"`` (LB-SDA-LM): store the last ``max(10, (log r)^2)`` rewards of each arm, rounded up.
-        The mean of a challenger's stored rewards is compared with that of as many of the leader's. Who leads, and who is forced,
-        still depends on all rewards.
+        ``"all"``: store all rewards. ``"limited"`` (LB-SDA-LM): store the last ``max(10, (log r)^2)`` rewards of each arm, rounded
+        up. The mean of a challenger's stored rewards is compared with that of as many of the leader's. Who leads, and who is
+        forced, still depends on all rewards.
     window
         The number of last rewards, of all arms together, that are used (SW-LB-SDA); None for no window. A known number C of changes
         up to time T suggests ``sqrt(T log T / C)``.
@@ -96,17 +97,18 @@ class LBSDA(Rounds, KeepsSums, Policy):
     Guarantee
     ---------
     Regret is asymptotically ``sum gap/KL log T``, the best possible, if the rewards of all arms belong to the same one-parameter
-    exponential family (Bernoulli, Poisson, Gaussian with a known variance). The same holds with a limited memory. With a window tuned
-    to a known number C of changes, regret is at most ``sqrt(C T log T)`` up to a constant, for such families. Nothing is proved for
-    heavy tails. Requires no prior knowledge, but C for the window. Anytime and deterministic.
+    exponential family (Bernoulli, Poisson, Gaussian with a known variance). The same holds with a limited memory. With a window
+    tuned to a known number C of changes, regret is at most ``sqrt(C T log T)`` up to a constant, for such families. Nothing is
+    proved for heavy tails. Requires no prior knowledge, but C for the window. Anytime and deterministic.
 
-    The duels, the limited memory and the rules for the window are those of the authors' public code (github.com/YRussac/LB-SDA); the
-    paper's text was not available. That code forces arms with fewer than ``(log r)^(1/3)`` rewards and names ``sqrt(log r)`` as the
-    other option, which is used here. With a window, it forces arms with at most ``sqrt(log window)`` rewards in the window, whether or
-    not they have fewer than the leader. An arm with at least as many rewards as the leader duels with all of them. The leader changes
-    only to a winner of the last round that has at least its fair share ``min(r, window)/K`` of rewards, unless the leader has less
-    than half of that. And if leader and arm were not pulled for ``(K-1) (log window)^2`` rounds under the same leader, an arm with
-    at most ``(log window)^2`` rewards is pulled. The authors break further ties at random; here the lowest arm wins.
+    The duels, the limited memory and the rules for the window are those of the authors' public code (github.com/YRussac/LB-SDA);
+    the paper's text was not available. That code forces arms with fewer than ``(log r)^(1/3)`` rewards and names ``sqrt(log r)`` as
+    the other option, which is used here. With a window, it forces arms with at most ``sqrt(log window)`` rewards in the window,
+    whether or not they have fewer than the leader. An arm with at least as many rewards as the leader duels with all of them. The
+    leader changes only to a winner of the last round that has at least its fair share ``min(r, window)/K`` of rewards, unless the
+    leader has less than half of that. And if leader and arm were not pulled for ``(K-1) (log window)^2`` rounds under the same
+    leader, an arm with at most ``(log window)^2`` rewards is pulled. The authors break further ties at random; here the lowest arm
+    wins.
 
     Examples
     --------
@@ -130,7 +132,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
     take: ClassVar[Any] = staticmethod(take_in_round)
     expire: ClassVar[Any] = staticmethod(expire_pull)
     about = Facts(
-        assumption="all arms in the same one-parameter exponential family",
+        assumption=ONE_FAMILY,
         bound="that of Baudry, Russac and Cappe",
         instance="sum gap/KL log T",
         matches=(False, None),
@@ -317,9 +319,9 @@ def propose_in_window(p: Params, s: Any) -> None:
     free = before < 0 or not s.allowed[before] or n[before] < 0.5 * share
     leader = -1
     for arm in range(arms):
-        if s.allowed[arm] and (free or arm == before or (duels[WON, arm] == 1 and n[arm] >= share)):
-            if leader < 0 or leads(p, s, LIVE, arm, leader):
-                leader = arm
+        eligible = free or arm == before or (duels[WON, arm] == 1 and n[arm] >= share)
+        if s.allowed[arm] and eligible and (leader < 0 or leads(p, s, LIVE, arm, leader)):
+            leader = arm
     since = r if leader != before else clock[SINCE]
     rounds = int((count - 1) * p.rare)
     stuck = r - since >= rounds and r - duels[DRAWN, leader] >= rounds

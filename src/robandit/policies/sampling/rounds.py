@@ -24,8 +24,8 @@ from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import stored_rewards
 from robandit.policies.index import first_untried, take_pull
 
-# The clock: rounds started, leader of the last one (-1: none), the round since which it leads, queued arms, 1 if there is a proposal,
-# and the leader, the first arm and the number of arms of that proposal.
+# The clock: rounds started, leader of the last one (-1: none), the round since which it leads, queued arms, 1 if there is a
+# proposal, and the leader, the first arm and the number of arms of that proposal.
 ROUND, LEADER, SINCE, LEFT, PROPOSED, NEXT, CHOICE, WINNERS, CLOCK = 0, 1, 2, 3, 4, 5, 6, 7, 8
 # Rows of ``duels``, one column per arm: 1 if the arm is in the proposal, 1 if it is queued, 1 if it was in the last round, and the
 # round of its last pull, where pulls before the first round count for it.
@@ -52,7 +52,7 @@ class Rounds:
 
 
 def select_in_round(propose: Any, p: Any, s: Any) -> int:
-    """Return an arm without rewards, else the next arm of the round, else the first arm that ``propose(p, s)`` puts into a new one."""
+    """Return an arm without rewards, else the next arm of the round, else the first arm of a new round from ``propose(p, s)``."""
     arm = first_untried(stored_rewards, s, 1.0)
     if arm < 0 and s.clock[LEFT] > 0:
         arm = first_queued(s)
