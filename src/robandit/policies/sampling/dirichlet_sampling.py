@@ -67,20 +67,18 @@ _FACTS = {
         **_baudry,  # type: ignore[arg-type]
         assumption=LIGHT_TAILS,
         bound="that of Baudry, Saux and Maillard for RDS",
-        instance="C log T log log T",
-        matches=(False, None),
+        instance="log T log log T",
         title="Dirichlet sampling, robust",
-        notes=("C depends on the laws of the arms. The bound does not cover heavy tails.",),
+        notes=("The constant depends on the laws of the arms. The bound does not cover heavy tails.",),
     ),
     "bounded": Facts(
         **_baudry,  # type: ignore[arg-type]
         knows=("upper",),
         assumption=BOUNDED_ABOVE,
         bound="that of Baudry, Saux and Maillard for BDS",
-        instance="sum gap/KLinf log T",
-        matches=(False, None),
+        instance="sum gap/KLinf(arm, best mean) log T",
         title="Dirichlet sampling, bounded",
-        notes=("KLinf is over all laws with rewards of at most `upper` and the mean of the best arm.",),
+        notes=("KLinf is over the laws of rewards of at most `upper`.",),
     ),
 }
 
@@ -157,7 +155,7 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
     upper: float | None = None
 
     label = "Dirichlet sampling"
-    columns = ("mean", "rewards")
+    columns = ("mean", "stored")
     respects_allowed = True
     take: ClassVar[Any] = staticmethod(take_in_round)
     expire: ClassVar[Any] = staticmethod(expire_pull)

@@ -134,12 +134,9 @@ class LBSDA(Rounds, KeepsSums, Policy):
     about = Facts(
         assumption=ONE_FAMILY,
         bound="that of Baudry, Russac and Cappe",
-        instance="sum gap/KL log T",
-        matches=(False, None),
+        instance="sum gap/KLinf(arm, best mean) log T",
         citation="Baudry, Russac, Cappe 2021",
-        notes=(
-            "KL is the divergence between the laws of an arm and of the best arm. The bound does not cover heavy tails.",
-        ),
+        notes=("KLinf is over the exponential family of the arms. The bound does not cover heavy tails.",),
     )
 
     @property
@@ -148,7 +145,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
         facts = super().facts
         if self.window is None:
             return facts
-        return dataclasses.replace(facts, instance="", matches=(None, None), notes=(), title="LB-SDA, sliding window")
+        return dataclasses.replace(facts, instance="", notes=(), title="LB-SDA, sliding window")
 
     def validate(self) -> None:
         """Check the memory and the window, which exclude each other."""
