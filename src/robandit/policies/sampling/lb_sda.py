@@ -185,6 +185,13 @@ class LBSDA(Rounds, KeepsSums, Policy):
             duels=duels,
         )
 
+    def grow(self, state: State) -> State:  # type: ignore[override]
+        """Return the state with more room for the arms that need it."""
+        if self.params().mode != ALL:
+            drop_unused(state)
+        grown: State = super().grow(state)
+        return grown
+
     @staticmethod
     def select(p: Params, s: State) -> int:
         """Return the next arm of the round."""
@@ -251,6 +258,15 @@ def forget_old(p: Params, s: State, arm: int, reward: float) -> None:
             add_reward(s.pool, s.slots, arm, kept)
             s.pool[start + s.slots[arm, USED] - 1, REWARD] = kept
         s.slots[s.slots.shape[0] - 1, FULL] = 0
+
+
+def drop_unused(state: State) -> None:
+    """Remove rewards that are no longer used where they are at least half, except the one before, whose sum is needed."""
+    for arm, live in enumerate(state.counts[LIVE].tolist()):
+        start, used = state.slots[arm, START], state.slots[arm, USED]
+        if 2 * (live + 1) <= used:
+            state.pool[start : start + live + 1] = state.pool[start + used - live - 1 : start + used].copy()
+            state.slots[arm, USED] = live + 1
 
 
 @out_of_line
