@@ -152,7 +152,9 @@ def test_the_chance_of_a_weighted_policy_is_its_mark(policy):
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-@pytest.mark.parametrize("policy", [ready(rb.MARS()), ready(rb.RMMUCB()), rb.DirichletSampling()], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(
+    "policy", [ready(rb.MARS()), ready(rb.RMMUCB()), rb.DirichletSampling()], ids=lambda policy: policy.name
+)
 def test_chances_that_depend_on_signs_are_not_known(policy):
     for run in states(policy, masks=False, horizon=20):
         counts = run.s.slots[:ARMS, USED]

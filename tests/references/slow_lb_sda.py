@@ -1,4 +1,4 @@
-"""LB-SDA, with its limited memory and its sliding window, by its definition: everything recomputed every round, in exact arithmetic."""
+"""LB-SDA, with limited memory and sliding window, by its definition: everything recomputed every round, in exact arithmetic."""
 
 import math
 from fractions import Fraction

@@ -28,9 +28,9 @@ def test_the_first_rounds_by_hand():
         arm = live.ask()
         chosen.append(arm)
         live.tell(arm, rewards[arm][chosen.count(arm) - 1])
-    # Both arms are tried. Round 1: equally many rewards, and arm 0 has the larger mean. Round 2: its last reward is 0, so arm 1 wins
-    # with 0. (With its first reward, 1, it would lose.) Round 3: 2 rewards each, arm 0 leads with 1/2 against 0. Round 4: arm 1 with
-    # [0, 0] against [0, 4]: it loses.
+    # Both arms are tried. Round 1: equally many rewards, and arm 0 has the larger mean. Round 2: its last reward is 0, so arm 1
+    # wins with 0. (With its first reward, 1, it would lose.) Round 3: 2 rewards each, arm 0 leads with 1/2 against 0. Round 4:
+    # arm 1 with [0, 0] against [0, 4]: it loses.
     assert chosen == [0, 1, 0, 1, 0, 0]
 
 
@@ -93,7 +93,9 @@ def test_the_diversity_rule_is_used():
         assert arm == slow.choose()
         counts = [len(slow.rewards(k)) for k in range(3)]
         if slow.r > 0 and arm != slow.leader and counts[arm] > math.sqrt(math.log(100)) and not slow.wins(arm):
-            extra.append((slow.r - slow.drawn[slow.leader], slow.r - slow.drawn[arm], counts[arm] <= math.log(100) ** 2))
+            extra.append(
+                (slow.r - slow.drawn[slow.leader], slow.r - slow.drawn[arm], counts[arm] <= math.log(100) ** 2)
+            )
         reward = [1.0, 0.0 if t < 100 else 5.0, -5.0][arm]
         live.tell(arm, reward)
         slow.learn(arm, reward)
@@ -126,7 +128,7 @@ def leader_after(outliers, tail, **options):
 
 
 def test_an_outlier_outside_of_the_block_does_not_matter():
-    """The last four rewards of the leader equal those of the challenger, which wins the tie. Plain sums would decide by rounding."""
+    """The last four rewards of the leader equal those of the challenger, which wins the tie. Plain sums have no digits."""
     tail = [0.1, 0.7, -0.3, 0.2]
     live = leader_after([1e17], tail)
     assert live.ask() == 1
@@ -181,7 +183,7 @@ def test_the_window_notices_that_a_bad_arm_became_the_best():
         rng, live, chosen = np.random.default_rng(0), Live(policy, 2), []
         for t in range(6000):
             arm = live.ask()
-            live.tell(arm, float(rng.random() < [0.2 if t < 3000 else 1.0, 0.8][arm]))
+            live.tell(arm, 0.8 if arm == 1 else float(rng.random() < (0.2 if t < 3000 else 1.0)))
             chosen.append(arm)
         assert np.mean(chosen[1000:3000]) > 0.9
         shares.append(np.mean(np.array(chosen[3500:]) == 0))
