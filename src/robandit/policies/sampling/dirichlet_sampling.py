@@ -10,9 +10,9 @@ z_i). Changing the measure from e to e' gives
 So a duel draws U first. It is lost if U > C, without any e_i. With the t that minimises C (Chernoff's bound), few of the duels that
 would be lost need the e_i. The probability is exact.
 
-C takes O(n) time, and mu changes with every pull of the leader. So a cap is stored for each challenger: C for z_i = x_i - low and
-the largest bonus for mu <= high. It bounds C for all mu in [low, high], until the challenger has a new reward. U > cap is certain
-to lose.
+C takes O(n) time, and mu changes with every pull of the leader. So a duel stores a cap for the next ones: C at its t, for
+z_i = x_i - low and the largest bonus for mu <= high. It bounds the smallest C for all mu in [low, high], until the challenger has a
+new reward. U > cap is certain to lose, in O(1) time. Where C is large, as for arms as good as the leader, duels take O(n) time.
 
 Random numbers depend only on the run's ``rng`` words, which never change, the round and the arm. The cap decides nothing that C
 would decide otherwise. So a choice depends on the rewards and the rounds, and not on how often ``select`` was called before.
@@ -56,6 +56,7 @@ LEAST, MOST, CAP = 0, 1, 2
 REACH = (
     1.0 / 32.0
 )  # of the gap between the means: MOST - mu and mu - LEAST. Half of it costs more caps, twice of it more draws.
+WORTH = -0.7  # a cap is stored if log C is smaller; larger ones decide too few duels
 SLACK = 1e-6  # added to the logarithm of a cap; far above the rounding of C and of its minimum
 CLOSE = 1e-10  # relative step at which the search for t ends; the error of log C is of the order of its square
 MOST_STEPS = 100
@@ -112,7 +113,8 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
     uniform on the simplex (Dirichlet with parameters 1). If no challenger is pulled, the leader is. Use it for light tails of
     unknown scale, or for bounded rewards with a known upper bound. With the robust bonus, decisions do not depend on the unit of
     the rewards or on a constant added to all of them. Do not use it for heavy tails that must be guaranteed: mu is a sample mean.
-    Memory grows with the number of rewards, which are all stored.
+    Memory grows with the number of rewards, which are all stored. A duel that a challenger may well win takes time proportional to its
+    rewards, so runs with many arms as good as the best are slow.
 
     Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger
     mean leads, then the leader before. A late reward counts when it arrives. A pull of an arm that `select` did not propose belongs
@@ -298,37 +300,29 @@ def first_word(s: Any, arm: int) -> np.uint64:
 
 @out_of_line
 def contest(p: Params, s: Any, arm: int, leader: int, mu: float, word: np.uint64, u: float) -> bool:
-    """Decide a duel. Renew the cap if it does not hold for mu, and draw the weights if it does not decide."""
+    """Decide a duel by U and, if need be, by weights. If the cap does not hold for mu and a new one would be small, store it."""
     if above(s, arm, leader) >= 0.0:
         return True
-    if not s.caps[arm, LEAST] <= mu <= s.caps[arm, MOST]:
-        reach = REACH * max(mu - mean(s, arm), 0.0)  # rounding may make it negative
-        s.caps[arm, LEAST] = mu - reach
-        s.caps[arm, MOST] = mu + reach
-        s.caps[arm, CAP] = cap(p, s, arm, mu - reach, mu + reach)
-        if u > s.caps[arm, CAP]:
-            return False
-    return drawn(p, s, arm, mu, word, u)
-
-
-def cap(p: Params, s: Any, arm: int, low: float, high: float) -> float:
-    """Return a bound on the probability of a win for every mean of the leader from low to high."""
-    extra = bonus(p, s, arm, low, high)
-    t = tilt(s, arm, low, extra)
-    if t == math.inf:
-        return 0.0
-    return math.exp(min(0.0, log_bound(s, arm, low, extra, t) + SLACK))
-
-
-def drawn(p: Params, s: Any, arm: int, mu: float, word: np.uint64, u: float) -> bool:
-    """Decide a duel by U and weights with tilted exponential variables."""
     extra = bonus(p, s, arm, mu, mu)
     t = tilt(s, arm, mu, extra)
     if t == math.inf:
         return False
     level = log_bound(s, arm, mu, extra, t)
-    if math.log(u) > level:
-        return False
+    if level < WORTH and not s.caps[arm, LEAST] <= mu <= s.caps[arm, MOST]:
+        reach = REACH * max(mu - mean(s, arm), 0.0)  # rounding may make it negative
+        s.caps[arm, LEAST] = mu - reach
+        s.caps[arm, MOST] = mu + reach
+        s.caps[arm, CAP] = cap(p, s, arm, mu - reach, mu + reach, t)
+    return math.log(u) <= level and drawn(s, arm, mu, extra, t, level, word, u)
+
+
+def cap(p: Params, s: Any, arm: int, low: float, high: float, t: float) -> float:
+    """Return a bound on C for every mean of the leader from low to high, at any t that is best for one of them."""
+    return math.exp(min(0.0, log_bound(s, arm, low, bonus(p, s, arm, low, high), t) + SLACK))
+
+
+def drawn(s: Any, arm: int, mu: float, extra: float, t: float, level: float, word: np.uint64, u: float) -> bool:
+    """Decide a duel by U and weights with tilted exponential variables."""
     for i in range(4):
         s.words[i] = mixed((word ^ s.rng[2]) + np.uint64(i + 1) * GOLDEN)
     start = s.slots[arm, START]
@@ -351,11 +345,17 @@ def bonus(p: Params, s: Any, arm: int, low: float, high: float) -> float:
 
 
 def log_bound(s: Any, arm: int, mu: float, extra: float, t: float) -> float:
-    """Return log C for z_i = x_i - mu and the last z."""
+    """Return log C for z_i = x_i - mu and the last z, or infinity if t is too large for them."""
     start = s.slots[arm, START]
-    total = -math.log(1.0 - t * extra)
+    factor = 1.0 - t * extra
+    if factor <= 0.0:
+        return math.inf
+    total = -math.log(factor)
     for j in range(start, start + s.slots[arm, USED]):
-        total -= math.log(1.0 - t * (s.pool[0, j] - mu))
+        factor = 1.0 - t * (s.pool[0, j] - mu)
+        if factor <= 0.0:
+            return math.inf
+        total -= math.log(factor)
     return total
 
 
