@@ -113,8 +113,8 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
     uniform on the simplex (Dirichlet with parameters 1). If no challenger is pulled, the leader is. Use it for light tails of
     unknown scale, or for bounded rewards with a known upper bound. With the robust bonus, decisions do not depend on the unit of
     the rewards or on a constant added to all of them. Do not use it for heavy tails that must be guaranteed: mu is a sample mean.
-    Memory grows with the number of rewards, which are all stored. A duel that a challenger may well win takes time proportional to its
-    rewards, so runs with many arms as good as the best are slow.
+    Memory grows with the number of rewards, which are all stored. A duel that a challenger may well win takes time proportional to
+    its rewards, so runs with many arms as good as the best are slow.
 
     Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger
     mean leads, then the leader before. A late reward counts when it arrives. A pull of an arm that `select` did not propose belongs

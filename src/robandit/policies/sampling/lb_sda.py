@@ -101,14 +101,16 @@ class LBSDA(Rounds, KeepsSums, Policy):
     tuned to a known number C of changes, regret is at most ``sqrt(C T log T)`` up to a constant, for such families. Nothing is
     proved for heavy tails. Requires no prior knowledge, but C for the window. Anytime and deterministic.
 
-    The duels, the limited memory and the rules for the window are those of the authors' public code (github.com/YRussac/LB-SDA);
-    the paper's text was not available. That code forces arms with fewer than ``(log r)^(1/3)`` rewards and names ``sqrt(log r)`` as
-    the other option, which is used here. With a window, it forces arms with at most ``sqrt(log window)`` rewards in the window,
-    whether or not they have fewer than the leader. An arm with at least as many rewards as the leader duels with all of them. The
-    leader changes only to a winner of the last round that has at least its fair share ``min(r, window)/K`` of rewards, unless the
-    leader has less than half of that. And if leader and arm were not pulled for ``(K-1) (log window)^2`` rounds under the same
-    leader, an arm with at most ``(log window)^2`` rewards is pulled. The authors break further ties at random; here the lowest arm
-    wins.
+    The duels, the limited memory and the rules for the window are those of the authors' public code (github.com/YRussac/LB-SDA).
+    Of the paper only the abstract was available. It confirms optimality, also with a limited memory, and the known number of
+    changes; the tuning of the window and its rate are from memory. The code forces arms with fewer than ``(log r)^(1/3)`` rewards,
+    or ``(log window)^(1/3)``, and names the square root as the other option, which is used here with "at most".
+
+    The rules for a window, where all counts are of rewards in the window: Every arm with at most ``sqrt(log window)`` rewards is
+    pulled, whether or not it has fewer than the leader. An arm with more rewards than the leader duels with all of the leader's.
+    The leader changes only to an arm of the last round that has at least its share ``min(r, window)/K``, unless the leader has less
+    than half of that. And an arm with at most ``(log window)^2`` rewards is pulled if neither it nor the leader was pulled for
+    ``(K-1) (log window)^2`` rounds under the same leader. The authors break further ties at random; here the lowest arm wins.
 
     Examples
     --------
