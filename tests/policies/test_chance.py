@@ -34,7 +34,8 @@ RANDOMISED = [
     ready(rb.EpsilonGreedy(epsilon=1.0)),
     rb.MRAPE(eps=0.5, horizon=20),  # no noise after 4 rewards of an arm
 ]
-KNOWN = [policy for policy in RANDOMISED if not isinstance(policy, (rb.MARS, rb.RMMUCB))]
+UNKNOWN = (rb.MARS, rb.RMMUCB, rb.DirichletSampling)
+KNOWN = [policy for policy in RANDOMISED if not isinstance(policy, UNKNOWN)]
 
 over_all = pytest.mark.parametrize("policy", RANDOMISED, ids=lambda policy: policy.name)
 over_known = pytest.mark.parametrize("policy", KNOWN, ids=lambda policy: policy.name)
@@ -151,7 +152,9 @@ def test_the_chance_of_a_weighted_policy_is_its_mark(policy):
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-@pytest.mark.parametrize("policy", [ready(rb.MARS()), ready(rb.RMMUCB())], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(
+    "policy", [ready(rb.MARS()), ready(rb.RMMUCB()), rb.DirichletSampling()], ids=lambda policy: policy.name
+)
 def test_chances_that_depend_on_signs_are_not_known(policy):
     for run in states(policy, masks=False, horizon=20):
         counts = run.s.slots[:ARMS, USED]
@@ -187,7 +190,7 @@ def test_the_facts_say_which_policies_randomise(policy):
         assert not draws_in_select(policy)
         return
     assert policy.randomised == policy.facts.random
-    if policy.randomised and not isinstance(policy, (rb.MARS, rb.RMMUCB)):  # whose signs are hashes
+    if policy.randomised and not isinstance(policy, UNKNOWN):  # whose signs or weights are hashes
         assert draws_in_select(policy)
     if not policy.randomised:
         with pytest.raises(InvalidInput, match="has no chance: write it as a static method"):

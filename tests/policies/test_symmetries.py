@@ -39,6 +39,7 @@ SCALED = {
     "htinf": (rb.HTINF(eps=0.5, u=8.0), {"u": 1.5}),
     "ucb1": (rb.UCB1(), {"scale": 1.0}),
     "ucb_v": (rb.UCBV(range=2.0), {"range": 1.0}),
+    "bds": (rb.DirichletSampling(bonus="bounded", upper=1.0), {"upper": 1.0}),
     "clipped_sgd": (rb.ClippedSGDUCB(range=4.0), {"range": 1.0, "coeff": 1.0, "smoothing": 1.0}),
 }
 FREE = {
@@ -52,6 +53,9 @@ FREE = {
     "greedy": rb.EpsilonGreedy(),
     "uniform": rb.Uniform(),
     "force_mom": rb.ForceMoM(),
+    "lb_sda": rb.LBSDA(),
+    "lb_sda_window": rb.LBSDA(window=100),
+    "rds": rb.DirichletSampling(),
 }
 FIXED = {"opt": rb.OptTINF(), "ada": rb.AdaTINF(), "ada2": rb.Ada2TINF(), "uniinf": rb.UniINF()}
 FIXED |= {policy.label: policy for policy in RUCB}
@@ -108,6 +112,7 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
+INVARIANT += ["lb_sda", "lb_sda_window", "rds"]
 INVARIANT += ["adar_centred", "adakl", "greedy", "uniform", "force_mom", "clipped_sgd"]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, Self
 
+from robandit.laws.discrete import Bernoulli
 from robandit.laws.gaussian import normal_variance
 from robandit.laws.median import law_median
 
@@ -99,6 +100,26 @@ def _bounded(policy: Any, problem: Any) -> bool:
     return max(ends) - min(ends) <= float(length) * (1.0 + RELATIVE_SLACK)
 
 
+def _bounded_above(policy: Any, problem: Any) -> bool:
+    supports = [law.support for law in problem.reward_laws]
+    return all(math.isfinite(low) and high <= policy.upper for low, high in supports)
+
+
+def _light_tails(policy: Any, problem: Any) -> bool | None:
+    if all(math.isfinite(end) for law in problem.laws for end in law.support):
+        return True
+    return False if math.isfinite(problem.tail_index) else None
+
+
+def _one_family(policy: Any, problem: Any) -> bool | None:
+    if all(isinstance(law, Bernoulli) for law in problem.laws):
+        return True
+    variances = {normal_variance(law) for law in problem.laws}
+    if len(variances) == 1 and None not in variances:
+        return True
+    return False if math.isfinite(problem.tail_index) else None
+
+
 def _symmetric(policy: Any, problem: Any) -> bool:
     return all(law.symmetric_about is not None for law in problem.laws)
 
@@ -117,5 +138,8 @@ NONPOSITIVE = Assumption("nonpositive", _TNP, _best_nonpositive, point=0.0)
 CENTRED = Assumption("centred", f"{_TNP} about its median", _best_nonpositive_about_median, point="median")
 SYMMETRIC = Assumption("symmetric", "every arm is symmetric about its mean", _symmetric, point="symmetric")
 BOUNDED = Assumption("bounded", "rewards in an interval of known length", _bounded)
+BOUNDED_ABOVE = Assumption("bounded above", "bounded rewards with a known upper bound", _bounded_above)
+LIGHT_TAILS = Assumption("light tails", "every arm has a moment generating function", _light_tails)
+ONE_FAMILY = Assumption("one family", "all arms in the same one-parameter exponential family", _one_family)
 FINITE_VARIANCE = Assumption("finite variance", "eps = 1 only: a finite variance", _finite_variance)
 NORMAL = Assumption("normal", "normal rewards", _normal)

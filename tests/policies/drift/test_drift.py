@@ -210,9 +210,12 @@ def test_a_saved_bandit_goes_on(combinator, tmp_path):
     assert bandit.counters()["alarms"] > 0
 
 
+BOUNDED = (rb.UCBV, rb.DirichletSampling)  # these must be told bounds of the rewards
+
+
 def ready(policy):
     """Return a policy with what it must be told, for rewards of about -5."""
-    problem = rb.problems.bernoulli([0.2, 0.8]) if isinstance(policy, rb.UCBV) else gaussian([-2.0, -3.0, -4.0])
+    problem = rb.problems.bernoulli([0.2, 0.8]) if isinstance(policy, BOUNDED) else gaussian([-2.0, -3.0, -4.0])
     return policy.informed_by(problem).prepared(300)
 
 
