@@ -1,0 +1,1 @@
+"""Policies that sample from a posterior or compare subsamples."""
