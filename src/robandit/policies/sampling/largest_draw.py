@@ -7,8 +7,8 @@ largest draw with probability
 
 The line is split at the points c_j + b_j e for all allowed arms j and all e in `EDGES`. Between two neighbours, every factor is
 smooth on the scale of the distance, and 12 Gauss-Legendre points integrate it. The two ends are mapped to (0, 1) by z = end / w.
-The sum runs from the right, where the product is near 1. Parts that cannot change it by a share of `NEGLIGIBLE` are skipped, so small
-probabilities have small relative errors, too.
+The sum runs from the right, where the product is near 1. Parts that cannot change it by a share of `NEGLIGIBLE` are skipped, so
+small probabilities have small relative errors, too.
 
 An arm without spread (b = 0) has the draw c. Ties of such arms go to the fewest pulls, then to the lowest arm.
 

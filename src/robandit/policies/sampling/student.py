@@ -1,7 +1,7 @@
 """Student's t in compiled code: a draw, the density, and the probability of a larger value.
 
-**The draw** is Bailey's polar method (1994): with U and V uniform, ``sqrt(nu (U^(-2/nu) - 1)) cos(2 pi V)`` has exactly this law. It
-costs two uniform numbers, against a normal and a gamma variable for the ratio that defines the law.
+**The draw** is Bailey's polar method (1994): with U and V uniform, ``sqrt(nu (U^(-2/nu) - 1)) cos(2 pi V)`` has exactly this law.
+It costs two uniform numbers, against a normal and a gamma variable for the ratio that defines the law.
 
 **The tail** is half of the incomplete beta function I_x(nu/2, 1/2) at x = nu / (nu + z^2), by its continued fraction. The fraction
 takes more terms the larger nu is. From `MANY` degrees of freedom on, Hill's expansion (1970) about the normal law takes over. Tests
