@@ -39,6 +39,13 @@ SCALED = {
     "htinf": (rb.HTINF(eps=0.5, u=8.0), {"u": 1.5}),
     "ucb1": (rb.UCB1(), {"scale": 1.0}),
     "ucb_v": (rb.UCBV(range=2.0), {"range": 1.0}),
+    "imed": (rb.IMED(scale=2.0), {"scale": 1.0}),
+    "imed_bounded": (rb.IMED(family="bounded", upper=-0.5), {"upper": 1.0}),
+    "maillard": (rb.MaillardSampling(scale=2.0), {"scale": 1.0}),
+    "maillard_bounded": (
+        rb.MaillardSampling(family="bounded", lower=-20.0, upper=2.0),
+        {"lower": 1.0, "upper": 1.0},
+    ),
     "clipped_sgd": (rb.ClippedSGDUCB(range=4.0), {"range": 1.0, "coeff": 1.0, "smoothing": 1.0}),
 }
 FREE = {
@@ -47,6 +54,7 @@ FREE = {
     "adakl": rb.AdaKLUCB(),
     "adakl_zero": rb.AdaKLUCB(center=None, schedule="proved"),
     "normal": rb.NormalUCB(),
+    "gaussian_ts": rb.GaussianTS(),
     "lepskii": rb.CatoniLepskiiUCB(eps=0.9),
     "ucb_v_observed": rb.UCBV(),
     "greedy": rb.EpsilonGreedy(),
@@ -108,7 +116,17 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["adar_centred", "adakl", "greedy", "uniform", "force_mom", "clipped_sgd"]
+INVARIANT += [
+    "gaussian_ts",
+    "imed",
+    "maillard",
+    "adar_centred",
+    "adakl",
+    "greedy",
+    "uniform",
+    "force_mom",
+    "clipped_sgd",
+]
 
 
 @pytest.mark.parametrize("name", INVARIANT)

@@ -65,9 +65,9 @@ def test_decisions_of_the_bounded_family(kind, arms):
     live, slow = Live(IMED(family="bounded", upper=1.0), arms), SlowIMED(arms, upper=1.0)
     close = duel(live, slow, stream(KINDS[kind], arms), 500, lambda slow: 1.0)
     assert close < (250 if kind in ("constants", "integers", "coins", "two points", "half zeros") else 5)
-    values, shown = slow.indices(), live.describe()["index"]
+    values, shown = slow.indices(), live.describe()["divergence"]
     for arm in range(arms):
-        assert shown[arm] == pytest.approx(values[arm], rel=1e-9, abs=1e-9)
+        assert shown[arm] == pytest.approx(values[arm] - math.log(len(slow.x[arm])), rel=1e-9, abs=1e-9)
 
 
 def test_decisions_with_masks_and_equal_arms():
@@ -91,15 +91,15 @@ def test_values_by_hand():
         live.tell(0, x)
     for x in (0.0, 1.0, 2.0):
         live.tell(1, x)
-    # means 2 and 1: 3 (1)^2 / 8 + log 3
-    np.testing.assert_allclose(live.describe()["index"], [math.log(2), 0.375 + math.log(3)], rtol=1e-15)
+    # means 2 and 1: 3 (1)^2 / 8; indices log 2 and 0.375 + log 3
+    assert live.describe()["divergence"].tolist() == [0.0, 0.375]
     assert live.ask() == 0
     live = Live(IMED(family="bounded", upper=1.0), 2)
     for arm, coins in enumerate(([1.0, 0.0], [1.0, 0.0, 0.0, 0.0])):
         for x in coins:
             live.tell(arm, x)
     kl = math.log(0.5) + 3 * math.log(1.5)  # 4 kl(1/4, 1/2)
-    np.testing.assert_allclose(live.describe()["index"], [math.log(2), kl + math.log(4)], rtol=1e-12)
+    np.testing.assert_allclose(live.describe()["divergence"], [0.0, kl], rtol=1e-12)
 
 
 def test_an_arm_that_always_pays_the_upper_bound():
@@ -107,7 +107,7 @@ def test_an_arm_that_always_pays_the_upper_bound():
     for arm, x in enumerate((1.0, 0.9, 1.0)):
         live.tell(arm, x)
     live.tell(0, 1.0)
-    assert live.describe()["index"].tolist() == [math.log(2), math.inf, 0.0]
+    assert live.describe()["divergence"].tolist() == [0.0, math.inf, 0.0]
     assert live.ask() == 2
     live.tell(2, 0.0)
     assert live.ask() == 0

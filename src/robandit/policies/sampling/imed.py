@@ -122,8 +122,7 @@ class IMED(KeepsRewards, Policy):
     scale: float = 1.0
     upper: float | None = None
 
-    columns = ("mean", "index")
-    signed_columns = ("mean",)
+    columns = ("mean", "divergence")
     respects_allowed = True
 
     def validate(self) -> None:
@@ -215,22 +214,24 @@ class IMED(KeepsRewards, Policy):
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the mean and the index, solved in the last row, to keep the starting point of the next search."""
+        """Fill in the mean and n KL, the evidence against the arm. Before the first reward they are NaN and 0.
+
+        KLinf is solved in the last row, to keep the starting point of the next search.
+        """
         row = s.arms[arm]
         out[0] = row[SHIFT] + row[MEAN] if row[COUNT] > 0.0 else math.nan
-        out[1] = -math.inf
+        out[1] = 0.0
         if row[COUNT] == 0.0:
             return
-        gap = max(best_mean(s) - mean_from_first(s, arm), 0.0)
+        best = best_mean(s)
+        gap = max(best - mean_from_first(s, arm), 0.0)
         if p.bounded == 0:
-            out[1] = row[COUNT] * p.half * gap * gap + row[LOG]
-            return
-        last = s.arms.shape[0]
-        for j in range(s.found.shape[1]):
-            s.found[last, j] = s.found[arm, j]
-        out[1] = row[LOG]
-        if gap > 0.0:
-            out[1] += exact(s, arm, last, -best_mean(s))
+            out[1] = row[COUNT] * p.half * gap * gap
+        elif gap > 0.0:
+            last = s.arms.shape[0]
+            for j in range(s.found.shape[1]):
+                s.found[last, j] = s.found[arm, j]
+            out[1] = exact(s, arm, last, -best)
 
 
 def allowed(s: Any, arm: int) -> bool:
