@@ -123,6 +123,10 @@ GOALS: list[tuple[Policy, float, float]] = [
     (rb.ForceMoM(), 1.5, 1.5),
     (rb.UniINF(), 6.0, 1.5),
     (rb.ClippedSGDUCB(), math.inf, 1.5),
+    (rb.GaussianTS(), 6.0, 1.5),
+    (rb.IMED(), 3.0, 1.5),
+    (rb.IMED(family="bounded"), 6.0, 1.5),
+    (rb.MaillardSampling(), 6.0, 1.5),
 ]
 
 
