@@ -133,12 +133,16 @@ def _sub_gaussian(policy: Any, problem: Any) -> bool | None:
     return False if False in answers else None if None in answers else True
 
 
-def _below(policy: Any, problem: Any) -> bool:
-    return max(law.support[1] for law in problem.reward_laws) <= policy.upper
+def _below(policy: Any, problem: Any) -> bool | None:
+    """Return whether no reward is above ``upper``. Heavy left tails are undecided: we have not seen the theorem's conditions."""
+    if max(law.support[1] for law in problem.reward_laws) > policy.upper:
+        return False
+    return True if problem.tail_index == math.inf else None
 
 
 def _in_interval(policy: Any, problem: Any) -> bool:
-    return _below(policy, problem) and min(law.support[0] for law in problem.reward_laws) >= policy.lower
+    ends = [end for law in problem.reward_laws for end in law.support]
+    return policy.lower <= min(ends) and max(ends) <= policy.upper
 
 
 NOTHING = Assumption("nothing", "", _always)

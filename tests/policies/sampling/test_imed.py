@@ -190,7 +190,9 @@ def test_what_it_must_know():
     heavy = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     told = IMED(family="bounded").informed_by(heavy)
     assert told.upper == pytest.approx(-1.0 / 3.0)
-    assert assumption_met(told, heavy) is True
+    assert assumption_met(told, heavy) is None  # the theorem's conditions on the left tail are not known to us
+    coins = rb.problems.bernoulli(means=[0.2, 0.8])
+    assert assumption_met(IMED(family="bounded", upper=1.0), coins) is True
     assert assumption_met(IMED(family="bounded", upper=-0.5), heavy) is False
     assert assumption_met(IMED(), heavy) is False
     normal = rb.Problem([rb.laws.Gaussian(mean=0.0, sd=2.0), rb.laws.Gaussian(mean=1.0, sd=2.0)])

@@ -65,7 +65,7 @@ class GaussianTS(Policy):
     randomised. Every arm is pulled max(2, 3 - floor(2 alpha)) times first, 4 times by default. The posterior was derived again; the
     start rule and the numbers of the theorems are from memory, not checked against the paper's text (confidence 0.85).
 
-    Propensities are computed by integration, with errors below 1e-8. Memory is constant per arm.
+    Propensities are computed by integration, with errors below 1e-7. Memory is constant per arm.
 
     Examples
     --------
@@ -92,6 +92,7 @@ class GaussianTS(Policy):
         instance="sum gap / log(1 + gap^2/variance) log T",
         citation="Honda, Takemura 2014",
         title="Gaussian Thompson sampling",
+        notes=("From memory, not checked against the paper's text.",),
     )
 
     @property

@@ -90,7 +90,8 @@ class IMED(KeepsRewards, Policy):
     Guarantee
     ---------
     ``"bounded"``: regret grows as the sum over arms of ``gap / KLinf log T``, which no policy beats, if no reward is above
-    ``upper``; the paper has a finite-time bound. (Its conditions on the left tail, if any, were not checked.) Requires the bound.
+    ``upper``; the paper has a finite-time bound. Requires the bound. (We know the paper's abstract, not its conditions on the left
+    tail. So for heavy left tails, whether the assumption holds is undecided.)
     ``"gaussian"``: ``2 scale^2 / gap log T``, if rewards are normal and scale is their standard deviation, as a special case of the
     bound of Saber et al. (from the abstract; the text was not checked). Requires the scale. Anytime and deterministic. Ties go to
     the fewest pulls.
