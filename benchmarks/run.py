@@ -128,6 +128,10 @@ GOALS: list[tuple[Policy, float, float]] = [
     (rb.LBSDA(window=1000), 6.0, 1.5),
     (rb.DirichletSampling(), 50.0, 1.5),
     (rb.DirichletSampling(bonus="bounded"), 50.0, 1.5),
+    (rb.GaussianTS(), 6.0, 1.5),
+    (rb.IMED(), 3.0, 1.5),
+    (rb.IMED(family="bounded"), 6.0, 1.5),
+    (rb.MaillardSampling(), 6.0, 1.5),
 ]
 
 

@@ -34,6 +34,30 @@ def test_right_skewed_rewards(name):
     assert ("bounds=(low, high)" in text) == (name == "clicks")
 
 
+def test_thompson_sampling_is_mentioned_only_for_light_tails():
+    light, heavy = drawn("gaussian", 2000), -np.random.default_rng(0).pareto(1.5, 2000)
+    for minimize in (False, True):
+        assert "GaussianTS()" in str(rb.recommend(light, minimize=minimize))
+    for given in (heavy, {"a": light, "b": heavy}, light[:100], {"a": light, "b": light[:100]}):
+        assert "GaussianTS" not in str(rb.recommend(given))
+    assert "GaussianTS()" in str(rb.recommend(rb.problems.gaussian(means=[0.0, 1.0], sd=2.0)))
+    for problem in (
+        rb.problems.student_t(means=[0.0, 1.0], dof=5.0),
+        rb.Problem([rb.laws.Gaussian(mean=1.0, sd=1.0), rb.laws.StudentT(dof=3.0)]),
+    ):
+        assert "GaussianTS" not in str(rb.recommend(problem))
+
+
+def test_policies_for_bounded_rewards_are_ready_to_copy():
+    text = " ".join(str(rb.recommend([0.2, 0.4, 3.0], bounds=(0, 5))).split())
+    assert "IMED(family='bounded', upper=5)" in text
+    assert "MaillardSampling(family='bounded', lower=0, upper=5)" in text
+    text = " ".join(str(rb.recommend([0.2, 0.4, 3.0], bounds=(0, 5), minimize=True)).split())
+    assert "IMED(family='bounded', upper=0)" in text  # it learns minus the cost
+    assert "MaillardSampling(family='bounded', lower=-5, upper=0)" in text
+    assert "IMED" not in str(rb.recommend([0.2, 0.4, 3.0]))
+
+
 def test_the_leading_arm_decides():
     rng = np.random.default_rng(0)
     revenue, cost = rng.pareto(1.5, 1000), -rng.pareto(1.5, 1000)

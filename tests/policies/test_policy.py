@@ -369,6 +369,7 @@ def test_an_integer_of_thousands_of_digits_is_rejected():
 # Every column of every policy is in one of these two sets.
 SIGNED = {"mean", "index"}
 UNSIGNED = {"probability", "reach", "scale", "share_saturated", "share_trimmed", "stored", "threshold", "variance"}
+UNSIGNED |= {"divergence"}
 
 
 def test_every_column_has_a_deliberate_sign():
@@ -384,9 +385,8 @@ def test_every_column_has_a_deliberate_sign():
 @pytest.mark.parametrize("policy", [p for p in all_policies() if p.columns], ids=str)
 def test_only_signed_columns_follow_the_sign_of_rewards(policy):
     problem = problems.gaussian(means=[-100.0, -105.0], sd=1.0)
-    if "upper" in policy.facts.knows:
-        policy = dataclasses.replace(policy, upper=-50.0)
-    live = Plain(policy.informed_by(problem), 2, 200)
+    ends = {name: end for name, end in (("lower", -120.0), ("upper", 0.0)) if name in policy.facts.knows}
+    live = Plain(dataclasses.replace(policy, **ends).informed_by(problem), 2, 200)
     live.s = live.policy.start(2, 200, np.arange(1, 5, dtype=np.uint64))
     live._flat = (live.p, live.s)
     rng = np.random.default_rng(0)

@@ -40,6 +40,13 @@ SCALED = {
     "ucb1": (rb.UCB1(), {"scale": 1.0}),
     "ucb_v": (rb.UCBV(range=2.0), {"range": 1.0}),
     "bds": (rb.DirichletSampling(bonus="bounded", upper=1.0), {"upper": 1.0}),
+    "imed": (rb.IMED(scale=2.0), {"scale": 1.0}),
+    "imed_bounded": (rb.IMED(family="bounded", upper=-0.5), {"upper": 1.0}),
+    "maillard": (rb.MaillardSampling(scale=2.0), {"scale": 1.0}),
+    "maillard_bounded": (
+        rb.MaillardSampling(family="bounded", lower=-20.0, upper=2.0),
+        {"lower": 1.0, "upper": 1.0},
+    ),
     "clipped_sgd": (rb.ClippedSGDUCB(range=4.0), {"range": 1.0, "coeff": 1.0, "smoothing": 1.0}),
 }
 FREE = {
@@ -48,6 +55,7 @@ FREE = {
     "adakl": rb.AdaKLUCB(),
     "adakl_zero": rb.AdaKLUCB(center=None, schedule="proved"),
     "normal": rb.NormalUCB(),
+    "gaussian_ts": rb.GaussianTS(),
     "lepskii": rb.CatoniLepskiiUCB(eps=0.9),
     "ucb_v_observed": rb.UCBV(),
     "greedy": rb.EpsilonGreedy(),
@@ -112,7 +120,7 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["lb_sda", "lb_sda_window", "rds"]
+INVARIANT += ["lb_sda", "lb_sda_window", "rds", "gaussian_ts", "imed", "maillard"]
 INVARIANT += ["adar_centred", "adakl", "greedy", "uniform", "force_mom", "clipped_sgd"]
 
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+
 from references.slow_adakl_ucb import centre, likelihood_bound, threshold
 
 C = 2.5

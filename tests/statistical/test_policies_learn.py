@@ -37,6 +37,7 @@ PROTOTYPE = {
     rb.AdaRUCB(bonus="tight"): 3216,
 }
 OTHERS = [policy for policy in rb.policies.all_policies() if policy not in PROTOTYPE and policy.uses_rewards]
+NEEDS_AN_INTERVAL = rb.MaillardSampling(family="bounded")
 SHORT = [policy for policy in OTHERS if policy.longest is not None]  # they take too long here; see below
 
 
@@ -45,8 +46,8 @@ def regret():
     """Mean regret of each policy, by the policy as it was before it was told anything."""
     found = {}
     for policy in [*PROTOTYPE, *OTHERS]:
-        if isinstance(policy, rb.KurtosisUCB) or policy in SHORT:
-            continue  # it has no kurtosis to know here, or cannot play that long; see below
+        if isinstance(policy, rb.KurtosisUCB) or policy in SHORT or policy == NEEDS_AN_INTERVAL:
+            continue  # it has no kurtosis or interval to know here, or cannot play that long; see below
         told = policy.informed_by(PROBLEM, eps=1.0)
         result = rb.simulate(told, PROBLEM, HORIZON, REPLICATIONS, seed=SEED, progress=False)
         found[policy] = result.regret[0, :, -1]
@@ -80,6 +81,13 @@ def test_kurtosis_ucb_where_there_is_a_kurtosis():
     assert told.kappa == pytest.approx(1.0 + 0.04 / 0.24)
     values = rb.simulate(told, problem, HORIZON, REPLICATIONS, seed=SEED, progress=False).regret[0, :, -1]
     assert values.max() < 0.95 * HORIZON * problem.gaps.mean()
+
+
+def test_kl_maillard_sampling_where_rewards_are_bounded():
+    problem = rb.problems.bernoulli(means=[0.4, 0.6])
+    told = NEEDS_AN_INTERVAL.informed_by(problem)
+    values = rb.simulate(told, problem, HORIZON, REPLICATIONS, seed=SEED, progress=False).regret[0, :, -1]
+    assert values.max() < 0.1 * HORIZON * problem.gaps.mean()
 
 
 def test_resampling_where_arms_are_symmetric():

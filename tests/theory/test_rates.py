@@ -103,10 +103,14 @@ def test_those_that_are_not_in_the_paper():
     assert rate(rb.Uniform())(*given) == pytest.approx(1.5 / 3 * T)
     assert rate(rb.Oracle())(*given) == 0.0
     assert rate(rb.UCB1(scale=3.0))(*given) == pytest.approx(9 * (2 + 1) * L)
+    assert rate(rb.IMED(scale=3.0))(*given) == rate(rb.MaillardSampling(scale=3.0))(*given) == pytest.approx(27 * L)
+    assert rate(rb.IMED(family="bounded"))(*given, klinf=[1.0, 0.2, 0.5]) == pytest.approx((2.5 + 2.0) * L)
+    assert rate(rb.MaillardSampling(scale=3.0))(T, K) == pytest.approx(3 * math.sqrt(K * T * L))
     assert rate(rb.UniINF())(*given) == pytest.approx(3 * (2 / 0.5) ** 2 * L**2)
     assert rate(rb.NormalUCB())(*given, variance=[9.0, 1.0, 2.0]) == pytest.approx(
         (0.5 / math.log(1.25) + 1.0 / math.log(1.5)) * L
     )
+    assert rate(rb.GaussianTS())(*given, variance=2.0) == rate(rb.NormalUCB())(*given, variance=2.0)
     assert rate(rb.KurtosisUCB(kappa=4.0))(*given, variance=2.0) == pytest.approx(((3 + 8) * 0.5 + (3 + 2)) * L)
     assert rate(rb.UCBV(range=7.0))(*given, variance=2.0) == pytest.approx((4 + 7 + 2 + 7) * L)
     assert rate(rb.MARS())(*given, tau=0.5) == pytest.approx(3.0 * L)

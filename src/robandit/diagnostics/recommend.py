@@ -20,6 +20,7 @@ from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.median import law_median
 from robandit.policies import UCBV, AdaKLUCB, ForceMoM, KLinfUCB, Policy
+from robandit.policies.assumptions import NORMAL
 from robandit.problems import Problem
 
 FEW = 256  # with fewer rewards, the test (on half of them) misses strong skewness more often than not
@@ -201,6 +202,7 @@ def advise(
             f"The {kind.many}{_of(lead)} are {kind.allowed}-skewed or symmetric, as far as {len(profile.values)} of them can tell: "
             f"{kind.assumption} {verdict}.",
             f"Their {kind.allowed} tail: {_tail(profile, kind.allowed)}. AdaKL-UCB needs neither the index nor any moment.",
+            *((_for_normal(kind),) if _light(profiles) else ()),
             arm=lead,
             case=_CASES[kind.many][0],
         )
@@ -306,6 +308,7 @@ def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> R
         return _adaptive(
             f"{assumption} of the best arm ({name!r}) about its median {median:.4g} holds: {reason}.",
             f"The problem's tail index is {problem.tail_index:.4g}; AdaKL-UCB does not need it.",
+            *((_for_normal(kind),) if NORMAL.holds_for(None, problem) else ()),
             arm=name,
             case=_CASES[kind.many][0],
         )
@@ -317,6 +320,19 @@ def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> R
         f"Or cap the {kind.many} and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         arm=name,
         case=_CASES[kind.many][1],
+    )
+
+
+def _light(profiles: Mapping[Any, Profile]) -> bool:
+    """Return whether every arm has enough rewards to see that both tails are light."""
+    sides = ("left", "right")
+    return all(len(each.values) >= FEW and all(each.tail(side).light for side in sides) for each in profiles.values())
+
+
+def _for_normal(kind: Words) -> str:
+    return (
+        f"All tails look light. If the {kind.many} are close to normal, Thompson sampling (GaussianTS()) and NormalUCB() are "
+        "alternatives. They have no guarantee if a huge loss is possible: one such loss of the best arm misleads them."
     )
 
 
@@ -356,6 +372,9 @@ def _sample_moments(profiles: Mapping[Any, Profile], eps: float, u: float) -> st
 
 def _with_bounds(bounds: Pair, spread: float, lead: Any, kind: Words) -> Recommendation:
     length = bounds[1] - bounds[0]
+    lower, upper = (
+        bounds if kind.many == "rewards" else (0.0 - bounds[1], 0.0 - bounds[0])
+    )  # policies learn minus the cost
     variance = f": the most variable arm has a standard deviation of {spread:.4g}, against a range of {length:g}"
     if spread == 0.0:
         variance = (
@@ -366,6 +385,9 @@ def _with_bounds(bounds: Pair, spread: float, lead: Any, kind: Words) -> Recomme
         f"{kind.many.capitalize()} are bounded, in [{bounds[0]:g}, {bounds[1]:g}]: there is no heavy tail, and plain methods "
         "suffice.",
         f"UCB-V also uses the variance{variance}. UCB1(scale={length:g}) is simpler and ignores it.",
+        f"IMED(family='bounded', upper={upper:g}) uses the whole law of each arm, and has the lowest possible regret as T grows, "
+        f"constants included (Honda, Takemura 2015); it keeps all {kind.many}. MaillardSampling(family='bounded', lower={lower:g}, "
+        f"upper={upper:g}) makes random choices whose probabilities have a closed form, for logs that are to be reused.",
     ]
     if length > WIDE * spread > 0.0:
         reasons.append(

@@ -31,7 +31,10 @@ from robandit.policies.robust_ucb.kurtosis_ucb import KurtosisUCB as KurtosisUCB
 from robandit.policies.robust_ucb.robust_moss import RobustMOSS as RobustMOSS
 from robandit.policies.robust_ucb.robust_ucb import RobustUCB as RobustUCB
 from robandit.policies.sampling.dirichlet_sampling import DirichletSampling as DirichletSampling
+from robandit.policies.sampling.gaussian_ts import GaussianTS as GaussianTS
+from robandit.policies.sampling.imed import IMED as IMED
 from robandit.policies.sampling.lb_sda import LBSDA as LBSDA
+from robandit.policies.sampling.maillard_sampling import MaillardSampling as MaillardSampling
 from robandit.policies.tinf.ada2_tinf import Ada2TINF as Ada2TINF
 from robandit.policies.tinf.ada_tinf import AdaTINF as AdaTINF
 from robandit.policies.tinf.htinf import HTINF as HTINF

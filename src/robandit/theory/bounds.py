@@ -1,7 +1,7 @@
 """Regret bounds of policies on problems. To add one, write a function from `Case` to `BoundSet` and add it to FORMULAS.
 
 Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and Clipped-SGD-UCB have rates, but no bounds with known
-constants. The same is true for ForceMoM in the worst case.
+constants. The same is true for ForceMoM in the worst case. IMED and Maillard sampling have only rates here.
 """
 
 from __future__ import annotations
@@ -213,14 +213,24 @@ def _klinf_ucb(case: Case) -> BoundSet:
 
 
 def _normal_ucb(case: Case) -> BoundSet:
-    """Return the sum of 2 gap log T / log(1 + gap^2/variance)."""
+    return _normal(case, "Cowan, Honda, Katehakis 2018")
+
+
+def _gaussian_ts(case: Case) -> BoundSet:
+    if not case.policy.alpha < 0.0:
+        raise case.error(f"its bound needs alpha < 0, and alpha is {case.policy.alpha:g}")
+    return _normal(case, "Honda, Takemura 2014, Theorem 1")
+
+
+def _normal(case: Case, source: str) -> BoundSet:
+    """Return the sum of 2 gap log T / log(1 + gap^2/variance), the least for normal laws of unknown variance."""
     value = 0.0
     for law, gap in zip(case.problem.laws, case.problem.gaps.tolist(), strict=True):
         if gap > 0.0:
             if not 0.0 < law.variance < math.inf:
                 raise case.error(f"its bound needs a finite variance above 0, which {law!r} lacks")
             value += 2.0 * case.log * _gap_over_log(gap, law.variance)
-    return BoundSet((Bound("instance", value, "Cowan, Honda, Katehakis 2018", "asymptotic"),))
+    return BoundSet((Bound("instance", value, source, "asymptotic"),))
 
 
 def _gap_over_log(gap: float, variance: float) -> float:
@@ -260,6 +270,7 @@ FORMULAS: dict[str, Callable[[Case], BoundSet]] = {
     "Ada2TINF": ada2_tinf,
     "AdaTINF": ada_tinf,
     "ForceMoM": _force_mom,
+    "GaussianTS": _gaussian_ts,
     "HTINF": htinf,
     "KLinfUCB": _klinf_ucb,
     "NormalUCB": _normal_ucb,

@@ -13,7 +13,7 @@ from helpers.rewards import KINDS
 from references.slow_adakl_adaptive import SlowAdaptive
 from robandit.policies import AdaKLUCB
 from robandit.policies.adar import adakl_ucb, clipped_index, leader, left_tail
-from robandit.policies.adar.clipped_index import ABOVE, CENTRE, KEPT, LEADER, N, N_NEAR, UP
+from robandit.policies.adar.clipped_index import ABOVE, CENTRE, KEPT, LEADER, N_NEAR, UP, N
 from robandit.policies.adar.layout import FALLBACKS, LIMIT
 from robandit.policies.assumptions import NOTHING
 

@@ -210,12 +210,12 @@ def test_a_saved_bandit_goes_on(combinator, tmp_path):
     assert bandit.counters()["alarms"] > 0
 
 
-BOUNDED = (rb.UCBV, rb.DirichletSampling)  # these must be told bounds of the rewards
-
-
 def ready(policy):
     """Return a policy with what it must be told, for rewards of about -5."""
-    problem = rb.problems.bernoulli([0.2, 0.8]) if isinstance(policy, BOUNDED) else gaussian([-2.0, -3.0, -4.0])
+    limited = isinstance(policy, rb.UCBV) or {"lower", "upper"} & set(policy.facts.knows)
+    problem = rb.problems.bernoulli([0.2, 0.8]) if limited else gaussian([-2.0, -3.0, -4.0])
+    if isinstance(policy, rb.MaillardSampling) and limited:
+        return rb.MaillardSampling(family="bounded", lower=-20.0, upper=10.0)
     return policy.informed_by(problem).prepared(300)
 
 

@@ -28,7 +28,7 @@ index until l is infeasible or a further reward is clipped.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 

@@ -1,0 +1,345 @@
+"""IMED (Honda, Takemura 2015), with KLinf of `sampling.divergence` and a lazy arg-min for bounded rewards."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from robandit.errors import NotApplicable
+from robandit.kernel.generate import out_of_line
+from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.reward_store import START, KeepsRewards, append, empty_store
+from robandit.policies.assumptions import BELOW, NORMAL_OF_SCALE
+from robandit.policies.base import Policy
+from robandit.policies.facts import Facts
+from robandit.policies.index import IndexHooks, count_tried, expire_pull, first_untried, no_pulls, take_pull
+from robandit.policies.sampling.divergence import FOUND_LENGTH, enclosed, learn_deficit, quick_floor, solve
+from robandit.policies.sampling.largest_draw import wins_tie
+from robandit.validation import choice, finite, invalid, positive
+
+# Columns of ``arms``: rewards; their logarithm; the point from which rewards are measured (the first reward, or the upper bound);
+# the mean measured from it; and the sum.
+COUNT, LOG, SHIFT, MEAN, SUM = 0, 1, 2, 3, 4
+ABOVE = 0  # in ``run``: rewards above the upper bound
+
+_imed = partial(Facts, citation="Honda, Takemura 2015")
+_FACTS = {
+    "gaussian": _imed(
+        knows=("scale",),
+        assumption=NORMAL_OF_SCALE,
+        bound="Saber, Menard, Maillard 2020, if all arms are neighbours",
+        instance="sum scale^2 / gap log T",
+        title="IMED - Gaussian",
+        notes=("Scale 1 by default; if rewards are heavy-tailed, no scale is valid, and it serves as a control.",),
+    ),
+    "bounded": _imed(
+        knows=("upper",),
+        assumption=BELOW,
+        bound="the regret theorem of Honda and Takemura, 2015",
+        instance="sum gap / KLinf(arm, best mean) log T",
+        title="IMED - bounded",
+        notes=(
+            "Here KLinf(law, m) is the least divergence from the law to one with mean m and no reward above upper.",
+        ),
+    ),
+}
+
+
+class Params(NamedTuple):
+    """Whether rewards have an upper bound, 1 / (2 scale^2), and the bound."""
+
+    bounded: int
+    half: float
+    upper: float
+
+
+class State(NamedTuple):
+    """Means and counts, the last solutions, the deficits of all rewards, pulls made, and counts of the whole run."""
+
+    arms: Floats  # (arms, 5)
+    found: Floats  # (arms + 1, FOUND_LENGTH); `estimate` uses the last row
+    pool: Floats
+    slots: Ints
+    pulls: Ints
+    run: Ints
+
+
+class IMED(KeepsRewards, Policy):
+    """Pulls the arm with the least ``n KL(m) + log n``: n rewards, and KL the divergence of the arm from one with the best mean m.
+
+    The first term is the evidence against the arm, the second the cost of pulling it again; there is no confidence level to choose.
+    Use ``family="bounded"`` if you know an upper bound of the rewards; there need not be a lower bound. For costs that are never
+    negative, the upper bound of minus the cost is 0. It needs no scale, and adapts to the law of each arm. Use
+    ``family="gaussian"`` for rewards that are close to normal with a known standard deviation. Do not use ``"gaussian"`` for heavy
+    tails: m is a sample mean, and falls when the best arm suffers one huge loss.
+
+    Parameters
+    ----------
+    family
+        ``"gaussian"``: KL is (m - mean)^2 / (2 scale^2). ``"bounded"``: KL is KLinf, the least divergence from the arm's rewards to
+        a law with mean m and no reward above ``upper``.
+    scale
+        Standard deviation of the rewards, for ``"gaussian"``.
+    upper
+        Upper bound of all rewards, for ``"bounded"``. A higher reward counts as this one, and is counted in ``above_upper``.
+
+    Guarantee
+    ---------
+    ``"bounded"``: regret grows as the sum over arms of ``gap / KLinf log T``, which no policy beats, if no reward is above
+    ``upper``; the paper has a finite-time bound. Requires the bound. (We know the paper's abstract, not its conditions on the left
+    tail. So for heavy left tails, whether the assumption holds is undecided.)
+    ``"gaussian"``: ``2 scale^2 / gap log T``, if rewards are normal and scale is their standard deviation, as a special case of the
+    bound of Saber et al. (from the abstract; the text was not checked). Requires the scale. Anytime and deterministic. Ties go to
+    the fewest pulls.
+
+    ``"bounded"`` keeps all rewards, 8 bytes each, so its memory grows without limit; ``"gaussian"`` has constant memory per arm.
+    KLinf takes a few passes over an arm's rewards. Bounds that cost one logarithm per reward decide most pulls, so passes are rare
+    (:mod:`robandit.policies.sampling.divergence`). They are most frequent if several arms are equally good.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> problem = rb.problems.bernoulli(means=[0.2, 0.8])
+    >>> policy = rb.IMED(family="bounded").informed_by(problem)
+    >>> policy.upper
+    1.0
+    >>> result = rb.simulate(policy, problem, horizon=1000, replications=20, seed=0)
+    >>> bool(result.regret[0, :, -1].mean() < 0.05 * 300)  # uniform play: 300
+    True
+
+    References
+    ----------
+    J. Honda, A. Takemura. Non-asymptotic analysis of a new bandit algorithm for semi-bounded rewards. J. of Machine Learning
+    Research 16, 2015.
+
+    H. Saber, P. Menard, O.-A. Maillard. Forced-exploration free strategies for unimodal bandits. Preprint, 2020.
+    """
+
+    family: Literal["gaussian", "bounded"] = "gaussian"
+    scale: float = 1.0
+    upper: float | None = None
+
+    columns = ("mean", "divergence")
+    respects_allowed = True
+
+    def validate(self) -> None:
+        """Check the family, and that only its parameters are given."""
+        choice(self.family, "family", _FACTS, owner="IMED")
+        positive(self.scale, "scale", owner="IMED")
+        if self.upper is not None:
+            finite(self.upper, "upper", owner="IMED")
+        check_family(self, upper=self.upper)
+
+    @property
+    def facts(self) -> Facts:
+        """The facts about the family."""
+        return _FACTS[self.family]
+
+    @classmethod
+    def variants(cls) -> tuple[Policy, ...]:
+        """Return a policy for each family."""
+        return cls(), cls(family="bounded")
+
+    def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
+        """Take a missing upper bound from the problem's laws."""
+        if self.family == "bounded" and self.upper is None and hasattr(problem, "reward_laws"):
+            return dataclasses.replace(self, upper=ends_of(problem, "IMED", low=False)[1])
+        return super().informed_by(problem, eps=eps)
+
+    def params(self) -> Params:
+        """Return the parameters as numbers."""
+        scale = float(self.scale)
+        return Params(int(self.family == "bounded"), 0.5 / scale / scale, float(self.upper or 0.0))
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Return the state without rewards."""
+        room = 32 if self.family == "bounded" else 1  # the other family stores nothing
+        found = np.zeros((arms + 1, FOUND_LENGTH))
+        run = np.zeros(1, dtype=np.int64)
+        rows = np.zeros((arms, 5))
+        rows[:, SHIFT] = self.upper or 0.0
+        return State(rows, found, *empty_store(arms, 1, room), no_pulls(arms), run)
+
+    def counters(self, state: State) -> dict[str, int]:
+        """Return the number of rewards above the upper bound."""
+        return {"above_upper": int(state.run[ABOVE])} if self.family == "bounded" else {}
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+
+    @staticmethod
+    def select(p: Params, s: State) -> int:
+        """Return an arm without rewards, or else the arm with the least index."""
+        forced = first_untried(IndexHooks.rewards, s, 1.0)
+        if forced >= 0:
+            return forced
+        if p.bounded != 0:
+            return least_bounded(s)
+        best = best_mean(s)
+        chosen = -1
+        least = math.inf
+        for arm in range(s.arms.shape[0]):
+            if allowed(s, arm):
+                gap = best - mean_from_first(s, arm)
+                value = s.arms[arm, COUNT] * p.half * gap * gap + s.arms[arm, LOG]
+                if chosen < 0 or value < least or (value == least and wins_tie(s, arm, chosen)):
+                    least = value
+                    chosen = arm
+        return chosen
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Add the reward to the mean; if rewards are bounded, also to the store and to the bounds of n KLinf."""
+        row = s.arms[arm]
+        if row[COUNT] == 0.0:
+            count_tried(s)
+            if p.bounded == 0:
+                row[SHIFT] = reward
+        if p.bounded != 0:
+            deficit = p.upper - reward
+            if deficit < 0.0:
+                deficit = 0.0
+                s.run[ABOVE] += 1
+            s.pool[0, append(s.slots, arm)] = deficit
+            learn_deficit(s.found[arm], deficit)
+            row[SUM] -= deficit
+        else:
+            row[SUM] += reward - row[SHIFT]
+        row[COUNT] += 1.0
+        row[LOG] = math.log(row[COUNT])
+        row[MEAN] = row[SUM] / row[COUNT]
+
+    @staticmethod
+    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+        """Fill in the mean and n KL, the evidence against the arm. Before the first reward they are NaN and 0.
+
+        KLinf is solved in the last row, to keep the starting point of the next search.
+        """
+        row = s.arms[arm]
+        out[0] = row[SHIFT] + row[MEAN] if row[COUNT] > 0.0 else math.nan
+        out[1] = 0.0
+        if row[COUNT] == 0.0:
+            return
+        best = best_mean(s)
+        gap = max(best - mean_from_first(s, arm), 0.0)
+        if p.bounded == 0:
+            out[1] = row[COUNT] * p.half * gap * gap
+        elif gap > 0.0:
+            last = s.arms.shape[0]
+            for j in range(s.found.shape[1]):
+                s.found[last, j] = s.found[arm, j]
+            out[1] = exact(s, arm, last, -best)
+
+
+def allowed(s: Any, arm: int) -> bool:
+    """Return whether the arm may be chosen and has rewards. Others play no part in the best mean."""
+    return s.allowed[arm] and s.arms[arm, COUNT] > 0.0
+
+
+def mean_from_first(s: State, arm: int) -> float:
+    """Return the mean measured from where arm 0 is measured from, so that a common shift of all rewards costs no digits."""
+    return (s.arms[arm, SHIFT] - s.arms[0, SHIFT]) + s.arms[arm, MEAN]
+
+
+def best_mean(s: State) -> float:
+    """Return the largest mean of the allowed arms, measured in the same way."""
+    best = -math.inf
+    for arm in range(s.arms.shape[0]):
+        if allowed(s, arm):
+            best = max(best, mean_from_first(s, arm))
+    return best
+
+
+def exact(s: State, arm: int, row: int, d: float) -> float:
+    """Return n KLinf of an arm whose mean is below the best, and keep the solution in a row of ``found``."""
+    if d <= 0.0:  # the best arm has only paid the upper bound: no law below it has its mean
+        return math.inf
+    return solve(s.pool, s.slots[arm, START], int(s.arms[arm, COUNT]), s.found[row], d)
+
+
+def least_bounded(s: State) -> int:
+    """Return the arm with the least index. The best arm has the index log n; others matter if their lower bound is not above."""
+    best = -math.inf
+    for arm in range(s.arms.shape[0]):
+        if s.allowed[arm]:  # type: ignore[attr-defined]
+            best = max(best, s.arms[arm, MEAN])
+    chosen = -1
+    for arm in range(s.arms.shape[0]):
+        if s.allowed[arm] and s.arms[arm, MEAN] == best:  # type: ignore[attr-defined]
+            tied = chosen >= 0 and s.arms[arm, LOG] == s.arms[chosen, LOG]
+            if chosen < 0 or s.arms[arm, LOG] < s.arms[chosen, LOG] or (tied and wins_tie(s, arm, chosen)):
+                chosen = arm
+    if best == 0.0:
+        return chosen
+    ceiling = s.arms[chosen, LOG]
+    for arm in range(s.arms.shape[0]):
+        row = s.arms[arm]
+        below = s.allowed[arm] and row[MEAN] < best and row[LOG] <= ceiling  # type: ignore[attr-defined]
+        if below and row[LOG] + quick_floor(s.found[arm], row[COUNT], -best) <= ceiling:
+            return contest(s, chosen, -best)
+    return chosen
+
+
+@out_of_line
+def contest(s: State, leader: int, d: float) -> int:
+    """Return the arm with the least index. Bounds exclude most arms; the remaining ones are evaluated exactly."""
+    ceiling = s.arms[leader, LOG]
+    for arm in range(s.arms.shape[0]):
+        if rivals(s, arm, d, ceiling):
+            ceiling = min(ceiling, s.arms[arm, LOG] + enclosed(s.found[arm], s.arms[arm, COUNT], d)[1])
+    left = 1 if s.arms[leader, LOG] <= ceiling else 0
+    chosen = leader
+    for arm in range(s.arms.shape[0]):
+        if rivals(s, arm, d, ceiling):
+            left += 1
+            chosen = arm
+    if left == 1:
+        return chosen if s.arms[leader, LOG] > ceiling else leader
+    chosen = leader
+    least = s.arms[leader, LOG]
+    for arm in range(s.arms.shape[0]):
+        if rivals(s, arm, d, ceiling):
+            value = enclosed(s.found[arm], s.arms[arm, COUNT], d)
+            total = value[0] if value[0] == value[1] else exact(s, arm, arm, d)
+            index = s.arms[arm, LOG] + total
+            ceiling = min(ceiling, index)
+            if index < least or (index == least and wins_tie(s, arm, chosen)):
+                least = index
+                chosen = arm
+    return chosen
+
+
+def rivals(s: Any, arm: int, d: float, ceiling: float) -> bool:
+    """Return whether an arm below the best mean may have an index of at most ``ceiling``."""
+    row = s.arms[arm]
+    if not s.allowed[arm] or row[MEAN] >= -d or row[LOG] > ceiling:
+        return False
+    return row[LOG] + enclosed(s.found[arm], row[COUNT], d)[0] <= ceiling
+
+
+def check_family(policy: Any, **bounds: float | None) -> None:
+    """Raise `InvalidInput` if a parameter of the other family is given."""
+    owner = type(policy).__name__
+    if policy.family == "bounded":
+        if policy.scale != 1.0:
+            raise invalid("scale", policy.scale, "omitted for 'bounded', which has no scale", owner=owner)
+        return
+    for name, value in bounds.items():
+        if value is not None:
+            hint = "or pass family='bounded'"
+            raise invalid(name, value, "None for 'gaussian', which uses scale", owner=owner, hint=hint)
+
+
+def ends_of(problem: Any, owner: str, *, low: bool = True) -> tuple[float, float]:
+    """Return the ends of the support of all rewards. Raise `NotApplicable` if the upper end is infinite (``low``: or the lower)."""
+    lowest = min(float(law.support[0]) for law in problem.reward_laws)
+    highest = max(float(law.support[1]) for law in problem.reward_laws)
+    for name, end, needed in (("lower", lowest, low), ("upper", highest, True)):
+        if needed and not math.isfinite(end):
+            rule = "it must be finite: take another policy"
+            raise NotApplicable(f"{owner} must be told {name}, which is {end:g} on this problem, and {rule}")
+    return lowest, highest

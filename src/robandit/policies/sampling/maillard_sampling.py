@@ -1,0 +1,277 @@
+"""Maillard sampling (Maillard 2013; Bian, Jun 2022), and KL-MS for bounded rewards (Qin, Jun, Zhang 2023)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from robandit.errors import NotApplicable
+from robandit.kernel.random import uniform
+from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies.assumptions import IN_INTERVAL, SUB_GAUSSIAN
+from robandit.policies.base import Policy
+from robandit.policies.facts import Facts
+from robandit.policies.index import IndexHooks, count_tried, expire_pull, first_untried, no_pulls, take_pull
+from robandit.policies.sampling.imed import check_family, ends_of
+from robandit.validation import choice, finite, invalid, positive
+
+# Columns of ``arms``: rewards; the point from which rewards are measured; their mean and sum, measured from it (bounded: as a share
+# of the interval); minus the entropy of the mean, if bounded; and scratch for `select`.
+COUNT, SHIFT, MEAN, SUM, ENTROPY, WEIGHT = 0, 1, 2, 3, 4, 5
+OUTSIDE = 0  # in ``run``: rewards outside the interval
+
+_FACTS = {
+    "gaussian": Facts(
+        knows=("scale",),
+        random=True,
+        assumption=SUB_GAUSSIAN,
+        bound="the regret theorems of Bian and Jun, 2022",
+        instance="sum scale^2 / gap log T",
+        worst="scale sqrt(K T log T)",
+        citation="Maillard 2013; Bian, Jun 2022",
+        title="Maillard sampling",
+        notes=("Scale 1 by default; if rewards are heavy-tailed, no scale is valid, and it serves as a control.",),
+    ),
+    "bounded": Facts(
+        knows=("lower", "upper"),
+        random=True,
+        assumption=IN_INTERVAL,
+        bound="the regret theorems of Qin, Jun and Zhang, 2023",
+        instance="sum gap / KLinf(arm, best mean) log T",
+        worst="range sqrt(K T log K) + range K log T",
+        citation="Qin, Jun, Zhang 2023",
+        title="KL Maillard sampling",
+        notes=(
+            "Here KLinf(law, m) is the divergence of coins whose means are those of the law and m, as shares of the interval.",
+        ),
+    ),
+}
+
+
+class Params(NamedTuple):
+    """Whether rewards are in a known interval, 1 / (2 scale^2), and the interval's low end and length."""
+
+    bounded: int
+    half: float
+    lower: float
+    length: float
+
+
+class State(NamedTuple):
+    """Means and counts, pulls made, counts of the whole run, and the random stream."""
+
+    arms: Floats  # (arms, 6)
+    pulls: Ints
+    run: Ints
+    rng: UInts
+
+
+class MaillardSampling(Policy):
+    """Pulls each arm with probability proportional to ``exp(-n KL(m))``: n rewards, KL its divergence from the best mean m.
+
+    It is a randomised version of `IMED`. The probabilities have a closed form, unlike those of Thompson sampling, so they can be
+    logged at no cost. Use ``family="gaussian"`` for sub-Gaussian rewards of known scale, and ``family="bounded"``, which is
+    KL-MS, for rewards in a known interval; for coins it is asymptotically optimal. Do not use it for heavy tails: m is a sample
+    mean, and falls when the best arm suffers one huge loss.
+
+    Parameters
+    ----------
+    family
+        ``"gaussian"``: KL is (m - mean)^2 / (2 scale^2). ``"bounded"``: KL is the divergence of coins with these means, which are
+        measured as shares of the interval.
+    scale
+        Sub-Gaussian scale of the rewards (for normal rewards, the standard deviation), for ``"gaussian"``.
+    lower, upper
+        Ends of an interval that contains all rewards, for ``"bounded"``. A reward outside counts as the nearer end, and is counted
+        in ``outside``.
+
+    Guarantee
+    ---------
+    ``"gaussian"``: regret grows as the sum over arms of ``2 scale^2 / gap log T``, and at worst as ``scale sqrt(K T log T)``, if
+    rewards are sub-Gaussian. Requires the scale. ``"bounded"``: as the sum over arms of ``gap / KL log T``, and at worst as ``range
+    sqrt(K T log K) + range K log T`` with range = upper - lower, if rewards are in the interval. Requires the interval. Anytime and
+    randomised. Every arm is pulled once first. Memory is constant per arm. The bounds are from the abstracts of both papers; the
+    rules are as the papers define them, from memory (confidence 0.95).
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> problem = rb.problems.bernoulli(means=[0.2, 0.8])
+    >>> policy = rb.MaillardSampling(family="bounded").informed_by(problem)
+    >>> policy.lower, policy.upper
+    (0.0, 1.0)
+    >>> result = rb.simulate(policy, problem, horizon=1000, replications=20, seed=0)
+    >>> bool(result.regret[0, :, -1].mean() < 0.05 * 300)  # uniform play: 300
+    True
+
+    References
+    ----------
+    O.-A. Maillard. Apprentissage sequentiel : bandits, statistique et renforcement. Thesis, Universite de Lille 1, 2011 (cited as
+    2013).
+
+    J. Bian, K.-S. Jun. Maillard sampling: Boltzmann exploration done optimally. AISTATS 2022, PMLR 151.
+
+    H. Qin, K.-S. Jun, C. Zhang. Kullback-Leibler Maillard sampling for multi-armed bandits with bounded rewards. NeurIPS 2023.
+    """
+
+    family: Literal["gaussian", "bounded"] = "gaussian"
+    scale: float = 1.0
+    lower: float | None = None
+    upper: float | None = None
+
+    label = "Maillard sampling"
+    columns = ("mean", "probability")
+    respects_allowed = True
+
+    def validate(self) -> None:
+        """Check the family, that only its parameters are given, and that the interval has a length."""
+        choice(self.family, "family", _FACTS, owner="MaillardSampling")
+        positive(self.scale, "scale", owner="MaillardSampling")
+        for name in ("lower", "upper"):
+            if (value := getattr(self, name)) is not None:
+                finite(value, name, owner="MaillardSampling")
+        check_family(self, lower=self.lower, upper=self.upper)
+        if self.lower is not None and self.upper is not None and not 0.0 < self.upper - self.lower < math.inf:
+            raise invalid("upper", self.upper, f"a finite number > lower = {self.lower:g}", owner="MaillardSampling")
+
+    @property
+    def facts(self) -> Facts:
+        """The facts about the family."""
+        return _FACTS[self.family]
+
+    @property
+    def range(self) -> float | None:
+        """The length of the interval, or None if it is not known. The worst-case bound uses it."""
+        return None if self.lower is None or self.upper is None else float(self.upper - self.lower)
+
+    @classmethod
+    def variants(cls) -> tuple[Policy, ...]:
+        """Return a policy for each family."""
+        return cls(), cls(family="bounded")
+
+    def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
+        """Take missing ends of the interval from the problem's laws."""
+        if self.family == "bounded" and None in (self.lower, self.upper) and hasattr(problem, "reward_laws"):
+            low, high = ends_of(problem, "MaillardSampling")
+            low = low if self.lower is None else self.lower
+            high = high if self.upper is None else self.upper
+            if not low < high:
+                fact = f"lower and upper, which are {low:g} and {high:g} on this problem"
+                raise NotApplicable(f"MaillardSampling must be told {fact}, and lower must be below upper")
+            return dataclasses.replace(self, lower=low, upper=high)
+        return super().informed_by(problem, eps=eps)
+
+    def params(self) -> Params:
+        """Return the parameters as numbers."""
+        scale = float(self.scale)
+        return Params(int(self.family == "bounded"), 0.5 / scale / scale, float(self.lower or 0.0), self.range or 1.0)
+
+    def init(self, arms: int, horizon: int | None) -> State:
+        """Return the state without rewards."""
+        run = np.zeros(1, dtype=np.int64)
+        return State(np.zeros((arms, 6)), no_pulls(arms), run, np.zeros(4, dtype=np.uint64))
+
+    def counters(self, state: State) -> dict[str, int]:
+        """Return the number of rewards outside the interval."""
+        return {"outside": int(state.run[OUTSIDE])} if self.family == "bounded" else {}
+
+    take = staticmethod(take_pull)
+    expire = staticmethod(expire_pull)
+
+    @staticmethod
+    def select(p: Params, s: State) -> int:
+        """Return an arm without rewards, or else an arm drawn with the weights."""
+        forced = first_untried(IndexHooks.rewards, s, 1.0)
+        if forced >= 0:
+            return forced
+        left = uniform(s.rng) * weigh(p, s)
+        chosen = -1
+        for arm in range(s.arms.shape[0]):
+            if s.allowed[arm] and s.arms[arm, WEIGHT] > 0.0:  # type: ignore[attr-defined]
+                chosen = arm
+                left -= s.arms[arm, WEIGHT]
+                if left <= 0.0:
+                    break
+        return chosen
+
+    @staticmethod
+    def chance(p: Params, s: State, arm: int) -> float:
+        """Return the arm's weight, as a share of all weights."""
+        forced = first_untried(IndexHooks.rewards, s, 1.0)
+        if forced >= 0 or not s.allowed[arm]:  # type: ignore[attr-defined]
+            return 1.0 if forced == arm else 0.0
+        total = weigh(p, s)
+        return s.arms[arm, WEIGHT] / total
+
+    @staticmethod
+    def update(p: Params, s: State, arm: int, reward: float) -> None:
+        """Add the reward to the mean."""
+        row = s.arms[arm]
+        if p.bounded != 0:
+            share = (reward - p.lower) / p.length
+            if not 0.0 <= share <= 1.0:
+                s.run[OUTSIDE] += 1
+                share = min(max(share, 0.0), 1.0)
+            row[SUM] += share
+        else:
+            if row[COUNT] == 0.0:
+                row[SHIFT] = reward
+            row[SUM] += reward - row[SHIFT]
+        if row[COUNT] == 0.0:
+            count_tried(s)
+        row[COUNT] += 1.0
+        row[MEAN] = row[SUM] / row[COUNT]
+        row[ENTROPY] = times_log(row[MEAN]) + times_log(1.0 - row[MEAN]) if p.bounded != 0 else 0.0
+
+    @staticmethod
+    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+        """Fill in the mean and the probability of the next choice."""
+        out[0] = math.nan
+        if s.arms[arm, COUNT] > 0.0:
+            mean = s.arms[arm, SHIFT] + s.arms[arm, MEAN]
+            out[0] = p.lower + p.length * mean if p.bounded != 0 else mean
+        out[1] = MaillardSampling.chance(p, s, arm)
+
+
+def times_log(x: float) -> float:
+    """Return x log x, which is 0 at 0."""
+    return x * math.log(x) if x > 0.0 else 0.0
+
+
+def mean_from_first(s: State, arm: int) -> float:
+    """Return the mean measured from where arm 0 is measured from, so that a common shift of all rewards costs no digits."""
+    return (s.arms[arm, SHIFT] - s.arms[0, SHIFT]) + s.arms[arm, MEAN]
+
+
+def weigh(p: Params, s: State) -> float:
+    """Put exp(-n KL) of every allowed arm into ``WEIGHT``, and return their sum. An arm with the best mean has the weight 1.
+
+    The divergence of coins with means x and m is x log x + (1-x) log(1-x) - x log m - (1-x) log(1-m). The first two terms are kept
+    with the arm, so an arm costs one exponential function.
+    """
+    best = -math.inf
+    for arm in range(s.arms.shape[0]):
+        if s.allowed[arm]:  # type: ignore[attr-defined]
+            best = max(best, mean_from_first(s, arm))
+    log_best = log_rest = 0.0
+    if p.bounded != 0:
+        log_best = math.log(best) if best > 0.0 else -math.inf
+        log_rest = math.log1p(-best) if best < 1.0 else -math.inf
+    total = 0.0
+    for arm in range(s.arms.shape[0]):
+        if s.allowed[arm]:  # type: ignore[attr-defined]
+            row = s.arms[arm]
+            mean = mean_from_first(s, arm)
+            weight = 1.0
+            if mean < best:
+                gap = best - mean
+                divergence = p.half * gap * gap
+                if p.bounded != 0:
+                    divergence = max(row[ENTROPY] - mean * log_best - (1.0 - mean) * log_rest, 0.0)
+                weight = math.exp(-row[COUNT] * divergence)
+            row[WEIGHT] = weight
+            total += weight
+    return total
