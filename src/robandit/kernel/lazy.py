@@ -126,7 +126,7 @@ def rank(s: Any, level: float) -> None:
     """Store the second, whose line is the highest except for the leader's, and a line above all except the leader's.
 
     It compiles to maxima and conditional moves, without branches on the heights, which cannot be predicted. That matters, since
-    this loop is most of a contest (100 arms: 100 ns, and 230 with branches that track the two highest).
+    this loop is most of a contest (alone, with 100 arms: about 100 ns, and 200 with branches that track the two highest).
     """
     lines = s.lines
     arms = lines.shape[1] - 1
