@@ -51,8 +51,10 @@ from robandit.policies.adar.layout import (
     clipped_at,
     insert_top,
     lowest_threshold,
+    number_not_below,
     rest_above,
     round_open,
+    shift_right,
     trimmed_at,
 )
 
@@ -300,20 +302,13 @@ def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
     big = buffer[BIG_VALUE]
     sums = buffer[BIG_SUM]
     squares = buffer[BIG_SQUARES]
-    size = abs(reward)
     stored = counts[BIG]
-    sums[stored + 1] = sums[stored]
-    squares[stored + 1] = squares[stored]
-    place = stored
-    while place > 0 and abs(big[place - 1]) < size:
-        big[place] = big[place - 1]
-        sums[place] = sums[place - 1]
-        squares[place] = squares[place - 1]
-        place -= 1
+    place = number_not_below(big, stored, abs(reward))
+    shift_right(big, place, stored)
+    shift_right(sums, place, stored + 1)
+    shift_right(squares, place, stored + 1)
     big[place] = reward
-    sums[place] = sums[place + 1] + reward
-    squares[place] = squares[place + 1] + reward * reward
-    for j in range(place):
+    for j in range(place + 1):
         sums[j] += reward
         squares[j] += reward * reward
     counts[BIG] += 1
