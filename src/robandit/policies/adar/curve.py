@@ -14,7 +14,7 @@ z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. 
 Newton step updates the minimiser. Within |e| <= 0.01 the omitted terms are below 1e-15. Outside this range (after about two per
 cent more values), or when the largest value changes, the numbers are recomputed from the stored values.
 
-**Clipped values are not in the sums.** ``up`` values count as ``edge`` and ``down`` values as ``-edge``. They are two further terms in
+**Clipped values are not in the sums.** ``up`` values count as ``edge`` and ``down`` values as ``-edge``. They are further terms in
 every formula, because the edge moves with each evaluation. The other schedules of AdaKL-UCB have none: trimmed values count as 0.
 
 The formulas use z/l and small differences, so they stay accurate when n is large.
