@@ -291,7 +291,8 @@ def figures() -> list[Row]:
         print(rows[-1], flush=True)
 
     adar, lazy, scan = rb.AdaRUCB(), rb.UCB1(), ScanUCB1()
-    ten = {p: per_pull(p, 10, 1_000_000) for p in (adar, lazy, scan)}
+    ten: dict[Policy, float] = {p: per_pull(p, 10, 1_000_000) for p in (adar, lazy, scan)}
+    policy: Policy
     rewards = draws(10, 1_000_000)
     row("full-scan UCB1, K=10, T=1e6", ten[scan], "ns", math.inf)
     row("rewards alone, K=10", rewards, "ns", math.inf)
@@ -305,7 +306,7 @@ def figures() -> list[Row]:
         row(f"{policy.name} / full-scan UCB1, K=10, T=1e6", ten[policy] / ten[scan], "x", 5.0)
         row(f"{policy.name}, per pull, T=1e6 / T=1e4", ten[policy] / per_pull(policy, 10, 10_000), "x", 2.0)
     row("AdaKL-UCB / its first version, K=10, T=1e6", ten[adakl] / ten[first_version], "x", 1.0)
-    hundred = {p: per_pull(p, 100, 1_000_000) for p in (adar, lazy, scan, adakl, first_version)}
+    hundred: dict[Policy, float] = {p: per_pull(p, 100, 1_000_000) for p in (adar, lazy, scan, adakl, first_version)}
     row("full-scan UCB1, K=100, T=1e6", hundred[scan], "ns", math.inf)
     row("AdaR-UCB, K=100, T=1e6", hundred[adar], "ns", math.inf)
     row("AdaR-UCB / full-scan UCB1, K=100, T=1e6", hundred[adar] / hundred[scan], "x", 0.2)
