@@ -142,6 +142,7 @@ def new_state(arms: int, p: Params, largest: float, limit: int) -> State:
     clock[LIMIT] = limit
     clock[LEADER] = -1
     clock[TAIL_NEXT] = ENOUGH
+    lines, lead = lazy_state(arms)
     return State(
         arms=numbers,
         counts=counts,
@@ -154,7 +155,8 @@ def new_state(arms: int, p: Params, largest: float, limit: int) -> State:
         profile=np.zeros((PROFILE_ROWS, FARTHEST + 1)),
         tail=np.array([p.least]),
         limits=np.array([p.c * largest, largest]),
-        **dict(zip(("lines", "lead"), lazy_state(arms), strict=True)),
+        lines=lines,
+        lead=lead,
         clock=clock,
     )
 
