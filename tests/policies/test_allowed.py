@@ -172,7 +172,9 @@ def test_the_same_mask_again_keeps_the_leader():
     assert live.s.lead.tolist() == [-1, -1]
 
 
-@each("policy", [rb.AdaRUCB(), rb.AdaKLUCB(schedule="practical", pulls="double"), rb.AdaRUCB(center="median")], ids=repr)
+@each(
+    "policy", [rb.AdaRUCB(), rb.AdaKLUCB(schedule="practical", pulls="double"), rb.AdaRUCB(center="median")], ids=repr
+)
 def test_a_round_of_an_arm_that_left_is_completed_when_it_is_next_pulled(policy):
     live = run(policy, 2)
     first = live.ask()
