@@ -112,7 +112,7 @@ def test_files_of_every_format_still_load(name):
 
 def test_there_is_a_golden_file_of_todays_format():
     names = os.listdir(GOLDEN)
-    for kind in ("ucb1", "adar_ucb", "adakl_ucb"):
+    for kind in ("ucb1", "adar_ucb", "adakl_ucb", "adakl_ucb_adaptive"):
         assert f"{kind}.format{saving.FORMAT_VERSION}.bandit" in names
     assert set(json.loads((GOLDEN / "expected.json").read_text())) == {n for n in names if n.endswith(".bandit")}
 

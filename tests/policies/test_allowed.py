@@ -20,7 +20,8 @@ NO_STREAM = np.zeros(4, dtype=np.uint64)
 MORE = [
     rb.AdaRUCB(c=0.2, delta_exp=0.5),  # most rounds are decided by the index
     rb.AdaRUCB(c=0.2, delta_exp=0.5, center="median"),
-    rb.AdaKLUCB(pulls="double"),
+    rb.AdaKLUCB(schedule="practical"),
+    rb.AdaKLUCB(schedule="practical", pulls="double"),
     rb.AdaKLUCB(schedule="proved"),
     rb.RUCBTEA(f="corollary"),  # pulls in turn
     rb.RUCBMoM(g="corollary"),
@@ -171,7 +172,9 @@ def test_the_same_mask_again_keeps_the_leader():
     assert live.s.lead.tolist() == [-1, -1]
 
 
-@each("policy", [rb.AdaRUCB(), rb.AdaKLUCB(pulls="double"), rb.AdaRUCB(center="median")], ids=repr)
+@each(
+    "policy", [rb.AdaRUCB(), rb.AdaKLUCB(schedule="practical", pulls="double"), rb.AdaRUCB(center="median")], ids=repr
+)
 def test_a_round_of_an_arm_that_left_is_completed_when_it_is_next_pulled(policy):
     live = run(policy, 2)
     first = live.ask()

@@ -53,6 +53,7 @@ FREE = {
     "adar": rb.AdaRUCB(bonus=0.5, c=1.0, guard=1.0),
     "adar_centred": rb.AdaRUCB(center="median", c=1.0, guard=3.0, delta_exp=1.0),
     "adakl": rb.AdaKLUCB(),
+    "adakl_practical": rb.AdaKLUCB(schedule="practical"),
     "adakl_zero": rb.AdaKLUCB(center=None, schedule="proved"),
     "normal": rb.NormalUCB(),
     "gaussian_ts": rb.GaussianTS(),
@@ -121,7 +122,7 @@ INVARIANT = [
     "ucb_v_observed",
 ]
 INVARIANT += ["lb_sda", "lb_sda_window", "rds", "gaussian_ts", "imed", "maillard"]
-INVARIANT += ["adar_centred", "adakl", "greedy", "uniform", "force_mom", "clipped_sgd"]
+INVARIANT += ["adar_centred", "adakl", "adakl_practical", "greedy", "uniform", "force_mom", "clipped_sgd"]
 
 
 @pytest.mark.parametrize("name", INVARIANT)
@@ -149,7 +150,8 @@ ORDER_FREE = [
     "normal",
 ]
 ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
-ORDERED = ["adar_centred", "adakl", "truncated", "median_of_means", rb.RUCBMoM.label, "force_mom", "clipped_sgd"]
+ORDERED = ["adar_centred", "adakl", "adakl_practical", "truncated", "median_of_means", rb.RUCBMoM.label]
+ORDERED += ["force_mom", "clipped_sgd"]
 
 
 def described(policy, rewards):

@@ -211,6 +211,9 @@ SHARED = [
 ]
 
 
+ASSUMING = (AdaRUCB(), AdaKLUCB(schedule="practical"), AdaKLUCB(), UCB1(), NormalUCB(), MARS())
+
+
 def numbers_of(problem: Problem) -> dict[str, Any]:
     """Return everything that does not depend on the sign in which the laws are given."""
     eps = min(1.0, 0.9 * (problem.tail_index - 1.0))
@@ -224,7 +227,7 @@ def numbers_of(problem: Problem) -> dict[str, Any]:
         "reward laws": problem.reward_laws,
         "table": [np.asarray(part).tobytes() for part in table],
         "informed": [RobustMOSS().informed_by(problem), Oracle().informed_by(problem), UCBV().informed_by(problem)],
-        "met": [assumption_met(policy, problem) for policy in (AdaRUCB(), AdaKLUCB(), UCB1(), NormalUCB(), MARS())],
+        "met": [assumption_met(policy, problem) for policy in ASSUMING],
     }
 
 

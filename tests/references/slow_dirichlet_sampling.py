@@ -71,7 +71,8 @@ class SlowDirichletSampling:
         u = ((word >> 11) + 1) * 2.0**-53
         rewards = self.rewards[arm]
         # the bonus point is the first, as its weight is drawn first
-        z = np.array([bonus_point(rewards, mu, self.upper) - mu, *(x - mu for x in rewards)])
+        upper = None if self.upper is None else max(self.upper, *(max(x) for x in self.rewards))
+        z = np.array([bonus_point(rewards, mu, upper) - mu, *(x - mu for x in rewards)])
         if z.max() <= 0:
             return False
         t = 0.0

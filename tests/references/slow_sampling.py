@@ -89,7 +89,8 @@ class SlowIMED(Slow):
     def divergence(self, arm, best):
         if self.upper is None:
             return (best - self.mean(arm)) ** 2 / (2 * self.scale**2)
-        return slow_klinf(self.x[arm], best, self.upper) if self.mean(arm) < best else 0.0
+        bound = max(self.upper, *(max(x) for x in self.x if x))
+        return slow_klinf(self.x[arm], best, bound) if self.mean(arm) < best else 0.0
 
 
 def slow_klinf(x, m, upper):
@@ -147,6 +148,7 @@ class SlowMaillard(Slow):
     def divergence(self, arm, best):
         if self.ends is None:
             return (best - self.mean(arm)) ** 2 / (2 * self.scale**2)
-        low, high = self.ends
+        seen = [value for x in self.x for value in x]
+        low, high = min(self.ends[0], *seen), max(self.ends[1], *seen)
         p, q = (self.mean(arm) - low) / (high - low), (best - low) / (high - low)
         return stats.entropy([p, 1.0 - p], [q, 1.0 - q]) if p < q else 0.0

@@ -176,7 +176,8 @@ def test_a_run_stays_below_where_uniform_play_does_not(policy: rb.AdaKLUCB) -> N
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (rb.AdaKLUCB(), "schedule is 'practical'"),
+        (rb.AdaKLUCB(), "schedule is 'adaptive'"),
+        (rb.AdaKLUCB(schedule="practical"), "schedule is 'practical'"),
         (rb.AdaKLUCB(schedule="proved"), "center is 'median'"),
         (rb.AdaKLUCB(schedule="proved", pulls="double"), "center is 'median'"),
     ],

@@ -107,7 +107,7 @@ def test_it_is_the_slow_one(kind, bonus):
     """Every decision is equal, with the same random numbers."""
     arms = 2 + len(kind) % 4
     source = np.random.default_rng(len(kind))
-    upper = None if bonus == "robust" else (2.5 if "gain" not in kind else 1e7)
+    upper = None if bonus == "robust" else 2.5
     live = run(DirichletSampling(bonus=bonus, upper=upper), arms, seed=len(kind), kind=Plain)
     slow = SlowDirichletSampling(arms, live.s.rng, upper)
     for step in range(300):
@@ -193,6 +193,15 @@ def test_the_tilt_is_the_minimum():
 
 
 # --- parameters ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_reward_above_the_bound_is_the_new_bound():
+    live = run(DirichletSampling(bonus="bounded", upper=1.0), 3)
+    for arm, reward in ((0, 0.5), (1, 7.0), (2, 2.0), (0, -1.0)):
+        live.tell(arm, reward)
+    assert live.s.bound.tolist() == [7.0]
+    assert live.policy.counters(live.s) == {"above_upper": 2}
+    assert DirichletSampling().counters(live.s) == {}
 
 
 def test_the_upper_bound():

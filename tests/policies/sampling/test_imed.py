@@ -15,11 +15,6 @@ from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.assumptions import assumption_met
 from robandit.policies.sampling import divergence, imed
 
-BOUNDED = [
-    kind for kind in KINDS if kind not in ("student", "cauchy", "gains", "narrow gains", "mostly zeros", "zeros")
-]
-
-
 def duel(live, slow, reward, steps, size, masks=None):
     """Play; every choice must be that of the slow policy. Return how many differ within rounding."""
     close = 0
@@ -59,12 +54,13 @@ def test_decisions_of_the_gaussian_family(kind, arms):
 
 
 @pytest.mark.independent("IMED")
-@pytest.mark.parametrize("kind", BOUNDED)
-@pytest.mark.parametrize("arms", [2, 5])
-def test_decisions_of_the_bounded_family(kind, arms):
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"narrow gains"}))  # of which the slow mean has too few digits
+def test_decisions_of_the_bounded_family(kind):
+    """Some kinds have rewards above the bound, which rises."""
+    arms = 2 + len(kind) % 4
     live, slow = Live(IMED(family="bounded", upper=1.0), arms), SlowIMED(arms, upper=1.0)
-    close = duel(live, slow, stream(KINDS[kind], arms), 500, lambda slow: 1.0)
-    assert close < (250 if kind in ("constants", "integers", "coins", "two points", "half zeros") else 5)
+    close = duel(live, slow, stream(KINDS[kind], arms), 400, lambda slow: 1.0)
+    assert close < (200 if kind in ("constants", "integers", "coins", "two points", "half zeros") else 5)
     values, shown = slow.indices(), live.describe()["divergence"]
     for arm in range(arms):
         assert shown[arm] == pytest.approx(values[arm] - math.log(len(slow.x[arm])), rel=1e-9, abs=1e-9)
@@ -113,12 +109,21 @@ def test_an_arm_that_always_pays_the_upper_bound():
     assert live.ask() == 0
 
 
-def test_rewards_above_the_bound_count_as_the_bound():
+def test_a_reward_above_the_bound_is_the_new_bound():
     bandit = rb.Bandit(["a", "b"], IMED(family="bounded", upper=1.0), seed=0)
-    for arm, reward in (("a", 0.5), ("b", 7.0), ("b", 1.0)):
+    for arm, reward in (("a", 0.5), ("b", 7.0), ("b", 1.0), ("a", 2.0)):
         bandit.update(arm, reward)
-    assert bandit.counters()["above_upper"] == 1
-    assert [row["mean"] for row in bandit.estimates()] == [0.5, 1.0]
+    assert bandit.counters()["above_upper"] == 2
+    assert [row["mean"] for row in bandit.estimates()] == [1.25, 4.0]
+    bandit.add_arm("c")  # measured from the new bound, too
+    bandit.update("c", 3.0)
+    told = rb.Bandit(["a", "b", "c"], IMED(family="bounded", upper=7.0), seed=0)
+    for arm, reward in (("a", 0.5), ("b", 7.0), ("b", 1.0), ("a", 2.0), ("c", 3.0)):
+        told.update(arm, reward)
+    assert told.counters()["above_upper"] == 0
+    for one, other in zip(bandit.estimates(), told.estimates(), strict=True):
+        assert one["mean"] == other["mean"]
+        assert one["divergence"] == pytest.approx(other["divergence"], rel=1e-12)
     assert "above_upper" not in rb.Bandit(["a", "b"], IMED(), seed=0).counters()
 
 

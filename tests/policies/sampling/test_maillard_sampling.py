@@ -24,6 +24,7 @@ FAMILIES = {
     "bounded": (MaillardSampling(family="bounded", lower=ENDS[0], upper=ENDS[1]), {"ends": ENDS}),
 }
 INSIDE = ["integers", "coins", "constants"]
+OUTSIDE = ["losses, tail 1.5", "student", "gains"]
 
 
 def started(policy, arms, kind=Live, seed=0):
@@ -39,7 +40,7 @@ def chances(live):
 
 @pytest.mark.independent("MaillardSampling")
 @pytest.mark.parametrize(
-    ("family", "kind"), [*(("gaussian", kind) for kind in KINDS), *(("bounded", kind) for kind in INSIDE)]
+    ("family", "kind"), [*(("gaussian", kind) for kind in KINDS), *(("bounded", kind) for kind in [*INSIDE, *OUTSIDE])]
 )
 def test_probabilities_and_draws_are_those_of_the_formula(family, kind):
     policy, known = FAMILIES[family]
@@ -122,12 +123,18 @@ def test_best_means_at_the_ends(best):
     assert {live.ask() for _ in range(60)} == {i for i, share in enumerate(expected) if share > 0.0}
 
 
-def test_rewards_outside_the_interval_count_as_its_ends():
+def test_rewards_outside_the_interval_widen_it():
     bandit = rb.Bandit(["a", "b"], MaillardSampling(family="bounded", lower=-1.0, upper=1.0), seed=0)
     for arm, reward in (("a", -7.0), ("b", 9.0), ("b", 0.0)):
         bandit.update(arm, reward)
     assert bandit.counters()["outside"] == 2
-    assert [row["mean"] for row in bandit.estimates()] == [-1.0, 0.5]
+    assert [row["mean"] for row in bandit.estimates()] == [-7.0, 4.5]
+    wide = rb.Bandit(["a", "b"], MaillardSampling(family="bounded", lower=-7.0, upper=9.0), seed=0)
+    for arm, reward in (("a", -7.0), ("b", 9.0), ("b", 0.0)):
+        wide.update(arm, reward)
+    assert wide.counters()["outside"] == 0
+    for one, other in zip(bandit.estimates(), wide.estimates(), strict=True):
+        assert one["probability"] == pytest.approx(other["probability"], rel=1e-12)
 
 
 def test_the_origin_does_not_matter():

@@ -98,9 +98,11 @@ class State(NamedTuple):
     slots: Ints
     pulls: Ints
     sums: Floats  # (arms, 2)
+    bound: Floats  # [upper, or the largest reward above it]
     caps: Floats  # (arms, 3)
     clock: Ints
     duels: Ints
+    run: Ints  # [rewards above ``upper``]
     words: UInts  # scratch: the stream of one duel
     rng: UInts
 
@@ -127,7 +129,8 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
         upper bound of the rewards. The paper's version for semi-bounded rewards, with quantiles (QDS), and its version for an
         unknown upper bound are not included.
     upper
-        Upper bound of the rewards, for ``"bounded"``.
+        Upper bound of the rewards, for ``"bounded"``. If a reward is higher, the highest one so far is the bound from then on; the
+        counter ``above_upper`` shows how many rewards were above ``upper``.
 
     Guarantee
     ---------
@@ -207,12 +210,18 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
             slots=slots,
             pulls=no_pulls(arms),
             sums=np.zeros((arms, 2)),
+            bound=np.array([self.params().upper]),
             caps=caps,
             clock=clock,
             duels=duels,
+            run=np.zeros(1, dtype=np.int64),
             words=np.zeros(4, dtype=np.uint64),
             rng=np.zeros(4, dtype=np.uint64),
         )
+
+    def counters(self, state: State) -> dict[str, int]:
+        """Return the number of rewards above ``upper``."""
+        return {"above_upper": int(state.run[0])} if self.bonus == "bounded" else {}
 
     @staticmethod
     def select(p: Params, s: State) -> int:
@@ -229,7 +238,13 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
 
     @staticmethod
     def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the reward."""
+        """Store the reward. If it raises the bound, no cap holds any more."""
+        if p.robust == 0 and reward > p.upper:
+            s.run[0] += 1
+            if reward > s.bound[0]:
+                s.bound[0] = reward
+                for other in range(s.caps.shape[0]):
+                    s.caps[other, LEAST] = math.inf
         s.pool[0, append(s.slots, arm)] = reward
         total, lost = two_sum(s.sums[arm, HIGH], reward)
         s.sums[arm, HIGH] = total
@@ -336,7 +351,7 @@ def drawn(s: Any, arm: int, mu: float, extra: float, t: float, level: float, wor
 def bonus(p: Params, s: Any, arm: int, low: float, high: float) -> float:
     """Return the largest b - mu for a mean mu of the leader from low to high."""
     if p.robust == 0:
-        return p.upper - low
+        return s.bound[0] - low
     start, n = s.slots[arm, START], s.slots[arm, USED]
     below = 0.0
     for j in range(start, start + n):

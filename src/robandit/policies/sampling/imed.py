@@ -21,10 +21,10 @@ from robandit.policies.sampling.divergence import FOUND_LENGTH, enclosed, learn_
 from robandit.policies.sampling.largest_draw import wins_tie
 from robandit.validation import choice, finite, invalid, positive
 
-# Columns of ``arms``: rewards; their logarithm; the point from which rewards are measured (the first reward, or the upper bound);
-# the mean measured from it; and the sum.
+# Columns of ``arms``: rewards; their logarithm; the point from which rewards are measured (the first reward, or the upper bound;
+# that of arm 0 is always the current bound); the mean measured from it; and the sum.
 COUNT, LOG, SHIFT, MEAN, SUM = 0, 1, 2, 3, 4
-ABOVE = 0  # in ``run``: rewards above the upper bound
+ABOVE = 0  # in ``run``: rewards above ``upper``
 
 _imed = partial(Facts, citation="Honda, Takemura 2015")
 _FACTS = {
@@ -85,7 +85,8 @@ class IMED(KeepsRewards, Policy):
     scale
         Standard deviation of the rewards, for ``"gaussian"``.
     upper
-        Upper bound of all rewards, for ``"bounded"``. A higher reward counts as this one, and is counted in ``above_upper``.
+        Upper bound of all rewards, for ``"bounded"``. If a reward is higher, the highest one so far is the bound from then on; the
+        counter ``above_upper`` shows how many rewards were above ``upper``.
 
     Guarantee
     ---------
@@ -165,7 +166,7 @@ class IMED(KeepsRewards, Policy):
         return State(rows, found, *empty_store(arms, 1, room), no_pulls(arms), run)
 
     def counters(self, state: State) -> dict[str, int]:
-        """Return the number of rewards above the upper bound."""
+        """Return the number of rewards above ``upper``."""
         return {"above_upper": int(state.run[ABOVE])} if self.family == "bounded" else {}
 
     take = staticmethod(take_pull)
@@ -197,13 +198,15 @@ class IMED(KeepsRewards, Policy):
         row = s.arms[arm]
         if row[COUNT] == 0.0:
             count_tried(s)
-            if p.bounded == 0:
-                row[SHIFT] = reward
+            row[SHIFT] = (
+                s.arms[0, SHIFT] if p.bounded != 0 else reward
+            )  # the bound may have risen before the arm was added
         if p.bounded != 0:
-            deficit = p.upper - reward
-            if deficit < 0.0:
-                deficit = 0.0
+            if reward > p.upper:
                 s.run[ABOVE] += 1
+            if reward > s.arms[0, SHIFT]:
+                raise_bound(s, reward)
+            deficit = s.arms[0, SHIFT] - reward
             s.pool[0, append(s.slots, arm)] = deficit
             learn_deficit(s.found[arm], deficit)
             row[SUM] -= deficit
@@ -233,6 +236,22 @@ class IMED(KeepsRewards, Policy):
             for j in range(s.found.shape[1]):
                 s.found[last, j] = s.found[arm, j]
             out[1] = exact(s, arm, last, -best)
+
+
+@out_of_line
+def raise_bound(s: State, bound: float) -> None:
+    """Measure all rewards from a higher bound."""
+    rise = bound - s.arms[0, SHIFT]
+    for arm in range(s.arms.shape[0]):
+        row = s.arms[arm]
+        start = s.slots[arm, START]
+        for j in range(start, start + int(row[COUNT])):
+            s.pool[0, j] += rise
+        for j in range(s.found.shape[1]):
+            s.found[arm, j] = 0.0
+        row[SHIFT] = bound
+        row[SUM] -= rise * row[COUNT]
+        row[MEAN] = row[SUM] / row[COUNT] if row[COUNT] > 0.0 else 0.0
 
 
 def allowed(s: Any, arm: int) -> bool:

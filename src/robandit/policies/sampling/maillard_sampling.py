@@ -21,7 +21,7 @@ from robandit.validation import choice, finite, invalid, positive
 # Columns of ``arms``: rewards; the point from which rewards are measured; their mean and sum, measured from it (bounded: as a share
 # of the interval); minus the entropy of the mean, if bounded; and scratch for `select`.
 COUNT, SHIFT, MEAN, SUM, ENTROPY, WEIGHT = 0, 1, 2, 3, 4, 5
-OUTSIDE = 0  # in ``run``: rewards outside the interval
+OUTSIDE = 0  # in ``run``: rewards outside the given interval
 
 _FACTS = {
     "gaussian": Facts(
@@ -61,9 +61,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """Means and counts, pulls made, counts of the whole run, and the random stream."""
+    """Means and counts, the interval of all rewards as shares of the given one, pulls made, counts, and the random stream."""
 
     arms: Floats  # (arms, 6)
+    ends: Floats  # [0, 1] while no reward was outside
     pulls: Ints
     run: Ints
     rng: UInts
@@ -85,8 +86,8 @@ class MaillardSampling(Policy):
     scale
         Sub-Gaussian scale of the rewards (for normal rewards, the standard deviation), for ``"gaussian"``.
     lower, upper
-        Ends of an interval that contains all rewards, for ``"bounded"``. A reward outside counts as the nearer end, and is counted
-        in ``outside``.
+        Ends of an interval that contains all rewards, for ``"bounded"``. If a reward is outside, the interval is widened to
+        contain it; the counter ``outside`` shows how many rewards were outside the given interval.
 
     Guarantee
     ---------
@@ -172,10 +173,10 @@ class MaillardSampling(Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return the state without rewards."""
         run = np.zeros(1, dtype=np.int64)
-        return State(np.zeros((arms, 6)), no_pulls(arms), run, np.zeros(4, dtype=np.uint64))
+        return State(np.zeros((arms, 6)), np.array([0.0, 1.0]), no_pulls(arms), run, np.zeros(4, dtype=np.uint64))
 
     def counters(self, state: State) -> dict[str, int]:
-        """Return the number of rewards outside the interval."""
+        """Return the number of rewards outside the given interval."""
         return {"outside": int(state.run[OUTSIDE])} if self.family == "bounded" else {}
 
     take = staticmethod(take_pull)
@@ -214,7 +215,8 @@ class MaillardSampling(Policy):
             share = (reward - p.lower) / p.length
             if not 0.0 <= share <= 1.0:
                 s.run[OUTSIDE] += 1
-                share = min(max(share, 0.0), 1.0)
+                if not s.ends[0] <= share <= s.ends[1]:
+                    widen(s, share)
             row[SUM] += share
         else:
             if row[COUNT] == 0.0:
@@ -224,7 +226,7 @@ class MaillardSampling(Policy):
             count_tried(s)
         row[COUNT] += 1.0
         row[MEAN] = row[SUM] / row[COUNT]
-        row[ENTROPY] = times_log(row[MEAN]) + times_log(1.0 - row[MEAN]) if p.bounded != 0 else 0.0
+        row[ENTROPY] = minus_entropy(s, arm) if p.bounded != 0 else 0.0
 
     @staticmethod
     def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
@@ -239,6 +241,26 @@ class MaillardSampling(Policy):
 def times_log(x: float) -> float:
     """Return x log x, which is 0 at 0."""
     return x * math.log(x) if x > 0.0 else 0.0
+
+
+def in_interval(s: State, mean: float) -> float:
+    """Return a share of the given interval as a share of the interval of all rewards."""
+    return (mean - s.ends[0]) / (s.ends[1] - s.ends[0])
+
+
+def minus_entropy(s: State, arm: int) -> float:
+    """Return x log x + (1 - x) log(1 - x) at the arm's mean."""
+    x = in_interval(s, s.arms[arm, MEAN])
+    return times_log(x) + times_log(1.0 - x)
+
+
+def widen(s: State, share: float) -> None:
+    """Widen the interval to contain a reward, which changes the entropy of every arm."""
+    s.ends[0] = min(s.ends[0], share)
+    s.ends[1] = max(s.ends[1], share)
+    for arm in range(s.arms.shape[0]):
+        if s.arms[arm, COUNT] > 0.0:
+            s.arms[arm, ENTROPY] = minus_entropy(s, arm)
 
 
 def mean_from_first(s: State, arm: int) -> float:
@@ -258,8 +280,9 @@ def weigh(p: Params, s: State) -> float:
             best = max(best, mean_from_first(s, arm))
     log_best = log_rest = 0.0
     if p.bounded != 0:
-        log_best = math.log(best) if best > 0.0 else -math.inf
-        log_rest = math.log1p(-best) if best < 1.0 else -math.inf
+        x = in_interval(s, best)
+        log_best = math.log(x) if x > 0.0 else -math.inf
+        log_rest = math.log1p(-x) if x < 1.0 else -math.inf
     total = 0.0
     for arm in range(s.arms.shape[0]):
         if s.allowed[arm]:  # type: ignore[attr-defined]
@@ -270,7 +293,8 @@ def weigh(p: Params, s: State) -> float:
                 gap = best - mean
                 divergence = p.half * gap * gap
                 if p.bounded != 0:
-                    divergence = max(row[ENTROPY] - mean * log_best - (1.0 - mean) * log_rest, 0.0)
+                    x = in_interval(s, mean)
+                    divergence = max(row[ENTROPY] - x * log_best - (1.0 - x) * log_rest, 0.0)
                 weight = math.exp(-row[COUNT] * divergence)
             row[WEIGHT] = weight
             total += weight
