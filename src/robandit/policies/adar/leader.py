@@ -72,7 +72,7 @@ def borrowed_at(profile: Floats, length: int, reach: float) -> float:
     >>> import numpy as np
     >>> profile = np.zeros((PROFILE_ROWS, 4))
     >>> length = profile_of(np.array([4.0, -2.0, 1.0]), 0, 3, True, 10.0, profile)
-    >>> [round(borrowed_at(profile, length, reach), 9) for reach in (5.0, 3.0, 1.5, 0.5, 0.0)]
+    >>> [round(float(borrowed_at(profile, length, reach)), 9) for reach in (5.0, 3.0, 1.5, 0.5, 0.0)]
     [0.0, 0.1, 0.2, 0.25, 0.3]
     """
     sizes = profile[SIZE]
