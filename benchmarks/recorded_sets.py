@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import polars as pl
-from decisions import UNINFORMED, Row, play, slow_note, summary, table, versions
+from decisions import UNINFORMED, Row, counts, play, summary, table, versions
 
 import robandit as rb
 
@@ -50,9 +50,9 @@ def main() -> None:
         "# Recorded rewards",
         "",
         f"Regret in per cent of uniform play (arms chosen at random) on {len(sets)} sets of recorded rewards, which are drawn with "
-        f"replacement. T = {HORIZON:,}, {replications} replications, seed {SEED}. They all play the same rewards and know nothing "
+        f"replacement. T = {HORIZON:,}, seed {SEED}. They all play the same rewards and know nothing "
         "about them (those with a scale keep its default of 1). A run is lost if its regret is above half of uniform "
-        f"play's. {slow_note()} Written by `python benchmarks/recorded_sets.py`.",
+        f"play's. {counts(replications)} Written by `python benchmarks/recorded_sets.py`.",
         "",
         "## All sets",
         "",

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from decisions import OURS, UNINFORMED, Row, play, slow_note, summary, table, versions
+from decisions import OURS, UNINFORMED, Row, counts, play, summary, table, versions
 
 import robandit as rb
 from robandit.policies.base import Policy
@@ -88,9 +88,9 @@ def main() -> None:
     page = [
         f"# The {suite.name} suite, version {suite.version}",
         "",
-        f"Regret in per cent of uniform play (arms chosen at random), {replications} replications, seed {SEED}. All policies play "
+        f"Regret in per cent of uniform play (arms chosen at random), seed {SEED}. All policies play "
         "the same rewards. A run is lost if its regret is above half of uniform play's. "
-        f"{slow_note()} Written by `python benchmarks/suite.py`.",
+        f"{counts(replications)} Written by `python benchmarks/suite.py`.",
         "",
         '"Uninformed" policies know nothing about the rewards, not even the horizon (those with a scale keep its default of 1). '
         f'"Informed" ones know the true eps and u: {", ".join(policy.name for policy in MOMENTS)}. '
