@@ -37,9 +37,10 @@ UNINFORMED: list[Policy] = [  # know nothing, not even the horizon; those with a
     rb.UCBV(),
     rb.ForceMoM(),
 ]
-SLOW = {
-    rb.DirichletSampling().name: 20
-}  # replications at most: a duel of close arms takes time proportional to their rewards
+# Replications, as a share of those of our two versions. Dirichlet sampling is slow: its duels of close arms take time proportional
+# to their rewards.
+OTHERS = 0.5
+SLOW = {rb.DirichletSampling().name: 0.05}
 LOST = 0.5  # a run is lost if its regret is above this share of uniform play's
 
 
