@@ -1,8 +1,12 @@
-"""What benchmarks/suite.py and benchmarks/recorded_sets.py share: the policies, their regrets, and tables of them."""
+"""What benchmarks/suite.py and benchmarks/recorded_sets.py share: the policies, their regrets, and tables of them.
+
+``python benchmarks/decisions.py`` prints the README's table of decisions from the pages that the two have written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +45,18 @@ UNINFORMED: list[Policy] = [  # know nothing, not even the horizon; those with a
 # to their rewards.
 OTHERS = 0.5
 SLOW = {rb.DirichletSampling().name: 0.05}
+IN_README: list[Policy] = [
+    OURS,
+    FIRST_VERSION,
+    rb.DirichletSampling(),
+    rb.GaussianTS(),
+    rb.LBSDA(),
+    rb.UCB1(),
+    rb.EpsilonGreedy(),
+    rb.ForceMoM(),
+    rb.AdaRUCB(),
+]
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LOST = 0.5  # a run is lost if its regret is above this share of uniform play's
 
 
@@ -152,3 +168,25 @@ def summary(results: Mapping[str, list[Row]]) -> list[str]:
                 (ratio, f"| {name} | {ratio:.2f} | {cells} | {100 * np.mean([row.lost for row in rows]):.3g} |")
             )
     return [*lines, *(line for _, line in sorted(order))]
+
+
+def readme_table() -> str:
+    """Return the README's table: the summaries of both pages for a few policies."""
+    pages = [(RESULTS / name).read_text(encoding="utf-8") for name in ("heavy.md", "recorded.md")]
+    lines = [
+        "| policy, told nothing | 17 problems: regret | mean % | lost % | 8 recorded sets: regret | mean % | lost % |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for policy in IN_README:
+        cells = []
+        for page in pages:
+            row = next(line for line in page.splitlines() if line.startswith(f"| {policy.name} |"))
+            _, ratio, mean, _, _, lost = (cell.strip() for cell in row.strip("|").split("|"))
+            cells += [f"{ratio}x", mean, lost]
+        name = {OURS: "**AdaKL-UCB**", FIRST_VERSION: "AdaKL-UCB of version 0.1"}.get(policy, policy.name)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(readme_table())
