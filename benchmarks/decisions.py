@@ -177,13 +177,14 @@ def readme_table() -> str:
         "| policy, told nothing | 17 problems: regret | mean % | lost % | 8 recorded sets: regret | mean % | lost % |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
+    renamed = {OURS.name: "**AdaKL-UCB**", FIRST_VERSION.name: "AdaKL-UCB of version 0.1"}
     for policy in IN_README:
-        cells = []
+        cells: list[str] = []
         for page in pages:
             row = next(line for line in page.splitlines() if line.startswith(f"| {policy.name} |"))
             _, ratio, mean, _, _, lost = (cell.strip() for cell in row.strip("|").split("|"))
             cells += [f"{ratio}x", mean, lost]
-        name = {OURS: "**AdaKL-UCB**", FIRST_VERSION: "AdaKL-UCB of version 0.1"}.get(policy, policy.name)
+        name = renamed.get(policy.name, policy.name)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
