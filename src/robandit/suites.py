@@ -40,7 +40,7 @@ class Task:
 
     @property
     def centred_assumption(self) -> bool:
-        """Whether the best arm satisfies truncated non-positivity about its median, which AdaKL-UCB requires."""
+        """Whether the best arm satisfies truncated non-positivity about its median."""
         return self.shape != "right-skewed"
 
     @property

@@ -12,6 +12,7 @@ from robandit.diagnostics.diagnosis import KeptRewards, diagnose, warning_text
 from robandit.policies import MARS, AdaKLUCB, AdaRUCB
 
 NAMES = [*LEFT, *SYMMETRIC, *RIGHT]
+FIRST_VERSION = AdaKLUCB(schedule="practical")  # assumes truncated non-positivity about the median
 
 
 def kept(*samples, sign=1.0):
@@ -32,7 +33,7 @@ def approx(numbers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("policy", [AdaRUCB(), AdaKLUCB(), MARS(), rb.UCB1()], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [AdaRUCB(), AdaKLUCB(), FIRST_VERSION, MARS(), rb.UCB1()], ids=lambda p: p.name)
 def test_costs_are_diagnosed_as_negated_rewards(name, policy):
     samples = drawn(name, 1500), drawn("gaussian", 300)
     rewards, costs = diagnose(policy, kept(*samples)), diagnose(policy, kept(*samples, sign=-1.0), minimize=True)
@@ -54,7 +55,7 @@ def test_costs_are_diagnosed_as_negated_rewards(name, policy):
 
 def test_the_text_is_about_costs():
     cost = -drawn("negated_pareto_1.5", 2000)
-    text = str(diagnose(AdaKLUCB(), kept(cost, cost + 1.0), minimize=True))
+    text = str(diagnose(FIRST_VERSION, kept(cost, cost + 1.0), minimize=True))
     assert "costs, minimised" in text
     assert "reward" not in text.replace("Take AdaKL-UCB", "")
     assert f"{np.median(cost):.4g}" in text
@@ -62,7 +63,7 @@ def test_the_text_is_about_costs():
     assert "it assumes truncated non-negativity of the best arm about its median: not contradicted" in text
     assert "right-skewed or symmetric" in text
     assert "Their right tail: index 1." in text.replace("\n    ", " ")
-    assert str(diagnose(AdaKLUCB(), kept(cost))) != text, "the negative control"
+    assert str(diagnose(FIRST_VERSION, kept(cost))) != text, "the negative control"
 
 
 def test_the_warning_is_about_costs():
@@ -70,13 +71,13 @@ def test_the_warning_is_about_costs():
     records, costs = kept(gains), kept(gains, sign=-1.0)
     found = judge(costs[0].sample, "median", 1e-4, minimize=True)
     assert not found
-    text = warning_text(AdaKLUCB(), costs, "arm 0", found, minimize=True)
+    text = warning_text(FIRST_VERSION, costs, "arm 0", found, minimize=True)
     assert "assumes truncated non-negativity of the best arm about its median, and the costs of its leading arm" in text
     assert "add up to less than 0" in text
     assert "left-skewed" in text
     assert "max(cost, -" in text
     assert "reward" not in text
-    plain = warning_text(AdaKLUCB(), records, "arm 0", judge(records[0].sample, "median", 1e-4))
+    plain = warning_text(FIRST_VERSION, records, "arm 0", judge(records[0].sample, "median", 1e-4))
     assert "min(reward, " in plain
     assert "the rewards of its leading arm" in plain
 
@@ -91,6 +92,15 @@ def test_the_test_of_costs_is_that_of_negated_rewards(name, about):
     assert costs.statistic == plain.statistic or about == "symmetric"
     if about != "symmetric":
         assert (costs.about, costs.mean) == (-plain.about, -plain.mean)
+
+
+def test_a_policy_without_a_theorem_has_no_assumption_to_test():
+    found = diagnose(AdaKLUCB(), kept(drawn("pareto_1.5", 2000)))
+    assert found.contradicted is None
+    assert found.words() == "no bound on its regret is proved, so there is no assumption to test"
+    assert "truncated non-positivity about the median" in str(found), "the tests of the rewards are shown all the same"
+    assert diagnose(FIRST_VERSION, kept(drawn("pareto_1.5", 2000))).contradicted
+    assert "assumes nothing that rewards could contradict" in diagnose(rb.ForceMoM(), kept([1.0])).words()
 
 
 def test_no_costs_at_all():

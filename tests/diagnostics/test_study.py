@@ -249,14 +249,17 @@ def test_the_advice_is_for_the_arm_that_the_resolution_names():
     assert found.advice.case == "right-skewed"
 
 
-def test_a_rival_that_would_get_another_policy_is_named():
+def test_a_rival_that_is_skewed_in_another_way_is_named():
     rng = np.random.default_rng(7)
     up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
     found = of(up=up + 0.03, down=down, far=up - 9.0, like=up + 0.02)
     assert (found.advice.arm, found.advice.case) == ("up", "right-skewed")
     assert set(found.resolution.rivals) == {"down", "like"}
     assert [each.arm for each in found.also] == ["down"]
-    assert found.also[0].policy != found.advice.policy
+    assert found.also[0].case == "left-skewed or symmetric"
+    short = of(up=up + 0.03, down=down[:100])
+    assert "down" in short.resolution.rivals
+    assert short.also == (), "too few to tell"
 
 
 def test_the_advice_calls_a_tail_light_where_the_table_does():

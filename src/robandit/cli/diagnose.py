@@ -23,8 +23,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
 
     For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, three
     estimates of the tail index, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
-    assumptions of AdaR-UCB and AdaKL-UCB. The last lines state whether the best arm is significantly better than the others. With a
-    column of times, the first lines name the arms whose rewards changed.
+    assumption of policies that trim, such as AdaR-UCB. The last lines state whether the best arm is significantly better than the
+    others. With a column of times, the first lines name the arms whose rewards changed.
 
     For example: `robandit diagnose waits.csv --arm server --reward seconds --minimize`
 

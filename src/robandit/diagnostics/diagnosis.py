@@ -99,6 +99,8 @@ class Diagnosis:
     def words(self) -> str:
         """Return a sentence on whether the policy's assumption is contradicted."""
         many, assumption = words(self.minimize).many, assumed(self.assumption, self.minimize)
+        if not self.assumption and not self.policy.facts.bound:
+            return "no bound on its regret is proved, so there is no assumption to test"
         if not self.assumption:
             return f"it assumes nothing that {many} could contradict"
         if self.assumption.point is None:

@@ -19,7 +19,7 @@ from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.median import law_median
-from robandit.policies import UCBV, AdaKLUCB, ForceMoM, KLinfUCB, Policy
+from robandit.policies import UCBV, AdaKLUCB, KLinfUCB, Policy
 from robandit.policies.assumptions import NORMAL
 from robandit.problems import Problem
 
@@ -68,10 +68,12 @@ def recommend(
     2. ``bounds`` are given, or all laws of the problem are bounded: UCB-V. The reasons warn of slow learning if the range is more
        than 40 standard deviations of the most variable arm.
     3. There are too few rewards (fewer than 256, or fewer than 128 in the tested half that differ from the centre), and no test
-       finds them skewed: AdaKL-UCB, with that caveat. If all that differ from the median are above it: ForceMoM.
+       finds them skewed: AdaKL-UCB. The reasons say so if they are probably right-skewed, since all that differ from the median
+       are above it.
     4. Truncated non-positivity of the leading arm about its median holds (problem) or is not contradicted (rewards,
        confidence 0.99): AdaKL-UCB. The leading arm has the largest median of means; for a problem it is the best arm.
-    5. Otherwise rewards are right-skewed: ForceMoM, which has no assumption. Capping the reward is an alternative.
+    5. Otherwise rewards are right-skewed: AdaKL-UCB, for which nothing is proved. The reasons name the alternatives: ForceMoM,
+       which has a guarantee without an assumption, a cap of the rewards, or a moment bound.
 
     Costs that are minimised are judged as rewards of minus the cost. All sides and numbers of the answer are those of the costs.
 
@@ -207,12 +209,13 @@ def advise(
             case=_CASES[kind.many][0],
         )
     two = "They take only two values: if no others are possible, pass bounds=(low, high)."
-    return _forced(
-        f"The {kind.many}{_of(lead)} are {kind.skewed}-skewed: {kind.assumption}, which AdaKL-UCB assumes, is contradicted "
-        f"{verdict.point}: {verdict.evidence}. Such policies trim the {kind.top} {kind.many}, and may never find that these make "
-        "an arm the best.",
+    return _adaptive(
+        f"The {kind.many}{_of(lead)} are {kind.skewed}-skewed: {kind.assumption} is contradicted {verdict.point}: "
+        f"{verdict.evidence}. {_trimmed(kind)}",
         f"Their {kind.skewed} tail: {_tail(profile, kind.skewed)}.",
-        _why_forced(kind),
+        _like_for_like(kind),
+        _hard(kind),
+        _forced(),
         *_cap(profile),
         "Or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         *((two,) if len(np.unique(profile.values)) <= 2 else ()),
@@ -226,14 +229,12 @@ _CASES: dict[str, tuple[Case, Case, Case]] = {
     "rewards": ("left-skewed or symmetric", "right-skewed", "few rewards"),
     "costs": ("right-skewed or symmetric", "left-skewed", "few costs"),
 }
+UNDECIDED: tuple[Case, ...] = tuple(cases[2] for cases in _CASES.values())
+"""The cases of too few values to tell which way they are skewed."""
 
 
 def _adaptive(*reasons: str, arm: Any, case: Case) -> Recommendation:
     return Recommendation(AdaKLUCB(), reasons, case, arm)
-
-
-def _forced(*reasons: str, arm: Any, case: Case) -> Recommendation:
-    return Recommendation(ForceMoM(), reasons, case, arm)
 
 
 def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
@@ -250,19 +251,19 @@ def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
         differ = "only one differs" if len(off) == 1 else f"only {len(off)} differ" if len(off) else "none differs"
         count = f"Of the {n} {many}{_of(lead)} {differ} from {median:.4g}"
     if len(off) and np.all(off < median if profile.minimize else off > median):
-        return _forced(
+        return _adaptive(
             f"{count}: too few to be sure which way they are skewed. But all that differ from {median:.4g} are {kind.beyond} it, "
             f"so they are probably {kind.skewed}-skewed.",
-            _why_forced(kind),
+            _like_for_like(kind),
+            _hard(kind),
+            _forced(),
             f"If you know an interval that contains all {many}, pass it as bounds: plain methods then suffice.",
-            f"If rare large losses are also possible, AdaKL-UCB may be better; ask again with more {many}.",
             arm=lead,
             case=case,
         )
-    example = "revenue with a minus sign" if profile.minimize else "revenue, sales"
     reason = (
-        f"{count}: too few to tell which way they are skewed. AdaKL-UCB is right unless they are {kind.skewed}-skewed ({example}); "
-        f"ask again when there are {FEW if n < FEW else 'more that differ'}."
+        f"{count}: too few to tell which way they are skewed. AdaKL-UCB works with heavy tails on either side; ask again when "
+        f"there are {FEW if n < FEW else 'more that differ'}."
     )
     return _adaptive(reason, arm=lead, case=case)
 
@@ -312,11 +313,13 @@ def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> R
             arm=name,
             case=_CASES[kind.many][0],
         )
-    return _forced(
-        f"The best arm ({name!r}) is {kind.skewed}-skewed: {kind.assumption} about its median {median:.4g}, which "
-        f"AdaKL-UCB assumes, fails: {reason}.",
+    return _adaptive(
+        f"The best arm ({name!r}) is {kind.skewed}-skewed: {kind.assumption} about its median {median:.4g} fails: {reason}. "
+        f"{_trimmed(kind)}",
         f"Its {kind.skewed} tail has the index {index:.4g}.",
-        _why_forced(kind),
+        _like_for_like(kind),
+        _hard(kind),
+        _forced(),
         f"Or cap the {kind.many} and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         arm=name,
         case=_CASES[kind.many][1],
@@ -336,11 +339,32 @@ def _for_normal(kind: Words) -> str:
     )
 
 
-def _why_forced(kind: Words) -> str:
+def _trimmed(kind: Words) -> str:
     return (
-        "ForceMoM assumes nothing and needs no parameters. It explores on a schedule, so its regret grows as T^(2/3) even on easy "
-        f"problems; its bound is in a preprint that is not peer-reviewed. Measured on {kind.skewed}-skewed {kind.many} against "
-        "AdaKL-UCB: fewer lost runs, a higher mean regret (docs/results/heavy.md)."
+        f"Policies that trim (AdaR-UCB, and AdaKL-UCB with another schedule) ignore the {kind.top} {kind.many}, and may never find "
+        "an arm that is the best because of them."
+    )
+
+
+def _like_for_like(kind: Words) -> str:
+    return (
+        f"AdaKL-UCB compares arms like for like: an arm with few {kind.many} gets credit for rare ones, far {kind.beyond} the "
+        f"rest, that it cannot have seen yet. Nothing is proved; the evidence is measured, on {kind.skewed}-skewed {kind.many} "
+        "(docs/results/heavy.md)."
+    )
+
+
+def _forced() -> str:
+    return (
+        "ForceMoM() is the alternative with a guarantee. It assumes nothing and needs no parameters. But it explores on a "
+        "schedule, so its regret grows as T^(2/3) even on easy problems; its bound is in a preprint that is not peer-reviewed."
+    )
+
+
+def _hard(kind: Words) -> str:
+    return (
+        f"If most {kind.many} are 0 or tiny, and few are far {kind.beyond} the rest, the problem stays hard: no policy measured "
+        "finds the best arm in all runs (`orders` in docs/results/heavy.md)."
     )
 
 
@@ -349,8 +373,8 @@ def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any, kind:
     reasons = [
         f"E|X|^{1 + eps:g} <= {u:g} is known. KLinf-UCB then has the lowest possible regret as T grows, constants included "
         f"(Agrawal, Juneja, Koolen 2021); it keeps all {kind.many}.",
-        "That is asymptotic: up to T = 1e5, AdaKL-UCB, which is told nothing, had the lower regret on the problems measured that "
-        f"satisfy its own assumption ({kind.many} not {kind.skewed}-skewed; docs/results/heavy.md).",
+        "That is asymptotic: up to T = 1e5, AdaKL-UCB, which is told nothing, had the lower regret on the problems measured "
+        "(docs/results/heavy.md).",
         moments,
         "RobustUCB needs the same, and its widths are so large that it is close to uniform play at usual horizons.",
     ]

@@ -12,7 +12,7 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.part import Part, rewards
 from robandit.diagnostics.profile import Profile
-from robandit.diagnostics.recommend import Recommendation, advise
+from robandit.diagnostics.recommend import UNDECIDED, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_path
 from robandit.errors import InvalidInput, NoThresholdError
@@ -163,7 +163,7 @@ class Study:
     """The advice for the arm with the best mean."""
     resolution: Resolution
     also: tuple[Recommendation, ...] = ()
-    """The advice for other arms that may be the best, if it names another policy."""
+    """The advice for other arms that may be the best, if they are skewed in another way."""
 
     @property
     def minimize(self) -> bool:
@@ -234,7 +234,7 @@ def study(
     comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=table, minimize=minimize)
     advice = advise(profiles, comparison.best)
     others = (advise(profiles, arm) for arm in comparison.rivals)
-    also = tuple(each for each in others if each.policy != advice.policy)
+    also = tuple(each for each in others if each.case not in (advice.case, *UNDECIDED))
     return Study(recorded=recorded, arms=tuple(arms), advice=advice, resolution=comparison, also=also)
 
 

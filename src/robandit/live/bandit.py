@@ -78,7 +78,7 @@ class Bandit:
         One or more different names (strings, numbers, None, or tuples of them) in a list or a column of NumPy, pandas or
         polars. NumPy scalars become the equal Python values: ``np.int64(3)`` becomes ``3``.
     policy
-        None means ``AdaKLUCB()``, which needs no parameters and suits costs and symmetric rewards; see `robandit.recommend`.
+        None means ``AdaKLUCB()``, which needs no parameters and suits costs and rewards; `robandit.recommend` has alternatives.
     seed
         The seed of policies that draw random numbers. None takes a seed from the system.
     minimize
@@ -327,7 +327,8 @@ class Bandit:
 
         Per arm, it computes zeros, median, tail indices and tests of truncated non-positivity (confidence 0.99) from a random
         sample of at most 2,048 rewards. Changes come from a test of every reward (:mod:`robandit.drift`). The bandit itself warns
-        of a contradiction (`robandit.errors.AssumptionWarning`) and of each change (`robandit.errors.DriftWarning`).
+        of a contradiction (`robandit.errors.AssumptionWarning`) and of each change (`robandit.errors.DriftWarning`). The default
+        policy has no assumption that rewards could contradict.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())

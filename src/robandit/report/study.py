@@ -96,7 +96,8 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
 {table(rows, label="The arms", sort=0)}
 <p class="muted"><small>The tail index is the moment estimator's, with its interval. The variance exists if the index is above 2,
 the mean if it is above 1. The share of the largest 1 % is its share in the sum of |{kind.one}|. The assumption is
-{kind.assumption} of the best arm, about 0 for AdaR-UCB and about the median for AdaKL-UCB.</small></p>"""
+{kind.assumption} of the best arm, about 0 or about its median. Policies that trim {kind.many} make it, such as AdaR-UCB;
+AdaKL-UCB does not.</small></p>"""
 
 
 def _tail_cell(tail: Tail) -> str:

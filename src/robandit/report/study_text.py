@@ -36,14 +36,16 @@ def share(value: float) -> str:
 
 
 def advice_lines(study: Study) -> list[str]:
-    """Return the reasons for the recommended policy, and the policies for other arms that may be the best."""
+    """Return the reasons for the recommended policy, and other arms that may be the best and are skewed in another way."""
     lines = [
-        f"{formatted(each.arm)} may also be the best arm. For that arm, use {each.policy.name} ({each.case})."
+        f"{formatted(each.arm)} may also be the best arm, and is another case: {each.case}."
         for each in study.also[:OTHERS]
     ]
     more = len(study.also) - len(lines)
     if more:
-        lines.append(f"{counted(more, 'more arm')} may also be the best and need another policy.")
+        lines.append(
+            f"{counted(more, 'more arm')} may also be the best, and {'is' if more == 1 else 'are'} another case."
+        )
     return [*study.advice.reasons, *lines]
 
 

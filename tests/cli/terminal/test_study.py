@@ -86,5 +86,5 @@ def test_advice_for_a_rival_and_remarks_have_a_line():
     up, down = rng.exponential(size=2000), 2.0 - rng.exponential(size=2000)
     result = study(Recorded.of({"up": up + 0.03, "down": down}))
     text = " ".join(printed(result, remarks=["The column 'p' is not used."]).split())
-    assert "'down' may also be the best arm. For that arm, use AdaKL-UCB (left-skewed or symmetric)." in text
+    assert "'down' may also be the best arm, and is another case: left-skewed or symmetric." in text
     assert "The column 'p' is not used." in text

@@ -13,7 +13,7 @@ from helpers.rewards import KINDS
 from references.slow_adakl_adaptive import SlowAdaptive
 from robandit.policies import AdaKLUCB
 from robandit.policies.adar import adakl_ucb, clipped_index, leader, left_tail
-from robandit.policies.adar.clipped_index import ABOVE, CENTRE, KEPT, LEADER, N_NEAR, UP, N
+from robandit.policies.adar.clipped_index import ABOVE, BIG, CENTRE, KEPT, LEADER, N_NEAR, UP, N
 from robandit.policies.adar.layout import FALLBACKS, LIMIT
 from robandit.policies.assumptions import NOTHING
 
@@ -92,7 +92,7 @@ def test_many_rewards_of_one_arm(kind, horizon):
     assert counts[N_NEAR] > (0.45 if kind == "coins" else 0.7) * len(
         rewards
     )  # coins are kept until l is four times their size
-    assert counts[N_NEAR] + counts[KEPT] == counts[N] == len(rewards)
+    assert counts[N_NEAR] + counts[BIG] == counts[N] == len(rewards)
     assert live.policy.counters(live.s) == {"fallbacks": 0}
 
 

@@ -108,7 +108,10 @@ def _tails(arms: Sequence[ArmStudy], kind: Words) -> Table:
 
 def _skewness(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = [[arm_name(arm.arm, 40), _verdict(arm.about_zero), _verdict(arm.about_median)] for arm in arms]
-    note = f"Only the best arm needs it: about 0 for AdaR-UCB, or about the median (no {kind.skewed} skewness) for AdaKL-UCB."
+    note = (
+        f"Policies that trim {kind.many} assume it of the best arm: about 0 (AdaR-UCB), or about the median, that is, no "
+        f"{kind.skewed} skewness (AdaR-UCB with a centre). AdaKL-UCB does not."
+    )
     return _table(kind.assumption.capitalize(), ("arm", "about 0", "about the median"), rows, note, align="left")
 
 

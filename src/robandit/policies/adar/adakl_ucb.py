@@ -43,28 +43,40 @@ LIVE_VALUES = 16_384
 class AdaKLUCB(TwoStreams, Policy):
     """UCB policy on a likelihood bound about each arm's median, which needs no prior knowledge and learns early.
 
-    The policy to start with when rewards are symmetric or have heavy left tails (costs, latencies, losses). Differences from
-    AdaR-UCB: (1) The index is a Kullback-Leibler bound, the largest mean that the trimmed rewards do not contradict, instead of an
-    empirical Bernstein bound. (2) Rewards are trimmed towards the arm's median, not towards 0, so a constant added to all rewards
-    changes nothing. (3) The schedule is different. Do not use it for right-skewed rewards such as revenue, where the assumption
-    fails: see `ForceMoM` and `robandit.diagnostics.recommend`.
+    The policy to start with if you know nothing about the rewards: costs, latencies, losses, symmetric rewards, revenue. Either
+    tail may be heavy. Differences from AdaR-UCB: (1) The index is a Kullback-Leibler bound, the largest mean that the rewards do
+    not contradict, instead of an empirical Bernstein bound. (2) Rewards are measured from the arm's median, not from 0, so a
+    constant added to all rewards changes nothing. (3) Rewards beyond the threshold are clipped at it, not trimmed. (4) Arms are
+    compared like for like: an arm with few rewards gets credit for the rare, huge rewards that it cannot have seen yet.
+
+    Do not use it if you need a proved bound on the regret (use ``schedule="proved", center=None``, `AdaRUCB` or `ForceMoM`), or
+    if rewards lie in a known interval (`UCBV`, `IMED`). Rewards that are mostly 0 and rarely large, such as the orders of visitors
+    of whom one in ten buys, are hard for every policy, this one included. The other two schedules trim rewards: do not use them
+    for right-skewed rewards, where their assumption fails. `robandit.recommend` decides between policies.
 
     Parameters
     ----------
     center
-        ``"median"``: trim towards the median of an arm's first rewards. It is computed from 1, 2, 4, ..., 128 rewards and then
-        stays fixed. None: trim towards 0, as AdaR-UCB does; only allowed with the proved schedule.
+        ``"median"``: measure rewards from the median of an arm's first rewards. It is computed from 1, 2, 4, ..., 128 rewards and
+        then stays fixed. None: measure them from 0, as AdaR-UCB does; only allowed with the proved schedule.
     schedule
-        ``"practical"``: every reward serves both the threshold and the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5. The
-        index is the smaller of two likelihood bounds. The first uses the trimmed rewards, once over 3 c L of an arm's rewards
-        differ from the centre. The second uses the untrimmed rewards, as if none could exceed the centre by over exp(L/(n - 1))
-        times the largest excess so far. An arm is forced with fewer than two rewards, or none above the centre while n <= 4 L.
+        ``"adaptive"``: every reward serves both the threshold and the mean; L = log(1 + (tau - 1)/K) in round tau; c = 2.5. The
+        index is the smaller of two likelihood bounds, plus what the arm borrows. The first bound uses rewards clipped at the
+        threshold, once over 3 c L of an arm's rewards differ from the centre. The second uses all rewards as they are, as if none
+        could exceed the centre by over exp(L/(n - 1)) times the largest excess so far. The level of both bounds is at most L. It is
+        lower if left tails are light, and for arms with many rewards. An arm with fewer rewards than the leader borrows 1.5 times
+        what the leader's mean owes to rewards beyond the arm's reach. An arm is forced with fewer than two rewards, or none above
+        the centre while n is at most 4 times its level. :mod:`robandit.policies.adar.clipped_index` has the formulas.
+
+        ``"practical"``: the first version, the default of Robandit 0.1. As above, but the level of all arms is L, rewards beyond
+        the threshold count as equal to the centre (they are trimmed), and nothing is borrowed.
 
         ``"proved"``: L = 3 log tau, to which the bound adds log(e (n + 2)); c = (1 + sqrt 2)^2. Half of the rewards set the
         centre and the threshold, the other half the mean. An arm is explored while at most 3 c L rewards of the first half (c L
         without a centre) differ from the centre.
     pulls
-        ``"single"``: every pull is a separate decision. ``"double"``: a chosen arm is pulled twice, as in AdaR-UCB.
+        ``"single"``: every pull is a separate decision. ``"double"``: a chosen arm is pulled twice, as in AdaR-UCB; not allowed
+        with the adaptive schedule.
 
     Guarantee
     ---------
@@ -80,8 +92,8 @@ class AdaKLUCB(TwoStreams, Policy):
     time, and the bound can then fail if rewards are few: often just above c L of them, rarely above 3 c L
     (tests/policies/adar/test_adakl_ucb.py measures it at 4 c L). Hence the 3 c L.
 
-    Nothing is proved for ``"practical"``, the default (docs/explanation/adakl.md has measurements). Requires no prior knowledge.
-    Anytime and deterministic.
+    Nothing is proved for ``"adaptive"``, the default, nor for ``"practical"``. The evidence is measured (docs/results/heavy.md;
+    docs/explanation/adakl.md has what was tried). Requires no prior knowledge. Anytime and deterministic.
 
     Examples
     --------
@@ -89,7 +101,7 @@ class AdaKLUCB(TwoStreams, Policy):
     >>> problem = rb.problems.negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)
     >>> result = rb.simulate([rb.AdaKLUCB(), rb.AdaRUCB()], problem, horizon=10_000, replications=20, seed=1)
     >>> [round(float(r)) for r in result.regret[:, :, -1].mean(axis=1)]
-    [59, 4692]
+    [56, 4692]
 
     References
     ----------
@@ -111,7 +123,7 @@ class AdaKLUCB(TwoStreams, Policy):
         notes=(
             "With schedule='proved' each index is a valid upper confidence bound with probability at least 1 - exp(-L), given the "
             "centre and under the assumption about it. A regret theorem is proved only for schedule='proved' with center=None. "
-            "Nothing is proved for schedule='practical', the default.",
+            "Nothing is proved for schedule='adaptive', the default, and schedule='practical'.",
         ),
     )
 

@@ -15,10 +15,11 @@ With z the rewards of an arm minus its centre, n their number, x = (tau - 1)/K, 
 raises rewards and the floor of l, so the free bound is the smaller one. If M is below it and nothing is clipped from below, the
 clipped bound is the smaller one. A curve (:mod:`robandit.policies.adar.curve`) updates each bound in O(1) time per reward.
 
-**The state** stores an arm's rewards minus the centre: the `FARTHEST` largest in descending order of size, further ones above
-``CUT`` in any order, and those up to ``CUT`` as power sums. The cut is a quarter of the lowest future threshold and of the lowest
-future l. So these rewards are never clipped and always small compared with l. A live bandit has a limit. If dependent data exceed
-it, the smallest rewards join the power sums, and ``fallbacks`` counts the curves made with an l below four cuts.
+**The state** stores an arm's rewards minus the centre: the `FARTHEST` largest in descending order of size, then further ones above
+``CUT`` in any order. Rewards up to ``CUT`` are in power sums, also those that are stored. The cut is a quarter of the lowest future
+threshold and of the lowest future l. So these rewards are never clipped and always small compared with l. A live bandit has a
+limit. If dependent data exceed it, the smallest rewards join the power sums, and ``fallbacks`` counts the curves made with an l
+below four cuts.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`). For a fixed l the bound is concave in L_i, and L_i rises at most at a known
 rate. As L grows, M falls. That raises only rewards clipped from below, and -log(l + M) is concave in L. So a tangent is above the
@@ -80,12 +81,13 @@ N = 0  # rewards
 N_NONZERO = 1  # rewards that differ from the centre
 N_NEAR = 2  # rewards in the power sums
 KEPT = 3  # rewards in the buffer
-NEXT = 4  # the number of them at which to merge
-ABOVE = 5  # rewards beyond M, which are clipped
-UP = 6  # those of them above the centre
-N_LOW = 7  # rewards in ``lowest``
-PULLS = 8  # pulls made, rewarded or not
-ARM_INTS = 9
+BIG = 4  # those of them above the cut, which come first
+NEXT = 5  # the number of these at which to merge
+ABOVE = 6  # rewards beyond M, which are clipped
+UP = 7  # those of them above the centre
+N_LOW = 8  # rewards in ``lowest``
+PULLS = 9  # pulls made, rewarded or not
+ARM_INTS = 10
 
 SQUARES = 96  # suffix sums of squares are kept for so many rewards: more than c L, even for 2^53 pulls
 
@@ -223,7 +225,7 @@ class Adaptive:
                 if numbers[CHOSEN] == CLIPPED:
                     first = counts[ABOVE]
                     total += (2.0 * counts[UP] - counts[ABOVE]) * numbers[THRESHOLD]
-            for j in range(first, counts[KEPT]):
+            for j in range(first, counts[BIG]):
                 total += s.buffer[arm, j]
             out[0] = numbers[CENTRE] + total / counts[N]
         s.clock[FALLBACKS] = fallbacks  # only decisions are counted
@@ -243,7 +245,8 @@ def collect(s: State, arm: int, reward: float) -> None:
         learn(s, arm, reward)
         return
     s.arms[arm] = 0.0
-    counts[N] = counts[N_NONZERO] = counts[N_NEAR] = counts[KEPT] = counts[ABOVE] = counts[UP] = counts[N_LOW] = 0
+    counts[N] = counts[N_NONZERO] = counts[N_NEAR] = counts[KEPT] = counts[BIG] = 0
+    counts[ABOVE] = counts[UP] = counts[N_LOW] = 0
     s.squares[arm] = 0.0
     s.curves[arm] = 0.0
     s.arms[arm, CENTRE] = median_in_place(firsts, n)
@@ -261,47 +264,65 @@ def learn(s: State, arm: int, reward: float) -> None:
         z = 0.0
     counts[N] += 1
     clipped = False
-    if abs(z) <= numbers[CUT]:
+    if z == 0.0:
         counts[N_NEAR] += 1
-        if z != 0.0:
-            add_near(s.near[arm], z / numbers[CUT])
-            numbers[BELOW] += z * z
     else:
-        place = insert(s, arm, z)
-        clipped = place < counts[ABOVE]
-        if clipped:
-            counts[ABOVE] += 1
-            counts[UP] += 1 if z > 0.0 else 0
-        if counts[KEPT] >= counts[NEXT]:
-            merge(s, arm)
-    if z != 0.0:
         counts[N_NONZERO] += 1
         numbers[HIGHEST] = max(numbers[HIGHEST], z)
         if z < 0.0:
             counts[N_LOW] = add_low(s.lowest[arm], counts[N_LOW], -z)
+        clipped = store(s, arm, z) < counts[ABOVE]
+        if clipped:
+            counts[ABOVE] += 1
+            counts[UP] += 1 if z > 0.0 else 0
+        if counts[BIG] >= counts[NEXT] or counts[KEPT] >= s.buffer.shape[1] - 1:
+            merge(s, arm)
     if s.curves[arm, CLIPPED, READY] != 0.0 and not clipped:
         add_value(s.curves[arm, CLIPPED], z)
     if s.curves[arm, FREE, READY] != 0.0:
         add_value(s.curves[arm, FREE], z)
 
 
+def store(s: State, arm: int, z: float) -> int:
+    """Add a reward to the power sums or the buffer, or to both; return its place by size.
+
+    The place of a reward that is not among the largest does not matter: `SQUARES` stands for all of them.
+    """
+    row = s.buffer[arm]
+    counts = s.counts[arm]
+    size = abs(z)
+    if size <= s.arms[arm, CUT]:
+        counts[N_NEAR] += 1
+        add_near(s.near[arm], z / s.arms[arm, CUT])
+        if counts[KEPT] >= FARTHEST and size <= abs(row[FARTHEST - 1]):
+            s.arms[arm, BELOW] += z * z
+            return SQUARES
+    else:
+        counts[BIG] += 1
+        if counts[KEPT] >= FARTHEST and size <= abs(row[FARTHEST - 1]):
+            s.arms[arm, BELOW] += z * z
+            row[counts[KEPT]] = z
+            counts[KEPT] += 1
+            return SQUARES
+    return insert(s, arm, z)
+
+
 @out_of_line
 def insert(s: State, arm: int, z: float) -> int:
-    """Store a reward and return its place: by size among the `FARTHEST` largest, otherwise at the end."""
+    """Insert one of the `FARTHEST` largest rewards by size, and return its place. The reward that it displaces moves to the end."""
     row = s.buffer[arm]
     squares = s.squares[arm]
     counts = s.counts[arm]
     size = abs(z)
-    kept = counts[KEPT]
-    counts[KEPT] += 1
-    place = kept
-    if kept >= FARTHEST:
-        if size <= abs(row[FARTHEST - 1]):
-            row[kept] = z
-            s.arms[arm, BELOW] += z * z
-            return kept
-        row[kept] = row[FARTHEST - 1]
+    place = counts[KEPT]
+    if place >= FARTHEST:
         place = FARTHEST - 1
+        if abs(row[place]) > s.arms[arm, CUT]:  # a smaller one is in the power sums
+            row[counts[KEPT]] = row[place]
+            counts[KEPT] += 1
+    else:
+        counts[KEPT] += 1
+    last = place
     while place > 0 and abs(row[place - 1]) < size:
         row[place] = row[place - 1]
         place -= 1
@@ -309,10 +330,10 @@ def insert(s: State, arm: int, z: float) -> int:
     if place >= SQUARES:
         s.arms[arm, BELOW] += z * z
         return place
-    if kept >= SQUARES:
+    if last >= SQUARES:
         s.arms[arm, BELOW] += row[SQUARES] * row[SQUARES]
     # Sums are recomputed, not corrected by what left them: a huge square would take the digits of all others with it.
-    for j in range(min(kept, SQUARES - 1), -1, -1):
+    for j in range(min(last, SQUARES - 1), -1, -1):
         squares[j] = squares[j + 1] + row[j] * row[j]
     return place
 
@@ -324,13 +345,13 @@ def merge(s: State, arm: int) -> None:
     counts = s.counts[arm]
     row = s.buffer[arm]
     room = row.shape[0] - 1
-    if counts[KEPT] > FARTHEST and counts[N_NONZERO] > s.limits[0]:
+    if counts[N_NONZERO] > s.limits[0] and counts[N] >= FIRST:
         a = s.limits[0]
         d = clipped_at(s, arm, a, counts[ABOVE])
         lowest = threshold_root(rest_above(s, arm, d), a, d)
         guess = s.curves[arm, FREE, AT]
         cut, n, level = numbers[CUT], float(counts[N]), s.limits[1]
-        least = minimiser(row, 0, counts[KEPT], s.near[arm], cut, n, level, 0.0, guess, 0.0, 0.0, 0.0)
+        least = minimiser(row, 0, counts[BIG], s.near[arm], cut, n, level, 0.0, guess, 0.0, 0.0, 0.0)
         move_near(s, arm, (1.0 - 1e-9) * min(lowest, least) / 4.0)
     if counts[KEPT] == room:
         if room < s.clock[LIMIT]:
@@ -338,9 +359,9 @@ def merge(s: State, arm: int) -> None:
         else:
             cut = max(numbers[CUT], smallest_of(row, FARTHEST, room))
             while counts[KEPT] > room - (room - FARTHEST) // 8:
-                move_near(s, arm, cut)
+                move_near(s, arm, min(cut, abs(row[FARTHEST - 1])))
                 cut *= 1.25
-    counts[NEXT] = min(room, counts[KEPT] + counts[KEPT] // 4 + 64)
+    counts[NEXT] = min(room, counts[BIG] + counts[BIG] // 4 + 64)
 
 
 def smallest_of(row: Floats, first: int, last: int) -> float:
@@ -353,12 +374,11 @@ def smallest_of(row: Floats, first: int, last: int) -> float:
 
 @out_of_line
 def move_near(s: State, arm: int, cut: float) -> None:
-    """Move rewards up to ``cut``, except the `FARTHEST` largest, from the buffer to the power sums."""
+    """Move rewards up to ``cut`` to the power sums. The `FARTHEST` largest also stay in the buffer."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
     near = s.near[arm]
     row = s.buffer[arm]
-    cut = min(cut, abs(row[FARTHEST - 1]))
     if cut <= numbers[CUT]:
         return
     factor = 1.0
@@ -366,15 +386,20 @@ def move_near(s: State, arm: int, cut: float) -> None:
         factor *= numbers[CUT] / cut
         near[k] *= factor
     numbers[CUT] = cut
+    before = counts[BIG]
     kept = FARTHEST
     for j in range(FARTHEST, counts[KEPT]):
         if abs(row[j]) <= cut:
             add_near(near, row[j] / cut)
+            counts[BIG] -= 1
         else:
             row[kept] = row[j]
             kept += 1
-    counts[N_NEAR] += counts[KEPT] - kept
-    counts[KEPT] = kept
+    counts[KEPT] = min(counts[KEPT], kept)
+    while 0 < counts[BIG] <= FARTHEST and abs(row[counts[BIG] - 1]) <= cut:
+        counts[BIG] -= 1
+        add_near(near, row[counts[BIG]] / cut)
+    counts[N_NEAR] += before - counts[BIG]
 
 
 # --- the index -------------------------------------------------------------------------------------------------------
@@ -501,7 +526,7 @@ def bound_of(s: State, arm: int, which: int, n: float, own: float, floor: float)
         down = float(counts[ABOVE] - counts[UP])
     if curve[READY] == 0.0 or not follow(curve, n, own / n, floor, up, down, floor):
         cut = s.arms[arm, CUT]
-        last = counts[KEPT]
+        last = counts[BIG]
         n_near = float(counts[N_NEAR])
         remake(curve, s.buffer[arm], first, last, s.near[arm], cut, n_near, n, own, floor, 0, up, down, floor)
         if curve[AT] < 3.9999 * cut:
