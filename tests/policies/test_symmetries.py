@@ -182,5 +182,5 @@ def test_only_the_multiset_of_rewards_counts(name):
 @pytest.mark.parametrize("name", ORDERED)
 def test_arrival_order_counts(name):
     first, second = described(ALL[name], REWARDS), described(ALL[name], reordered())
-    shown = "index" if name == "adakl" else "mean"  # its mean is that of all rewards; the index depends on the centre
+    shown = "index" if name == "adakl" else "mean"  # here its mean is that of all rewards; the centre is in the index
     assert not np.allclose(second[shown], first[shown], rtol=1e-6)
