@@ -15,6 +15,7 @@ from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies.assumptions import assumption_met
 from robandit.policies.sampling import divergence, imed
 
+
 def duel(live, slow, reward, steps, size, masks=None):
     """Play; every choice must be that of the slow policy. Return how many differ within rounding."""
     close = 0
