@@ -235,7 +235,7 @@ assert interrupts == 600
 def test_two_bandits_whose_logs_use_each_other_may_fork():
     """A fork must not wait for one bandit's lock while it holds another's."""
     code = """
-import os, threading
+import os, threading, time
 import robandit as rb
 shadow = rb.Bandit(["a", "b"], rb.UCB1())
 pairs = [rb.Bandit(["a", "b"], rb.UCB1(), log=lambda event: shadow.open_count) for _ in range(4)]
@@ -243,6 +243,7 @@ stop = threading.Event()
 def live(bandit):
     while not stop.is_set():
         bandit.reward(bandit.decide(), 1.0)
+        time.sleep(0)  # otherwise a thread takes its lock again at once, and a fork waits for seconds
 threads = [threading.Thread(target=live, args=(bandit,)) for bandit in pairs]
 for thread in threads:
     thread.start()

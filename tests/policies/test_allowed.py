@@ -48,7 +48,7 @@ each = pytest.mark.parametrize
 
 
 def steps_of(policy, many=240):
-    return many // 4 if policy.label in SLOW else many
+    return many // 8 if policy.label in SLOW else many
 
 
 def run(policy, arms, seed=1):

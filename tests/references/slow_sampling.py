@@ -106,7 +106,7 @@ def slow_klinf(x, m, upper):
     low, high = 0.0, 1.0 / (upper - m)
     if x.max() < upper and slope(high) >= 0.0:
         low = high
-    for _ in range(300):
+    for _ in range(100):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(middle) > 0.0 else (low, middle)
     return float(np.mean(np.log1p(-low * (x - m))))

@@ -110,7 +110,7 @@ def test_it_is_the_slow_one(kind, bonus):
     upper = None if bonus == "robust" else 2.5
     live = run(DirichletSampling(bonus=bonus, upper=upper), arms, seed=len(kind), kind=Plain)
     slow = SlowDirichletSampling(arms, live.s.rng, upper)
-    for step in range(300):
+    for step in range(200):
         arm = live.ask()
         assert arm == slow.choose(), step
         reward = float(KINDS[kind](source, arm, 1)[0])
