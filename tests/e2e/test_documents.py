@@ -40,6 +40,13 @@ def test_the_readmes_figures_are_those_of_their_commands():
     assert table in (ROOT / "docs" / "results" / "peers.md").read_text()
 
 
+def test_the_readmes_table_of_decisions_is_that_of_its_command():
+    printed = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "decisions.py"], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    assert printed.strip() in README
+
+
 def test_the_page_on_recorded_rewards_runs(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "how-to" / "recorded-rewards.md").read_text()
     (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
