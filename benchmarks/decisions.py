@@ -93,7 +93,7 @@ def play(policies: list[Policy], problem: rb.Problem, horizon: int, replications
     uniform = problem.uniform_regret(horizon)
     for policy in policies:
         try:
-            informed = policy.informed_by(problem)
+            informed = policy if policy in UNINFORMED else policy.informed_by(problem)
         except NotApplicable:  # the law lacks a moment
             continue
         result = rb.simulate([informed], problem, horizon, count(policy, replications), seed=seed, progress=False)
@@ -157,7 +157,10 @@ def summary(results: Mapping[str, list[Row]]) -> list[str]:
     order = []
     for name, rows in by_policy.items():
         if len(rows) == len(ours):  # some cannot play all problems
-            ratio = geometric([row.mean / best.mean for row, best in zip(rows, ours, strict=True)])
+            # Over the replications that both played.
+            ratio = geometric(
+                [row.mean / best.shares[: len(row.shares)].mean() for row, best in zip(rows, ours, strict=True)]
+            )
             figures: list[float] = [
                 float(np.mean([row.mean for row in rows])),
                 float(np.mean([row.high for row in rows])),

@@ -19,8 +19,7 @@ from scipy.special import ndtri
 import robandit as rb
 from robandit.kernel.types import Floats
 from robandit.policies.adar import clipped_index
-from robandit.policies.adar.adakl_ucb import BORROW, FEW, KNOWN, LEAST_TAIL, PRACTICAL_C, PRACTICAL_GUARD
-from robandit.policies.adar.layout import LIVE_ROUNDS, UNLIMITED, TwoStreams
+from robandit.policies.adar.adakl_ucb import FEW, KNOWN, LEAST_TAIL
 from robandit.policies.base import Policy
 
 HORIZON = 10_000
@@ -36,26 +35,15 @@ FEWER = (5, 10, 20)
 DRAWS = 100  # random subsets of arms, each played once with its own seed
 
 
-class Variant(TwoStreams, Policy):
-    """The adaptive schedule of AdaKL-UCB with other constants."""
+class Variant(rb.AdaKLUCB):
+    """AdaKL-UCB with other constants."""
 
     least: float = LEAST_TAIL
     known: float = KNOWN
     few: float = FEW
 
     def params(self) -> Any:
-        return clipped_index.Params(PRACTICAL_C, PRACTICAL_GUARD, self.least, self.known, self.few, BORROW)
-
-    def init(self, arms: int, horizon: int | None) -> Any:
-        largest = math.log(LIVE_ROUNDS if horizon is None else max(horizon + 1, 2))
-        return clipped_index.new_state(arms, self.params(), largest, UNLIMITED)
-
-    select = staticmethod(clipped_index.Adaptive.select)
-    take = staticmethod(clipped_index.Adaptive.take)
-    expire = staticmethod(clipped_index.Adaptive.expire)
-    full = staticmethod(clipped_index.Adaptive.full)
-    update = staticmethod(clipped_index.Adaptive.update)
-    estimate = staticmethod(clipped_index.Adaptive.estimate)
+        return super().params()._replace(least=self.least, known=self.known, few=self.few)
 
 
 # With few = 0 the factor of the level is at its limit from the first reward on.

@@ -52,7 +52,7 @@ class SlowAdaptive:
     def index(self, arm):
         m, bound, reach, _ = self.bound(arm)
         if math.isfinite(bound) and len(self.x[arm]) < len(self.x[self.leader]):
-            bound += self.borrow * self.borrowed(reach)
+            bound += self.borrow * self.borrowed(reach, len(self.x[arm]))
         return m + bound
 
     def ask(self):
@@ -62,9 +62,11 @@ class SlowAdaptive:
 
     # --- the leader ---
 
-    def borrowed(self, reach):
+    def borrowed(self, reach, own):
+        """The most that the leader owes to rewards beyond the reach, and beyond what the arm would have seen."""
         z, least, n = self.profile
-        reach = max(reach, least)
+        often = math.floor(2.0 * math.log(1.0 + self.rounds / len(self.x)) * n / own)
+        reach = max(reach, least, abs(z[often]) if often < len(z) else 0.0)
 
         def owed(d):
             return float(np.sum(np.sign(z) * np.maximum(np.abs(z) - d, 0.0))) / n

@@ -250,10 +250,10 @@ def test_what_an_arm_borrows(values, reach):
     profile = np.zeros((leader.PROFILE_ROWS, len(z) + 1))
     length = leader.profile_of(z, 0, len(z), True, 50.0, profile)
     wanted = brute_force(z, 50.0, reach)
-    found = leader.borrowed_at(profile, length, reach) if length else 0.0
+    found = leader.borrowed_at(profile, length, reach, 99.0) if length else 0.0
     assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12)
     if length:  # it never rises with the reach
-        assert leader.borrowed_at(profile, length, reach + 1.0) <= found + 1e-12
+        assert leader.borrowed_at(profile, length, reach + 1.0, 99.0) <= found + 1e-12
 
 
 def test_a_profile_of_the_largest_rewards_only():
@@ -261,9 +261,11 @@ def test_a_profile_of_the_largest_rewards_only():
     profile = np.zeros((leader.PROFILE_ROWS, 5))
     length = leader.profile_of(z, 0, 4, False, 10.0, profile)
     assert length == 4
-    assert leader.borrowed_at(profile, 4, 0.0) == leader.borrowed_at(profile, 4, 2.0)  # a smaller reach counts as 2
+    assert leader.borrowed_at(profile, 4, 0.0, 99.0) == leader.borrowed_at(
+        profile, 4, 2.0, 99.0
+    )  # a smaller reach counts as 2
     without_first = leader.profile_of(z, 1, 4, False, 10.0, profile)
-    assert leader.borrowed_at(profile, without_first, 0.0) == 0.0 if without_first else True
+    assert leader.borrowed_at(profile, without_first, 0.0, 99.0) == 0.0 if without_first else True
 
 
 def test_an_arm_borrows_only_from_right_tails():
@@ -280,6 +282,33 @@ def test_an_arm_borrows_only_from_right_tails():
         gain = run.describe()["index"] - [slow.index(0), slow.index(1)]
         assert gain[0] == pytest.approx(0.0, abs=1e-9)
         assert (gain[1] > 0.01) == (sign > 0)
+
+
+def test_an_arm_whose_rewards_are_all_alike_soon_stops_borrowing():
+    """Nine narrow arms against one with a heavy right tail: they would have seen what the leader sees often."""
+    problem = rb.Problem([rb.laws.LogNormal(mu=0.0, sigma=2.0)] + [rb.laws.Gaussian(mean=1.0, sd=0.1)] * 9)
+    result = rb.simulate([AdaKLUCB()], problem, 5000, 20, seed=5, progress=False)
+    shares = result.regret[0, :, -1] / problem.uniform_regret(5000)
+    assert shares.mean() < 0.3  # 0.9 if they borrow for ever
+
+
+def test_a_leader_that_is_not_allowed_lends_nothing():
+    live = Live(AdaKLUCB(), 3)
+    rng = np.random.default_rng(13)
+    for reward in (10.0 * rng.pareto(1.3, 500)).tolist():
+        live.tell(0, reward)
+    for arm in (1, 2):
+        for reward in rng.standard_normal(10).tolist():
+            live.tell(arm, reward)
+    before = live.describe()["index"][1]
+    live.policy.set_allowed(live.s, [False, True, True])
+    assert live.describe()["index"][1] < before - 1.0
+    live.tell(1, 0.0)
+    assert live.s.clock[LEADER] == 1
+    live.policy.set_allowed(live.s, [True, True, True])
+    assert live.ask() == int(np.argmax(copied(live).describe()["index"]))
+    live.tell(0, 1.0)
+    assert live.s.clock[LEADER] == 0  # it still has the most rewards
 
 
 # --- the left tails ---

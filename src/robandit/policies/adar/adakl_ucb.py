@@ -7,7 +7,7 @@ import math
 from typing import Any, Literal
 
 from robandit.estimators.formulas.threshold import C
-from robandit.kernel.lazy import best_arm, touched
+from robandit.kernel.lazy import best_arm, forget_lines, touched
 from robandit.policies.adar import clipped_index
 from robandit.policies.adar.centre import FIRST
 from robandit.policies.adar.layout import CURRENT, IN_TOP, LIVE_ROUNDS, ROUNDS, UNLIMITED, TwoStreams, round_open
@@ -36,6 +36,7 @@ LEAST_TAIL = 0.25
 KNOWN = 0.3
 FEW = 24.0
 BORROW = 1.5
+SEEN = 2.0
 # Limit per row. Only adversarial data reach it: independent data need 16 c L for the threshold and about 80 L for l.
 LIVE_VALUES = 16_384
 
@@ -170,6 +171,7 @@ class AdaKLUCB(TwoStreams, Policy):
                 known=KNOWN,
                 few=FEW,
                 borrow=BORROW,
+                seen=SEEN,
             )
         practical = self.schedule == "practical"
         return Params(
@@ -189,6 +191,12 @@ class AdaKLUCB(TwoStreams, Policy):
         if self.schedule == "adaptive":
             return clipped_index.new_state(arms, p, math.log(rounds), limit)
         return new_state(arms, p.c, p.factor * math.log(rounds), limit)
+
+    def forget_choice(self, state: Any) -> None:
+        """Discard the leader of the arg-max; and all lines, because an arm borrows only from a leader that is allowed."""
+        super().forget_choice(state)
+        if self.schedule == "adaptive":
+            forget_lines(state.lines)
 
     @staticmethod
     def select(p: Params, s: State) -> int:

@@ -9,7 +9,7 @@ With z the rewards of an arm minus its centre, n their number, x = (tau - 1)/K, 
 - **The clipped bound**, once over 3 c L rewards differ from the centre: the same with rewards beyond the threshold M counted as M
   or -M, and l >= M. M is the root of ``sum min((z/M)^2, 1) = c L``.
 - **The reach** D is the smaller of M and h exp(L/(n - 1)). An arm with fewer rewards than the leader adds 1.5 times what the leader
-  owes to rewards beyond D (:mod:`robandit.policies.adar.leader`).
+  owes to rewards beyond D that the arm cannot have seen yet (:mod:`robandit.policies.adar.leader`).
 
 **One bound is often enough.** If M is at least the floor of the free bound, no reward is clipped from above; clipping then only
 raises rewards and the floor of l, so the free bound is the smaller one. If M is below it and nothing is clipped from below, the
@@ -29,7 +29,7 @@ index until l is infeasible or a further reward is clipped.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,8 @@ LEADER = 5
 ENTRIES = 6  # length of the leader's profile; 0 if nothing is owed
 PROFILE_NEXT = 7  # rewards of the leader at which its profile is renewed
 TAIL_NEXT = 8  # rewards in total at which g is renewed
-CLOCK = 9
+PROFILE_N = 9  # rewards of the leader when its profile was computed
+CLOCK = 10
 
 CLIPPED, FREE, NONE, CONSTANT = 0, 1, 2, 3  # values of CHOSEN: two curves; no finite bound; all rewards are equal
 
@@ -112,6 +113,7 @@ class Params(NamedTuple):
     known: float  # limit of the factor of an arm's level, for the lightest tails (g = 0)
     few: float  # rewards up to which the level is not reduced
     borrow: float  # factor of what an arm borrows
+    seen: float  # an arm with n rewards would have seen what the leader sees more often than seen * L/n
 
 
 class State(NamedTuple):
@@ -189,7 +191,7 @@ class Adaptive:
         return s.clock[FULL] != 0
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
+    def update(p: Params, s: Any, arm: int, reward: float, mark: float) -> None:
         """Learn a reward, and renew g and the leader's profile when that is due."""
         if s.counts[arm, N] < FIRST:
             collect(s, arm, reward)
@@ -199,9 +201,9 @@ class Adaptive:
         if s.clock[LEARNED] >= s.clock[TAIL_NEXT]:
             renew_tail(p, s)
         leader = s.clock[LEADER]
-        if leader < 0 or s.counts[arm, N] > s.counts[leader, N]:
-            s.clock[LEADER] = arm
-            renew_profile(p, s, arm)
+        if leader < 0 or not s.allowed[leader] or s.counts[arm, N] > s.counts[leader, N]:
+            s.clock[LEADER] = most_rewarded(s, arm)
+            renew_profile(p, s, s.clock[LEADER])
         elif arm == leader and s.counts[arm, N] >= s.clock[PROFILE_NEXT]:
             renew_profile(p, s, arm)
         touched(s.lines, s.lead, arm)
@@ -491,7 +493,10 @@ def index(p: Params, s: State, arm: int, level: float) -> float:
                 numbers[CHOSEN] = CLIPPED
         else:
             s.curves[arm, CLIPPED, READY] = 0.0
-    return numbers[CENTRE] + numbers[BOUND] + p.borrow * borrowed(s, arm, numbers[REACH])
+    value = numbers[CENTRE] + numbers[BOUND]
+    if lends(s) and counts[N] < s.counts[s.clock[LEADER], N]:
+        value += p.borrow * borrowed(p, s, arm, level, numbers[REACH])
+    return value
 
 
 def threshold_of(p: Params, s: State, arm: int, level: float) -> float:
@@ -534,12 +539,14 @@ def bound_of(s: State, arm: int, which: int, n: float, own: float, floor: float)
     return value_at(curve, n, own / n, curve[STEP], up, down, floor)
 
 
-def borrowed(s: State, arm: int, reach: float) -> float:
-    """Return what the arm borrows from the leader. The leader itself, and arms with as many rewards, borrow nothing."""
-    length = s.clock[ENTRIES]
-    if length == 0 or s.counts[arm, N] >= s.counts[s.clock[LEADER], N]:
-        return 0.0
-    return borrowed_at(s.profile, length, reach)
+def lends(s: Any) -> bool:
+    """Return whether there is anything to borrow. A leader that is not allowed is not compared with, so it lends nothing."""
+    return s.clock[ENTRIES] > 0 and s.allowed[s.clock[LEADER]]
+
+
+def borrowed(p: Params, s: State, arm: int, level: float, reach: float) -> float:
+    """Return what an arm with fewer rewards than the leader borrows from it."""
+    return borrowed_at(s.profile, s.clock[ENTRIES], reach, p.seen * level * s.clock[PROFILE_N] / s.counts[arm, N])
 
 
 @out_of_line
@@ -575,9 +582,9 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
             until = min(until, (1.0 - SLACK) * (n - 1.0) * math.log(at / numbers[HIGHEST]))
         slope = (at - bound) / n * rise * (1.0 + SLACK)
     height = numbers[CENTRE] + bound + SLACK * (abs(numbers[CENTRE]) + abs(bound))
-    if s.clock[ENTRIES] > 0 and arm != s.clock[LEADER]:
+    if lends(s) and arm != s.clock[LEADER]:
         # An arm with as many rewards as the leader borrows as soon as the leader has one more.
-        height += (1.0 + SLACK) * p.borrow * borrowed_at(s.profile, s.clock[ENTRIES], least_reach(p, s, arm, until))
+        height += (1.0 + SLACK) * p.borrow * borrowed(p, s, arm, until, least_reach(p, s, arm, until))
     return height, slope, until
 
 
@@ -623,6 +630,16 @@ def renew_tail(p: Params, s: State) -> None:
 
 
 @out_of_line
+def most_rewarded(s: Any, arm: int) -> int:
+    """Return the allowed arm with the most rewards; in a tie ``arm``, then the lowest."""
+    best = arm
+    for other in range(s.counts.shape[0]):
+        if s.allowed[other] and (not s.allowed[best] or s.counts[other, N] > s.counts[best, N]):
+            best = other
+    return best
+
+
+@out_of_line
 def renew_profile(p: Params, s: State, leader: int) -> None:
     """Compute the leader's profile anew. Its rewards beyond its threshold are left out if its index clips them."""
     counts = s.counts[leader]
@@ -634,6 +651,7 @@ def renew_profile(p: Params, s: State, leader: int) -> None:
     before = s.clock[ENTRIES]
     complete = counts[N_NONZERO] <= FARTHEST
     s.clock[ENTRIES] = profile_of(s.buffer[leader], first, last, complete, float(counts[N]), s.profile)
+    s.clock[PROFILE_N] = counts[N]
     s.clock[PROFILE_NEXT] = counts[N] + max(1, counts[N] // RENEWAL)
     if before > 0 or s.clock[ENTRIES] > 0:
         forget_lines(s.lines)

@@ -9,9 +9,13 @@ bound allows. With z the leader's rewards minus its centre, without those beyond
 is the leader's mean minus its mean with all rewards clipped at D: what it owes to rewards beyond D on the right, less the same on
 the left. The other arm borrows ``E(D) = max(0, e(D') for all D' >= D)``. The maximum makes E fall in D.
 
-Only the `FARTHEST` largest \\|z\\| are used, which bounds the memory; a smaller D counts as the smallest of them. The profile is
-computed when the leader changes, and again whenever its number of rewards has grown by a sixteenth. So all other arms keep their
-bounds while the leader is pulled.
+An arm with n rewards would have seen what the leader sees more often than 2 L/n, with probability 1 - exp(-2 L). So D is at least
+the size that this share of the leader's rewards exceeds. (Otherwise an arm whose rewards are all alike, and whose reach never
+grows, would borrow for ever: nine such arms against a log-normal one with sigma = 2 took half of 20,000 pulls.)
+
+The leader must be allowed. Only the `FARTHEST` largest \\|z\\| are used, which bounds memory; a smaller D counts as the smallest of
+them. The profile is computed when the leader changes, and again whenever its number of rewards has grown by a sixteenth. So all
+other arms keep their bounds while the leader is pulled.
 """
 
 from __future__ import annotations
@@ -66,17 +70,19 @@ def profile_of(values: Floats, first: int, last: int, complete: bool, n: float, 
 
 
 @out_of_line
-def borrowed_at(profile: Floats, length: int, reach: float) -> float:
-    """Return E(reach).
+def borrowed_at(profile: Floats, length: int, reach: float, seen: float) -> float:
+    """Return E(D), where D is at least ``reach`` and the size with ``seen`` larger ones in the profile.
 
     >>> import numpy as np
     >>> profile = np.zeros((PROFILE_ROWS, 4))
     >>> length = profile_of(np.array([4.0, -2.0, 1.0]), 0, 3, True, 10.0, profile)
-    >>> [round(float(borrowed_at(profile, length, reach)), 9) for reach in (5.0, 3.0, 1.5, 0.5, 0.0)]
+    >>> [round(float(borrowed_at(profile, length, reach, 9.0)), 9) for reach in (5.0, 3.0, 1.5, 0.5, 0.0)]
     [0.0, 0.1, 0.2, 0.25, 0.3]
+    >>> [round(float(borrowed_at(profile, length, 0.0, seen)), 9) for seen in (0.5, 1.0, 2.9, 3.0)]
+    [0.0, 0.2, 0.2, 0.3]
     """
     sizes = profile[SIZE]
-    reach = max(reach, sizes[length - 1])
+    reach = max(reach, sizes[int(min(seen, length - 1.0))])
     low = 0
     high = length  # the number of sizes above the reach is between the two
     while low < high:
