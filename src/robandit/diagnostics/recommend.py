@@ -262,7 +262,7 @@ def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
             case=case,
         )
     reason = (
-        f"{count}: too few to tell which way they are skewed. AdaKL-UCB works with heavy tails on either side; ask again when "
+        f"{count}: too few to tell which way they are skewed. AdaKL-UCB works with either; ask again when "
         f"there are {FEW if n < FEW else 'more that differ'}."
     )
     return _adaptive(reason, arm=lead, case=case)

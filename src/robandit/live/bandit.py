@@ -691,7 +691,7 @@ class Bandit:
             validation.within(event.mark, "mark", 0.0, 1.0, open_low=True, owner="Decided")
         validation.finite(event.mark, "mark", owner="Decided")
         validation.finite(event.time, "time", owner="Decided")
-        if isinstance(event.propensity, float):
+        if isinstance(event.propensity, float) and not math.isnan(event.propensity):  # NaN: not known
             validation.within(event.propensity, "propensity", 0.0, 1.0, owner="Decided")
         return OpenDecision(i, event.mark, event.propensity_or_nan, event.time)
 

@@ -225,3 +225,16 @@ def test_rejections():
     ):
         with pytest.raises(InvalidInput, match=match):
             IMED(**wrong)
+
+
+@pytest.mark.parametrize("policy", [rb.IMED(scale=1e-200), rb.IMED(scale=1e200)], ids=str)
+def test_extreme_scales(policy):
+    """The square of the scale is not computed: it would be 0 or infinite, and the divergence of equal means not a number."""
+    run = Plain(policy, 2)
+    for _ in range(3):
+        run.tell(0, 1.0)
+        run.tell(1, 2.0)
+    with np.errstate(over="ignore"):
+        divergence = run.describe()["divergence"]
+    assert divergence[1] == 0.0
+    assert divergence[0] == (0.0 if policy.scale > 1.0 else np.inf)

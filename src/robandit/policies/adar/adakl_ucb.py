@@ -48,7 +48,8 @@ class AdaKLUCB(TwoStreams, Policy):
     tail may be heavy. Differences from AdaR-UCB: (1) The index is a Kullback-Leibler bound, the largest mean that the rewards do
     not contradict, instead of an empirical Bernstein bound. (2) Rewards are measured from the arm's median, not from 0, so a
     constant added to all rewards changes nothing. (3) Rewards beyond the threshold are clipped at it, not trimmed. (4) Arms are
-    compared like for like: an arm with few rewards gets credit for the rare, huge rewards that it cannot have seen yet.
+    compared like for like: an arm with few rewards gets credit for the rare, huge rewards that it cannot have seen yet, if the
+    leader has such rewards. An arm that alone has a heavy right tail, and a low median, may be missed.
 
     Do not use it if you need a proved bound on the regret (use ``schedule="proved", center=None``, `AdaRUCB` or `ForceMoM`), or
     if rewards lie in a known interval (`UCBV`, `IMED`). Rewards that are mostly 0 and rarely large, such as the orders of visitors
@@ -66,8 +67,8 @@ class AdaKLUCB(TwoStreams, Policy):
         threshold, once over 3 c L of an arm's rewards differ from the centre. The second uses all rewards as they are, as if none
         could exceed the centre by over exp(L/(n - 1)) times the largest excess so far. The level of both bounds is at most L. It is
         lower if left tails are light, and for arms with many rewards. An arm with fewer rewards than the leader borrows 1.5 times
-        what the leader's mean owes to rewards beyond the arm's reach. An arm is forced with fewer than two rewards, or none above
-        the centre while n is at most 4 times its level. :mod:`robandit.policies.adar.clipped_index` has the formulas.
+        what the leader's mean owes to rewards that the arm cannot have seen yet. An arm is forced with fewer than two rewards, or
+        none above the centre while n is at most 4 times its level. :mod:`robandit.policies.adar.clipped_index` has the formulas.
 
         ``"practical"``: the first version, the default of Robandit 0.1. As above, but the level of all arms is L, rewards beyond
         the threshold count as equal to the centre (they are trimmed), and nothing is borrowed.

@@ -53,9 +53,8 @@ from robandit.validation import choice, finite, invalid
 
 # Columns of ``caps``, one row per arm: the means of the leader from LEAST to MOST for which CAP bounds the probability of a win.
 LEAST, MOST, CAP = 0, 1, 2
-REACH = (
-    1.0 / 32.0
-)  # of the gap between the means: MOST - mu and mu - LEAST. Half of it costs more caps, twice of it more draws.
+# Of the gap between the means: MOST - mu and mu - LEAST. Half of it costs more caps, twice of it more draws.
+REACH = 1.0 / 32.0
 WORTH = -0.7  # a cap is stored if log C is smaller; larger ones decide too few duels
 SLACK = 1e-6  # added to the logarithm of a cap; far above the rounding of C and of its minimum
 CLOSE = 1e-10  # relative step at which the search for t ends; the error of log C is of the order of its square
@@ -129,8 +128,8 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
         upper bound of the rewards. The paper's version for semi-bounded rewards, with quantiles (QDS), and its version for an
         unknown upper bound are not included.
     upper
-        Upper bound of the rewards, for ``"bounded"``. If a reward is higher, the highest one so far is the bound from then on; the
-        counter ``above_upper`` shows how many rewards were above ``upper``.
+        Upper bound of the rewards (of minus the cost, for costs that are minimised), for ``"bounded"``. If a reward is higher, the
+        highest one so far is the bound from then on; the counter ``above_upper`` shows how many rewards were above ``upper``.
 
     Guarantee
     ---------

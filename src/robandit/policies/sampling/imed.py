@@ -50,10 +50,10 @@ _FACTS = {
 
 
 class Params(NamedTuple):
-    """Whether rewards have an upper bound, 1 / (2 scale^2), and the bound."""
+    """Whether rewards have an upper bound, the scale, and the bound."""
 
     bounded: int
-    half: float
+    scale: float
     upper: float
 
 
@@ -153,8 +153,7 @@ class IMED(KeepsRewards, Policy):
 
     def params(self) -> Params:
         """Return the parameters as numbers."""
-        scale = float(self.scale)
-        return Params(int(self.family == "bounded"), 0.5 / scale / scale, float(self.upper or 0.0))
+        return Params(int(self.family == "bounded"), float(self.scale), float(self.upper or 0.0))
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return the state without rewards."""
@@ -186,7 +185,7 @@ class IMED(KeepsRewards, Policy):
         for arm in range(s.arms.shape[0]):
             if allowed(s, arm):
                 gap = best - mean_from_first(s, arm)
-                value = s.arms[arm, COUNT] * p.half * gap * gap + s.arms[arm, LOG]
+                value = s.arms[arm, COUNT] * 0.5 * (gap / p.scale) * (gap / p.scale) + s.arms[arm, LOG]
                 if chosen < 0 or value < least or (value == least and wins_tie(s, arm, chosen)):
                     least = value
                     chosen = arm
@@ -230,7 +229,7 @@ class IMED(KeepsRewards, Policy):
         best = best_mean(s)
         gap = max(best - mean_from_first(s, arm), 0.0)
         if p.bounded == 0:
-            out[1] = row[COUNT] * p.half * gap * gap
+            out[1] = row[COUNT] * 0.5 * (gap / p.scale) * (gap / p.scale)
         elif gap > 0.0:
             last = s.arms.shape[0]
             for j in range(s.found.shape[1]):

@@ -52,10 +52,10 @@ _FACTS = {
 
 
 class Params(NamedTuple):
-    """Whether rewards are in a known interval, 1 / (2 scale^2), and the interval's low end and length."""
+    """Whether rewards are in a known interval, the scale, and the interval's low end and length."""
 
     bounded: int
-    half: float
+    scale: float
     lower: float
     length: float
 
@@ -86,8 +86,9 @@ class MaillardSampling(Policy):
     scale
         Sub-Gaussian scale of the rewards (for normal rewards, the standard deviation), for ``"gaussian"``.
     lower, upper
-        Ends of an interval that contains all rewards, for ``"bounded"``. If a reward is outside, the interval is widened to
-        contain it; the counter ``outside`` shows how many rewards were outside the given interval.
+        Ends of an interval that contains all rewards, for ``"bounded"``; for costs that are minimised, the ends of minus the cost.
+        If a reward is outside, the interval is widened to contain it; the counter ``outside`` shows how many rewards were outside
+        the given interval.
 
     Guarantee
     ---------
@@ -167,8 +168,7 @@ class MaillardSampling(Policy):
 
     def params(self) -> Params:
         """Return the parameters as numbers."""
-        scale = float(self.scale)
-        return Params(int(self.family == "bounded"), 0.5 / scale / scale, float(self.lower or 0.0), self.range or 1.0)
+        return Params(int(self.family == "bounded"), float(self.scale), float(self.lower or 0.0), self.range or 1.0)
 
     def init(self, arms: int, horizon: int | None) -> State:
         """Return the state without rewards."""
@@ -291,7 +291,7 @@ def weigh(p: Params, s: State) -> float:
             weight = 1.0
             if mean < best:
                 gap = best - mean
-                divergence = p.half * gap * gap
+                divergence = 0.5 * (gap / p.scale) * (gap / p.scale)
                 if p.bounded != 0:
                     x = in_interval(s, mean)
                     divergence = max(row[ENTROPY] - x * log_best - (1.0 - x) * log_rest, 0.0)
