@@ -51,6 +51,7 @@ from robandit.policies.adar.curve import (
     follow,
     minimiser,
     remake,
+    rescale,
     value_at,
 )
 from robandit.policies.adar.layout import FALLBACKS, FULL, LIMIT
@@ -383,10 +384,7 @@ def move_near(s: State, arm: int, cut: float) -> None:
     row = s.buffer[arm]
     if cut <= numbers[CUT]:
         return
-    factor = 1.0
-    for k in range(TERMS):
-        factor *= numbers[CUT] / cut
-        near[k] *= factor
+    rescale(near, numbers[CUT] / cut)
     numbers[CUT] = cut
     before = counts[BIG]
     kept = FARTHEST

@@ -64,6 +64,14 @@ def add_near(near: Floats, ratio: float) -> None:
         power *= ratio
 
 
+def rescale(near: Floats, ratio: float) -> None:
+    """Express the powers in units of a larger cut; ``ratio`` is the old cut divided by the new one."""
+    factor = 1.0
+    for k in range(TERMS):
+        factor *= ratio
+        near[k] *= factor
+
+
 def add_zero(curve: Floats) -> None:
     """Add a value that counts as 0."""
     add_powers(curve, curve[GAP] / curve[AT])

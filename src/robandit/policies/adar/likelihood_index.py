@@ -40,6 +40,7 @@ from robandit.policies.adar.curve import (
     follow,
     minimiser,
     remake,
+    rescale,
     value_at,
 )
 from robandit.policies.adar.layout import (
@@ -278,10 +279,7 @@ def move_near(s: State, arm: int, cut: float) -> None:
     big = s.buffer[arm, BIG_VALUE]
     if cut <= numbers[CUT]:
         return
-    factor = 1.0
-    for k in range(TERMS):
-        factor *= numbers[CUT] / cut
-        near[k] *= factor
+    rescale(near, numbers[CUT] / cut)
     numbers[CUT] = cut
     while counts[BIG] > 0 and abs(big[counts[BIG] - 1]) <= cut:
         counts[BIG] -= 1
