@@ -261,11 +261,10 @@ def test_a_profile_of_the_largest_rewards_only():
     profile = np.zeros((leader.PROFILE_ROWS, 5))
     length = leader.profile_of(z, 0, 4, False, 10.0, profile)
     assert length == 4
-    assert leader.borrowed_at(profile, 4, 0.0, 99.0) == leader.borrowed_at(
-        profile, 4, 2.0, 99.0
-    )  # a smaller reach counts as 2
-    without_first = leader.profile_of(z, 1, 4, False, 10.0, profile)
-    assert leader.borrowed_at(profile, without_first, 0.0, 99.0) == 0.0 if without_first else True
+    # A smaller reach counts as 2: 9 - 5 while only the 9 is beyond it, and 4 - 2 once the 4 is, too.
+    for reach in (0.0, 2.0):
+        assert leader.borrowed_at(profile, 4, reach, 99.0) == pytest.approx(0.6)
+    assert leader.profile_of(z, 1, 4, False, 10.0, profile) == 0  # without the 9, the -5 outweighs the others
 
 
 def test_an_arm_borrows_only_from_right_tails():
