@@ -9,7 +9,7 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -117,12 +117,13 @@ class Plan:
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The units, the same on every machine. Each has about ``unit_pulls`` pulls and at least one replication."""
-        return tuple(
-            Unit(cell, self.seed, first, min(size, self.replications - first))
-            for cell in self.cells
-            for size in [self.unit_replications(cell)]
-            for first in range(0, self.replications, size)
-        )
+        return tuple(unit for cell in self.cells for unit in self.units_of(cell))
+
+    def units_of(self, cell: Cell) -> Iterator[Unit]:
+        """Yield the units of one cell."""
+        size = self.unit_replications(cell)
+        for first in range(0, self.replications, size):
+            yield Unit(cell, self.seed, first, min(size, self.replications - first))
 
     def unit_replications(self, cell: Cell) -> int:
         """Return the number of replications in a unit of this cell; the last unit may have fewer."""
