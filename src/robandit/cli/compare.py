@@ -69,7 +69,8 @@ def compare(
     command = command_line("compare", problem=problem, suite=suite, policy=policy, all=every, **size)
     plan = compared(problem or [], suite, chosen, **size)
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
-        with runbar() as progress:
-            outcome = run(plan, Path(folder), threads=threads, command=command, progress=progress)
+        with runbar() as bar:
+            shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
+            outcome = run(plan, Path(folder), threads=threads, command=command, **shown)
         results = outcome.store.results()
-    sys.exit(conclude(results, out, command=command, figures=figures))
+    sys.exit(conclude(results, out, command=command, figures=figures, printed=bar.printed))

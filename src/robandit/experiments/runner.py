@@ -88,7 +88,9 @@ class _Ended:
 class _Tally:
     """Count the units by the way in which they ended, and report the progress."""
 
-    def __init__(self, store: Store, todo: Iterable[Unit], progress: Progress | None, finished: Finished | None) -> None:
+    def __init__(
+        self, store: Store, todo: Iterable[Unit], progress: Progress | None, finished: Finished | None
+    ) -> None:
         self.store, self.progress, self.finished = store, progress, finished
         owners: dict[str, list[Unit]] = {}  # by key: two cells may share a unit
         for unit in store.plan.units:
@@ -267,7 +269,9 @@ def _engine_for(engine: object) -> Engine:
 class _Compilation:
     """Compile the policies of units in another thread, and hand out the units whose policies are ready."""
 
-    def __init__(self, todo: Mapping[int, Unit], tally: _Tally, tell: Callable[[str], None], *, needed: bool = True) -> None:
+    def __init__(
+        self, todo: Mapping[int, Unit], tally: _Tally, tell: Callable[[str], None], *, needed: bool = True
+    ) -> None:
         self.tally, self.tell = tally, tell
         self.waiting: dict[str, list[int]] = {}  # numbers of units, by the label of their policy
         self.cells: dict[str, Cell] = {}
@@ -315,9 +319,13 @@ def _compile(cells: Mapping[str, Cell], done: Callable[[str], None]) -> None:
 
 def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: _Tally) -> None:
     """Play every unit in this process, until no unit is locked by another run."""
-    events: queue.SimpleQueue[Future[_Ended] | str] = queue.SimpleQueue()  # units that ended, policies that are compiled
+    events: queue.SimpleQueue[Future[_Ended] | str] = (
+        queue.SimpleQueue()
+    )  # units that ended, policies that are compiled
     under_way: dict[Future[_Ended], int] = {}
-    ready: list[int] = []  # a heap: units that come first in the plan are played first, so that its first problem ends first
+    ready: list[
+        int
+    ] = []  # a heap: units that come first in the plan are played first, so that its first problem ends first
     busy: list[int] = []  # units locked by other runs
     stop = threading.Event()
     # Replications of all units share the players, so that no core is idle while the last slow unit is played. The threads of
