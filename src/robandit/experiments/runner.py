@@ -27,6 +27,7 @@ from robandit.experiments.plan import Cell, Plan, Unit
 from robandit.experiments.results import Failure
 from robandit.experiments.store import Store
 from robandit.files import check_seal
+from robandit.kernel.cache import say
 from robandit.kernel.cores import cores
 from robandit.validation import integer, invalid
 
@@ -266,6 +267,10 @@ def _engine_for(engine: object) -> Engine:
     raise invalid("engine", engine, "a concurrent.futures.Executor or an engine from robandit.experiments.dask_engine")
 
 
+class _Stopped(BaseException):
+    """Raised in the thread of a compilation to stop it."""
+
+
 class _Compilation:
     """Compile the policies of units in another thread, and hand out the units whose policies are ready."""
 
@@ -293,19 +298,22 @@ class _Compilation:
         return self.waiting.pop(label, [])
 
     def _run(self) -> None:
-        try:
-            if self.needed:
-                _compile(self.cells, self.tell)
-        finally:  # units of a policy that is not compiled will fail with the same error, which is then recorded
-            for label in self.cells:
-                self.tell(label)
+        with suppress(_Stopped):
+            try:
+                if self.needed:
+                    _compile(self.cells, self.tell)
+            except Exception as error:
+                say(f"policies cannot be compiled in advance ({error}); each is compiled when it is first played")
+            finally:
+                for label in self.cells:
+                    self.tell(label)
 
     def __exit__(self, *_: object) -> None:
         """Stop the thread, which is of use no more after a failure or Ctrl-C."""
         if self.thread.is_alive() and self.waiting:
             # Raises in the thread at its next step of Python, as Ctrl-C does in the main thread.
             raises = ctypes.pythonapi.PyThreadState_SetAsyncExc
-            raises(ctypes.c_ulong(self.thread.ident or 0), ctypes.py_object(SystemExit))
+            raises(ctypes.c_ulong(self.thread.ident or 0), ctypes.py_object(_Stopped))
         self.thread.join(GRACE)
 
 
