@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## compare all policies on a heavy-tailed problem; writes robandit-report.html
+demo: $(READY)  ## compare ten policies on a heavy-tailed problem; writes robandit-report.html
 	@$(BIN)/robandit compare
 
 # Precompiling is faster: the parallel test processes would compile the same code several times.

@@ -84,6 +84,8 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--horizon", "0"], 1, "horizon = 0 must be an integer from 1 to 2^53"),
         (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known (did you mean UCBV?): there are APE2"),
         (["compare", "--policy", "KurtosisUCB"], 1, "Kurtosis UCB is skipped"),
+        (["compare", "--all", "--policy", "UCB1"], 1, "--policy UCB1 and --all cannot be used together: omit one"),
+        (["replay", "--all", "--policy", "UCB1"], 1, "--policy UCB1 and --all cannot be used together: omit one"),
         (["compare", "--replications", "0"], 1, "replications = 0 must be"),
         (["compare", "--seed", "-1"], 1, "seed = -1 must be"),
         (["compare", "--threads", "0"], 1, "threads = 0"),
@@ -128,6 +130,16 @@ def test_the_help_of_verify_names_every_statement(tmp_path):
     help_ = " ".join(typed("verify", "--help", cwd=tmp_path)[0].replace("\u2502", " ").split())
     for statement in statements():
         assert statement.key in help_
+
+
+@pytest.mark.parametrize("command", ["compare", "replay"])
+def test_the_help_names_the_policies_that_play_by_default(command, tmp_path):
+    from robandit.experiments.compare_plan import FIRST_LOOK
+
+    help_ = " ".join(typed(command, "--help", cwd=tmp_path)[0].replace("\u2502", " ").split())
+    assert "--all" in help_
+    for entry in FIRST_LOOK:
+        assert entry.partition("(")[0] in help_
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])  # Rich meets the closed pipe in one, print in the other

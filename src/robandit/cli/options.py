@@ -43,7 +43,7 @@ Policies = Annotated[
     ),
 ]
 All = Annotated[
-    Flag, Parameter(name="--all", help=f"Play every policy that learns, and {EVERY[1]}. The first run compiles them.")
+    Flag, Parameter(name="--all", help=f"Play every policy that learns, and {EVERY[1]}. Excludes --policy.")
 ]
 Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
 Quick = Annotated[

@@ -45,6 +45,8 @@ def replay(
     chooses another arm. The default is bootstrap, in-order if possible, and rejection if the log has propensities. The output
     explains the choice and states whether the best arm of the record is significantly better than the others.
 
+    By default the ten policies of `robandit compare` play. --all plays every policy, and --policy those that you name.
+
     Finished units are kept in the run folder, and the same command continues where it stopped. At the end the folder has
     `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
 
