@@ -1,5 +1,6 @@
 """The command line, in processes of its own, as a person types it."""
 
+import contextlib
 import html
 import os
 import re
@@ -40,6 +41,45 @@ def test_compare_prints_every_policy_and_where_the_report_is(compared):
         assert word in text
     assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
     assert "choosing arms at random (1,500)" in text
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("columns", ["80", "50"])
+def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, columns):
+    words = [
+        sys.executable,
+        "-m",
+        "robandit",
+        "compare",
+        *FEW,
+        "--horizon",
+        "3000",
+        "--replications",
+        "4",
+        "--seed",
+        "7",
+    ]
+    environment = os.environ | {"COLUMNS": columns, "LINES": "24", "TERM": "xterm", "NO_COLOR": "1"}
+    piped = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
+    )
+    ours, theirs = os.openpty()
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # raised on Linux when the other end is closed
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    assert process.returncode == 0
+    assert "compiling 1 of 2, playing 0 of 2 units" in shown.decode()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).replace("\r", "")
+
+    def without_speed(text):
+        return " ".join(re.sub(r"\d+ *\n", "\n", text).split())
+
+    table = piped.stdout.partition("Kurtosis UCB is skipped")[0]
+    assert without_speed(text).count(without_speed(table)) == 1
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
@@ -96,6 +136,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--out"], 2, "--out needs a path, for example --out results For help: robandit compare --help"),
         (["run"], 2, "SPEC needs a path For help: robandit run --help"),
         (["compare", "--colour", "red"], 2, "--colour"),
+        (["compare", "UCB1"], 2, "'UCB1' has no option: write the option before its value, for example --policy UCB1"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
         (["verify", "lemma-9"], 1, "statement = 'lemma-9' must be one of table-1"),
