@@ -117,7 +117,7 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
         if example and name.startswith("--"):
             message += f", for example {name} {example}"
     if isinstance(error, cyclopts.UnusedCliTokensError):
-        unused = " ".join(error.unused_tokens)
+        unused = " ".join(error.unused_tokens or ())
         message = (
             f"{unused!r} has no option: write the option before its value, for example --policy UCB1 or --out results"
         )

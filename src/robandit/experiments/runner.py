@@ -309,7 +309,7 @@ class _Compilation:
                     self.tell(label)
 
     def __exit__(self, *_: object) -> None:
-        """Stop the thread, which is of use no more after a failure or Ctrl-C."""
+        """Stop the thread, if policies wait for it: after a failure or Ctrl-C they are not needed."""
         if self.thread.is_alive() and self.waiting:
             # Raises in the thread at its next step of Python, as Ctrl-C does in the main thread.
             raises = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -327,14 +327,12 @@ def _compile(cells: Mapping[str, Cell], done: Callable[[str], None]) -> None:
 
 def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: _Tally) -> None:
     """Play every unit in this process, until no unit is locked by another run."""
-    events: queue.SimpleQueue[Future[_Ended] | str] = (
-        queue.SimpleQueue()
-    )  # units that ended, policies that are compiled
+    # A future is a unit that has ended, a string is the label of a policy that is compiled.
+    events: queue.SimpleQueue[Future[_Ended] | str] = queue.SimpleQueue()
     under_way: dict[Future[_Ended], int] = {}
-    ready: list[
-        int
-    ] = []  # a heap: units that come first in the plan are played first, so that its first problem ends first
-    busy: list[int] = []  # units locked by other runs
+    # Heaps of numbers of units: those that come first in the plan are played first, so that its first problem ends first.
+    ready: list[int] = []
+    busy: list[int] = []  # locked by other runs
     stop = threading.Event()
     # Replications of all units share the players, so that no core is idle while the last slow unit is played. The threads of
     # units only wait and write. There is one more of them than players, so that the players have work while one thread writes.
