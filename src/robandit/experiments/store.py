@@ -14,11 +14,11 @@ from typing import Any
 from robandit.errors import CorruptFile, FileError, InvalidInput
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
-from robandit.experiments.locks import locked
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
 from robandit.experiments.results import Failure, Measured, Results, measured_in, pulls_table, regret_table
 from robandit.files import check_format, write_atomically
 from robandit.laws.packing import is_packed
+from robandit.locks import locked
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, sealed_parquet
