@@ -251,7 +251,7 @@ def test_a_policy_plays_while_another_compiles_and_the_order_does_not_change_the
 ):
     waiting = threading.Event()
 
-    def compile_in_order(cells, done):
+    def compile_in_order(cells, done, processes, stop):
         cells[order[0]].compile()
         done(order[0])
         assert waiting.wait(60), "the first policy is not played while the second compiles"
@@ -274,7 +274,7 @@ def test_the_first_problem_of_a_plan_is_complete_first(tmp_path, monkeypatch):
     problems = [rb.problems.gaussian(means=[1.0, -float(i)]) for i in range(3)]
     played = [Played(str(i), problem, HORIZON) for i, problem in enumerate(problems)]
     plan = replace(planned(played, [rb.UCB1(), rb.Uniform()], replications=20, seed=1), unit_pulls=HORIZON)
-    monkeypatch.setattr(runner, "_compile", lambda cells, done: [done(label) for label in reversed(cells)])
+    monkeypatch.setattr(runner, "_compile", lambda cells, done, *_: [done(label) for label in reversed(cells)])
     ended = []
     run(plan, tmp_path, threads=1, finished=lambda store, cell: ended.append(cell.played.name))
     assert ended == ["0", "0", "1", "1", "2", "2"]
@@ -294,7 +294,7 @@ def test_a_policy_that_cannot_be_compiled_is_recorded_and_the_rest_plays(expecte
 
 
 def test_a_compiler_that_fails_as_a_whole_leaves_the_work_to_the_units(expected, tmp_path, monkeypatch, capfd):
-    def fail(cells, done):
+    def fail(cells, done, processes, stop):
         done("UCB1")
         raise OSError("no processes")
 
@@ -308,12 +308,9 @@ def test_an_interruption_stops_the_compiler_and_the_same_call_continues(expected
     stopped = threading.Event()
     monkeypatch.setattr(runner, "TICK", 0.01)
 
-    def compile_forever(cells, done):
+    def compile_forever(cells, done, processes, stop):
         done("UCB1")
-        try:
-            while True:
-                time.sleep(0.001)
-        finally:
+        if stop.wait(60):
             stopped.set()
 
     def interrupt(state):

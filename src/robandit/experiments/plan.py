@@ -16,10 +16,11 @@ from functools import cached_property
 from typing import Any
 
 from robandit.errors import InvalidInput, NotApplicable
+from robandit.kernel.cache import Kernel
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, problem_reference
-from robandit.simulate.simulation import compiled_play, simulate
+from robandit.simulate.simulation import compiled_play, play_kernel, simulate
 
 PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
 MOST_REPLICATIONS = 1_000_000
@@ -51,6 +52,11 @@ class Cell:
         """Compile the loop of the cell, or load it from the cache."""
         horizon = self.played.horizon
         compiled_play(self.policy.prepared(horizon), self.played.problem, horizon)
+
+    def kernels(self) -> list[Kernel]:
+        """Return what `compile` compiles, for another process."""
+        horizon = self.played.horizon
+        return [play_kernel(self.policy.prepared(horizon), self.played.problem, horizon)]
 
 
 @dataclass(frozen=True)

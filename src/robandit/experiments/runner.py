@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import heapq
 import os
 import queue
@@ -27,14 +26,14 @@ from robandit.experiments.plan import Cell, Plan, Unit
 from robandit.experiments.results import Failure
 from robandit.experiments.store import Store
 from robandit.files import check_seal
-from robandit.kernel.cache import say
 from robandit.kernel.cores import cores
+from robandit.kernel.messages import say
+from robandit.kernel.workers import compile_all
 from robandit.validation import integer, invalid
 
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
 TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
-GRACE = 2.0  # seconds to wait for a compilation that is stopped
 OPEN_FILES = 16_384  # at most this many units run at once
 
 
@@ -267,27 +266,26 @@ def _engine_for(engine: object) -> Engine:
     raise invalid("engine", engine, "a concurrent.futures.Executor or an engine from robandit.experiments.dask_engine")
 
 
-class _Stopped(BaseException):
-    """Raised in the thread of a compilation to stop it."""
-
-
 class _Compilation:
-    """Compile the policies of units in another thread, and hand out the units whose policies are ready."""
+    """Compile the policies of units meanwhile, and hand out the units whose policies are ready.
+
+    Without ``threads``, nothing is compiled, and all units are ready at once.
+    """
 
     def __init__(
-        self, todo: Mapping[int, Unit], tally: _Tally, tell: Callable[[str], None], *, needed: bool = True
+        self, todo: Mapping[int, Unit], tally: _Tally, tell: Callable[[str], None], threads: int | None
     ) -> None:
-        self.tally, self.tell = tally, tell
+        self.tally, self.tell, self.threads = tally, tell, threads
         self.waiting: dict[str, list[int]] = {}  # numbers of units, by the label of their policy
         self.cells: dict[str, Cell] = {}
         for number, unit in todo.items():
             self.waiting.setdefault(unit.cell.label, []).append(number)
             self.cells.setdefault(unit.cell.label, unit.cell)
+        self.stop = threading.Event()
         self.thread = threading.Thread(target=self._run, name="robandit-compiler", daemon=True)
-        self.needed = needed
 
     def __enter__(self) -> _Compilation:
-        self.tally.begin(self.cells if self.needed else ())
+        self.tally.begin(self.cells if self.threads else ())
         self.thread.start()
         return self
 
@@ -298,31 +296,27 @@ class _Compilation:
         return self.waiting.pop(label, [])
 
     def _run(self) -> None:
-        with suppress(_Stopped):
-            try:
-                if self.needed:
-                    _compile(self.cells, self.tell)
-            except Exception as error:
-                say(f"policies cannot be compiled in advance ({error}); each is compiled when it is first played")
-            finally:
-                for label in self.cells:
-                    self.tell(label)
+        try:
+            if self.threads:
+                _compile(self.cells, self.tell, self.threads, self.stop)
+        except Exception as error:
+            say(f"policies cannot be compiled in advance ({error}); each is compiled when it is first played")
+        finally:
+            for label in self.cells:
+                self.tell(label)
 
     def __exit__(self, *_: object) -> None:
-        """Stop the thread, if policies wait for it: after a failure or Ctrl-C they are not needed."""
-        if self.thread.is_alive() and self.waiting:
-            # Raises in the thread at its next step of Python, as Ctrl-C does in the main thread.
-            raises = ctypes.pythonapi.PyThreadState_SetAsyncExc
-            raises(ctypes.c_ulong(self.thread.ident or 0), ctypes.py_object(_Stopped))
-        self.thread.join(GRACE)
+        """Stop compiling: after a failure or Ctrl-C nothing is needed."""
+        self.stop.set()
+        self.thread.join()
 
 
-def _compile(cells: Mapping[str, Cell], done: Callable[[str], None]) -> None:
-    """Compile the policies, and call ``done`` with the label of each that is compiled or cannot be compiled."""
-    for label, cell in cells.items():
-        with suppress(Exception):  # the units will fail with the same error
-            cell.compile()
-        done(label)
+def _compile(cells: Mapping[str, Cell], done: Callable[[str], None], processes: int, stop: threading.Event) -> None:
+    """Compile the policies on several cores, and call ``done`` with the label of each that is compiled or cannot be compiled.
+
+    Units of a policy that cannot be compiled will fail with the same error, which is then recorded.
+    """
+    compile_all({label: cell.kernels for label, cell in cells.items()}, done, processes=processes, stop=stop)
 
 
 def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: _Tally) -> None:
@@ -339,7 +333,7 @@ def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: 
     with (
         ThreadPoolExecutor(threads, "robandit-players") as players,
         ThreadPoolExecutor(threads + 1, "robandit-units") as pool,
-        _Compilation(todo, tally, events.put) as compilation,
+        _Compilation(todo, tally, events.put, threads) as compilation,
     ):
         try:
             while compilation.waiting or ready or under_way or busy:
@@ -424,7 +418,8 @@ class _Dispatch:
         self.events: queue.SimpleQueue[Future[Answer] | str] = queue.SimpleQueue()  # as in `_play`
 
     def play(self, todo: Mapping[int, Unit]) -> None:
-        with _Compilation(todo, self.tally, self.events.put, needed=self.engine.shares_cache) as compilation:
+        threads = cores() if self.engine.shares_cache else None
+        with _Compilation(todo, self.tally, self.events.put, threads) as compilation:
             try:
                 self.engine.begin(self.plan)
                 while compilation.waiting or self.waiting or self.under_way or self.suspects or self.busy:

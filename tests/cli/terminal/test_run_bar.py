@@ -34,9 +34,9 @@ def clock(monkeypatch):
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(capsys, clock):
     with run_bar.runbar() as bar:
-        for second in range(25):
+        for second in range(26):
             clock[0] = float(second)
-            bar.progress(Compiling(second + 1, 30, "HTINF", replace(HALF, rate=0.0) if second > 15 else None))
+            bar.progress(Compiling(second + 1, 30, "HTINF", replace(HALF, rate=0.0) if second > 20 else None))
         clock[0] = 40.0
         bar.progress(HALF)
         bar.progress(HALF)
@@ -44,8 +44,9 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
         bar.progress(done)
         bar.progress(done)
     assert capsys.readouterr().err.splitlines() == [
-        "compiling 12 of 30",
-        "compiling 23 of 30, playing 5 of 10 units, 50 %, 1 failed",
+        "compiling 4 of 30",
+        "compiling 15 of 30",
+        "compiling 26 of 30, playing 5 of 10 units, 50 %, 1 failed",
         f"playing {WORDS}",
         "playing 9 of 10 units, 90 %, 2.0 M pulls/s, 1 failed",
     ]

@@ -1,4 +1,4 @@
-"""Show progress on standard error: a bar on a terminal, otherwise one line every ten seconds."""
+"""Show progress on standard error: a bar on a terminal, otherwise one line after two seconds and every ten seconds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import Progress
 
+SOON = 2.0  # seconds until the first line
 PAUSE = 10.0  # seconds between two lines
 
 
@@ -90,12 +91,12 @@ class _Bar(Display):
 
 class _Lines(Display):
     def __init__(self) -> None:
-        self._last = time.monotonic()
+        self._next = time.monotonic() + SOON
         self._ended = False
 
     def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-        if (end and not self._ended) or time.monotonic() - self._last > PAUSE:
-            self._last, self._ended = time.monotonic(), end
+        if (end and not self._ended) or time.monotonic() > self._next:
+            self._next, self._ended = time.monotonic() + PAUSE, end
             print(f"{label}: {text}" if label else text, file=sys.stderr, flush=True)
 
     def below(self, part: RenderableType | None) -> None:
