@@ -16,8 +16,8 @@ PULLS = 50_000
 # (docs/results/heavy.md), unless it is slow. Each plays the default problem in about a second of processor time.
 FIRST_LOOK = (
     "AdaKLUCB",  # the default of Bandit; first, because it takes the longest to compile
+    "UCB1",  # the textbook policy, which assumes bounded rewards: it fails on some runs; early, because it compiles fast
     "AdaRUCB",  # the paper's policy: it knows nothing and has a theorem
-    "UCB1",  # the textbook policy, which assumes bounded rewards: it fails on some runs
     "GaussianTS",  # of sampling. Dirichlet sampling is stronger, but takes 64 us per pull in `robandit replay --example flights`
     "ForceMoM",  # of robust_ucb. Catoni-Lepskii UCB is stronger on the default problem, but takes 13 us per pull
     'RobustUCB(estimator="truncated")',  # the standard of the literature, with which most papers compare
