@@ -270,6 +270,12 @@ def test_a_policy_plays_while_another_compiles_and_the_order_does_not_change_the
     assert everything(tmp_path) == expected
 
 
+def test_other_processes_compile_what_the_units_need():
+    for cell in small_plan().cells:
+        cell.compile()
+        assert [kernel.is_stored() for kernel in cell.kernels()] == [True]
+
+
 def test_the_first_problem_of_a_plan_is_complete_first(tmp_path, monkeypatch):
     problems = [rb.problems.gaussian(means=[1.0, -float(i)]) for i in range(3)]
     played = [Played(str(i), problem, HORIZON) for i, problem in enumerate(problems)]
