@@ -21,7 +21,7 @@ import pytest
 from helpers.running import finish, imported, plain, run, start
 from robandit.errors import KernelError
 from robandit.kernel import build, cache, cache_directory, compiled, folder, native
-from robandit.kernel.messages import quiet, say
+from robandit.kernel.messages import in_background, say, say_compiling
 
 MAIN = """
 import numpy as np
@@ -647,9 +647,11 @@ def test_messages_are_printed_once_or_always(capsys, as_new_process):
     for _ in range(2):
         say("one", once=True)
         say("two")
-        with quiet():
-            say("three")
-    assert capsys.readouterr().err.splitlines() == ["robandit: one", "robandit: two", "robandit: two"]
+        with in_background():
+            say_compiling("three")
+    say_compiling("four")
+    said = ["one", "two", "two", "compiling four, first run only"]
+    assert capsys.readouterr().err.splitlines() == [f"robandit: {each}" for each in said]
 
 
 def test_the_processor_and_versions_are_part_of_the_key():

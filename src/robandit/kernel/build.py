@@ -58,7 +58,7 @@ def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) 
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "numba":
                 raise
-            raise KernelError(f"{label} cannot be compiled: {_explained(str(error))}") from error
+            raise explained(label, str(error)) from error
 
 
 def unchecked(entry: Entry) -> Entry:
@@ -70,7 +70,12 @@ def unchecked(entry: Entry) -> Entry:
     return next(iter(overloads.values())).entry_point if overloads else entry
 
 
-def _explained(message: str) -> str:
+def explained(label: str, message: str) -> KernelError:
+    """Return the error to raise for an error of Numba."""
+    return KernelError(f"{label} cannot be compiled: {_reason(message)}")
+
+
+def _reason(message: str) -> str:
     """Return the reason and the remedy for an error of Numba, with the line that caused it."""
     lines = message.splitlines()
     carets = [j for j, each in enumerate(lines) if each.strip() == "^"]

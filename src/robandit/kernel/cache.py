@@ -27,7 +27,7 @@ from robandit.errors import FileError
 from robandit.files import write_atomically
 from robandit.kernel import native
 from robandit.kernel.folder import load_folders, store_folder, untrusted
-from robandit.kernel.messages import say
+from robandit.kernel.messages import say, say_compiling
 from robandit.locks import locked
 
 FORMAT = b"robandit kernel 1\n"
@@ -90,7 +90,7 @@ def ready(kernel: Kernel, label: str) -> Any:
             plain = getattr(_module(kernel, inner=True), kernel.entry)
             # Random numbers rely on the overflow of 64-bit words, which compiled code does not report.
             return _entries.setdefault(kernel.name, numpy.errstate(over="ignore")(plain))
-        say(f"compiling {label}, first run only", once=True)
+        say_compiling(label)
         folder = store_folder()
         with locked(folder / f"{kernel.name}.lock", wait=True):
             entry = loaded(kernel)  # another process may have compiled it meanwhile

@@ -15,18 +15,22 @@ _thread = threading.local()
 def say(message: str, *, once: bool = False) -> None:
     """Print a message on standard error; with ``once``, at most one time per process."""
     with _lock:
-        if getattr(_thread, "quiet", False) or (once and message in _printed):
-            return
-        _printed.add(message)
-        print(f"robandit: {message}", file=sys.stderr, flush=True)
+        if not (once and message in _printed):
+            _printed.add(message)
+            print(f"robandit: {message}", file=sys.stderr, flush=True)
+
+
+def say_compiling(label: str) -> None:
+    """Print that an entry is being compiled, unless this thread compiles in the background."""
+    if not getattr(_thread, "in_background", False):
+        say(f"compiling {label}, first run only", once=True)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Print no messages of this thread meanwhile."""
-    before = getattr(_thread, "quiet", False)
-    _thread.quiet = True
+def in_background() -> Iterator[None]:
+    """Do not print what this thread compiles meanwhile."""
+    _thread.in_background = True
     try:
         yield
     finally:
-        _thread.quiet = before
+        _thread.in_background = False

@@ -25,7 +25,7 @@ from robandit.errors import KernelError
 from robandit.kernel import cache
 from robandit.kernel.cores import cores
 from robandit.kernel.folder import SETTING, store_folder
-from robandit.kernel.messages import quiet
+from robandit.kernel.messages import in_background
 
 Group = Sequence[cache.Kernel]
 _SCRIPT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from robandit.kernel.workers import serve; serve()"
@@ -36,28 +36,38 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A process that compiles."""
+    """A process that compiles. One thread at a time may use it; any thread may stop it."""
 
     def __init__(self) -> None:
         """Start the process. It finds the same packages as this one."""
         if not sys.executable or getattr(sys, "frozen", False):
             raise WorkerDied("this program has no Python interpreter that it could start")
         command = [sys.executable, "-c", _SCRIPT, json.dumps(sys.path)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        environment = os.environ | {SETTING: str(store_folder())}
         try:
-            self._process = subprocess.Popen(command, **pipes, env=os.environ | {SETTING: str(store_folder())})  # type: ignore[call-overload]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                bufsize=0,  # a buffer has a lock, which a forked child might inherit locked
+            )
         except OSError as error:
             raise WorkerDied(f"Python could not be started: {error}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
 
     def compile(self, group: Group) -> None:
         """Compile the kernels of a group that are not stored. Raise `KernelError` if one of them cannot be compiled."""
-        request, answers = self._process.stdin, self._process.stdout
         line = b""
-        with suppress(OSError, ValueError):  # ValueError: another thread has stopped the worker
-            request.write(json.dumps([asdict(kernel) for kernel in group]).encode() + b"\n")
-            request.flush()
-            line = answers.readline()
-        if not line:
+        with suppress(OSError):
+            rest = memoryview(json.dumps([asdict(kernel) for kernel in group]).encode() + b"\n")
+            while rest:
+                rest = rest[self._requests.write(rest) :]
+            line = self._answers.readline()
+        if not line.endswith(b"\n"):
             raise WorkerDied("the process that compiles has ended")
         error = json.loads(line)
         if error:
@@ -67,9 +77,16 @@ class Worker:
         """End the process at once. Unfinished code is not stored."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                pipe.close()
+
+    def close(self) -> None:
+        """Close the pipes, after `stop`."""
+        self._requests.close()
+        self._answers.close()
+
+    def leave(self) -> None:
+        """Forget the process in a forked child: it belongs to the parent."""
+        self._process.returncode = 0  # otherwise Python reports a process that is still running
+        self.close()
 
 
 def serve() -> None:
@@ -85,7 +102,7 @@ def serve() -> None:
         os._exit(0)  # also in the middle of a compilation
 
     threading.Thread(target=read, args=(sys.stdin.buffer,), daemon=True).start()
-    with quiet():
+    with in_background():
         while True:
             error = _compiled([cache.Kernel(**fields) for fields in json.loads(requests.get())])
             answers.write(json.dumps(error).encode() + b"\n")
@@ -99,7 +116,7 @@ def _compiled(group: Group) -> str:
             if not kernel.is_stored():
                 cache.ready(kernel, kernel.entry)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return str(error) or type(error).__name__
     return ""
 
 
@@ -140,7 +157,8 @@ def compile_all(
                 futures = wait(futures, timeout=0.1).not_done
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
-            crew.end()
+            crew.stop()
+    crew.close()
 
 
 class _Crew:
@@ -167,7 +185,11 @@ class _Crew:
             worker.stop()
         return worker
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self.ended = True
         for worker in self.workers:
             worker.stop()
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()

@@ -39,6 +39,7 @@ class Engine:
         self.among = among
         """The arms that the last choice was restricted to, or None. The state's mask shows it until another choice is made."""
         self._params = policy.params()
+        self.deterministic = policy.chance is None and not policy.weighted
         self._entries: dict[str, Any] = {}
         self._shapes: Any = None
         self._use(state)
@@ -49,6 +50,9 @@ class Engine:
         # Bandit.select and Bandit.update call these two directly, because a call of a method costs a tenth of a choice.
         self.ask_entry = self._entry("ask")
         self.tell_entry = self._entry("tell")
+        # Bandit.decide and Bandit.reward call these two directly, after `compile` has set them.
+        self.issue_entry: Any = None
+        self.late_entry: Any = None
 
     def _use(self, state: Any) -> None:
         if self._shapes and shape_of(state) != self._shapes:
@@ -68,7 +72,11 @@ class Engine:
 
     def compile(self, name: str) -> None:
         """Compile an entry before anything is changed, since compiling may fail or be interrupted."""
-        self._entry(name)
+        entry = self._entry(name)
+        if name == "issue":
+            self.issue_entry = entry
+        elif name == "late":
+            self.late_entry = entry
 
     # --- choices -------------------------------------------------------------------------------------------------------
 
@@ -119,27 +127,20 @@ class Engine:
 
     def issue(self, arm: int) -> tuple[float, float | None]:
         """Record a pull whose reward comes later; `compile` first. Return its mark, and its probability (None: deterministic)."""
-        probability: float | None = None
-        if not self.policy.weighted and self.policy.chance is not None:
-            probability = self._entry("chance_of")(*self.args, arm)
-        mark: float = self._entries["issue"](*self.args, arm)
-        return mark, self._checked_probability(mark if self.policy.weighted else probability)
+        if self.deterministic:
+            return self.issue_entry(*self.args, arm), None
+        probability = None if self.policy.weighted else self._entry("chance_of")(*self.args, arm)
+        mark: float = self.issue_entry(*self.args, arm)
+        return mark, self._checked_probability(mark if probability is None else probability)
 
-    def _checked_probability(self, probability: float | None) -> float | None:
-        if probability is None or 0.0 <= probability <= 1.0:
+    def _checked_probability(self, probability: float) -> float:
+        if 0.0 <= probability <= 1.0:
             return probability
         if 1.0 < probability <= 1.0 + 1e-9:  # rounding
             return 1.0
         if math.isnan(probability):
             return math.nan  # always the same object, so that tuples that hold it are equal
         raise KernelError(f"{self.policy!r} chose an arm with probability {probability}, which is not in [0, 1]")
-
-    def late(self, arm: int, reward: float, mark: float) -> bool:
-        """Learn the reward of an earlier pull; `compile` first. Return the same as `tell`."""
-        full: bool = self._entries["late"](*self.args, arm, reward, mark)
-        if full:
-            self.grow()
-        return full
 
     def forget(self, arm: int, mark: float) -> None:
         """Record that the reward of an earlier pull will never come; `compile` first."""
