@@ -170,11 +170,10 @@ class _Crew:
         self.ended = False
 
     def compile(self, group: Group, done: Callable[[], None]) -> None:
-        with suppress(
-            KernelError, WorkerDied
-        ):  # then the kernel is compiled again where it is used, which raises the error
+        with suppress(WorkerDied):
             worker = self.idle.pop() if self.idle else self.started()
-            worker.compile(group)
+            with suppress(KernelError):  # then the kernel is compiled again where it is used, which raises the error
+                worker.compile(group)
             self.idle.append(worker)
         done()
 
