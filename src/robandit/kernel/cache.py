@@ -38,6 +38,8 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a co
 _modules: dict[str, ModuleType] = {}
 _parts: dict[tuple[str, str], Any] = {}  # functions and records that kernels share
 _messages: set[str] = set()  # messages printed so far
+quiet = threading.local()
+"""A thread that sets ``on`` compiles without the message that it does."""
 
 
 def say(message: str, *, once: bool = False) -> None:
@@ -180,7 +182,7 @@ def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> 
         if not _sealed(seal, name):
             if seal.exists():
                 say(f"the stored code of {label} does not match its checksum; compiling it again")
-            else:
+            elif not getattr(quiet, "on", False):
                 say(f"compiling {label}, first run only", once=True)
             for file in folder.glob(f"{name}-*.nb[ic]"):
                 with contextlib.suppress(OSError):

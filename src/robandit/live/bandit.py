@@ -18,7 +18,7 @@ import numpy as np
 from robandit import validation
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
-from robandit.drift.watch import Watch, compiled_watch
+from robandit.drift.watch import Watch
 from robandit.errors import (
     AssumptionWarning,
     DecisionError,
@@ -34,7 +34,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
-from robandit.live.engine import Engine
+from robandit.live.engine import Compile, Engine
 from robandit.live.events import (
     ArmAdded,
     ArmPaused,
@@ -55,7 +55,7 @@ from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 
-_LARGEST = loops.LARGEST_REWARD
+_LARGEST, NOW = loops.LARGEST_REWARD, loops.NOW
 _WEIGHS = "weights a reward by the probability of its choice"
 
 # The state after each event, and the states before it.
@@ -95,6 +95,12 @@ class Bandit:
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
     clock
         A function that returns the time of a decision in seconds since 1970.
+    compile
+        When to compile the policy's hooks, which takes seconds the first time (later processes load them from the cache folder).
+        ``"background"``: beside the program. The bandit answers at once, with the same decisions: it runs the hooks as plain Python
+        (10 to 200 us per decision) until compiled code takes over. ``"now"``: before the bandit is used. A hook that cannot be
+        compiled is then an error; otherwise it is a warning (`robandit.errors.CompilationWarning`). ``"never"``: always run plain
+        Python.
 
     Notes
     -----
@@ -128,6 +134,7 @@ class Bandit:
         drift: Literal["probe", "restart"] | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
+        compile: Compile = "background",
     ) -> None:
         """See the class."""
         if policy is None:
@@ -163,10 +170,11 @@ class Bandit:
             state=state,
             record=Memory(len(names), watching=policy.alarms(state) is None),
         )
-        self._use(fields, log, clock)
+        self._use(fields, log, clock, compile)
 
-    def _use(self, fields: Fields, log: Log | None, clock: Callable[[], float]) -> None:
+    def _use(self, fields: Fields, log: Log | None, clock: Callable[[], float], compile: Compile) -> None:
         """Set all attributes."""
+        validation.choice(compile, "compile", ("background", "now", "never"))
         self._guard = Guard()
         self._log = log
         self._clock = clock
@@ -185,10 +193,10 @@ class Bandit:
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
         available = [state == ACTIVE for state in fields.states]
-        self._engine = Engine(fields.policy, fields.state, available, fields.among)
+        self._engine = Engine(fields.policy, fields.state, available, fields.among, compile)
         self._known_alarm = self._newest_alarm()
         if self._record.watch is not None:
-            compiled_watch()  # now, and not between two rewards
+            self._record.watch.prepare(compile)
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -410,7 +418,7 @@ class Bandit:
 
     def _observe(self, i: int, value: float) -> Sequence[Warned]:
         engine = self._engine
-        grown: bool = engine.tell_entry(*engine.args, i, 0.0 - value if self._minimize else value)
+        grown: bool = engine.tell_entry(*engine.args, i, 0.0 - value if self._minimize else value, NOW)
         if grown:
             engine.grow()
         warned = self._recorded(i, value, grown)
@@ -464,7 +472,7 @@ class Bandit:
                 message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
                 raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
             now = self._now()
-            self._engine.compile("issue")
+            self._engine.prepare("issue")
             i = self._choose(among)
             mark, propensity = self._engine.issue(i)
             made = OpenDecision(i, mark, propensity, now)
@@ -506,9 +514,11 @@ class Bandit:
         _warn(warned)
 
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
-        self._engine.compile("late")
-        i, mark, _, _ = self._decisions.open.pop(decision_id)
+        made = self._decisions.open.get(decision_id)
+        assert made is not None
+        i, mark, _, _ = made
         grown = self._engine.late(i, 0.0 - value if self._minimize else value, mark)
+        self._decisions.open.pop(decision_id)  # not before, since a hook may raise an error
         warned = self._recorded(i, value, grown)
         self._changed(Rewarded, id=decision_id, value=value)
         return warned
@@ -528,7 +538,7 @@ class Bandit:
         if older_than is not None and older_than < timedelta(0):
             raise validation.invalid("older_than", older_than, "at least 0")
         with self._guard.exclusive():
-            self._engine.compile("forget")
+            self._engine.prepare("forget")
             ids = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
             if older_than is not None:
                 ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
@@ -538,8 +548,10 @@ class Bandit:
             return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
-        i, mark, _, _ = self._decisions.open.pop(decision_id)
-        self._engine.forget(i, mark)
+        made = self._decisions.open.get(decision_id)
+        assert made is not None
+        self._engine.forget(made.arm, made.mark)
+        self._decisions.open.pop(decision_id)
         self._decisions.expired += 1
         self._changed(Expired, id=decision_id)
 
@@ -663,7 +675,7 @@ class Bandit:
         match event:
             case Decided():
                 self._decisions.check_new(event.id)
-                self._engine.compile("issue")
+                self._engine.prepare("issue")
                 made = self._checked_decision(event)
 
                 def decide_again() -> None:
@@ -677,7 +689,7 @@ class Bandit:
             case Rewarded():
                 return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
             case Expired():
-                self._engine.compile("forget")
+                self._engine.prepare("forget")
                 return partial(self._expire, self._checked_open(event.id))
             case ArmAdded():
                 return partial(self._add_arm, self._new_name(event.arm))
@@ -743,11 +755,18 @@ class Bandit:
             return pack(fields)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, log: Log | None = None, clock: Callable[[], float] = time.time) -> Self:
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        log: Log | None = None,
+        clock: Callable[[], float] = time.time,
+        compile: Compile = "background",
+    ) -> Self:
         """Return the bandit that `to_bytes` wrote, in exactly the same state. Import a policy of your own first."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise validation.invalid("data", data, "bytes that to_bytes() returned")
-        return cls._unpacked(bytes(data), "data", log, clock)
+        return cls._unpacked(bytes(data), "data", log, clock, compile)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a file, open decisions included. The old file stays until the new one is complete."""
@@ -755,19 +774,27 @@ class Bandit:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, log: Log | None = None, clock: Callable[[], float] = time.time
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        log: Log | None = None,
+        clock: Callable[[], float] = time.time,
+        compile: Compile = "background",
     ) -> Self:
         """Return the bandit that `save` wrote, in exactly the same state. Import a policy of your own first."""
-        return cls._unpacked(read(path), str(path), log, clock)
+        return cls._unpacked(read(path), str(path), log, clock, compile)
 
     @classmethod
-    def _unpacked(cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float]) -> Self:
+    def _unpacked(
+        cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float], compile: Compile
+    ) -> Self:
         bandit = cls.__new__(cls)
-        bandit._use(unpack(data, source), log, clock)
+        bandit._use(unpack(data, source), log, clock, compile)
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by `to_bytes`. The copy shares nothing with the original, and has no ``log`` and the system's clock."""
+        """Copy and pickle by `to_bytes`. The copy shares nothing with the original, has no ``log``, the system's clock, and
+        the default of ``compile``."""
         return type(self).from_bytes, (self.to_bytes(),)
 
 
