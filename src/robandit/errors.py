@@ -20,9 +20,10 @@
         └── NewerFile                written by a newer Robandit
 
 Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
-``value`` and ``rule`` (what the value must be). In other errors they are None. There are three warnings of live bandits: `AssumptionWarning`, which
-a bandit and its saved copies together issue at most once, `DriftWarning`, issued once per alarm, and `CompilationWarning`, issued at
-most once.
+``value`` and ``rule`` (what the value must be). In other errors they are None.
+
+Live bandits issue three warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
+per alarm; `CompilationWarning`, at most once.
 """
 
 from __future__ import annotations

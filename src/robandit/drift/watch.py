@@ -142,7 +142,7 @@ def compiled_watch() -> Callable[..., Any]:
 @cache
 def _compile_in_background() -> None:
     def keep(owner: Any, result: Callable[..., Any] | Exception) -> None:
-        if not isinstance(result, Exception):  # otherwise nothing can be compiled here, of which the bandit's policy warns
+        if not isinstance(result, Exception):  # if so, the bandit's own hooks were not compiled either, and it warns
             _found.append(result)
 
     if not _found:

@@ -46,7 +46,8 @@ def _taker(like: Any) -> tuple[int, Callable[..., Any]]:
         return 1, _same
     if all(isinstance(field, np.ndarray) for field in like):
         return len(like), type(like)
-    record = type(like)(*(float(x) if isinstance(x, (float, np.floating)) else int(x) for x in like))
+    make: Callable[..., Any] = type(like)
+    record = make(*(float(x) if isinstance(x, (float, np.floating)) else int(x) for x in like))
     return 1, lambda pack: record
 
 

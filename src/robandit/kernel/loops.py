@@ -82,12 +82,10 @@ def chance_of(chance: Hook, p: Any, s: Any, arm: int) -> float:
     return float(chance(p, s, arm))
 
 
-def tell(
-    take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark: float
-) -> bool:
-    """Learn the reward of an earlier pull with this mark, or of a pull that is made now (`NOW`). Return whether the state must grow.
+def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> bool:
+    """Learn the reward of an earlier pull with this mark, or of a pull that is made now; return whether the state must grow.
 
-    It is one entry for both, because ``update`` takes most of the time of compilation.
+    The mark of a pull that is made now is `NOW`. One entry does both, because ``update`` takes most of the time of compilation.
     """
     if math.isnan(mark):
         mark = float(take(p, s, arm))

@@ -514,11 +514,9 @@ class Bandit:
         _warn(warned)
 
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
-        made = self._decisions.open.get(decision_id)
-        assert made is not None
-        i, mark, _, _ = made
+        i, mark, _, _ = self._decisions.open[decision_id]
         grown = self._engine.late(i, 0.0 - value if self._minimize else value, mark)
-        self._decisions.open.pop(decision_id)  # not before, since a hook may raise an error
+        self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
         warned = self._recorded(i, value, grown)
         self._changed(Rewarded, id=decision_id, value=value)
         return warned
@@ -548,10 +546,9 @@ class Bandit:
             return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
-        made = self._decisions.open.get(decision_id)
-        assert made is not None
-        self._engine.forget(made.arm, made.mark)
-        self._decisions.open.pop(decision_id)
+        i, mark, _, _ = self._decisions.open[decision_id]
+        self._engine.forget(i, mark)
+        self._decisions.open.close(decision_id)
         self._decisions.expired += 1
         self._changed(Expired, id=decision_id)
 
@@ -785,9 +782,7 @@ class Bandit:
         return cls._unpacked(read(path), str(path), log, clock, compile)
 
     @classmethod
-    def _unpacked(
-        cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float], compile: Compile
-    ) -> Self:
+    def _unpacked(cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float], compile: Compile) -> Self:
         bandit = cls.__new__(cls)
         bandit._use(unpack(data, source), log, clock, compile)
         return bandit

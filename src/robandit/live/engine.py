@@ -140,7 +140,9 @@ class Engine:
         hook = frame.f_code.co_name if frame else _ENTRIES[name][1][0]
         what = f"{hook}() of {self.policy!r} raised {type(error).__name__}: {formatted(str(error))[1:-1]}"
         if isinstance(error, IndexError):  # compiled code would read or write other memory
-            raise KernelError(f"{what}; array indices must be in range, since compiled hooks do not check them") from error
+            raise KernelError(
+                f"{what}; array indices must be in range, since compiled hooks do not check them"
+            ) from error
         if self._compile == "never":
             hint = 'Fix the hook, or allow compilation, compile="background" or "now"'
             raise KernelError(f"{what}; compiled code might return NaN or infinity instead. {hint}") from error

@@ -70,8 +70,9 @@ class OpenDecisions:
     >>> decisions.add("k3x9-1", arm=0, mark=0.25, propensity=0.25, time=1700000060.0)
     >>> decisions.older_than(1700000030.0)
     ['k3x9-0']
-    >>> decisions.pop("k3x9-0")
+    >>> decisions["k3x9-0"]
     OpenDecision(arm=2, mark=1.0, propensity=None, time=1700000000.0)
+    >>> decisions.close("k3x9-0")
     >>> list(decisions)
     ['k3x9-1']
     """
@@ -99,15 +100,17 @@ class OpenDecisions:
         self._offsets[id] = len(table)
         table += row
 
-    def pop(self, id: DecisionId) -> OpenDecision:
-        """Remove a decision and return it. Raise `KeyError` if it is not open."""
+    def __getitem__(self, id: DecisionId) -> OpenDecision:
+        """Return a decision. Raise `KeyError` if it is not open."""
+        return self._at(self._offsets[id])
+
+    def close(self, id: DecisionId) -> None:
+        """Remove a decision. Raise `KeyError` if it is not open."""
         offset = self._offsets.pop(id)
-        decision = self._at(offset)
         table = self._table
         _close(table, offset, _CLOSED)
         if len(table) > 2 * _ROW_BYTES * len(self._offsets) + _UNUSED_BYTES:
             self._drop_unused_rows()
-        return decision
 
     def get(self, id: DecisionId) -> OpenDecision | None:
         """Return a decision, or None if it is not open."""
