@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import logging  # noqa: F401  before `register_at_fork`: see there
 import os
 import platform
 import shutil
@@ -33,7 +34,9 @@ from robandit.files import write_atomically
 
 _PREFIX = "_robandit_"  # begins the name of a kernel's module
 lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a compiling thread of its parent holds
+if hasattr(os, "register_at_fork"):
+    # A child must not inherit a lock that a compiling thread of its parent holds. The module that registers last acquires first.
+    # Numba uses loggers, so a fork that held the lock of `logging` while it waits for this one would wait for ever.
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 _modules: dict[str, ModuleType] = {}
 _parts: dict[tuple[str, str], Any] = {}  # functions and records that kernels share

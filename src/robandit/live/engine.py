@@ -129,15 +129,14 @@ class Engine:
 
     def _ask_and_warn(self, reason: str, *args: Any) -> Any:
         self.ask_entry = self._entries["ask"]
-        hint = 'It goes on interpreted, 10 to 100 times slower. Bandit(..., compile="now") raises this as an error'
-        text = f"the hooks of {self.policy!r} cannot be compiled: {reason}. {hint}"
+        hint = 'The bandit goes on interpreted, 10 to 100 times slower. compile="now" raises this as an error'
+        text = f"{reason.partition(' Numba says:')[0].splitlines()[0].rstrip('.')}. {hint}"
         warnings.warn(text, CompilationWarning, stacklevel=_callers_level())
         return self.ask_entry(*args)
 
     def compiled_after(self, name: str, error: Exception) -> Entry:
         """Compile an entry now, because it raised an error when it ran interpreted; compiled code may not."""
-        frame = next((f for f in _frames(error) if "robandit.kernel" not in f.f_globals.get("__name__", "")), None)
-        hook = frame.f_code.co_name if frame else _ENTRIES[name][1][0]
+        hook = _hook_that_raised(error) or _ENTRIES[name][1][0]
         what = f"{hook}() of {self.policy!r} raised {type(error).__name__}: {formatted(str(error))[1:-1]}"
         if isinstance(error, IndexError):  # compiled code would read or write other memory
             raise KernelError(
@@ -275,14 +274,15 @@ def _with_fallback(engine: weakref.ref[Engine], name: str, entry: Entry) -> Entr
     return run
 
 
-def _frames(error: BaseException) -> list[Any]:
-    """Return the frames of an error, from the outermost."""
-    frames = []
+def _hook_that_raised(error: BaseException) -> str | None:
+    """Return the name of the hook in which an error was raised: the outermost function that is not part of the machinery."""
     trace = error.__traceback__
     while trace is not None:
-        frames.append(trace.tb_frame)
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module != __name__ and not module.startswith("robandit.kernel"):
+            return trace.tb_frame.f_code.co_name
         trace = trace.tb_next
-    return frames
+    return None
 
 
 def _callers_level() -> int:
