@@ -419,8 +419,9 @@ class Unfinished(Greedy):
         s.arms[arm, 0] = not_defined  # noqa: F821
 
 
-def test_a_hook_that_cannot_be_compiled_loses_no_decision():
-    bandit = lived(Unfinished(), 10)
+@pytest.mark.parametrize("compile", ["now", "background"])
+def test_a_hook_that_cannot_be_compiled_loses_no_decision(compile):
+    bandit = lived(Unfinished(), 10, compile=compile)
     decision = bandit.decide()
     with pytest.raises(KernelError, match="not_defined"):
         bandit.expire(decision)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from helpers.live_bandits import lived, next_decisions
+from helpers.live_bandits import next_decisions
 from helpers.own_policies import Greedy
 from helpers.running import SOURCE
 from robandit.errors import CompilationWarning, InvalidInput, KernelError
@@ -58,7 +58,7 @@ def test_other_values_are_rejected(value, tmp_path):
         lambda: rb.Bandit.load(tmp_path / "bandit", compile=value),
     ]
     for call in calls:
-        with pytest.raises(InvalidInput, match="compile = .* must be"):
+        with pytest.raises(InvalidInput, match=r"compile = .* must be"):
             call()
 
 
@@ -140,37 +140,32 @@ class Slope(Greedy):
         s.arms[arm, 1] += 1.0
 
 
+def step(bandit, reward):
+    """Use every entry but that of lost rewards; return what was decided."""
+    decision = bandit.decide()
+    bandit.reward(decision, reward)
+    arm = bandit.select()
+    bandit.update(arm, reward)
+    return decision.arm, decision.propensity, arm
+
+
 def test_compiled_entries_take_over(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))
-    rng = np.random.default_rng(0)
     bandit = rb.Bandit(list("abc"), Slope(), 0)
-    entries = bandit._engine._entries
-    assert is_interpreted(bandit._engine.ask_entry)
-    events = []
+    engine, rewards, decided = bandit._engine, [], []
+    assert is_interpreted(engine.tell_entry)
 
-    def step(one):
-        decision = one.decide()
-        one.reward(decision, reward)
-        arm = one.select()
-        one.update(arm, reward)
-        return decision.arm, decision.propensity, arm
+    def all_compiled():
+        rewards.append(math.sin(len(rewards)))
+        decided.append(step(bandit, rewards[-1]))
+        return not any(map(is_interpreted, [engine.ask_entry, engine.tell_entry, *engine._entries.values()]))
 
-    def some_steps():
-        nonlocal reward
-        reward = float(rng.normal())
-        events.append((reward, step(bandit)))
-        return not any(is_interpreted(entry) for entry in entries.values())
-
-    reward = 0.0
-    wait_until(some_steps)
-    assert {"ask", "tell", "issue", "chance_of"} <= set(entries)
-    assert not is_interpreted(bandit._engine.ask_entry)
-    assert not is_interpreted(bandit._engine.tell_entry)
-    some_steps()
+    wait_until(all_compiled)
+    assert set(engine._entries) == {"ask", "tell", "issue", "chance_of"}
+    all_compiled()
     assert capfd.readouterr().err == ""  # no "compiling ..., first run only"
     whole = rb.Bandit(list("abc"), Slope(), 0, compile="now")
-    for reward, expected in events:
-        assert step(whole) == expected
+    assert [step(whole, reward) for reward in rewards] == decided
     assert repr(whole.estimates()) == repr(bandit.estimates())
 
 
@@ -289,6 +284,26 @@ def test_an_error_of_plain_python_without_compilation():
     assert bandit.open_count == 0
 
 
+class Interrupted(Greedy):
+    """As if the handler of a signal raised an error in the middle of a hook."""
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.arms[arm, 1] += 1.0
+        if reward < 0.0:
+            raise TimeoutError
+
+
+@pytest.mark.parametrize("way", ["background", "never"])
+def test_errors_that_do_not_come_from_the_hook_are_passed_on(way):
+    with cache.lock:
+        bandit = rb.Bandit(["a", "b"], Interrupted(), 0, compile=way)
+        before = bandit.to_bytes()
+        with pytest.raises(TimeoutError):
+            bandit.update("a", -1.0)
+        assert bandit.to_bytes() == before
+
+
 class OutOfRange(Greedy):
     """Its hook writes half of a pull, and then reads beyond an array."""
 
@@ -397,7 +412,3 @@ def test_a_process_may_end_while_it_compiles(tmp_path):
         assert done.stdout.startswith("b ")
     assert done.stderr == ""  # everything came from the cache folder
     assert not [path for path in tmp_path.rglob("*") if "tmp" in path.name]
-
-
-def test_a_saved_bandit_of_any_way_is_the_same():
-    assert lived(rb.UCB1()).to_bytes() == lived(rb.UCB1()).to_bytes()

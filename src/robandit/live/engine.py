@@ -37,6 +37,8 @@ _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
     "chance_of": ("propensities", ("chance",), (0,)),
 }
+# What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.
+_ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -266,7 +268,7 @@ def _with_fallback(engine: weakref.ref[Engine], name: str, entry: Entry) -> Entr
     def run(*args: Any) -> Any:
         try:
             return entry(*args)
-        except Exception as error:
+        except _ERRORS as error:
             alive = engine()
             assert alive is not None
             return alive.compiled_after(name, error)(*args)
