@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import cluster
 import drift_detector
+import first_decision
 import numpy as np
 
 import recorded
@@ -153,7 +154,7 @@ def draws(arms: int, pulls: int) -> float:
 
 def live(policy: Policy, pulls: int = 100_000) -> float:
     """Return microseconds of one select() and update(), at K = 10, after 1e5 pulls."""
-    bandit = rb.Bandit(range(10), policy, seed=0)
+    bandit = rb.Bandit(range(10), policy, seed=0, compile="now")
     rewards = (-np.random.default_rng(0).pareto(1.5, pulls) - 1.0).tolist()
 
     def play() -> None:
@@ -186,7 +187,7 @@ class Unguarded(rb.Bandit):
 def price_of_threads(policy: Policy, rounds: int = 300, repeats: int = 300) -> float:
     """Return what safety in threads adds to select() + update() in one thread. Both bandits take turns, in short runs."""
     rewards = (-np.random.default_rng(0).pareto(1.5, rounds) - 1.0).tolist()
-    bandits = [kind(range(10), policy, seed=0) for kind in (rb.Bandit, Unguarded)]
+    bandits = [kind(range(10), policy, seed=0, compile="now") for kind in (rb.Bandit, Unguarded)]
     times: list[list[float]] = [[], []]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the same rewards in every run look like drift
@@ -202,7 +203,7 @@ def price_of_threads(policy: Policy, rounds: int = 300, repeats: int = 300) -> f
 
 def packing(count: int = 100_000) -> float:
     """Return milliseconds of packing ``count`` open decisions."""
-    bandit = rb.Bandit(range(10), rb.UCB1())
+    bandit = rb.Bandit(range(10), rb.UCB1(), compile="now")
     for _ in range(count):
         bandit.decide()
     return best(bandit.to_bytes) * 1e3
@@ -326,6 +327,7 @@ def figures() -> list[Row]:
     row("AdaR-UCB per pull, T=1e7 / T=1e5, K=10", per_pull(adar, 10, 10_000_000, 2) / short, "x", 2.0)
     for policy in (adar, rb.AdaKLUCB()):
         row(f"live {policy.name}, select() + update(), K=10, after 1e5 pulls", live(policy), "us", 3.0)
+        row("  the same before it is compiled", first_decision.interpreted(policy), "us", math.inf)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
         row(f"price of threads, {policy.name}, select() + update()", price_of_threads(policy), "x", 0.15)
     row("to_bytes() of a bandit with 100,000 open decisions", packing(), "ms", 5.0)
@@ -337,6 +339,7 @@ def figures() -> list[Row]:
     detector = drift_detector.per_reward(256)
     row("drift detector, batches of 256, per reward", detector, "ns", 150.0)
     row("drift detector / rewards alone", detector / rewards, "x", math.inf)
+    row("new process, empty cache: import to first decision", first_decision.cold(), "s", 1.0)
     row("import robandit, processor time", in_process("import robandit", 5)[0] - in_process("pass", 5)[0], "s", 0.6)
     with tempfile.TemporaryDirectory() as folder:
         cold = in_process(SIMULATION, 1, ROBANDIT_CACHE_DIR=folder)

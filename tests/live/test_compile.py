@@ -20,6 +20,7 @@ from helpers.own_policies import Greedy
 from helpers.running import SOURCE
 from robandit.errors import CompilationWarning, InvalidInput, KernelError
 from robandit.kernel import background, cache
+from robandit.live import engine
 
 WAYS = ("background", "now", "never")
 PATIENCE = 120.0  # seconds; loose, since the machine may be busy
@@ -175,6 +176,20 @@ def test_code_that_the_process_has_is_used_at_once():
     assert not is_interpreted(bandit._engine.ask_entry)
     assert not is_interpreted(bandit._engine.tell_entry)
     assert is_interpreted(rb.Bandit(["a", "b"], rb.UCB1(), compile="never")._engine.ask_entry)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_estimates_are_compiled_only_if_they_are_slow(way, monkeypatch):
+    bandit = rb.Bandit(["a", "b"], rb.UCB1(), compile=way)
+    bandit.update("a", 1.0)
+    monkeypatch.setattr(engine, "LONG", math.inf)
+    quick = bandit.estimates()
+    assert not bandit._engine._slow
+    monkeypatch.setattr(engine, "LONG", 0.0)
+    assert repr(bandit.estimates()) == repr(quick)
+    wait_until(lambda: background._thread is None)
+    assert is_interpreted(bandit._engine._entries["describe"]) == (way == "never")
+    assert repr(bandit.estimates()) == repr(quick)
 
 
 class Kept(Greedy):

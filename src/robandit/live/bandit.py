@@ -97,10 +97,10 @@ class Bandit:
         A function that returns the time of a decision in seconds since 1970.
     compile
         When to compile the policy's hooks, which takes seconds the first time (later processes load them from the cache folder).
-        ``"background"``: beside the program. The bandit answers at once, with the same decisions: it runs the hooks as plain Python
-        (10 to 200 us per decision) until compiled code takes over. ``"now"``: before the bandit is used. A hook that cannot be
-        compiled is then an error; otherwise it is a warning (`robandit.errors.CompilationWarning`). ``"never"``: always run plain
-        Python.
+        ``"background"``: beside the program. The bandit answers at once, with the same decisions: it runs the hooks as plain
+        Python (some tenths of a millisecond per decision) until compiled code takes over. ``"now"``: before the bandit is used. A
+        hook that cannot be compiled is then an error; otherwise it is a warning (`robandit.errors.CompilationWarning`).
+        ``"never"``: always run plain Python.
 
     Notes
     -----

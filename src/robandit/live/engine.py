@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import warnings
 import weakref
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
 }
 # What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -62,6 +64,7 @@ class Engine:
         self._params = policy.params()
         self._entries: dict[str, Entry] = {}
         self._warned = False
+        self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
         self._use(state)
         self._shapes = shape_of(state)  # the compiled entries do not check them
@@ -88,7 +91,7 @@ class Engine:
         """Make an entry ready, if it is not. Call it before anything is changed, since compiling may fail or be interrupted.
 
         Entries other than `ask` and `tell` are prepared when they are first used, because many bandits never do. `describe` is
-        never compiled without need: it is called rarely, and takes as long to compile as `ask`.
+        compiled only when it is slow: it is called rarely, takes a millisecond, and takes as long to compile as `ask`.
         """
         if name in self._entries:
             return
@@ -105,7 +108,11 @@ class Engine:
             return
         self._set(name, _with_fallback(weakref.ref(self), name, interpreted(bound, args=args)))
         if name != "describe" and self._compile == "background":
-            in_background(self, bound, label=label, args=args, then=partial(Engine._finish, name=name))
+            self._compile_later(name)
+
+    def _compile_later(self, name: str) -> None:
+        bound, label, args = self._source(name)
+        in_background(self, bound, label=label, args=args, then=partial(Engine._finish, name=name))
 
     def _source(self, name: str) -> tuple[partial[Any], str, tuple[Any, ...]]:
         """Return the function to compile, its label, and example arguments, which do not keep the state alive."""
@@ -257,7 +264,11 @@ class Engine:
             if self.among is not None:
                 self.policy.set_allowed(copied, self.available)
             self.prepare("describe")
+            start = time.perf_counter()
             self._entries["describe"](*flat((self._params, copied)), out)
+            if time.perf_counter() - start > LONG and self._compile != "never" and not self._slow:
+                self._slow = True
+                self._compile_later("describe")
         rows: list[list[float]] = out.tolist()
         return rows
 
