@@ -2,23 +2,31 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
+# Modules get byte code when they are first imported: compiling all of them would double the time of the installation.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: help demo test test-quick test-lowest test-newest check bench coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(READY): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or newer, or run make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Robandit needs Python 3.11 or newer, not $$($(PYTHON) --version); run make PYTHON=/path/to/python3.11"; exit 1; }
-	@echo "setting up $(VENV) (about a minute, once)"
+	@echo "setting up $(VENV) (about half a minute, once)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(PIP) --editable .
 	@touch $@
 
-demo: $(READY)  ## compare all policies on a heavy-tailed problem; writes robandit-report.html
+$(READY): $(CORE)
+	@echo "adding the tools for development to $(VENV) (about half a minute, once)"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+demo: $(CORE)  ## compare ten policies on a heavy-tailed problem; writes robandit-report.html
 	@$(BIN)/robandit compare
 
 # Precompiling is faster: the parallel test processes would compile the same code several times.
@@ -67,7 +75,7 @@ package: $(READY)  ## build wheel and source distribution into dist/; test the w
 # Two runs: compiled, and with hooks and kernels as plain Python (tests/helpers/interpreted.py), because a tracer sees no compiled line.
 # Tracing is slow, so tests that wait for a process may time out; such failures are ignored (-) here, and `make test` decides.
 coverage: $(READY)  ## list the lines that no test runs, including compiled ones; fails below 95 % (half an hour)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt coverage
+	@$(PIP) coverage
 	@$(BIN)/python -m coverage erase
 	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup
 	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p helpers.interpreted $(INTERPRETED)
@@ -78,7 +86,7 @@ coverage: $(READY)  ## list the lines that no test runs, including compiled ones
 INTERPRETED := tests/kernel/test_random.py tests/policies tests/estimators tests/laws tests/problems tests/simulate/test_simulate.py src/robandit/estimators src/robandit/laws
 
 $(DOCS): $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 # Each figure is drawn by docs/figures/NAME.py.

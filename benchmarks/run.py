@@ -184,21 +184,59 @@ class Unguarded(rb.Bandit):
         self._update(arm, reward)
 
 
-def price_of_threads(policy: Policy, rounds: int = 300, repeats: int = 300) -> float:
-    """Return what safety in threads adds to select() + update() in one thread. Both bandits take turns, in short runs."""
-    rewards = (-np.random.default_rng(0).pareto(1.5, rounds) - 1.0).tolist()
-    bandits = [kind(range(10), policy, seed=0, compile="now") for kind in (rb.Bandit, Unguarded)]
-    times: list[list[float]] = [[], []]
+def in_turns(*plays: Callable[[], None], repeats: int = 300) -> list[float]:
+    """Return seconds of each of several short runs, which take turns."""
+    times: list[list[float]] = [[] for _ in plays]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the same rewards in every run look like drift
         for _ in range(repeats):
-            for bandit, each in zip(bandits, times, strict=True):
+            for play, each in zip(plays, times, strict=True):
                 start = time.perf_counter()
-                for reward in rewards:
-                    bandit.update(bandit.select(), reward)
+                play()
                 each.append(time.perf_counter() - start)
-    guarded, unguarded = (float(np.quantile(each, 0.1)) for each in times)  # other programs disturb most runs
+    return [float(np.quantile(each, 0.1)) for each in times]  # other programs disturb most runs
+
+
+def at_once(bandit: rb.Bandit, rewards: list[Any]) -> None:
+    for reward in rewards:
+        bandit.update(bandit.select(), reward)
+
+
+def later(bandit: rb.Bandit, rewards: list[Any]) -> None:
+    for reward in rewards:
+        bandit.reward(bandit.decide(), reward)
+
+
+def price_of_threads(policy: Policy, rounds: int = 300) -> float:
+    """Return what safety in threads adds to select() + update() in one thread."""
+    rewards = (-np.random.default_rng(0).pareto(1.5, rounds) - 1.0).tolist()
+    bandits = [kind(range(10), policy, seed=0, compile="now") for kind in (rb.Bandit, Unguarded)]
+    guarded, unguarded = in_turns(*(partial(at_once, bandit, rewards) for bandit in bandits))
     return guarded / unguarded - 1.0
+
+
+def kinds_of_rewards(policy: Policy, rounds: int = 300) -> dict[str, float]:
+    """Return the times of select() + update() with NumPy's numbers and with integers, as multiples of those with floats."""
+    values = -np.random.default_rng(0).pareto(1.5, rounds) - 1.0
+    kinds: dict[str, list[Any]] = {
+        "floats": values.tolist(),
+        "np.float64": list(values),
+        "np.float32": list(values.astype(np.float32)),
+        "np.int64": list(values.astype(np.int64)),
+        "int": values.astype(np.int64).tolist(),
+    }
+    times = in_turns(
+        *(partial(at_once, rb.Bandit(range(10), policy, seed=0, compile="now"), each) for each in kinds.values())
+    )
+    return dict(zip(list(kinds)[1:], (each / times[0] for each in times[1:]), strict=True))
+
+
+def late_rewards(policy: Policy, rounds: int = 300) -> tuple[float, float]:
+    """Return microseconds of decide() + reward(), and the same as a multiple of select() + update()."""
+    rewards = (-np.random.default_rng(0).pareto(1.5, rounds) - 1.0).tolist()
+    plays = [partial(play, rb.Bandit(range(10), policy, seed=0, compile="now"), rewards) for play in (later, at_once)]
+    seconds, usual = in_turns(*plays)
+    return seconds / rounds * 1e6, seconds / usual
 
 
 def packing(count: int = 100_000) -> float:
@@ -330,6 +368,13 @@ def figures() -> list[Row]:
         row("  the same before it is compiled", first_decision.interpreted(policy), "us", math.inf)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
         row(f"price of threads, {policy.name}, select() + update()", price_of_threads(policy), "x", 0.15)
+    for policy in (rb.UCB1(), rb.AdaKLUCB()):
+        for kind, ratio in kinds_of_rewards(policy).items():
+            row(f"{policy.name}, select() + update(), rewards {kind} / float", ratio, "x", 1.3)
+    for policy in (rb.UCB1(), adar, rb.AdaKLUCB()):
+        microseconds, ratio = late_rewards(policy)
+        row(f"{policy.name}, decide() + reward()", microseconds, "us", 3.5)
+        row(f"{policy.name}, decide() + reward() / select() + update()", ratio, "x", 2.7)
     row("to_bytes() of a bandit with 100,000 open decisions", packing(), "ms", 5.0)
     seconds = estimates()
     for name, goal in (("trimming_threshold", 6.0), ("median_of_means", 3.0), ("catoni_mean", 80.0)):
@@ -340,7 +385,10 @@ def figures() -> list[Row]:
     row("drift detector, batches of 256, per reward", detector, "ns", 150.0)
     row("drift detector / rewards alone", detector / rewards, "x", math.inf)
     row("new process, empty cache: import to first decision", first_decision.cold(), "s", 1.0)
-    row("import robandit, processor time", in_process("import robandit", 5)[0] - in_process("pass", 5)[0], "s", 0.6)
+    empty, numpy, whole = (in_process(code, 5) for code in ("pass", "import numpy", "import robandit"))
+    row("import robandit, processor time", whole[0] - empty[0], "s", 0.6)
+    row("import robandit, wall clock", whole[1] - empty[1], "s", 0.2)
+    row("import robandit / import numpy, wall clock", (whole[1] - empty[1]) / (numpy[1] - empty[1]), "x", math.inf)
     with tempfile.TemporaryDirectory() as folder:
         cold = in_process(SIMULATION, 1, ROBANDIT_CACHE_DIR=folder)
         cached = in_process(SIMULATION, 5, ROBANDIT_CACHE_DIR=folder)

@@ -41,6 +41,32 @@ def test_import_is_light():
     assert [name for name in heavy if not name.startswith("robandit.estimators.formulas")] == []  # policies share them
 
 
+LIVE = """
+import sys, warnings
+import robandit as rb
+warnings.simplefilter("ignore")  # rewards that grow look like drift
+bandit = rb.Bandit(["x", "y"], {policy}, seed=1, minimize=True, log=lambda event: None)
+for reward in range(600):  # more than the record of rewards keeps unread
+    bandit.update(bandit.select(), 0.001 * reward)
+    bandit.reward(bandit.decide(), 1.0)
+bandit.expire(bandit.decide())
+bandit.pause_arm("x")
+bandit.estimates(), bandit.counters(), bandit.diagnose()
+bandit.save({path!r})
+rb.Bandit.load({path!r}).select()
+print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("policy", ["None", "rb.UCB1()"])
+def test_a_live_bandit_is_light(policy, tmp_path):
+    """It needs Numba, which imports a part of SciPy, but no package for tables, figures, commands or clusters."""
+    loaded = run(LIVE.format(policy=policy, path=str(tmp_path / "saved"))).stdout.split()
+    assert "robandit.live.bandit" in loaded
+    allowed = {"numba", "llvmlite"}
+    assert [name for name in [*HEAVY, "distributed"] if name in loaded and name not in allowed] == []
+
+
 def test_every_public_name_exists():
     assert len(set(rb.__all__)) == len(rb.__all__)
     for module in (rb, rb.checks, rb.errors, rb.laws, rb.policies, rb.problems):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -14,6 +15,8 @@ from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.validation import invalid, plain
 
+# The types of nearly all rewards. They are known to be numbers, so `checked_reward` needs a fifth of the time of other types.
+_USUAL = frozenset({float, int, bool, np.bool, *(np.dtype(code).type for code in "efdbhilqBHILQ")})
 _LIST_METHODS = ("to_list", "to_pylist", "tolist")  # pandas and polars; Arrow; NumPy, pandas' arrays, array.array
 
 
@@ -47,7 +50,7 @@ def at(name: str, position: int) -> str:
 def checked_rewards(name: str, values: Any) -> list[float]:
     """Return rewards as floats. Raise `InvalidReward` with the position of the first invalid one."""
     given = listed(name, values)
-    if {float, int, bool}.issuperset(map(type, given)):  # the usual types are checked all at once
+    if _USUAL.issuperset(map(type, given)):  # checked all at once
         with suppress(OverflowError):
             array = np.array(given, dtype=np.float64)
             if (np.abs(array) <= LARGEST_REWARD).all():
@@ -64,6 +67,13 @@ def checked_rewards(name: str, values: Any) -> list[float]:
 
 def checked_reward(reward: Any) -> float:
     """Return a reward as a float. Raise `InvalidReward` if no policy can learn from it."""
+    if type(reward) in _USUAL:
+        try:
+            usual = float(reward)
+        except OverflowError:  # an integer; the message is written below
+            usual = math.inf
+        if -LARGEST_REWARD <= usual <= LARGEST_REWARD:
+            return usual
     value = plain(reward)
     if isinstance(value, np.timedelta64) or not isinstance(
         value, (Real, Decimal)

@@ -1,5 +1,6 @@
 """The command line, in processes of its own, as a person types it."""
 
+import contextlib
 import html
 import os
 import re
@@ -40,6 +41,45 @@ def test_compare_prints_every_policy_and_where_the_report_is(compared):
         assert word in text
     assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
     assert "choosing arms at random (1,500)" in text
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("columns", ["80", "50"])
+def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, columns):
+    words = [
+        sys.executable,
+        "-m",
+        "robandit",
+        "compare",
+        *FEW,
+        "--horizon",
+        "3000",
+        "--replications",
+        "4",
+        "--seed",
+        "7",
+    ]
+    environment = os.environ | {"COLUMNS": columns, "LINES": "24", "TERM": "xterm", "NO_COLOR": "1"}
+    piped = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
+    )
+    ours, theirs = os.openpty()
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # raised on Linux when the other end is closed
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    assert process.returncode == 0
+    assert "compiling 1 of 2, playing 0 of 2 units" in shown.decode()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).replace("\r", "")
+
+    def without_speed(text):
+        return " ".join(re.sub(r"\d+ *\n", "\n", text).split())
+
+    table = piped.stdout.partition("Kurtosis UCB is skipped")[0]
+    assert without_speed(text).count(without_speed(table)) == 1
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
@@ -84,6 +124,8 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--horizon", "0"], 1, "horizon = 0 must be an integer from 1 to 2^53"),
         (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known (did you mean UCBV?): there are APE2"),
         (["compare", "--policy", "KurtosisUCB"], 1, "Kurtosis UCB is skipped"),
+        (["compare", "--all", "--policy", "UCB1"], 1, "--policy UCB1 and --all cannot be used together: omit one"),
+        (["replay", "--all", "--policy", "UCB1"], 1, "--policy UCB1 and --all cannot be used together: omit one"),
         (["compare", "--replications", "0"], 1, "replications = 0 must be"),
         (["compare", "--seed", "-1"], 1, "seed = -1 must be"),
         (["compare", "--threads", "0"], 1, "threads = 0"),
@@ -94,6 +136,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--out"], 2, "--out needs a path, for example --out results For help: robandit compare --help"),
         (["run"], 2, "SPEC needs a path For help: robandit run --help"),
         (["compare", "--colour", "red"], 2, "--colour"),
+        (["compare", "UCB1"], 2, "'UCB1' has no option: write the option before its value, for example --policy UCB1"),
         (["compare", "--out", "."], 1, "it is a folder"),
         (["compete"], 2, "compare"),
         (["verify", "lemma-9"], 1, "statement = 'lemma-9' must be one of table-1"),
@@ -128,6 +171,16 @@ def test_the_help_of_verify_names_every_statement(tmp_path):
     help_ = " ".join(typed("verify", "--help", cwd=tmp_path)[0].replace("\u2502", " ").split())
     for statement in statements():
         assert statement.key in help_
+
+
+@pytest.mark.parametrize("command", ["compare", "replay"])
+def test_the_help_names_the_policies_that_play_by_default(command, tmp_path):
+    from robandit.experiments.compare_plan import FIRST_LOOK
+
+    help_ = " ".join(typed(command, "--help", cwd=tmp_path)[0].replace("\u2502", " ").split())
+    assert "--all" in help_
+    for entry in FIRST_LOOK:
+        assert entry.partition("(")[0] in help_
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])  # Rich meets the closed pipe in one, print in the other

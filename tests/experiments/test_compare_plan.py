@@ -5,7 +5,7 @@ import pytest
 import robandit as rb
 from robandit import suites
 from robandit.errors import InvalidInput
-from robandit.experiments.compare_plan import compared
+from robandit.experiments.compare_plan import EVERY, FIRST_LOOK, compared
 from robandit.experiments.plan import Played
 
 COINS = "bernoulli(means=[0.5, 0.25])"
@@ -16,11 +16,31 @@ def test_compared_by_default():
     assert [(p.name, p.horizon) for p in plan.problems] == [
         ("negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)", 50_000)
     ]
-    labels = [cell.label for cell in plan.cells] + [each.label for each in plan.left_out]
+    assert (plan.replications, plan.seed) == (50, 1)
+    assert plan.left_out == (), "a policy that is skipped is no first look"
+    chosen = [type(cell.policy).__name__ for cell in plan.cells]
+    assert {"AdaKLUCB", "AdaRUCB", "UCB1"} <= set(chosen)
+    assert len(FIRST_LOOK) == len(chosen), "each entry is one policy"
+    assert chosen == [entry.partition("(")[0] for entry in FIRST_LOOK]
+    every = compared([], None, EVERY).combinations
+    assert plan.notes == (f"These are {len(chosen)} of {len(every)} policies. To see all, add --all.",)
+
+
+def test_a_first_look_has_a_policy_of_every_family_that_plays_the_default_problem():
+    def family(policy):
+        return type(policy).__module__.split(".")[2]
+
+    playing = {family(cell.policy) for cell in compared([], None, EVERY).cells}
+    assert {family(cell.policy) for cell in compared([], None, []).cells} == playing
+    assert "resampling" not in playing
+
+
+def test_every_policy_that_learns_is_compared_on_request():
+    plan = compared([], None, EVERY)
     around = (rb.Probing, rb.Restarting)
     learners = [p.name for p in rb.policies.all_policies() if p.uses_rewards and not isinstance(p, around)]
-    assert sorted(labels) == sorted([*learners, "AdaR-UCB(bonus='tight')"])
-    assert (plan.replications, plan.seed) == (50, 1)
+    assert sorted(each.label for each in plan.combinations) == sorted([*learners, "AdaR-UCB(bonus='tight')"])
+    assert plan.notes == compared([], None, ["UCB1"]).notes == ()
 
 
 def test_compared_as_asked():

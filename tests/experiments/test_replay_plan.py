@@ -7,6 +7,7 @@ import pytest
 import robandit as rb
 from robandit.errors import InvalidInput
 from robandit.experiments import replayed, run
+from robandit.experiments.compare_plan import compared
 from robandit.recorded import open_records
 
 ROWS = 40
@@ -21,6 +22,13 @@ def records(**columns):
 
 def notes_of(plan):
     return " ".join(plan.notes)
+
+
+def test_by_default_the_policies_of_a_comparison_play():
+    plan = replayed(records(), replications=1)
+    assert {each.label for each in plan.combinations} == {cell.label for cell in compared([], None, []).cells}
+    assert plan.notes[-1].endswith("To see all, add --all.")
+    assert "--all" not in notes_of(replayed(records(), ["all"], replications=1))
 
 
 def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path):

@@ -4,7 +4,9 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -217,14 +219,136 @@ def test_reports_tell_how_far_it_is(tmp_path):
     run(small_plan(replications=4), tmp_path)
     reports = []
     run(small_plan(), tmp_path, progress=reports.append)
-    assert reports[:2] == [Compiling(1, 2, "UCB1"), Compiling(2, 2, "Uniform")]
-    start, *_, end = reports[2:]
+    compiling = [report for report in reports if isinstance(report, Compiling)]
+    assert reports[: len(compiling)] == compiling
+    assert (compiling[0].number, compiling[0].total, compiling[0].label) == (1, 2, "UCB1")
+    assert (compiling[-1].number, compiling[-1].total, compiling[-1].label) == (2, 2, "Uniform")
+    start, end = compiling[0].playing, reports[-1]
     assert (start.units, start.units_done, start.pulls, start.pulls_done) == (10, 2, 40 * HORIZON, 8 * HORIZON)
     assert start.seconds_left is None
     assert (end.units_done, end.pulls_done, end.failures) == (10, 40 * HORIZON, 0)
     assert end.rate > 0.0
     assert end.seconds_left == 0.0
-    assert [r.pulls_done for r in reports[2:]] == sorted(r.pulls_done for r in reports[2:])
+    played = [getattr(report, "playing", report).pulls_done for report in reports]
+    assert played == sorted(played)
+
+
+# --- compilation ----------------------------------------------------------------------------------------------------
+
+
+class Broken(Greedy):
+    """A policy that cannot be compiled."""
+
+    @staticmethod
+    def select(p, s):
+        return s.missing[0]
+
+
+@pytest.mark.parametrize("engine", [False, True])
+@pytest.mark.parametrize("order", [["UCB1", "Uniform"], ["Uniform", "UCB1"]])
+def test_a_policy_plays_while_another_compiles_and_the_order_does_not_change_the_bytes(
+    expected, tmp_path, monkeypatch, order, engine
+):
+    waiting = threading.Event()
+
+    def compile_in_order(cells, done, processes, stop):
+        cells[order[0]].compile()
+        done(order[0])
+        assert waiting.wait(60), "the first policy is not played while the second compiles"
+        cells[order[1]].compile()
+        done(order[1])
+
+    def look(state):
+        if isinstance(state, Compiling) and state.number == 2 and state.playing.units_done == 5:
+            assert state.label == order[1]
+            waiting.set()
+
+    monkeypatch.setattr(runner, "_compile", compile_in_order)
+    with ThreadPoolExecutor(1) as pool:
+        outcome = run(small_plan(), tmp_path, progress=look, engine=pool if engine else None)
+    assert outcome.done == 10
+    assert everything(tmp_path) == expected
+
+
+def test_other_processes_compile_what_the_units_need():
+    for cell in small_plan().cells:
+        cell.compile()
+        assert [kernel.is_stored() for kernel in cell.kernels()] == [True]
+
+
+def test_the_first_problem_of_a_plan_is_complete_first(tmp_path, monkeypatch):
+    problems = [rb.problems.gaussian(means=[1.0, -float(i)]) for i in range(3)]
+    played = [Played(str(i), problem, HORIZON) for i, problem in enumerate(problems)]
+    plan = replace(planned(played, [rb.UCB1(), rb.Uniform()], replications=20, seed=1), unit_pulls=HORIZON)
+    monkeypatch.setattr(runner, "_compile", lambda cells, done, *_: [done(label) for label in reversed(cells)])
+    ended = []
+    run(plan, tmp_path, threads=1, finished=lambda store, cell: ended.append(cell.played.name))
+    assert ended == ["0", "0", "1", "1", "2", "2"]
+
+
+def test_a_policy_that_cannot_be_compiled_is_recorded_and_the_rest_plays(expected, tmp_path):
+    ended = []
+    plan = small_plan(policies=[Broken(), rb.UCB1(), rb.Uniform()])
+    outcome = run(
+        plan, tmp_path, tries=1, finished=lambda store, cell: ended.append((cell.label, store.measured(cell)))
+    )
+    assert (outcome.done, len(outcome.failed)) == (10, 5)
+    assert all("Broken cannot be compiled" in failure.traceback for failure in outcome.failed)
+    assert {label: measured is None for label, measured in ended} == {"Broken": True, "UCB1": False, "Uniform": False}
+    parts = {name for name in expected if "regret" not in name and "pulls" not in name}
+    assert set(contents(tmp_path, "parts")) == parts
+
+
+def test_a_compiler_that_fails_as_a_whole_leaves_the_work_to_the_units(expected, tmp_path, monkeypatch, capfd):
+    def fail(cells, done, processes, stop):
+        done("UCB1")
+        raise OSError("no processes")
+
+    monkeypatch.setattr(runner, "_compile", fail)
+    assert run(small_plan(), tmp_path).done == 10
+    assert "cannot be compiled in advance (no processes)" in capfd.readouterr().err
+    assert everything(tmp_path) == expected
+
+
+def test_an_interruption_stops_the_compiler_and_the_same_call_continues(expected, tmp_path, monkeypatch):
+    stopped = threading.Event()
+    monkeypatch.setattr(runner, "TICK", 0.01)
+
+    def compile_forever(cells, done, processes, stop):
+        done("UCB1")
+        if stop.wait(60):
+            stopped.set()
+
+    def interrupt(state):
+        if state.playing.units_done == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "_compile", compile_forever)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            run(small_plan(), tmp_path, progress=interrupt)
+    assert stopped.is_set()
+    assert time.monotonic() - start < 30.0, "the compiler never ends by itself"
+    assert no_threads_left()
+    assert os.listdir(tmp_path / "locks") == os.listdir(tmp_path / "failures") == []
+    ended = []
+    outcome = run(small_plan(), tmp_path, finished=lambda store, cell: ended.append(cell.label))
+    assert (outcome.done, outcome.before) == (5, 5)
+    assert ended == ["UCB1", "Uniform"]
+    assert everything(tmp_path) == expected
+
+
+def test_a_finished_cell_has_the_results_of_the_whole(tmp_path):
+    measured = {}
+    plan = small_plan()
+    outcome = run(plan, tmp_path, finished=lambda store, cell: measured.setdefault(cell.label, store.measured(cell)))
+    for whole in outcome.store.results().measured:
+        one = measured[whole.cell.label]
+        assert one.cell == whole.cell
+        assert (one.regret == whole.regret).all()
+        assert (one.replications == whole.replications).all()
+        assert one.seconds == whole.seconds
 
 
 @pytest.mark.parametrize(

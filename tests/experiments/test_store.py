@@ -15,11 +15,11 @@ import robandit as rb
 from helpers.small_plan import HORIZON, contents, small_plan
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 from robandit.experiments import plan as plan_module
-from robandit.experiments.locks import locked
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.store import Store
 from robandit.files import read_sealed
+from robandit.locks import locked
 
 
 @pytest.fixture(scope="module")

@@ -39,12 +39,12 @@ async def work(file):
     async with distributed.Worker(address, nthreads=1, dashboard=False, local_directory=folder) as worker:
         await worker.finished()
 
-def count(file, sealing=cache._seal):
-    def sealed(seal, name):
+def count(file, store=cache._store):
+    def stored(path, content):
         with open(file, "a") as lines:
-            lines.write(f"{{os.getpid()}} {{name}}\\n")
-        sealing(seal, name)
-    cache._seal = sealed
+            lines.write(f"{{os.getpid()}} {{path.stem}}\\n")
+        store(path, content)
+    cache._store = stored
 
 def start(order):
     pid = os.fork()

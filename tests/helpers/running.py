@@ -70,6 +70,10 @@ def plain(entry: Any) -> Callable[..., Any]:
     """Return the written form of a function as plain Python, without compiling it."""
     writer = Writer()
     name = writer.function(entry)
-    space: dict[str, Any] = {"np": np, "math": math, "OPTIONS": {}, "njit": lambda **_: lambda function: function}
+    space: dict[str, Any] = {"np": np, "math": math, "_inlined": _unchanged, "_called": _unchanged}
     exec(writer.text(), space)
     return space[name]  # type: ignore[no-any-return]
+
+
+def _unchanged(function: Any) -> Any:
+    return function

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from robandit.kernel import build, cache
+from robandit.kernel import build, cache, messages
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """One cache folder for all kernel tests of this run, not the user's."""
     folder = tmp_path_factory.getbasetemp() / "robandit-cache"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(folder))
 
 
@@ -18,9 +18,9 @@ def as_new_process(monkeypatch: pytest.MonkeyPatch):
     """Forget, when called, everything that was compiled or printed."""
 
     def forget() -> None:
-        monkeypatch.setattr(cache, "_modules", {})
+        monkeypatch.setattr(cache, "_entries", {})
         monkeypatch.setattr(cache, "_parts", {})
-        monkeypatch.setattr(cache, "_messages", set())
+        monkeypatch.setattr(messages, "_printed", set())
         monkeypatch.setattr(build, "_written", {})
 
     forget()

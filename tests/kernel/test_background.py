@@ -3,8 +3,6 @@
 import threading
 import time
 
-import pytest
-
 from robandit.errors import KernelError
 from robandit.kernel import background, cache
 from robandit.kernel.background import in_background
@@ -96,13 +94,3 @@ def test_without_threads_nothing_happens(monkeypatch):
     ask(owner, triple)  # both, now that it can
     wait()
     assert [name for name, _ in owner.results] == ["double", "triple"]
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_the_message_is_left_out_only_in_quiet_threads(quiet, tmp_path, as_new_process, monkeypatch, capfd):
-    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache.quiet, "on", quiet, raising=False)
-    from robandit.kernel import compiled
-
-    compiled(double, label="double", args=(1.0,))
-    assert ("compiling double" in capfd.readouterr().err) != quiet

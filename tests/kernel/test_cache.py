@@ -5,19 +5,23 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import shutil
+import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 
 from helpers.running import finish, imported, plain, run, start
-from robandit.errors import FileError, KernelError
-from robandit.kernel import build, cache, cache_directory, compiled
-from robandit.kernel.cache import say
+from robandit.errors import KernelError
+from robandit.kernel import build, cache, cache_directory, compiled, folder, native
+from robandit.kernel.messages import in_background, say, say_compiling
 
 MAIN = """
 import numpy as np
@@ -25,7 +29,7 @@ import hooks
 from robandit.kernel import compiled
 
 kernel = compiled(hooks.hook, label="a hook", args=(1.0,))
-print(kernel(10.0), sum(kernel.stats.cache_hits.values()))
+print(kernel(10.0))
 """
 
 HOOKS = """
@@ -77,9 +81,9 @@ def test_a_new_process_takes_what_an_older_one_compiled_and_never_what_was_edite
     for name, text in texts.items():
         (folder / name).write_text(text)
 
-    assert run(folder / "main.py", cache=store) == ("26.0 0", "robandit: compiling a hook, first run only")
+    assert run(folder / "main.py", cache=store) == ("26.0", "robandit: compiling a hook, first run only")
     original = listing(store)
-    assert run(folder / "main.py", cache=store) == ("26.0 1", "")
+    assert run(folder / "main.py", cache=store) == ("26.0", "")
     assert listing(store) == original
 
     def edited(what: str) -> Path:
@@ -95,12 +99,12 @@ def test_a_new_process_takes_what_an_older_one_compiled_and_never_what_was_edite
     for k in range(0, len(names), 2):
         running = {what: start(edited(what), cache=store) for what in names[k : k + 2]}
         for what, process in running.items():
-            expected = f"{EDITS[what][3]} 0", "robandit: compiling a hook, first run only"
+            expected = f"{EDITS[what][3]}", "robandit: compiling a hook, first run only"
             assert finish(process) == expected, what
 
     assert original <= listing(store)
-    assert len([name for name in listing(store) if name.endswith(".py")]) == 1 + len(EDITS)
-    assert run(folder / "main.py", cache=store) == ("26.0 1", "")  # going back finds the old file
+    assert len([name for name in listing(store) if name.endswith(".kernel")]) == 1 + len(EDITS)
+    assert run(folder / "main.py", cache=store) == ("26.0", "")  # going back finds the old file
 
 
 def test_an_edit_after_import_is_rejected(tmp_path):
@@ -196,8 +200,7 @@ def test_closures_that_come_and_go_are_not_confused():
         return hook
 
     for k in range(50):
-        module, _ = build._module(make(k), (1.0,))
-        assert module.k == k
+        assert f"k = {k}\n" in build.kernel_of(make(k), (1.0,)).text
         gc.collect(0)
 
 
@@ -214,7 +217,7 @@ AT_ONCE = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from robandit.kernel import cache, compiled
+from robandit.kernel import compiled, native
 
 K = 2.0
 
@@ -224,13 +227,12 @@ def hook(x):
         total += K * x[j]
     return total
 
-cache._platform_key()  # everything slow that comes before
-cache._options()
+native.platform_key()  # everything slow that comes before
 Path(sys.argv[1]).touch()
 while not Path(sys.argv[2]).exists():
     time.sleep(0.001)
 kernel = compiled(hook, label="at once", args=(np.ones(1),))
-print(kernel(np.arange(5.0)), sum(kernel.stats.cache_hits.values()))
+print(kernel(np.arange(5.0)))
 """
 
 
@@ -244,11 +246,36 @@ def test_processes_that_compile_the_same_at_once(tmp_path, count):
         assert all(process.poll() is None for process in processes)
         threading.Event().wait(0.01)
     gate.touch()
-    for process in processes:
-        out, _ = finish(process)
-        assert out.split()[0] == "20.0"
-    assert not [name for name in listing(store) if "tmp" in name]
-    assert run(script, tmp_path / "late", gate, cache=store) == ("20.0 1", "")
+    assert [finish(process)[0] for process in processes] == ["20.0"] * count
+    [name] = listing(store)
+    assert name.endswith(".kernel")
+    assert run(script, tmp_path / "late", gate, cache=store) == ("20.0", "")
+
+
+ONCE = """
+import sys
+from robandit.kernel import compiled, native
+
+def hook(x):
+    return x + 70.0
+
+real = native.compile_entry
+def counted(*args):
+    with open(sys.argv[1], "a") as file:
+        file.write("compiled\\n")
+    real(*args)
+
+native.compile_entry = counted
+print(compiled(hook, label="once", args=(1.0,))(1.0))
+"""
+
+
+def test_processes_that_need_the_same_kernel_compile_it_once(tmp_path):
+    script, store, count = tmp_path / "script.py", tmp_path / "cache", tmp_path / "count"
+    script.write_text(ONCE)
+    processes = [start(script, count, cache=store) for _ in range(3)]
+    assert [finish(process)[0] for process in processes] == ["71.0"] * 3
+    assert count.read_text().splitlines() == ["compiled"]
 
 
 def test_threads_that_compile_the_same_at_once():
@@ -277,27 +304,17 @@ def hook_to_damage(x):
     return 3.0 * x + 1.0
 
 
-def damaged_text(store: Path) -> None:
-    next(store.glob("*.py")).write_text("def nonsense(")
-
-
-def same_size_text(store: Path) -> None:
-    path = next(store.glob("*.py"))
-    path.write_text(path.read_text().replace("3.0 * x", "4.0 * x"))
-
-
-def truncated(suffix: str, size: int):
-    def damage(store: Path) -> None:
-        os.truncate(next(store.rglob(f"*.{suffix}")), size)
+def truncated(size: int):
+    def damage(path: Path) -> None:
+        os.truncate(path, size)
 
     return damage
 
 
-def flipped(suffix: str, position: float):
+def flipped(position: float):
     """One wrong bit: Numba itself would load it, and the process would die or compute nonsense."""
 
-    def damage(store: Path) -> None:
-        path = next(store.rglob(f"*.{suffix}"))
+    def damage(path: Path) -> None:
         data = bytearray(path.read_bytes())
         data[int(position * len(data))] ^= 4
         path.write_bytes(data)
@@ -305,67 +322,47 @@ def flipped(suffix: str, position: float):
     return damage
 
 
-def removed(suffix: str):
-    def damage(store: Path) -> None:
-        next(store.rglob(f"*.{suffix}")).unlink()
+def swapped(path: Path) -> None:
+    """The checksum of another content."""
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
 
-    return damage
+
+def removed(path: Path) -> None:
+    path.unlink()
 
 
-DAMAGED = "robandit: the stored code of damage does not match its checksum; compiling it again"
-COMPILING = "robandit: compiling damage, first run only"
+COMPILING = ["robandit: compiling damage, first run only"]
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (damaged_text, ""),  # written again; the code beside it is still right
-        (same_size_text, ""),
-        (removed("py"), ""),
-        (truncated("nbc", 0), DAMAGED),
-        (truncated("nbc", 1000), DAMAGED),
-        (truncated("nbi", 0), DAMAGED),
-        (truncated("nbi", 30), DAMAGED),
-        (flipped("nbc", 0.1), DAMAGED),
-        (flipped("nbc", 0.3), DAMAGED),
-        (flipped("nbi", 0.9), DAMAGED),
-        (removed("nbc"), DAMAGED),
-        (removed("nbi"), DAMAGED),
-        (truncated("sha256", 0), DAMAGED),
-        (removed("sha256"), COMPILING),  # as if the process had been killed before it was done
-    ],
+    "damage",
+    [truncated(0), truncated(30), truncated(1000), flipped(0.0), flipped(0.005), flipped(0.5), swapped, removed],
 )
-def test_damaged_files_are_replaced(damage, message, tmp_path, monkeypatch, capsys, as_new_process):
-    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))
+def test_damaged_files_are_replaced(damage, tmp_path, monkeypatch, capsys, as_new_process):
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "cache"))
 
     def result() -> float:
         as_new_process()
         return compiled(hook_to_damage, label="damage", args=(1.0,))(2.0)
 
     assert result() == 7.0
-    assert capsys.readouterr().err.strip() == COMPILING
-    damage(tmp_path)
+    assert capsys.readouterr().err.splitlines() == COMPILING
+    [path] = (tmp_path / "cache").iterdir()
+    damage(path)
     assert result() == 7.0
-    assert capsys.readouterr().err.strip() == message
+    damaged = [f"robandit: {path} is damaged: its checksum does not match; compiling it again"]
+    assert capsys.readouterr().err.splitlines() == (COMPILING if damage is removed else damaged + COMPILING)
     assert result() == 7.0
     assert capsys.readouterr().err == ""
-    assert not [name for name in listing(tmp_path) if "tmp" in name]
-
-
-def test_stored_code_is_loaded_not_compiled_again(tmp_path, monkeypatch, as_new_process):
-    """The control of the tests above: a file that was not touched is a hit."""
-    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))
-    hits = []
-    for _ in range(2):
-        as_new_process()
-        hits.append(sum(compiled(hook_to_damage, label="hit", args=(1.0,)).stats.cache_hits.values()))
-    assert hits == [0, 1]
+    assert listing(tmp_path / "cache") == {path.name}
 
 
 # -- the folder --------------------------------------------------------------------------------------------------------
 
 TWO_KERNELS = """
-from robandit.kernel import cache_directory, compiled
+from robandit.kernel import compiled
+from robandit.kernel.folder import store_folder
 
 def one(x):
     return x + 1.0
@@ -374,7 +371,7 @@ def two(x):
     return x + 2.0
 
 results = [compiled(f, label=f.__name__, args=(1.0,))(1.0) for f in (one, two)]
-print(results, cache_directory())
+print(results, store_folder())
 """
 
 
@@ -387,7 +384,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         results, used = out.rsplit(" ", 1)
         assert results == "[2.0, 3.0]"
         assert err.count(f"the cache folder {store} cannot be written (") == 1
-        assert err.count("Set ROBANDIT_CACHE_DIR to a writable folder.") == 1
+        assert err.count("Set ROBANDIT_CACHE_DIR to a folder of your own that you can write.") == 1
         assert len(err.splitlines()) == 3  # and one line for each kernel
         assert not Path(used).exists()  # the temporary folder is gone
 
@@ -396,7 +393,7 @@ def test_threads_share_one_temporary_folder(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").touch()
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "file"))
     found = []
-    threads = [threading.Thread(target=lambda: found.append(cache_directory())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(folder.store_folder())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -429,29 +426,18 @@ def test_a_folder_that_is_emptied_while_the_program_runs(tmp_path, monkeypatch):
     assert compiled(two, label="two", args=(1.0,))(1.0) == 21.0
 
 
-def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_a_disk_that_is_full_costs_only_the_stored_code(tmp_path, monkeypatch, capsys, as_new_process):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    def hook(x):
+        return x + 60.0
+
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(FileError, match="No space left"):
-        cache._store(tmp_path / "kernel.py", "text")
-    assert listing(tmp_path) == set()
-
-
-def test_another_process_that_holds_the_same_file_open(tmp_path, monkeypatch):
-    """Windows does not replace a file that is being read; that is harmless if it already has the text."""
-    path = tmp_path / "kernel.py"
-
-    def refuse(*_: object) -> None:
-        path.write_text("theirs")
-        raise PermissionError(13, "Access is denied")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    cache._store(path, "theirs")
-    with pytest.raises(FileError, match="Access is denied"):
-        cache._store(path, "ours")
-    assert listing(tmp_path) == {"kernel.py"}
+    assert compiled(hook, label="full", args=(1.0,))(1.0) == 61.0
+    assert "compiled code could not be stored, and is compiled again next time" in capsys.readouterr().err
+    assert listing(tmp_path / "cache") == set()
 
 
 @pytest.mark.parametrize(
@@ -473,15 +459,15 @@ def test_the_users_cache_folder(platform, environment, expected, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(Path, "home", lambda: Path("home"))
     monkeypatch.setattr(sys, "platform", platform)
-    assert cache._user_cache() == Path(expected)
+    assert folder._user_cache() == Path(expected)
 
 
 def test_the_default_folder_is_robandit_in_the_users_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", "")
-    monkeypatch.setattr(cache, "_user_cache", lambda: tmp_path)
-    cache._usable_directory.cache_clear()
+    monkeypatch.setattr(folder, "_user_cache", lambda: tmp_path)
+    folder._checked.cache_clear()
     assert cache_directory() == tmp_path / "robandit"
-    cache._usable_directory.cache_clear()
+    folder._checked.cache_clear()
 
 
 def test_a_user_without_a_home(monkeypatch, capsys):
@@ -489,11 +475,137 @@ def test_a_user_without_a_home(monkeypatch, capsys):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("ROBANDIT_CACHE_DIR")
-    monkeypatch.setattr(cache, "_user_cache", nowhere)
-    cache._usable_directory.cache_clear()
-    assert cache_directory().is_dir()
+    monkeypatch.setattr(folder, "_user_cache", nowhere)
+    folder._checked.cache_clear()
+    assert folder.store_folder().is_dir()
     assert "cannot be written (Could not determine home directory.)" in capsys.readouterr().err
-    cache._usable_directory.cache_clear()
+    folder._checked.cache_clear()
+
+
+def test_the_folder_and_its_files_are_private(tmp_path, monkeypatch, as_new_process):
+    def hook(x):
+        return x + 80.0
+
+    store = tmp_path / "new" / "cache"
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(store))
+    compiled(hook, label="private", args=(1.0,))
+    assert store.stat().st_mode & 0o777 == 0o700
+
+
+def planted(x):
+    return x + 90.0
+
+
+class Attack:
+    """A pickle that makes a file when it is loaded."""
+
+    def __reduce__(self):
+        return Path.touch, (Attack.proof,)
+
+
+Attack.proof = Path()
+
+
+@pytest.fixture
+def attacked(tmp_path, monkeypatch, as_new_process):
+    """A cache with a kernel that someone has replaced by one that runs code of theirs."""
+    folder._temporary.cache_clear()
+    store, Attack.proof = tmp_path / "cache", tmp_path / "proof"
+    store.mkdir(mode=0o700)
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(store))
+    kernel = build.kernel_of(planted, (1.0,))
+    code = pickle.dumps(Attack())
+    path = store / f"{kernel.name}.kernel"
+    path.write_bytes(cache.FORMAT + hashlib.sha256(code).digest() + code)
+    path.chmod(0o600)
+    yield store, path
+    folder._checked.cache_clear()
+
+
+def test_a_planted_file_would_be_executed(attacked):
+    """The control of the tests below: without them, this is what happens."""
+    with pytest.raises(TypeError):
+        compiled(planted, label="planted", args=(1.0,))
+    assert Attack.proof.exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o1777])
+def test_a_folder_that_others_can_write_is_not_used(mode, attacked, capsys):
+    store, _ = attacked
+    store.chmod(mode)
+    for _ in range(2):
+        assert compiled(planted, label="planted", args=(1.0,))(1.0) == 91.0
+    assert not Attack.proof.exists()
+    err = capsys.readouterr().err
+    assert err.count(f"the cache folder {store} is not used: other users can write to it (mode {mode:o}") == 1
+    assert len(listing(store)) == 1  # nothing is stored in it
+    assert "go-w" in err
+
+
+def test_a_folder_of_another_user_is_not_used(attacked, capsys, monkeypatch):
+    store, _ = attacked
+    real = os.stat
+
+    def of_another(path, *args, **kwargs):
+        facts = real(path, *args, **kwargs)
+        return SimpleNamespace(st_uid=4321, st_mode=facts.st_mode) if path == store else facts
+
+    monkeypatch.setattr(folder.os, "stat", of_another)
+    assert compiled(planted, label="planted", args=(1.0,))(1.0) == 91.0
+    assert not Attack.proof.exists()
+    assert f"the cache folder {store} is not used: it belongs to another user (id 4321)" in capsys.readouterr().err
+
+
+def test_a_file_that_others_can_write_is_not_used(attacked, capsys):
+    _, path = attacked
+    path.chmod(0o666)
+    assert compiled(planted, label="planted", args=(1.0,))(1.0) == 91.0
+    assert not Attack.proof.exists()
+    assert f"{path} is not used: other users can write to it (mode 666" in capsys.readouterr().err
+
+
+READ_ONLY = """
+from robandit.kernel import compiled
+
+def hook(x):
+    return x + 50.0
+
+def other(x):
+    return x + 51.0
+
+print(compiled(hook, label="hook", args=(1.0,))(1.0))
+"""
+
+
+def test_a_filled_folder_is_used_read_only(tmp_path):
+    script, store = tmp_path / "script.py", tmp_path / "cache"
+    script.write_text(READ_ONLY)
+    assert run(script, cache=store)[0] == "51.0"
+    with unwritable(store):
+        assert run(script, cache=store) == ("51.0", "")  # no message: nothing has to be stored
+        script.write_text(READ_ONLY.replace("compiled(hook", "compiled(other"))
+        out, err = run(script, cache=store)
+        assert out == "52.0"
+        assert err.count("cannot be written") == 1
+
+
+@contextmanager
+def unwritable(store: Path):
+    """A folder that cannot be written. Permissions do not stop root, so it is mounted read-only in that case."""
+    if os.getuid() == 0:
+        command = ["mount", "--bind", "-o", "ro", str(store), str(store)]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            pytest.skip("root cannot make a folder read-only here")
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", str(store)], check=True)
+        return
+    store.chmod(0o500)
+    try:
+        yield
+    finally:
+        store.chmod(0o700)
 
 
 # -- Numba's own switches ----------------------------------------------------------------------------------------------
@@ -507,15 +619,15 @@ def test_a_numba_that_does_not_take_the_private_option(monkeypatch, capsys, as_n
         pass
 
     monkeypatch.setattr("numba.core.cpu.CPUTargetOptions", WithoutIt)
-    cache._options.cache_clear()
+    native._options.cache_clear()
     try:
         assert compiled(hook, label="fallback", args=(1.0,))(1.0) == 31.0
-        assert "_nrt" not in cache._options()
-        cache._options.cache_clear()
-        cache._options()
+        assert "_nrt" not in native._options()
+        native._options.cache_clear()
+        native._options()
         assert capsys.readouterr().err.count("this Numba does not accept _nrt=False") == 1
     finally:
-        cache._options.cache_clear()
+        native._options.cache_clear()
 
 
 def test_without_jit_the_entry_is_plain_python(monkeypatch, capsys, as_new_process):
@@ -523,22 +635,26 @@ def test_without_jit_the_entry_is_plain_python(monkeypatch, capsys, as_new_proce
         return x + 40.0
 
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    cache._options.cache_clear()
+    native._options.cache_clear()
     try:
         assert compiled(hook, label="plain", args=(1.0,))(1.0) == 41.0
         assert capsys.readouterr().err == ""
     finally:
-        cache._options.cache_clear()
+        native._options.cache_clear()
 
 
 def test_messages_are_printed_once_or_always(capsys, as_new_process):
     for _ in range(2):
         say("one", once=True)
         say("two")
-    assert capsys.readouterr().err.splitlines() == ["robandit: one", "robandit: two", "robandit: two"]
+        with in_background():
+            say_compiling("three")
+    say_compiling("four")
+    said = ["one", "two", "two", "compiling four, first run only"]
+    assert capsys.readouterr().err.splitlines() == [f"robandit: {each}" for each in said]
 
 
 def test_the_processor_and_versions_are_part_of_the_key():
-    key = cache._platform_key()
+    key = native.platform_key()
     assert numba.__version__ in key
     assert np.__version__ in key

@@ -153,7 +153,7 @@ def test_a_notebook(tmp_path, monkeypatch):
         return [output["data"]["text/plain"] for output in outputs if output.output_type == "execute_result"]
 
     assert play(CELLS) == ["6.0", "15.0", "8.0"]
-    kept = sorted(path.name for path in (tmp_path / "cache").glob("*.py"))
+    kept = sorted(path.name for path in (tmp_path / "cache").glob("*.kernel"))
     assert len(kept) == 3
     assert play([CELLS[0].replace("2.0", "5.0"), *CELLS[1:3]]) == ["15.0"]  # a new process, the second text
-    assert sorted(path.name for path in (tmp_path / "cache").glob("*.py")) == kept
+    assert sorted(path.name for path in (tmp_path / "cache").glob("*.kernel")) == kept

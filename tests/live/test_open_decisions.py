@@ -54,13 +54,12 @@ class AgainstADict(RuleBasedStateMachine):
     @rule(id=ids)
     def close(self, id):
         if id in self.model:
-            assert repr(tuple(self.decisions[id])) == repr(self.model.pop(id))
+            assert repr(self.decisions.arm_and_mark(id)) == repr(self.model.pop(id)[:2])
             self.decisions.close(id)
         else:
-            with pytest.raises(KeyError):
-                self.decisions[id]
-            with pytest.raises(KeyError):
-                self.decisions.close(id)
+            for method in (self.decisions.arm_and_mark, self.decisions.close, self.decisions.__getitem__):
+                with pytest.raises(KeyError):
+                    method(id)
 
     @rule(count=st.integers(0, 10), reverse=st.booleans())
     def close_many(self, count, reverse):
@@ -82,10 +81,11 @@ class AgainstADict(RuleBasedStateMachine):
         assert list(self.decisions) == list(self.model)
         assert len(self.decisions) == len(self.model)
         assert repr([(id, tuple(d)) for id, d in self.decisions.items()]) == repr(list(self.model.items()))
-        assert repr(self.decisions.get("k3x9-1")) == repr(
-            open_decisions.OpenDecision(*self.model["k3x9-1"]) if "k3x9-1" in self.model else None
-        )
+        for id, content in self.model.items():
+            assert repr(self.decisions[id]) == repr(open_decisions.OpenDecision(*content))
+            assert self.decisions.arm_and_time(id) == (content[0], content[3])
         assert all((id in self.decisions) == (id in self.model) for id in ("k3x9-0", 0, "no"))
+        assert self.decisions.arm_and_time("no") is None
 
     @invariant()
     def same_bytes_as_new(self):
@@ -95,6 +95,7 @@ class AgainstADict(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def _few_unused_rows(monkeypatch):
     monkeypatch.setattr(open_decisions, "_UNUSED_BYTES", 2 * open_decisions._ROW_BYTES)
+    monkeypatch.setattr(open_decisions, "_NEW", 3)
 
 
 TestAgainstADict = AgainstADict.TestCase
@@ -109,7 +110,7 @@ def test_memory_stays_bounded_however_many_decisions_were_made():
         decisions.close(f"goes-{i}")
     assert sys.getsizeof(decisions._table) < 500
     assert sys.getsizeof(decisions._offsets) < 1000
-    assert decisions.get("stays-0").arm == 0
+    assert decisions["stays-0"].arm == 0
 
 
 def test_equal_values_of_a_column_are_saved_once():

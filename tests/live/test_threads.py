@@ -203,6 +203,7 @@ def test_an_exception_of_a_signal_handler_leaves_no_lock_behind():
 import signal, sys, threading
 import robandit as rb
 bandit = rb.Bandit(["a", "b"], rb.UCB1())
+bandit.reward(bandit.decide(), 1.0)  # compiles
 class Interrupt(Exception): pass
 def handler(*_): raise Interrupt
 signal.signal(signal.SIGALRM, handler)
@@ -217,6 +218,7 @@ for shared in (False, True):
             signal.setitimer(signal.ITIMER_REAL, 2e-4)
             while True:
                 bandit.update(bandit.select(), 1.0)
+                bandit.reward(bandit.decide(), 1.0)
         except Interrupt:
             interrupts += 1
     assert not bandit._guard.inside

@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def _usage_error(error: cyclopts.CycloptsError) -> str:
-    """Return the message, an example if a value is missing, and the command that prints help."""
+    """Return the message, with an example if a value or the name of its option is missing, and the command that prints help."""
     import cyclopts
 
     message = str(error).strip()
@@ -116,6 +116,11 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
         message = f"{name} needs {kind}"
         if example and name.startswith("--"):
             message += f", for example {name} {example}"
+    if isinstance(error, cyclopts.UnusedCliTokensError):
+        unused = " ".join(error.unused_tokens or ())
+        message = (
+            f"{unused!r} has no option: write the option before its value, for example --policy UCB1 or --out results"
+        )
     return f"{message}\nFor help: {' '.join(('robandit', *(error.command_chain or ())))} --help"
 
 

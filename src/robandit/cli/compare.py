@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Replications, Seed, Threads, command_line
+from robandit.cli.options import (
+    All,
+    Figures,
+    OptionalInteger,
+    Policies,
+    Quick,
+    Replications,
+    Seed,
+    Threads,
+    chosen_policies,
+    command_line,
+)
 
 
 def compare(
@@ -13,6 +24,7 @@ def compare(
     problem: list[str] | None = None,
     suite: Literal["heavy", "light", "paper", "lower-bound", "changing"] | None = None,
     policy: Policies = None,
+    every: All = False,
     horizon: OptionalInteger = None,
     replications: Replications = None,
     seed: Seed = 1,
@@ -22,6 +34,9 @@ def compare(
     quick: Quick = False,
 ) -> None:
     """Compare policies on heavy-tailed problems. Prints a table and writes an HTML report.
+
+    By default ten policies play one problem with infinite variance: a first look. --all plays every policy, and --policy those that
+    you name. The table grows as policies finish.
 
     Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, with a reason, if a parameter
     does not exist on the problem or the horizon is too long. UCB1 and UCB-V assume bounded rewards and serve as baselines.
@@ -50,13 +65,15 @@ def compare(
     from robandit.experiments.runner import run
     from robandit.files import check_folder, check_writable
 
+    chosen = chosen_policies(policy, every)
     check_writable(out)
     check_folder(figures)
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed, "quick": quick}
-    command = command_line("compare", problem=problem, suite=suite, policy=policy, **size)
-    plan = compared(problem or [], suite, policy or [], **size)
+    command = command_line("compare", problem=problem, suite=suite, policy=policy, all=every, **size)
+    plan = compared(problem or [], suite, chosen, **size)
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
-        with runbar() as progress:
-            outcome = run(plan, Path(folder), threads=threads, command=command, progress=progress)
+        with runbar() as bar:
+            shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
+            outcome = run(plan, Path(folder), threads=threads, command=command, **shown)
         results = outcome.store.results()
-    sys.exit(conclude(results, out, command=command, figures=figures))
+    sys.exit(conclude(results, out, command=command, figures=figures, printed=bar.printed))

@@ -13,8 +13,8 @@ def doctor() -> None:
     from importlib.metadata import PackageNotFoundError, version
 
     from robandit import __version__
-    from robandit.kernel import cache_directory
     from robandit.kernel.cores import cores
+    from robandit.kernel.folder import configured
 
     def installed(name: str) -> str:
         try:
@@ -22,22 +22,26 @@ def doctor() -> None:
         except PackageNotFoundError:
             return "not installed"
 
-    folder = cache_directory()
-    kernels = list(folder.glob("*.py"))
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    folder = configured()
+    kernels = list(folder.path.glob("*.kernel"))
+    size = sum(path.stat().st_size for path in kernels)
     origin = "ROBANDIT_CACHE_DIR" if os.environ.get("ROBANDIT_CACHE_DIR") else "the default"
     lines = {
         "robandit": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "machine": f"{platform.system()} {platform.machine()}",
         "cores": f"{cores()} for this process (the default number of threads), {os.cpu_count()} in all",
-        "cache": f"{folder} ({origin}): {len(kernels)} kernels, {size / 1e6:.0f} MB",
+        "cache": f"{folder.path} ({origin}): {len(kernels)} kernels, {size / 1e6:.0f} MB",
         **{name: installed(name) for name in PACKAGES},
     }
     width = max(map(len, lines))
     for name, value in lines.items():
         print(f"{name:{width}}  {value}")
-    if not kernels:
+    if folder.unsafe:
+        print(f"The cache is not used: {folder.unsafe}.")
+    elif folder.unwritable:
+        print(f"The cache cannot be written ({folder.unwritable}), so new code is lost when a process ends.")
+    elif not kernels:
         print(
-            "Nothing is compiled yet, so the first use of a policy takes 10 seconds or more. To compile all: `robandit precompile`."
+            "Nothing is compiled yet, so the first use of a policy takes seconds. To compile all: `robandit precompile`."
         )

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from robandit.errors import InvalidInput
+from robandit.experiments.compare_plan import EVERY, FIRST_LOOK
+
 
 def _integer(kind: Any, tokens: Sequence[Token]) -> int:
     return _integers(kind, tokens)[0]
@@ -31,12 +34,16 @@ OptionalIntegers = Annotated[list[int] | None, Parameter(converter=lambda kind, 
 
 Seed = Annotated[Integer, Parameter(help="An integer >= 0. The same seed gives the same numbers.")]
 Threads = Annotated[OptionalInteger, Parameter(help="Number of threads; by default one per core.")]
+_SHORT = ", ".join(name.partition("(")[0] for name in FIRST_LOOK)
 Policies = Annotated[
     list[str] | None,
     Parameter(
         help="A policy, such as AdaRUCB or 'AdaRUCB(bonus=\"tight\")'; repeat the option for more. `robandit policies` lists the "
-        "names; `all` means every policy that learns. The default is `all` and 'AdaRUCB(bonus=\"tight\")'."
+        f"names; `all` means every policy that learns. The default is a first look: {_SHORT}."
     ),
+]
+All = Annotated[
+    Flag, Parameter(name="--all", help=f"Play every policy that learns, and {EVERY[1]}. Excludes --policy.")
 ]
 Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
 Quick = Annotated[
@@ -46,6 +53,13 @@ Figures = Annotated[
     Path | None, Parameter(help="A folder for the report's figures, as PDF and SVG; by default none are written.")
 ]
 RunFolder = Annotated[Path | None, Parameter(help="The run folder; by default the path of the spec without .toml.")]
+
+
+def chosen_policies(policies: list[str] | None, everything: bool) -> Sequence[str]:
+    """Return the policies of the options --policy and --all, which exclude each other. Empty means a first look."""
+    if policies and everything:
+        raise InvalidInput(f"--policy {policies[0]} and --all cannot be used together: omit one")
+    return EVERY if everything else policies or ()
 
 
 def command_line(command: str, *words: str | Path | None, **options: Any) -> str:

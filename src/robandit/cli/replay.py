@@ -6,7 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from robandit.cli.options import Figures, OptionalInteger, Policies, Quick, Replications, Seed, Threads, command_line
+from robandit.cli.options import (
+    All,
+    Figures,
+    OptionalInteger,
+    Policies,
+    Quick,
+    Replications,
+    Seed,
+    Threads,
+    chosen_policies,
+    command_line,
+)
 from robandit.cli.table_options import File, Reading
 from robandit.experiments.replay_plan import Mode
 
@@ -18,6 +29,7 @@ def replay(
     propensity: str | None = None,
     mode: list[Mode] | None = None,
     policy: Policies = None,
+    every: All = False,
     horizon: OptionalInteger = None,
     replications: Replications = None,
     seed: Seed = 1,
@@ -32,6 +44,8 @@ def replay(
     needs a reward of every arm at every time. rejection reads a log of choices in order and skips the rows in which the policy
     chooses another arm. The default is bootstrap, in-order if possible, and rejection if the log has propensities. The output
     explains the choice and states whether the best arm of the record is significantly better than the others.
+
+    By default the ten policies of `robandit compare` play. --all plays every policy, and --policy those that you name.
 
     Finished units are kept in the run folder, and the same command continues where it stopped. At the end the folder has
     `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
@@ -57,12 +71,13 @@ def replay(
     from robandit.experiments.replay_plan import replayed
     from robandit.files import check_folder
 
+    chosen = chosen_policies(policy, every)
     check_folder(figures)
-    choices = {"propensity": propensity, "mode": mode, "policy": policy}
+    choices = {"propensity": propensity, "mode": mode, "policy": policy, "all": every}
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed}
     command = command_line("replay", file, **asdict(reading), **choices, **size, out=out, quick=quick)
     records = reading.records(file, propensity)
     name = reading.name(file)
     with rows("reading") as progress:
-        plan = replayed(records, policy or (), name=name, modes=mode or (), **size, quick=quick, progress=progress)
+        plan = replayed(records, chosen, name=name, modes=mode or (), **size, quick=quick, progress=progress)
     play_into(out or Path(f"{name}-replay"), plan, threads=threads, command=command, figures=figures)

@@ -35,34 +35,40 @@ def play_into(
             if cluster is not None:
                 address = cluster.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
                 print(f"dashboard: {address}", file=sys.stderr, flush=True)
-            with another_with_out(folder), runbar() as progress:
-                outcome = run(plan, folder, threads=threads, engine=cluster, progress=progress, **origin)
+            with another_with_out(folder), runbar() as bar:
+                shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
+                outcome = run(plan, folder, threads=threads, engine=cluster, **shown, **origin)
     except KeyboardInterrupt:
         print(f"robandit: interrupted; finished units are kept in {folder}. To continue: {command}", file=sys.stderr)
         sys.exit(130)
     results = outcome.store.results()
     outcome.store.write_results(results=results)
-    code = conclude(results, folder / "report.html", command=command, figures=figures)
+    code = conclude(results, folder / "report.html", command=command, figures=figures, printed=bar.printed)
     elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
     print(f"results: {folder / 'results'}")
     sys.exit(code)
 
 
-def conclude(results: Results, page: Path, *, command: str, figures: Path | None) -> int:
-    """Write the page and the figures; print tables, remarks and the verdict. Return the exit code, 3 if a unit failed."""
-    from rich.console import Console
+def conclude(results: Results, page: Path, *, command: str, figures: Path | None, printed: int) -> int:
+    """Write the page and the figures; print the other tables, remarks and the verdict. Return the exit code, 3 if a unit failed.
 
-    from robandit.cli.terminal.leaderboard import leaderboards, remarks
+    ``printed`` is the number of leaderboards that were printed during the run.
+    """
+    from robandit.cli.terminal.leaderboard import leaderboards, print_boards, remarks
+    from robandit.cli.terminal.progress import display
+    from robandit.cli.terminal.tables import print_line
     from robandit.experiments.statistics import Findings
     from robandit.report.figures import write_figures
     from robandit.report.page import write_page
 
     findings = Findings(results)
-    write_page(findings, page, command=command)
-    drawn = [] if figures is None else write_figures(findings, figures)
-    Console().print(*leaderboards(findings))
-    print(*remarks(findings), findings.verdict, sep="\n")
+    with display("writing the report", time_left=False):
+        write_page(findings, page, command=command)
+        drawn = [] if figures is None else write_figures(findings, figures)
+    print_boards(leaderboards(findings)[printed:])
+    for line in (*remarks(findings), findings.verdict):
+        print_line(line)
     if figures is not None:
         print(f"figures: {len(drawn)} files in {figures}")
     print(f"report: {page}")

@@ -12,6 +12,24 @@ from robandit.validation import integer
 
 PULLS = 50_000
 
+# A first look: AdaKL-UCB, AdaR-UCB, UCB1, and the strongest of each other family (a folder in robandit/policies) on the heavy suite
+# (docs/results/heavy.md), unless it is slow. Each plays the default problem in about a second of processor time.
+FIRST_LOOK = (
+    "AdaKLUCB",  # the default of Bandit; first, because it takes the longest to compile
+    "UCB1",  # the textbook policy, which assumes bounded rewards: it fails on some runs; early, because it compiles fast
+    "AdaRUCB",  # the paper's policy: it knows nothing and has a theorem
+    "GaussianTS",  # of sampling. Dirichlet sampling is stronger, but takes 64 us per pull in `robandit replay --example flights`
+    "ForceMoM",  # of robust_ucb. Catoni-Lepskii UCB is stronger on the default problem, but takes 13 us per pull
+    'RobustUCB(estimator="truncated")',  # the standard of the literature, with which most papers compare
+    "KLinfUCB",  # the only one of klinf
+    "HTINF",  # of tinf
+    "MRAPE",  # of p_robust, by its regret on the default problem: the suite does not play this family
+    "RUCBLT",  # of r_ucb
+)
+# No policy of resampling, which skips the default problem (a run would take minutes), nor of drift, for laws that change.
+EVERY = ("all", 'AdaRUCB(bonus="tight")')
+"""The policies of the option ``--all``."""
+
 
 def compared(
     problems: Sequence[str],
@@ -23,7 +41,7 @@ def compared(
     seed: int = 1,
     quick: bool = False,
 ) -> Plan:
-    """Return the plan of `robandit compare`. The default is one heavy-tailed problem and all policies that learn.
+    """Return the plan of `robandit compare`. The default is one heavy-tailed problem and the policies of `FIRST_LOOK`.
 
     If no horizon is given, problems of a suite use their own, and other problems use 50,000. With ``quick``, the defaults are
     a tenth of these pulls and 20 replications.
@@ -35,12 +53,12 @@ def compared(
         named = problems_in(() if suite is None else (suite,), problems)
     except Misplaced as error:  # drop the place in the spec: a command line has no spec
         raise InvalidInput(error.message) from error
-    chosen = asked_policies(policies)
+    chosen, notes = asked_policies(policies)
     played = []
     for each in named:
         own = each.horizon or PULLS
         played.append(Played(each.name, each.problem, horizon or (max(1, own // 10) if quick else own)))
-    return planned(played, chosen, replications=replications, seed=seed)
+    return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 
 def asked_numbers(
@@ -54,9 +72,11 @@ def asked_numbers(
     return horizon, integer(replications, "replications", 1, MOST_REPLICATIONS), integer(seed, "seed", 0, None)
 
 
-def asked_policies(policies: Sequence[str]) -> list[Policy]:
-    """Return the policies that a command line names. The default is all policies that learn."""
+def asked_policies(policies: Sequence[str]) -> tuple[list[Policy], list[str]]:
+    """Return the policies that a command line names, by default those of `FIRST_LOOK`, with a note that there are more."""
     try:
-        return [policy for _, policy in policies_in(policies or ("all", 'AdaRUCB(bonus="tight")'))]
+        chosen = [policy for _, policy in policies_in(policies or FIRST_LOOK)]
+        every = [] if policies else policies_in(EVERY)
     except Misplaced as error:  # as in `compared`
         raise InvalidInput(error.message) from error
+    return chosen, [f"These are {len(chosen)} of {len(every)} policies. To see all, add --all."] if every else []

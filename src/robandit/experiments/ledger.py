@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from robandit.errors import CorruptFile, FileError
-from robandit.experiments.locks import locked
 from robandit.experiments.plan import Unit
 from robandit.experiments.results import Failure
 from robandit.files import read_sealed, write_atomically
-from robandit.kernel.cache import say
+from robandit.kernel.messages import say
+from robandit.locks import locked
 from robandit.simulate.result import Result
 
 FOLDERS = ("parts", "times", "failures")

@@ -9,17 +9,18 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from robandit.errors import InvalidInput, NotApplicable
+from robandit.kernel.cache import Kernel
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, problem_reference
-from robandit.simulate.simulation import compiled_play, simulate
+from robandit.simulate.simulation import compiled_play, play_kernel, simulate
 
 PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
 MOST_REPLICATIONS = 1_000_000
@@ -51,6 +52,11 @@ class Cell:
         """Compile the loop of the cell, or load it from the cache."""
         horizon = self.played.horizon
         compiled_play(self.policy.prepared(horizon), self.played.problem, horizon)
+
+    def kernels(self) -> list[Kernel]:
+        """Return what `compile` compiles, for another process."""
+        horizon = self.played.horizon
+        return [play_kernel(self.policy.prepared(horizon), self.played.problem, horizon)]
 
 
 @dataclass(frozen=True)
@@ -117,12 +123,13 @@ class Plan:
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The units, the same on every machine. Each has about ``unit_pulls`` pulls and at least one replication."""
-        return tuple(
-            Unit(cell, self.seed, first, min(size, self.replications - first))
-            for cell in self.cells
-            for size in [self.unit_replications(cell)]
-            for first in range(0, self.replications, size)
-        )
+        return tuple(unit for cell in self.cells for unit in self.units_of(cell))
+
+    def units_of(self, cell: Cell) -> Iterator[Unit]:
+        """Yield the units of one cell."""
+        size = self.unit_replications(cell)
+        for first in range(0, self.replications, size):
+            yield Unit(cell, self.seed, first, min(size, self.replications - first))
 
     def unit_replications(self, cell: Cell) -> int:
         """Return the number of replications in a unit of this cell; the last unit may have fewer."""

@@ -52,14 +52,15 @@ def replayed(
     quick: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Plan:
-    """Return the plan of policies on recorded rewards. The default is all policies that learn, in all modes that are possible.
+    """Return the plan of policies on recorded rewards. The default is the policies of `robandit compare`, in all possible modes.
 
     Parameters
     ----------
     records
         The record that `robandit.recorded.open_records` returns.
     policies
-        Policies in the notation of a spec, such as ``AdaRUCB`` or ``AdaRUCB(bonus="tight")``.
+        Policies in the notation of a spec, such as ``AdaRUCB`` or ``AdaRUCB(bonus="tight")``; ``["all"]`` means every policy
+        that learns. Empty: about ten, as in `robandit compare`.
     name
         The name of the record in tables and reports.
     modes
@@ -82,7 +83,7 @@ def replayed(
     for mode in modes:
         if mode not in get_args(Mode) or modes.count(mode) > 1:
             raise invalid("modes", list(modes), f"a list without repetitions of {', '.join(get_args(Mode))}")
-    chosen = asked_policies(policies)
+    chosen, more = asked_policies(policies)
     samples = records.samples(progress=progress)
     if len(samples) < 2:
         raise InvalidInput(
@@ -105,7 +106,7 @@ def replayed(
             raise InvalidInput(f"{beyond}: ask for fewer pulls")
         played.append(Played(f"{name}, {mode}", problem, pulls))
         notes.append(note)
-    notes += [_TOLD, str(_resolution(samples, table, log, records.minimize))]
+    notes += [_TOLD, str(_resolution(samples, table, log, records.minimize)), *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 

@@ -72,7 +72,7 @@ class Results:
         by_cell: dict[Cell, list[tuple[Unit, Result, float]]] = {}
         for part in played:
             by_cell.setdefault(part[0].cell, []).append(part)
-        measured = tuple(_measured(cell, by_cell[cell]) for cell in plan.cells if cell in by_cell)
+        measured = tuple(measured_in(cell, by_cell[cell]) for cell in plan.cells if cell in by_cell)
         return cls(plan, measured, tuple(failures), about or {})
 
     @cached_property
@@ -91,7 +91,8 @@ class Results:
         return counts == [self.plan.replications] * len(self.plan.cells)
 
 
-def _measured(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:
+def measured_in(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:
+    """Combine the results of the units of one cell, each given with its processor time."""
     units, results, seconds = zip(*sorted(parts, key=lambda part: part[0].first), strict=True)
     return Measured(
         cell=cell,

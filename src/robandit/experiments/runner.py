@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import queue
 import sys
@@ -9,7 +10,7 @@ import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -26,21 +27,14 @@ from robandit.experiments.results import Failure
 from robandit.experiments.store import Store
 from robandit.files import check_seal
 from robandit.kernel.cores import cores
+from robandit.kernel.messages import say
+from robandit.kernel.workers import compile_all
 from robandit.validation import integer, invalid
 
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
 TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
 OPEN_FILES = 16_384  # at most this many units run at once
-
-
-@dataclass(frozen=True)
-class Compiling:
-    """The report before a policy is compiled or loaded from the cache."""
-
-    number: int
-    total: int
-    label: str
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ class Playing:
     units_done: int
     pulls: int  # in the plan
     pulls_done: int  # including pulls of earlier and other runs
-    rate: float  # pulls per second of this run; 0 before its first unit is done
+    rate: float  # pulls per second of this run, since all policies are compiled; 0 before a unit is done
     failures: int = 0
     retries: int = 0  # number of second and later tries
     workers: int | None = None  # the engine's workers, if known; 0 if it waits for workers
@@ -68,7 +62,18 @@ class Playing:
         return (self.pulls - self.pulls_done) / self.rate if self.rate > 0.0 else None
 
 
+@dataclass(frozen=True)
+class Compiling:
+    """The report while policies are compiled or loaded from the cache. Units of compiled policies are played meanwhile."""
+
+    number: int  # one more than the policies that are compiled
+    total: int
+    label: str  # the first policy, in the order of the plan, that is not compiled
+    playing: Playing | None = None
+
+
 Progress: TypeAlias = Callable[[Compiling | Playing], None]
+Finished: TypeAlias = Callable[[Store, Cell], None]
 
 
 @dataclass(frozen=True)
@@ -81,18 +86,48 @@ class _Ended:
 
 
 class _Tally:
-    """Count the units by the way in which they ended."""
+    """Count the units by the way in which they ended, and report the progress."""
 
-    def __init__(self, units: list[Unit], todo: list[Unit]) -> None:
-        self.units, self.todo = len(units), len(todo)
-        self.pulls = sum(unit.pulls for unit in units)
-        self.pulls_done = self.pulls - sum(unit.pulls for unit in todo)
+    def __init__(
+        self, store: Store, todo: Iterable[Unit], progress: Progress | None, finished: Finished | None
+    ) -> None:
+        self.store, self.progress, self.finished = store, progress, finished
+        owners: dict[str, list[Unit]] = {}  # by key: two cells may share a unit
+        for unit in store.plan.units:
+            owners.setdefault(unit.key, []).append(unit)
+        self.units = len(owners)
+        self.pulls = self.pulls_done = sum(units[0].pulls for units in owners.values())
+        self.owners = {key: [unit.cell for unit in units] for key, units in owners.items()}
+        self.left: Counter[int] = Counter()  # units that have not ended, by the id of their cell
+        self.todo = 0
+        for unit in todo:
+            self.todo += 1
+            self.pulls_done -= unit.pulls
+            self.left.update(map(id, self.owners[unit.key]))
         self.pulls_played = 0
         self.ended: Counter[str] = Counter()
         self.damaged: list[Path] = []
         self.retries = self.held = 0
         self.workers: int | None = None
+        self.uncompiled: dict[str, None] = {}
+        self.policies = 0
         self.start = time.monotonic()
+        self.earlier = 0  # pulls played before the start
+
+    def begin(self, labels: Iterable[str]) -> None:
+        """Report the start of a run that compiles these policies, and the cells that are finished already."""
+        self.uncompiled = dict.fromkeys(labels)
+        self.policies = len(self.uncompiled)
+        self.report()
+        for cell in self.store.plan.cells:
+            if not self.left[id(cell)]:
+                self._finish(cell)
+
+    def compiled(self, label: str) -> None:
+        del self.uncompiled[label]
+        if not self.uncompiled:  # the rate until now depended on the compiler
+            self.start, self.earlier = time.monotonic(), self.pulls_played
+        self.report()
 
     def add(self, unit: Unit, ended: _Ended) -> None:
         self.ended[ended.how] += 1
@@ -103,12 +138,30 @@ class _Tally:
         self.retries += ended.retries
         if ended.damaged is not None:
             self.damaged.append(ended.damaged)
+        for cell in self.owners[unit.key]:
+            self.left[id(cell)] -= 1
+            if not self.left[id(cell)]:
+                self._finish(cell)
+
+    def _finish(self, cell: Cell) -> None:
+        if self.finished is not None:
+            self.finished(self.store, cell)
+
+    def report(self) -> None:
+        if self.progress is None:
+            return
+        playing = self.state()
+        if self.uncompiled:
+            number = self.policies - len(self.uncompiled) + 1
+            self.progress(Compiling(number, self.policies, next(iter(self.uncompiled)), playing))
+        else:
+            self.progress(playing)
 
     def state(self) -> Playing:
         units_done = self.units - self.todo + self.ended["played"] + self.ended["found"]
-        rate = self.pulls_played / max(time.monotonic() - self.start, 1e-9)
+        rate = (self.pulls_played - self.earlier) / max(time.monotonic() - self.start, 1e-9)
         counts = (self.ended["failed"], self.retries, self.workers, self.held)
-        return Playing(self.units, units_done, self.pulls, self.pulls_done, rate, *counts)
+        return Playing(self.units, units_done, self.pulls, self.pulls_done, 0.0 if self.uncompiled else rate, *counts)
 
 
 @dataclass(frozen=True)
@@ -134,8 +187,11 @@ def run(
     command: str = "",
     spec_text: str | None = None,
     progress: Progress | None = None,
+    finished: Finished | None = None,
 ) -> RunOutcome:
     """Play the units of a plan that are not done, and store each in the run folder as soon as it is finished.
+
+    Policies are compiled meanwhile: the units of a policy start when it is ready.
 
     If a run is interrupted, only the running units are lost, and the same call continues. Ctrl-C stops a run within a fraction of
     a second. Several runs may share a folder; each unit is played by one of them. A unit that fails ``tries`` times is recorded
@@ -161,6 +217,9 @@ def run(
         The text of the spec, stored in the folder.
     progress
         Called with `Compiling` and `Playing`, in this thread.
+    finished
+        Called in this thread with the run folder and a cell when all units of the cell are done or failed, also if that was before
+        this run. ``store.measured(cell)`` returns its results.
     """
     tries = integer(tries, "tries", 1, None)
     if threads is not None:
@@ -175,17 +234,12 @@ def run(
     for number, unit in enumerate(store.plan.units):
         units.setdefault(unit.key, (number, unit))
     left = {number: unit for number, unit in units.values() if not store.ledger.done(unit)}
-    todo = list(left.values())
-    report = progress if progress is not None else lambda _: None
-    if workers is None or workers.shares_cache:
-        _compile(todo, report)
-    tally = _Tally([unit for _, unit in units.values()], todo)
-    report(tally.state())
+    tally = _Tally(store, left.values(), progress, finished)
     if workers is None:
-        _play(todo, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally, report)
+        _play(left, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally)
     else:
         try:
-            _Dispatch(workers, store, tries, tally, report).play(left)
+            _Dispatch(workers, store, tries, tally).play(left)
         except (EngineLost, VersionSkew) as lost:
             next_step = f"To continue: {command}" if command else "To continue, repeat the call with a working engine"
             done = f"{tally.state().units_done} of {len(units)} units"
@@ -193,7 +247,7 @@ def run(
     return RunOutcome(
         store=store,
         done=tally.ended["played"],
-        before=len(units) - len(todo),
+        before=len(units) - len(left),
         elsewhere=tally.ended["found"],
         failed=store.failures(),
         damaged=tuple(tally.damaged),
@@ -212,57 +266,108 @@ def _engine_for(engine: object) -> Engine:
     raise invalid("engine", engine, "a concurrent.futures.Executor or an engine from robandit.experiments.dask_engine")
 
 
-def _compile(units: Iterable[Unit], report: Progress) -> None:
-    """Compile the policies one by one. Two at once would only wait for each other, and progress would not show."""
-    cells: dict[str, Cell] = {}
-    for unit in units:
-        cells.setdefault(unit.cell.label, unit.cell)
-    for number, (label, cell) in enumerate(cells.items(), 1):
-        report(Compiling(number, len(cells), label))
-        with suppress(Exception):  # the units will fail with the same error, which is then recorded
-            cell.compile()
+class _Compilation:
+    """Compile the policies of units meanwhile, and hand out the units whose policies are ready.
+
+    Without ``threads``, nothing is compiled, and all units are ready at once.
+    """
+
+    def __init__(
+        self, todo: Mapping[int, Unit], tally: _Tally, tell: Callable[[str], None], threads: int | None
+    ) -> None:
+        self.tally, self.tell, self.threads = tally, tell, threads
+        self.waiting: dict[str, list[int]] = {}  # numbers of units, by the label of their policy
+        self.cells: dict[str, Cell] = {}
+        for number, unit in todo.items():
+            self.waiting.setdefault(unit.cell.label, []).append(number)
+            self.cells.setdefault(unit.cell.label, unit.cell)
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="robandit-compiler", daemon=True)
+
+    def __enter__(self) -> _Compilation:
+        self.tally.begin(self.cells if self.threads else ())
+        self.thread.start()
+        return self
+
+    def ready(self, label: str) -> list[int]:
+        """Return the units of a policy that was told to be ready."""
+        if label in self.tally.uncompiled:
+            self.tally.compiled(label)
+        return self.waiting.pop(label, [])
+
+    def _run(self) -> None:
+        try:
+            if self.threads:
+                _compile(self.cells, self.tell, self.threads, self.stop)
+        except Exception as error:
+            say(f"policies cannot be compiled in advance ({error}); each is compiled when it is first played")
+        finally:
+            for label in self.cells:
+                self.tell(label)
+
+    def __exit__(self, *_: object) -> None:
+        """Stop compiling: after a failure or Ctrl-C nothing is needed."""
+        self.stop.set()
+        self.thread.join()
 
 
-def _play(todo: list[Unit], work: partial[_Ended], threads: int, tally: _Tally, report: Progress) -> None:
+def _compile(cells: Mapping[str, Cell], done: Callable[[str], None], processes: int, stop: threading.Event) -> None:
+    """Compile the policies on several cores, and call ``done`` with the label of each that is compiled or cannot be compiled.
+
+    Units of a policy that cannot be compiled will fail with the same error, which is then recorded.
+    """
+    compile_all({label: cell.kernels for label, cell in cells.items()}, done, processes=processes, stop=stop)
+
+
+def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: _Tally) -> None:
     """Play every unit in this process, until no unit is locked by another run."""
-    finished: queue.SimpleQueue[Future[_Ended]] = queue.SimpleQueue()
-    futures: dict[Future[_Ended], Unit] = {}
+    # A future is a unit that has ended, a string is the label of a policy that is compiled.
+    events: queue.SimpleQueue[Future[_Ended] | str] = queue.SimpleQueue()
+    under_way: dict[Future[_Ended], int] = {}
+    # Heaps of numbers of units: those that come first in the plan are played first, so that its first problem ends first.
+    ready: list[int] = []
+    busy: list[int] = []  # locked by other runs
     stop = threading.Event()
     # Replications of all units share the players, so that no core is idle while the last slow unit is played. The threads of
     # units only wait and write. There is one more of them than players, so that the players have work while one thread writes.
     with (
         ThreadPoolExecutor(threads, "robandit-players") as players,
         ThreadPoolExecutor(threads + 1, "robandit-units") as pool,
+        _Compilation(todo, tally, events.put, threads) as compilation,
     ):
         try:
-            while todo:
-                futures.clear()
-                for unit in todo:
-                    future = pool.submit(work, unit, stop=stop, pool=players)
-                    futures[future] = unit
-                    future.add_done_callback(finished.put)
-                todo = []
-                while len(todo) + tally.ended.total() < tally.todo:
-                    try:
-                        future = finished.get(timeout=TICK)
-                    except queue.Empty:
-                        tally.held = 0
-                        report(tally.state())
-                        continue
-                    ended = future.result()
-                    if ended.how == "busy":
-                        todo.append(futures[future])
-                    else:
-                        tally.held = 0
-                        tally.add(futures[future], ended)
-                        report(tally.state())
-                if todo:  # other runs have locked these units: wait until they finish or give up
-                    tally.held = len(todo)
+            while compilation.waiting or ready or under_way or busy:
+                while ready and len(under_way) <= 2 * threads + 1:  # some wait, so that no thread waits for this one
+                    number = heapq.heappop(ready)
+                    future = pool.submit(work, todo[number], stop=stop, pool=players)
+                    under_way[future] = number
+                    future.add_done_callback(events.put)
+                if not under_way and not compilation.waiting:  # other runs have locked the rest: wait for them
+                    tally.held = len(busy)
                     time.sleep(TICK)
-                    report(tally.state())
+                    tally.report()
+                    ready, busy = busy, []
+                    continue
+                try:
+                    event = events.get(timeout=TICK)
+                except queue.Empty:
+                    tally.held = 0
+                    tally.report()
+                    continue
+                if isinstance(event, str):
+                    for number in compilation.ready(event):
+                        heapq.heappush(ready, number)
+                    continue
+                number, ended = under_way.pop(event), event.result()
+                if ended.how == "busy":
+                    heapq.heappush(busy, number)
+                else:
+                    tally.held = 0
+                    tally.add(todo[number], ended)
+                    tally.report()
         finally:  # after a failure or Ctrl-C no unit starts, and running units stop soon
             stop.set()
-            for future in futures:
+            for future in under_way:
                 future.cancel()
 
 
@@ -301,8 +406,8 @@ class _UnderWay:
 class _Dispatch:
     """A run on an engine. Units are identified by their numbers in the plan."""
 
-    def __init__(self, engine: Engine, store: Store, tries: int, tally: _Tally, report: Progress) -> None:
-        self.engine, self.tries, self.tally, self.report = engine, tries, tally, report
+    def __init__(self, engine: Engine, store: Store, tries: int, tally: _Tally) -> None:
+        self.engine, self.tries, self.tally = engine, tries, tally
         self.plan, self.ledger = store.plan, store.ledger
         self.most = _most_locks()
         self.waiting: deque[int] = deque()
@@ -310,22 +415,27 @@ class _Dispatch:
         self.busy: list[int] = []  # units locked by other runs
         self.failed: Counter[int] = Counter()
         self.under_way: dict[Future[Answer], _UnderWay] = {}
-        self.finished: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Future[Answer] | str] = queue.SimpleQueue()  # as in `_play`
 
-    def play(self, todo: Iterable[int]) -> None:
-        self.waiting.extend(todo)
-        try:
-            self.engine.begin(self.plan)
-            while self.waiting or self.under_way or self.suspects or self.busy:
-                self._fill()
-                with suppress(queue.Empty):
-                    self._take(self.finished.get(timeout=TICK))
-                self.report(self.tally.state())
-        finally:
-            # After a failure or Ctrl-C no unit starts. Workers finish their units, but the run does not wait for them.
-            self.engine.end(self.under_way)
-            for each in self.under_way.values():
-                each.lock.close()
+    def play(self, todo: Mapping[int, Unit]) -> None:
+        threads = cores() if self.engine.shares_cache else None
+        with _Compilation(todo, self.tally, self.events.put, threads) as compilation:
+            try:
+                self.engine.begin(self.plan)
+                while compilation.waiting or self.waiting or self.under_way or self.suspects or self.busy:
+                    self._fill()
+                    with suppress(queue.Empty):
+                        event = self.events.get(timeout=TICK)
+                        if isinstance(event, str):  # in the plan's order, so that its first problem ends first
+                            self.waiting = deque(sorted([*self.waiting, *compilation.ready(event)]))
+                        else:
+                            self._take(event)
+                    self.tally.report()
+            finally:
+                # After a failure or Ctrl-C no unit starts. Workers finish their units, but the run does not wait for them.
+                self.engine.end(self.under_way)
+                for each in self.under_way.values():
+                    each.lock.close()
 
     def _fill(self) -> None:
         self.tally.workers = self.engine.workers()
@@ -354,7 +464,7 @@ class _Dispatch:
             damaged = self.ledger.set_aside(unit)
             future = self.engine.submit(number)
             self.under_way[future] = _UnderWay(number, alone, stack.pop_all(), damaged)
-        future.add_done_callback(self.finished.put)
+        future.add_done_callback(self.events.put)
         return True
 
     def _take(self, future: Future[Answer]) -> None:

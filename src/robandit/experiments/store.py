@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +14,11 @@ from typing import Any
 from robandit.errors import CorruptFile, FileError, InvalidInput
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
-from robandit.experiments.locks import locked
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
-from robandit.experiments.results import Failure, Results, pulls_table, regret_table
+from robandit.experiments.results import Failure, Measured, Results, measured_in, pulls_table, regret_table
 from robandit.files import check_format, write_atomically
 from robandit.laws.packing import is_packed
+from robandit.locks import locked
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, sealed_parquet
@@ -129,9 +129,17 @@ class Store:
 
     def results(self) -> Results:
         """Load the results so far. Raise an error with the name of the file if a part is damaged."""
-        units = (unit for unit in self.plan.units if self.ledger.part(unit).exists())
-        played = ((unit, self._result(unit), self.ledger.seconds(unit)) for unit in units)
-        return Results.of(self.plan, played, self.failures(), self.about)
+        return Results.of(self.plan, self._played(self.plan.units), self.failures(), self.about)
+
+    def measured(self, cell: Cell) -> Measured | None:
+        """Load the results of one cell so far; None if none of its units is done."""
+        parts = list(self._played(self.plan.units_of(cell)))
+        return measured_in(cell, parts) if parts else None
+
+    def _played(self, units: Iterable[Unit]) -> Iterator[tuple[Unit, Result, float]]:
+        for unit in units:
+            if self.ledger.part(unit).exists():
+                yield unit, self._result(unit), self.ledger.seconds(unit)
 
     def _result(self, unit: Unit) -> Result:
         path = self.ledger.part(unit)

@@ -1,6 +1,6 @@
 """Compiles hooks into cached kernels. Also contains the loops, the lazy arg-max and the random streams."""
 
 from robandit.kernel.build import compiled
-from robandit.kernel.cache import cache_directory
+from robandit.kernel.folder import cache_directory
 
 __all__ = ["cache_directory", "compiled"]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from robandit.kernel import cache
 from robandit.kernel.build import Entry, compiled
+from robandit.kernel.messages import in_background as silently
 
 __all__ = ["in_background"]
 
@@ -58,7 +58,6 @@ def _start() -> None:
 
 def _work() -> None:
     global _thread
-    cache.quiet.on = True
     while True:
         with _lock:
             if not _jobs:
@@ -68,7 +67,8 @@ def _work() -> None:
         if job.owner() is not None:
             result: Any
             try:
-                result = compiled(job.entry, label=job.label, args=job.args)
+                with silently():
+                    result = compiled(job.entry, label=job.label, args=job.args)
             except Exception as error:
                 result = error
             owner = job.owner()

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import KernelError
-from robandit.kernel import cache
+from robandit.kernel import cache, native
 from robandit.kernel.function_source import identity
 from robandit.kernel.generate import Writer
 from robandit.kernel.literals import fingerprint
 from robandit.kernel.types import Floats
 
 Entry = Callable[..., Any]
-# Numba's messages when a function without reference counting (see `cache._options`) allocates.
+# Numba's messages when a function without reference counting (see `native._options`) allocates.
 _ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
-_written: dict[Any, tuple[tuple[Any, str], list[tuple[Callable[[], Any], Any]], Any]] = {}
+_written: dict[Any, tuple[cache.Kernel, list[tuple[Callable[[], Any], Any]], Any]] = {}
 
 
 def numbers(record: tuple[float, ...]) -> Floats:
@@ -49,16 +49,16 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) -> Entry:
     """Compile an entry for arguments like ``args``, and print the label. The result takes its arguments as `flat` returns them."""
-    with cache.lock:  # reading sources (linecache) and importing Numba are not thread-safe
-        module, name = _module(entry, args)
+    with cache.lock:
+        kernel = kernel_of(entry, args)
         try:
-            return cache.ready(module, name, label, flat(args))  # type: ignore[no-any-return]
+            return cache.ready(kernel, label)  # type: ignore[no-any-return]
         except KernelError:
             raise
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "numba":
                 raise
-            raise KernelError(f"{label} cannot be compiled: {_explained(str(error))}") from error
+            raise explained(label, str(error)) from error
 
 
 def at_hand(entry: Entry | partial[Any], args: tuple[Any, ...]) -> Entry | None:
@@ -66,10 +66,8 @@ def at_hand(entry: Entry | partial[Any], args: tuple[Any, ...]) -> Entry | None:
     known = _written.get((identity(entry), tuple(shape_of(a) for a in args)))
     if known is None:
         return None
-    (module, name), reads, _ = known
-    dispatcher = getattr(module, name)
-    ready = getattr(dispatcher, "overloads", None) and all(fingerprint(get()) == value for get, value in reads)
-    return dispatcher if ready else None
+    kernel, reads, _ = known
+    return cache.at_hand(kernel) if all(fingerprint(get()) == value for get, value in reads) else None
 
 
 def unchecked(entry: Entry) -> Entry:
@@ -81,7 +79,12 @@ def unchecked(entry: Entry) -> Entry:
     return next(iter(overloads.values())).entry_point if overloads else entry
 
 
-def _explained(message: str) -> str:
+def explained(label: str, message: str) -> KernelError:
+    """Return the error to raise for an error of Numba."""
+    return KernelError(f"{label} cannot be compiled: {_reason(message)}")
+
+
+def _reason(message: str) -> str:
     """Return the reason and the remedy for an error of Numba, with the line that caused it."""
     lines = message.splitlines()
     carets = [j for j, each in enumerate(lines) if each.strip() == "^"]
@@ -97,20 +100,22 @@ def _explained(message: str) -> str:
     return f"{reasons[0] if reasons else message}{line}. Numba says:\n{message}"
 
 
-def _module(entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[Any, str]:
+def kernel_of(entry: Entry | partial[Any], args: tuple[Any, ...]) -> cache.Kernel:
+    """Return the kernel of an entry for arguments like ``args``. Nothing is compiled."""
     key = (identity(entry), tuple(shape_of(a) for a in args))
-    known = _written.get(key)
-    if known is not None:
-        (module, name), reads, _ = known
-        # In a notebook, a constant or helper may be redefined: the text is then written again.
-        if all(fingerprint(get()) == value for get, value in reads):
-            return module, name
-    writer = Writer()
-    text, name, parts = _entry_text(writer, entry, args)
-    # The name does not contain the label, so that policies with the same hooks share one kernel.
-    module = cache.load(text, name[:60], parts)  # a file name has at most 255 characters
-    _written[key] = ((module, name), writer.reads, entry)  # the entry is kept alive: its id is the key
-    return module, name
+    with cache.lock:  # reading sources (linecache) and importing Numba are not thread-safe
+        known = _written.get(key)
+        if known is not None:
+            kernel, reads, _ = known
+            # In a notebook, a constant or helper may be redefined: the text is then written again.
+            if all(fingerprint(get()) == value for get, value in reads):
+                return kernel
+        writer = Writer()
+        text, name, parts = _entry_text(writer, entry, args)
+        # The name does not contain the label, so that policies with the same hooks share one kernel.
+        kernel = cache.kernel(text, name, [native.type_name(a) for a in flat(args)], parts)
+        _written[key] = (kernel, writer.reads, entry)  # the entry is kept alive: its id is the key
+        return kernel
 
 
 def shape_of(argument: Any) -> Any:
@@ -156,9 +161,9 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
             raise KernelError(f"the record {value!r} of {inner} mixes kinds: pass all arrays, or all numbers")
         passed.append(f"{record}({', '.join(flat_names)})")
     outer = writer.fresh(f"{inner}_entry")
-    # Types are part of the text because Numba's index is not safe if two processes store two signatures for one file.
+    # Types are part of the text because a kernel is compiled for one signature.
     types = ", ".join(f"{n}: {shape_of(a)}" for n, a in zip(names, args, strict=True))
     body = f"def {outer}({', '.join(parameters)}):\n    return {inner}({', '.join(passed)})\n"
     head = ["from collections import namedtuple", f"# {types}", *records.values()]
-    text = "\n".join([*head, writer.text(), "@njit(cache=True, **OPTIONS)", body])
+    text = "\n".join([*head, writer.text(), "@_entry", body])
     return text, outer, writer.parts() | records

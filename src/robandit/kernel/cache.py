@@ -1,26 +1,21 @@
-"""Stores kernels between processes, and loads them.
+"""Stores compiled kernels between processes, and loads them.
 
-A kernel is a text (see :mod:`robandit.kernel.generate`). Its file is named by the hash of that text, the versions of Python, NumPy
-and Numba, and the processor. Numba stores the compiled code next to it. Both are written under another name and then moved, so two
-processes may compile the same kernel at once. A third file has a checksum, because damaged machine code would crash the process.
+A kernel is a text (see :mod:`robandit.kernel.generate`). Its file holds the compiled code with a checksum, because damaged machine
+code would crash the process. It is named by the hash of the text, the versions of Python, NumPy and Numba, and the processor. A
+file is written under another name and then moved. A lock per kernel lets one process of the machine compile it while others wait.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import hashlib
+import linecache
 import logging  # noqa: F401  before `register_at_fork`: see there
 import os
-import platform
-import shutil
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -31,86 +26,124 @@ import numpy
 
 from robandit.errors import FileError
 from robandit.files import write_atomically
+from robandit.kernel import native
+from robandit.kernel.folder import load_folders, store_folder, untrusted
+from robandit.kernel.messages import say, say_compiling
+from robandit.locks import locked
 
+FORMAT = b"robandit kernel 1\n"
 _PREFIX = "_robandit_"  # begins the name of a kernel's module
 lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # A child must not inherit a lock that a compiling thread of its parent holds. The module that registers last acquires first.
     # Numba uses loggers, so a fork that held the lock of `logging` while it waits for this one would wait for ever.
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-_modules: dict[str, ModuleType] = {}
-_parts: dict[tuple[str, str], Any] = {}  # functions and records that kernels share
-_messages: set[str] = set()  # messages printed so far
-quiet = threading.local()
-"""A thread that sets ``on`` compiles without the message that it does."""
+_entries: dict[str, Any] = {}  # compiled or loaded entries, by the name of the kernel
+_parts: dict[str, Any] = {}  # functions and records that kernels share
 
 
-def say(message: str, *, once: bool = False) -> None:
-    """Print a message on standard error; with ``once``, at most one time per process."""
+@dataclass(frozen=True)
+class Kernel:
+    """A text to compile. It is plain data, so that another process can compile it."""
+
+    name: str
+    """The name of the file: the entry, and a hash of everything that the code depends on."""
+    entry: str
+    """The function that is called from Python."""
+    text: str
+    types: Sequence[str]
+    """The types of the entry's arguments, as `native.type_name` returns them."""
+    parts: Mapping[str, str]
+    """Functions and records in the text, with a hash of all text that each depends on. Kernels share equal parts, so that a
+    process compiles a function once for all entries."""
+
+    def is_stored(self) -> bool:
+        """Return whether the code can be loaded."""
+        return _stored_code(self.name) is not None
+
+
+def kernel(text: str, entry: str, types: Sequence[str], parts: Mapping[str, str]) -> Kernel:
+    """Return the kernel with this text, named by its hash."""
+    text = "import math\nimport numpy as np\n" + text
+    digest = hashlib.sha256(f"{native.platform_key()}\n{text}".encode()).hexdigest()[:20]
+    hashes = {name: hashlib.sha256(reached.encode()).hexdigest() for name, reached in parts.items()}
+    return Kernel(f"{entry[:60]}_{digest}", entry, text, types, hashes)  # a file name has at most 255 characters
+
+
+def at_hand(kernel: Kernel) -> Any | None:
+    """Return the entry of a kernel if this process has compiled or loaded it, else None. It never waits."""
+    return _entries.get(kernel.name)
+
+
+def loaded(kernel: Kernel) -> Any | None:
+    """Return the entry of a kernel with its stored code, or None if no code is stored."""
     with lock:
-        if not once or message not in _messages:
-            _messages.add(message)
-            print(f"robandit: {message}", file=sys.stderr, flush=True)
+        if kernel.name in _entries:
+            return _entries[kernel.name]
+        code = None if native.jit_disabled() else _stored_code(kernel.name)
+        if code is None:
+            return None
+        entry = getattr(_module(kernel, inner=False), kernel.entry)
+        native.restore(entry, code)
+        return _entries.setdefault(kernel.name, entry)
 
 
-def cache_directory() -> Path:
-    """Return the folder of compiled kernels: ``ROBANDIT_CACHE_DIR``, or ``robandit`` in the user's cache folder.
+def ready(kernel: Kernel, label: str) -> Any:
+    """Return the entry of a kernel, loaded or compiled. Print the label if it has to be compiled."""
+    with lock:
+        entry = loaded(kernel)
+        if entry is not None:
+            return entry
+        if native.jit_disabled():
+            plain = getattr(_module(kernel, inner=True), kernel.entry)
+            # Random numbers rely on the overflow of 64-bit words, which compiled code does not report.
+            return _entries.setdefault(kernel.name, numpy.errstate(over="ignore")(plain))
+        say_compiling(label)
+        folder = store_folder()
+        with locked(folder / f"{kernel.name}.lock", wait=True):
+            entry = loaded(kernel)  # another process may have compiled it meanwhile
+            return entry if entry is not None else _compiled(kernel, folder)
 
-    If it cannot be written, a message is printed once and this process uses a temporary folder.
-    """
-    with lock:  # so that two threads do not make two temporary folders
-        return _usable_directory(os.environ.get("ROBANDIT_CACHE_DIR"))
+
+def _compiled(kernel: Kernel, folder: Path) -> Any:
+    entry = getattr(_assembled(kernel), kernel.entry)
+    native.compile_entry(entry, kernel.types)
+    code = native.dumped(entry)
+    if code is not None:
+        _store(folder / f"{kernel.name}.kernel", FORMAT + hashlib.sha256(code).digest() + code)
+    return _entries.setdefault(kernel.name, entry)
 
 
-@cache
-def _usable_directory(setting: str | None) -> Path:
-    place = setting or "for this user"
+def _assembled(kernel: Kernel) -> ModuleType:
+    """Return a module with the text, in which parts that other kernels have are theirs."""
+    module = _module(kernel, inner=True)
+    for name, digest in kernel.parts.items():
+        vars(module)[name] = _parts.setdefault(digest, vars(module)[name])
+    return module
+
+
+def _store(path: Path, content: bytes) -> None:
     try:
-        # Absolute, because a program may change its working directory.
-        folder = (Path(setting) if setting else _user_cache() / "robandit").expanduser().absolute()
-        place = str(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except (OSError, RuntimeError) as error:  # RuntimeError: no home folder, as in some containers
-        temporary = Path(tempfile.mkdtemp(prefix="robandit-"))
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        problem = f"the cache folder {place} cannot be written ({getattr(error, 'strerror', None) or error})"
-        hint = "Set ROBANDIT_CACHE_DIR to a writable folder."
-        say(f"{problem}; compiled code is lost when this process ends. {hint}")
-        return temporary
+        write_atomically(path, content)
+    except FileError as error:  # a full disk, or on Windows another process that has the file open
+        say(f"compiled code could not be stored, and is compiled again next time: {error}", once=True)
 
 
-def _user_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-@cache
-def _options() -> str:
-    """Return the jit options. ``_nrt=False`` (private to Numba) removes reference counting, which makes loops 4 times faster."""
-    numba: Any = import_module("numba")
-    options = "nogil=True, error_model='numpy'"
-    if numba.config.DISABLE_JIT:
-        return options
-    if hasattr(import_module("numba.core.cpu").CPUTargetOptions, "_nrt"):  # trying it would cost 0.1 s
-        return options + ", _nrt=False"
-    say("this Numba does not accept _nrt=False; compiled loops are slower, results are the same", once=True)
-    return options
-
-
-@cache
-def _platform_key() -> str:
-    import llvmlite.binding
-
-    numba: Any = import_module("numba")
-    # Features are included since a virtual machine may hide some, and BOUNDSCHECK since it changes the code but not the text.
-    features = llvmlite.binding.get_host_cpu_features().flatten()
-    processor = f"{llvmlite.binding.get_host_cpu_name()} {features} {numba.config.BOUNDSCHECK}"
-    return "|".join([platform.python_version(), numba.__version__, numpy.__version__, processor])
+def _stored_code(name: str) -> bytes | None:
+    """Return the code in a kernel's file, if there is one, it is trusted and its checksum is right."""
+    head = len(FORMAT) + hashlib.sha256().digest_size
+    for folder in load_folders():
+        with suppress(OSError), open(folder / f"{name}.kernel", "rb") as file:
+            reason = untrusted(file.fileno())
+            if reason:
+                say(f"{file.name} is not used: {reason}", once=True)
+                continue
+            content = file.read()
+            code = content[head:]
+            if content[:head] == FORMAT + hashlib.sha256(code).digest():
+                return code
+            say(f"{file.name} is damaged: its checksum does not match; compiling it again", once=True)
+    return None
 
 
 class _Homes(MetaPathFinder, Loader):
@@ -125,99 +158,12 @@ class _Homes(MetaPathFinder, Loader):
 sys.meta_path.append(_Homes())
 
 
-def load(text: str, name: str, parts: dict[str, str]) -> ModuleType:
-    """Return the module with this text, stored in the cache folder under its hash.
-
-    ``parts`` maps names in it to all text that they depend on. Modules share equal parts, so that a function is compiled once for
-    all entries. Otherwise, compiling a policy's loop and its six steps would take twice as long.
-    """
-    text = f"from numba import njit\nimport math\nimport numpy as np\n\nOPTIONS = dict({_options()})\n" + text
-    digest = hashlib.sha256(f"{_platform_key()}\n{text}".encode()).hexdigest()[:20]
-    module_name = f"{name}_{digest}"
-    with lock:
-        if module_name not in _modules:
-            path = cache_directory() / f"{module_name}.py"
-            _store(path, text)
-            # Run the text, because the file may have changed. Store no byte code, because it could be damaged.
-            module = ModuleType(f"{_PREFIX}{module_name}")
-            module.__file__ = str(path)
-            sys.modules[module.__name__] = module  # Numba looks modules up by name
-            exec(compile(text, path, "exec", dont_inherit=True), vars(module))
-            for part, reached in parts.items():
-                vars(module)[part] = _parts.setdefault((_options(), reached), vars(module)[part])
-            _modules[module_name] = module
-        return _modules[module_name]
-
-
-def _store(path: Path, text: str) -> None:
-    """Write a file, unless it has this text already. All files get the same modification time, since older Numbas compare it."""
-    if _holds(path, text):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)  # the cache may be emptied while this process runs
-    try:
-        write_atomically(path, text.encode(), modified=1e9)
-    except FileError:
-        if not _holds(path, text):  # on Windows another process, which wrote the same text, may have it open
-            raise
-
-
-def _holds(path: Path, text: str) -> bool:
-    try:
-        return path.read_text(encoding="utf-8") == text
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def ready(module: ModuleType, entry: str, label: str, args: tuple[Any, ...]) -> Any:
-    """Return the entry of a kernel, compiled for arguments like these or loaded from the cache."""
-    numba: Any = import_module("numba")
-    dispatcher = getattr(module, entry)
-    if numba.config.DISABLE_JIT:
-        # A plain function, for debuggers. Random numbers rely on the overflow of 64-bit words, which compiled code does not report.
-        return numpy.errstate(over="ignore")(dispatcher)
-    with lock:
-        # A kernel has one signature. A call with other types must raise, not compile a second time.
-        if dispatcher.overloads:
-            return dispatcher
-        folder = Path(dispatcher.stats.cache_path)
-        name = f"{Path(str(module.__file__)).stem}.{entry}"
-        seal = folder / f"{name}.sha256"
-        if not _sealed(seal, name):
-            if seal.exists():
-                say(f"the stored code of {label} does not match its checksum; compiling it again")
-            elif not getattr(quiet, "on", False):
-                say(f"compiling {label}, first run only", once=True)
-            for file in folder.glob(f"{name}-*.nb[ic]"):
-                with contextlib.suppress(OSError):
-                    file.unlink()
-        dispatcher.compile(tuple(numba.typeof(a) for a in args))
-        if not dispatcher.stats.cache_hits:
-            _seal(seal, name)
-        dispatcher.disable_compile()
-        return dispatcher
-
-
-def _seal(seal: Path, name: str) -> None:
-    """Store the checksum of Numba's files. Another process may replace them meanwhile, so the checksum is checked after writing."""
-    for _ in range(10):
-        with contextlib.suppress(OSError, FileError):
-            checksums = _checksums(seal.parent, name)
-            _store(seal, checksums)
-            if _checksums(seal.parent, name) == checksums:
-                return
-
-
-def _sealed(seal: Path, name: str) -> bool:
-    if not seal.exists():
-        return False
-    for pause in (0.0, 0.2):  # another process may have written its files, but not yet its checksum
-        time.sleep(pause)
-        with contextlib.suppress(OSError):
-            if _holds(seal, _checksums(seal.parent, name)):
-                return True
-    return False
-
-
-def _checksums(folder: Path, name: str) -> str:
-    files = sorted(folder.glob(f"{name}-*.nb[ic]"))
-    return "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+def _module(kernel: Kernel, *, inner: bool) -> ModuleType:
+    """Return a module in which the text was run."""
+    module = ModuleType(f"{_PREFIX}{kernel.name}")
+    module.__file__ = f"<{kernel.name}>"
+    sys.modules[module.__name__] = module  # Numba looks modules up by name
+    lines = kernel.text.splitlines(keepends=True)
+    linecache.cache[module.__file__] = (len(kernel.text), None, lines, module.__file__)  # for messages of Numba
+    native.run_text(kernel.text, module, inner=inner)
+    return module

@@ -3,8 +3,9 @@
 Numba's own cache misses when a function is passed as an argument, and returns stale code when a helper in another file or a
 constant changes. So the writer starts at an entry function and writes everything that the function can reach into one
 self-contained text. It contains the sources of the functions and the values of the constants that they read. It imports only
-``math`` and ``numpy``. The text is the cache key. Any edit of a hook, a helper or a constant gives another text and another file,
-so stale code is impossible. An entry works the same from a package, a script or a notebook cell.
+``math`` and ``numpy``; `native.py` defines its decorators. The text is the cache key. Any edit of a hook, a helper or a constant
+gives another text and another file, so stale code is impossible. An entry works the same from a package, a script or a notebook
+cell.
 
 - A function may read numbers, strings, and tuples or arrays of them from outside, which are written as values. It may also read
   other functions, which are written too, and ``math`` and ``numpy``. Anything else is rejected, and the error names it.
@@ -34,10 +35,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def out_of_line(function: Function) -> Function:
-    """Mark a function that is called rarely, so that it is not inlined into its callers.
+    """Mark a function that is called rarely, so that LLVM decides whether to inline it into its callers.
 
-    All others are inlined, because a call passes every array of the state, which costs more than most helpers (UCB1: 130 ns per
-    pull with calls, 41 without). But copies of large, rare code make compilation slow and the hot loop too big for the cache.
+    All others are always inlined, because a call passes arrays of the state, which costs more than most helpers (UCB1: 130 ns
+    per pull with calls, 41 without). But copies of large, rare code make compilation slow and the hot loop too big for the cache.
     """
     function.__out_of_line__ = True  # type: ignore[attr-defined]
     return function
@@ -49,7 +50,7 @@ class Writer:
     def __init__(self) -> None:
         """Begin with an empty text."""
         self._names: dict[Any, str] = {}
-        self._taken: set[str] = {"np", "math", "njit", "namedtuple", "OPTIONS"} | set(dir(builtins))
+        self._taken: set[str] = {"np", "math", "namedtuple", "_entry", "_inlined", "_called"} | set(dir(builtins))
         self._constants: dict[str, str] = {}  # name -> definition; so are the next two
         self._functions: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
@@ -95,10 +96,8 @@ class Writer:
         for value in dict(bound).values():
             self.function(value)
         self._uses[name] = Rewriter(self, function, dict(bound)).rewrite(node)
-        inline = "" if getattr(function, "__out_of_line__", False) else "forceinline=True, "
-        # Only the entry is called from Python. Without wrappers for the others, compiling takes a quarter less time.
-        inner = "no_cpython_wrapper=True, no_cfunc_wrapper=True, "
-        self._functions[name] = f"@njit({inline}{inner}**OPTIONS)\n" + ast.unparse(node) + "\n"
+        decorator = "@_called" if getattr(function, "__out_of_line__", False) else "@_inlined"
+        self._functions[name] = f"{decorator}\n{ast.unparse(node)}\n"
         return name
 
     def constant(self, name: str, value: Any) -> str:

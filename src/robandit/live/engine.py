@@ -62,6 +62,7 @@ class Engine:
         """The arms that the last choice was restricted to, or None. The state's mask shows it until another choice is made."""
         self._compile = compile
         self._params = policy.params()
+        self.deterministic = policy.chance is None and not policy.weighted
         self._entries: dict[str, Entry] = {}
         self._warned = False
         self._slow = False  # whether `describe` was slow
@@ -74,6 +75,8 @@ class Engine:
         # Bandit.select and Bandit.update call these two directly, because a call of a method costs a tenth of a choice.
         self.ask_entry: Entry
         self.tell_entry: Entry
+        # Bandit.decide calls this one directly, after `prepare` has set it.
+        self.issue_entry: Any = None
         self.prepare("ask")
         self.prepare("tell")
 
@@ -95,6 +98,8 @@ class Engine:
         """
         if name in self._entries:
             return
+        if name == "issue" and self.policy.chance is not None and not self.policy.weighted:
+            self.prepare("chance_of")
         bound, label, args = self._source(name)
         ready: Entry | None = None
         if name == "describe" or self._compile == "never":
@@ -127,6 +132,8 @@ class Engine:
             self.ask_entry = entry
         elif name == "tell":
             self.tell_entry = entry
+        elif name == "issue":
+            self.issue_entry = entry
 
     def _finish(self, result: Entry | Exception, name: str) -> None:
         """Take over a compiled entry; or go on without it, and let the next choice warn."""
@@ -196,7 +203,10 @@ class Engine:
 
     def tell(self, arm: int, reward: float) -> bool:
         """Learn from a pull and its reward. Return whether the state had to grow, which may be due to an alarm of the policy."""
-        return self.late(arm, reward, loops.NOW)
+        full: bool = self.tell_entry(*self.args, arm, reward, loops.NOW)
+        if full:
+            self.grow()
+        return full
 
     def grow(self) -> None:
         """Let the state grow, or handle an alarm."""
@@ -205,29 +215,27 @@ class Engine:
     def issue(self, arm: int) -> tuple[float, float | None]:
         """Record a pull whose reward comes later; `prepare` first. Return its mark, and its probability (None: deterministic)."""
         probability: float | None = None
-        if not self.policy.weighted and self.policy.chance is not None:
-            self.prepare("chance_of")
+        if self.policy.chance is not None and not self.policy.weighted:
             probability = self._entries["chance_of"](*self.args, arm)
         mark: float = self._entries["issue"](*self.args, arm)
-        if not math.isfinite(mark):
-            raise KernelError(f"take() of {self.policy!r} returned {mark}: a mark must be a finite number")
-        return mark, self._checked_probability(mark if self.policy.weighted else probability)
+        if not -math.inf < mark < math.inf:
+            self.reject_mark(mark)
+        if self.deterministic:
+            return mark, None
+        return mark, self._checked_probability(mark if probability is None else probability)
 
-    def _checked_probability(self, probability: float | None) -> float | None:
-        if probability is None or 0.0 <= probability <= 1.0:
+    def reject_mark(self, mark: float) -> NoReturn:
+        """Raise `KernelError` because a mark is not finite. NaN would be `loops.NOW`."""
+        raise KernelError(f"take() of {self.policy!r} returned {mark}: a mark must be a finite number")
+
+    def _checked_probability(self, probability: float) -> float:
+        if 0.0 <= probability <= 1.0:
             return probability
         if 1.0 < probability <= 1.0 + 1e-9:  # rounding
             return 1.0
         if math.isnan(probability):
             return math.nan  # always the same object, so that tuples that hold it are equal
         raise KernelError(f"{self.policy!r} chose an arm with probability {probability}, which is not in [0, 1]")
-
-    def late(self, arm: int, reward: float, mark: float) -> bool:
-        """Learn the reward of an earlier pull. Return the same as `tell`."""
-        full: bool = self.tell_entry(*self.args, arm, reward, mark)
-        if full:
-            self.grow()
-        return full
 
     def forget(self, arm: int, mark: float) -> None:
         """Record that the reward of an earlier pull will never come; `prepare` first."""

@@ -1,7 +1,7 @@
 """Lets one thread at a time use a bandit, at little cost while only one thread uses it.
 
-A lock costs 30 to 40 % of a `select` and `update`. So the thread that made the bandit, its owner, does not take the lock in these
-two methods. It only marks that it is inside:
+A lock costs 30 to 40 % of a `select` and `update`. So the thread that made the bandit, its owner, does not take the lock in
+`select`, `update`, `decide` and `reward`. It only marks that it is inside:
 
 - the owner sets ``inside``, then reads ``owner``. If this still is its own name, no other thread is inside, and none comes in
   before ``inside`` is False again. If it is None, the owner takes the lock, like all others.

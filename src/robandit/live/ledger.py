@@ -9,6 +9,7 @@ from robandit.errors import DecisionError, formatted
 from robandit.live.arms import Arm
 from robandit.live.ids import Life, life_and_number
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
+from robandit.policies.base import Policy
 
 
 class Decision(NamedTuple):
@@ -33,10 +34,12 @@ class Ledger:
         self.expired = expired
         self._life = Life()
 
-    def add_new(self, decision: OpenDecision) -> str:
+    def add_new(self, arm: int, mark: float, propensity: float | None, time: float) -> str:
         """Record a new decision and return its id."""
+        if type(mark) is not float:
+            mark = float(mark)
         decision_id, life, number = self._life.next_id()
-        self.open.add(decision_id, *decision)
+        self.open.add_new(decision_id, (arm, mark, propensity, time, life, number))
         self.issued[life] = number + 1
         return decision_id
 
@@ -52,18 +55,22 @@ class Ledger:
         if number < self.issued.get(life, 0):
             raise DecisionError(f"decision {decision_id!r} is known already: each decision is applied once")
 
-    def checked_open(self, given: Any, arms: list[Arm], *, weighted: bool, place: str = "") -> DecisionId:
+    def checked_open(self, given: Any, arms: list[Arm], policy: Policy, place: str = "") -> DecisionId:
         """Return the id of an open decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
-        decision_id: DecisionId = given.id if isinstance(given, Decision) else given
-        if type(decision_id) is not str:
+        whole = isinstance(given, Decision)
+        decision_id: DecisionId = given.id if whole else given
+        if type(decision_id) is str:
+            row = self.open.arm_and_time(decision_id)
+        else:
             decision_id = validation.plain(decision_id)
-        decision = self.open.get(decision_id) if type(decision_id) in (str, int) else None
-        if decision is None:
-            reason = self._why_not_open(*_parsed(decision_id, place), weighted)
+            row = self.open.arm_and_time(decision_id) if type(decision_id) in (str, int) else None
+        if row is None:
+            reason = self._why_not_open(*_parsed(decision_id, place), policy.weighted)
             message = f"{place}decision {decision_id!r} {reason}"
             raise DecisionError(message, parameter="decision", value=decision_id, rule="an open decision")
-        if isinstance(given, Decision) and (given.arm, given.time) != (arms[decision.arm], decision.time):
-            own = Decision(decision_id, arms[decision.arm], decision.propensity, decision.time)
+        arm, time = row
+        if whole and not (given.time == time and given.arm == arms[arm]):
+            own = Decision(decision_id, arms[arm], self.open[decision_id].propensity, time)
             raise DecisionError(f"{place}{given!r} is not a decision of this bandit: {own!r} is")
         return decision_id
 

@@ -2,6 +2,9 @@
 
 A dict maps each id to a row of a table, which is one piece of memory. So saving copies columns instead of visiting each decision.
 Rows are in the order in which decisions were added. A closed decision leaves an unused row behind until half of all are unused.
+
+New decisions are kept as tuples first, and move to the table together: a decision whose reward comes soon never gets a row, which
+saves a fifth of the time of `decide` and `reward`.
 """
 
 from __future__ import annotations
@@ -10,8 +13,8 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from itertools import compress
-from typing import Any, NamedTuple, Self
+from itertools import chain, compress
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -26,11 +29,15 @@ _CLOSED = -1  # in the column of arms
 _COLUMNS = ("arm", "mark", "propensity", "time", "life", "number")
 _ROW = struct.Struct("<idddiq")
 _TABLE = np.dtype(list(zip(_COLUMNS, ("<i4", "<f8", "<f8", "<f8", "<i4", "<i8"), strict=True)))
-_write, _read = _ROW.pack, _ROW.unpack_from  # looked up once, because add and pop are called for every decision
+_write, _read = _ROW.pack, _ROW.unpack_from  # looked up once, because they are called for every decision
 _close = struct.Struct("<i").pack_into
 _ROW_BYTES = _ROW.size
 _UNUSED_BYTES = 1024 * _ROW_BYTES  # allowed even if few decisions are open
+_NEW = 256  # decisions that are kept as tuples; moving so many takes 0.1 ms
 _LARGEST_NUMBER = 10**18 - 1
+
+# Arm, mark, propensity, time, and the life and the number of the id.
+_Row: TypeAlias = tuple[int, float, float | None, float, str, int]
 
 
 class OpenDecision(NamedTuple):
@@ -70,82 +77,122 @@ class OpenDecisions:
     >>> decisions.add("k3x9-1", arm=0, mark=0.25, propensity=0.25, time=1700000060.0)
     >>> decisions.older_than(1700000030.0)
     ['k3x9-0']
-    >>> decisions["k3x9-0"]
-    OpenDecision(arm=2, mark=1.0, propensity=None, time=1700000000.0)
+    >>> decisions.arm_and_mark("k3x9-0")
+    (2, 1.0)
     >>> decisions.close("k3x9-0")
     >>> list(decisions)
     ['k3x9-1']
     """
 
-    __slots__ = ("_lives", "_offsets", "_table")
+    __slots__ = ("_lives", "_new", "_offsets", "_table")
 
     def __init__(self) -> None:
         """Start without decisions."""
         self._offsets: dict[DecisionId, int] = {}  # where the row begins
         self._lives: dict[str, int] = {}  # the position of each life that an id has or had
         self._table = bytearray()
+        self._new: dict[DecisionId, _Row] = {}  # added after all of the table
 
     def add(self, id: DecisionId, arm: int, mark: float, propensity: float | None, time: float) -> None:
         """Add a decision. Raise `ValueError` if its id is open already."""
-        if id in self._offsets:
+        if id in self:
             raise ValueError(f"decision {id!r} is open already")
+        life, _, number = ("", "", id) if isinstance(id, int) else id.partition("-")
+        row = (arm, mark, propensity, time, life, int(number))
+        self._packed_row(row)  # raises now, and not when the row moves to the table
+        self.add_new(id, row)
+
+    def add_new(self, id: DecisionId, row: _Row) -> None:
+        """Add a decision whose id was never used before, and whose values have the right types."""
+        if len(self._new) >= _NEW:
+            self._store_new()
+        self._new[id] = row
+
+    def _store_new(self) -> None:
+        """Move the new decisions to the table."""
+        table, new = self._table, self._new
+        rows = b"".join([self._packed_row(row) for row in new.values()])
+        offsets = range(len(table), len(table) + len(rows), _ROW_BYTES)
+        added = dict(zip(new, offsets, strict=True))
+        # From here, there is no call, so that an exception of a signal handler cannot come in between.
+        table += rows
+        self._offsets |= added
+        self._new = {}
+
+    def _packed_row(self, row: _Row) -> bytes:
+        arm, mark, propensity, time, life, number = row
         if propensity is None:
             propensity = _NONE
         elif propensity != propensity:
             propensity = math.nan  # always the same bits
-        life, _, number = ("", "", id) if isinstance(id, int) else id.partition("-")
-        place = self._lives.setdefault(life, len(self._lives))
-        row = _write(arm, mark, propensity, time, place, int(number))
-        table = self._table
-        self._offsets[id] = len(table)
-        table += row
+        return _write(arm, mark, propensity, time, self._lives.setdefault(life, len(self._lives)), number)
 
-    def __getitem__(self, id: DecisionId) -> OpenDecision:
-        """Return a decision. Raise `KeyError` if it is not open."""
-        return self._at(self._offsets[id])
+    def arm_and_mark(self, id: DecisionId) -> tuple[int, float]:
+        """Return the arm and the mark of a decision. Raise `KeyError` if it is not open. Faster than the whole decision."""
+        row = self._new.get(id)
+        if row is not None:
+            return row[0], row[1]
+        arm, mark, *_ = _read(self._table, self._offsets[id])
+        return arm, mark
 
     def close(self, id: DecisionId) -> None:
         """Remove a decision. Raise `KeyError` if it is not open."""
+        if self._new.pop(id, None) is not None:
+            return
         offset = self._offsets.pop(id)
         table = self._table
         _close(table, offset, _CLOSED)
         if len(table) > 2 * _ROW_BYTES * len(self._offsets) + _UNUSED_BYTES:
             self._drop_unused_rows()
 
-    def get(self, id: DecisionId) -> OpenDecision | None:
-        """Return a decision, or None if it is not open."""
+    def __getitem__(self, id: DecisionId) -> OpenDecision:
+        """Return a decision. Raise `KeyError` if it is not open."""
+        if id in self._new:
+            self._store_new()
+        return self._at(self._offsets[id])
+
+    def arm_and_time(self, id: DecisionId) -> tuple[int, float] | None:
+        """Return the arm and the time of a decision, or None if it is not open. Faster than the whole decision."""
+        row = self._new.get(id)
+        if row is not None:
+            return row[0], row[3]
         offset = self._offsets.get(id)
-        return None if offset is None else self._at(offset)
+        if offset is None:
+            return None
+        arm, _, _, time, _, _ = _read(self._table, offset)
+        return arm, time
 
     def items(self) -> Iterator[tuple[DecisionId, OpenDecision]]:
         """Return an iterator over ids and decisions, oldest first."""
+        self._store_new()
         return ((id, self._at(offset)) for id, offset in self._offsets.items())
 
     def older_than(self, time: float) -> list[DecisionId]:
         """Return the ids of decisions made before ``time``, in the order in which they were added."""
+        self._store_new()
         older = self._rows()["time"] < time
         return list(compress(self._offsets, older.tolist())) if older.any() else []
 
     def __len__(self) -> int:
         """Return the number of open decisions."""
-        return len(self._offsets)
+        return len(self._offsets) + len(self._new)
 
     def __contains__(self, id: object) -> bool:
         """Return whether a decision is open."""
-        return id in self._offsets
+        return id in self._new or id in self._offsets
 
     def __iter__(self) -> Iterator[DecisionId]:
         """Return an iterator over the ids, oldest first."""
-        return iter(self._offsets)
+        return chain(self._offsets, self._new)
 
     def _at(self, offset: int) -> OpenDecision:
-        row = _read(self._table, offset)[:4]
-        if not row[2] >= 0.0:  # None or NaN, which is always the same object, so that tuples that hold it are equal
-            row = (row[0], row[1], None if row[2] == _NONE else math.nan, row[3])
-        return tuple.__new__(OpenDecision, row)  # half the time of OpenDecision(...)
+        arm, mark, propensity, time, _, _ = _read(self._table, offset)
+        if not propensity >= 0.0:  # None, or NaN: always the same object, so that tuples that hold it are equal
+            propensity = None if propensity == _NONE else math.nan
+        return OpenDecision(arm, mark, propensity, time)
 
     def _rows(self) -> Any:
-        """Return the rows in use, as an array of records."""
+        """Return the rows of the table in use, as an array of records."""
         rows = np.frombuffer(self._table, dtype=_TABLE)
         return rows if len(rows) == len(self._offsets) else rows[rows["arm"] != _CLOSED]
 
@@ -160,6 +207,7 @@ class OpenDecisions:
 
     def pack(self) -> SavedDecisions:
         """Return the decisions as data for MessagePack. Equal decisions in the same order give equal bytes."""
+        self._store_new()
         rows = self._rows()
         # Lives are numbered in the order of the open decisions, since those that were closed must leave no trace.
         used, first, life = np.unique(rows["life"], return_index=True, return_inverse=True)

@@ -16,7 +16,8 @@ import numpy as np
 from robandit import validation
 from robandit.errors import InvalidInput, InvalidReward, KernelError
 from robandit.kernel import compiled, loops
-from robandit.kernel.build import flat
+from robandit.kernel.build import flat, kernel_of
+from robandit.kernel.cache import Kernel
 from robandit.kernel.cores import cores
 from robandit.kernel.random import streams
 from robandit.kernel.types import Ints
@@ -169,13 +170,21 @@ def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
 
 def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..., int]:
     """Return the compiled loop for this policy. It depends only on the types of the problem's arrays, not on their values."""
+    entry, args = _play_entry(policy, problem, horizon)
+    return compiled(entry, label=policy.label, args=args)
+
+
+def play_kernel(policy: Policy, problem: Problem, horizon: int) -> Kernel:
+    """Return the kernel of the loop for this policy, to be compiled by another process."""
+    return kernel_of(*_play_entry(policy, problem, horizon))
+
+
+def _play_entry(policy: Policy, problem: Problem, horizon: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
     hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw, missed)
-    entry: Callable[..., int] = partial(loops.play, *hooks)
     k, state = problem.arms, policy.start(problem.arms, horizon, np.zeros(4, dtype=np.uint64))
     words, times, pulls = np.zeros((k, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(k, dtype=np.int64)
     fixed = (problem.tabulate(), words, np.zeros(k), times, np.zeros(1), pulls, np.zeros(3))  # as in `_replicate`
-    args = (policy.params(), state, *fixed, 0, horizon)
-    return compiled(entry, label=policy.label, args=args)
+    return partial(loops.play, *hooks), (policy.params(), state, *fixed, 0, horizon)
 
 
 def _replicate(

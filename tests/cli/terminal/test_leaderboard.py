@@ -11,7 +11,7 @@ from helpers import made_up
 from helpers.made_up import problem
 from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, ranks, remarks
 from robandit.cli.terminal.tables import Board, folded
-from robandit.experiments.compare_plan import compared
+from robandit.experiments.compare_plan import EVERY, compared
 from robandit.experiments.plan import LeftOut, Plan, Unit
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.statistics import Findings
@@ -56,8 +56,8 @@ def test_everything_fits_in_100_columns(results: Results) -> None:
     assert "T is the horizon." in " ".join(text.split())
 
 
-def test_the_default_policies_fit_in_80_columns() -> None:
-    cells = compared([], None, [], horizon=None, replications=None, seed=1, quick=False).cells
+def test_all_policies_fit_in_80_columns() -> None:
+    cells = compared([], None, EVERY, horizon=None, replications=None, seed=1, quick=False).cells
     finals = {cell.label: [41_234.5, 99_876.0] for cell in cells}
     long = problem("p", 100_000)
     made = made_up.results({long: finals}, policies={cell.label: cell.policy for cell in cells}, seconds=0.2)

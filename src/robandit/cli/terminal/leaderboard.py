@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 from robandit.cli.terminal.tables import Board
 from robandit.experiments.statistics import Findings, Standing
 from robandit.report.page import failure_text
 from robandit.wording import counted, number, share
+
+
+def print_boards(boards: Sequence[Board]) -> None:
+    """Print tables on standard output."""
+    from rich.console import Console
+
+    for board in boards:
+        Console().print(board)
+    sys.stdout.flush()  # a reader of a pipe sees each table at once
 
 
 def leaderboards(findings: Findings) -> list[Board]:

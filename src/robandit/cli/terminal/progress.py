@@ -1,55 +1,109 @@
-"""Show progress on standard error: a bar on a terminal, otherwise one line every ten seconds."""
+"""Show progress on standard error: a bar on a terminal, otherwise one line after two seconds and every ten seconds."""
 
 from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+    from rich.progress import Progress
+
+SOON = 2.0  # seconds until the first line
 PAUSE = 10.0  # seconds between two lines
 
 
-class Update(Protocol):
-    """A function that shows the current state. The last state, marked by ``end``, is always printed as a line."""
+class Display(ABC):
+    """Shows the current state of some work."""
 
+    @abstractmethod
     def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-        """Show the label of the work, the progress as text, and the amount done of a total (None if unknown)."""
+        """Show the label of the work, the progress as text, and the amount done of a total (None if unknown).
+
+        The last state, marked by ``end``, is always printed as a line.
+        """
+
+    @abstractmethod
+    def below(self, part: RenderableType | None) -> None:
+        """Show something below the bar, if there is a bar."""
+
+    @abstractmethod
+    def hidden(self) -> AbstractContextManager[None]:
+        """Hide the bar, so that something else can be printed."""
 
 
 @contextmanager
-def display(label: str, *, time_left: bool = True) -> Iterator[Update]:
-    """Yield the function that shows progress; ``time_left`` adds the estimated time left to the bar."""
+def display(label: str, *, time_left: bool = True) -> Iterator[Display]:
+    """Yield the display of some work. An empty label takes no room. ``time_left`` adds the estimated time left to the bar."""
     if not sys.stderr.isatty():
-        yield _lines()
+        yield _Lines()
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
-    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}")]
+    columns: list[ProgressColumn] = [TextColumn("{task.description}")] if label else []
+    columns.append(BarColumn(None, table_column=Column(ratio=1, max_width=40)))
+    columns.append(TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True)))
     if time_left:
         columns.append(TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None, text="")
-
-        def update(label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-            bar.update(task, description=label, completed=done, total=total, text=text)
-
-        yield update
+    bar = _Bar(Progress(*columns), label)
+    try:
+        yield bar
+    finally:
+        bar.live.stop()
 
 
-def _lines() -> Update:
-    last = time.monotonic()
-    ended = False
+class _Bar(Display):
+    def __init__(self, bar: Progress, label: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(label, total=None, text="")
+        self._below: RenderableType | None = None
+        self.live = self._started()
 
-    def update(label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-        nonlocal last, ended
-        if (end and not ended) or time.monotonic() - last > PAUSE:
-            last, ended = time.monotonic(), end
-            print(f"{label}: {text}", file=sys.stderr, flush=True)
+    def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
+        self._bar.update(self._task, description=label, completed=done, total=total, text=text)
 
-    return update
+    def below(self, part: RenderableType | None) -> None:
+        self._below = part
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        self.live.stop()
+        yield
+        self.live = self._started()  # a new one, since the old one would erase what was printed
+
+    def _started(self) -> Live:
+        from rich.console import Console, Group
+        from rich.live import Live
+
+        def parts() -> Group:
+            return Group(self._bar, *([] if self._below is None else [self._below]))
+
+        live = Live(console=Console(stderr=True), transient=True, get_renderable=parts, redirect_stdout=False)
+        live.start(refresh=True)
+        return live
+
+
+class _Lines(Display):
+    def __init__(self) -> None:
+        self._next = time.monotonic() + SOON
+        self._ended = False
+
+    def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
+        if (end and not self._ended) or time.monotonic() > self._next:
+            self._next, self._ended = time.monotonic() + PAUSE, end
+            print(f"{label}: {text}" if label else text, file=sys.stderr, flush=True)
+
+    def below(self, part: RenderableType | None) -> None:
+        pass
+
+    def hidden(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.segment import Segment
     from rich.table import Table
 
 NARROWEST, WIDEST = 14, 26  # characters in a column of words; longer cells are folded
@@ -73,6 +75,37 @@ class Board:
         for row in zip(*columns.values(), strict=True):
             table.add_row(*(Text(cell) for cell in row))  # Text, because brackets in a name would be markup
         return table
+
+
+class Drawn:
+    """A table that is drawn once for each width, since a bar above it is drawn ten times a second."""
+
+    def __init__(self, board: Board) -> None:
+        """Wrap a table."""
+        self._board = board
+        self._lines: dict[int, list[list[Segment]]] = {}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the table for Rich."""
+        from rich.segment import Segment
+
+        width = options.max_width
+        if width not in self._lines:
+            self._lines[width] = console.render_lines(self._board, options.update(height=None), pad=False)
+        for line in self._lines[width]:
+            yield from line
+            yield Segment.line()
+
+
+def print_line(line: str) -> None:
+    """Print a long line on standard output. A terminal gets it wrapped between words, a file or a pipe as it is."""
+    from rich.console import Console
+    from rich.text import Text
+
+    if sys.stdout.isatty():
+        Console().print(Text(line))
+    else:
+        print(line)
 
 
 def folded(name: str, width: int) -> str:

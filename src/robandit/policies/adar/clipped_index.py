@@ -257,7 +257,6 @@ def collect(s: State, arm: int, reward: float) -> None:
         learn(s, arm, firsts[j])
 
 
-@out_of_line
 def learn(s: State, arm: int, reward: float) -> None:
     """Add a reward, minus the centre, to the sums and curves of its arm."""
     numbers = s.arms[arm]
@@ -455,7 +454,6 @@ def clipped_at(s: State, arm: int, a: float, d: int) -> int:
     return d
 
 
-@out_of_line
 def index(p: Params, s: State, arm: int, level: float) -> float:
     """Return the centre plus the smaller bound plus what the arm borrows, or infinity while no bound exists."""
     numbers = s.arms[arm]

@@ -99,7 +99,6 @@ def logs_at(curve: Floats, n: float, step: float, up: float, down: float, edge: 
     return mean - (n - up - down) / n * math.log1p(step * curve[GAP] / curve[AT])
 
 
-@out_of_line
 def value_at(curve: Floats, n: float, exponent: float, step: float, up: float, down: float, edge: float) -> float:
     """Return the bound for l = l0 + step w."""
     return bound_at(curve[AT] + step * curve[GAP], logs_at(curve, n, step, up, down, edge), exponent)

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from robandit.experiments import locks
-from robandit.experiments.locks import locked
+from robandit import locks
+from robandit.locks import locked
 
 
 def test_a_lock_keeps_others_out_and_leaves_no_file(tmp_path):
@@ -61,7 +61,7 @@ def test_who_waits_for_a_lock_gets_it(tmp_path):
 FORKS = """
 import os, signal, sys
 from pathlib import Path
-from robandit.experiments.locks import locked
+from robandit.locks import locked
 ready, tell = os.pipe()
 with locked(Path(sys.argv[1]), wait=False):
     if os.fork() != 0:
