@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.live_bandits import QUICK
 from robandit import Problem
 from robandit.errors import NotApplicable
 from robandit.laws import Gaussian, Pareto, ZeroInflated
@@ -16,8 +17,21 @@ from robandit.policies import all_policies
 from robandit.problems import bernoulli
 
 PROBLEM = Problem([-Pareto(tail=2.2), ZeroInflated(-Pareto(tail=1.8, scale=2.0), 0.3), Gaussian(mean=-3.0, sd=1.0)])
-POLICIES = [*all_policies(), rb.Restarting(rb.AdaKLUCB()), rb.Probing(rb.UCB1())]
-ROUNDS = 250
+VARIANTS = [  # with other hooks, or other branches of them, than the default
+    QUICK,
+    rb.AdaRUCB(bonus="tight", center="median"),
+    rb.AdaKLUCB(schedule="proved"),
+    rb.AdaKLUCB(schedule="practical"),
+    rb.AdaKLUCB(schedule="proved", center=None),
+    rb.APE2(perturbation="gev"),
+    rb.KurtosisUCB(kappa=1.1),
+    rb.LBSDA(memory="limited"),
+    rb.LBSDA(window=50),
+    rb.Probing(rb.UCB1()),
+    rb.Restarting(rb.AdaKLUCB(), rate=0.5),
+]
+POLICIES = [*all_policies(), *VARIANTS]
+ROUNDS = 400
 # These resample or integrate for a decision: without compilation it takes up to 60 ms.
 SLOW = {"MARS": 40, "RMM-UCB": 30, "Gaussian TS": 60}
 EXTREMES = [1e150, -1e150, 1e-300, -1e-300, 5e-324, 1.0, -1.0, 0.0, -0.0]
