@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import cluster
 import drift_detector
+import first_decision
 import numpy as np
 
 import recorded
@@ -153,7 +154,7 @@ def draws(arms: int, pulls: int) -> float:
 
 def live(policy: Policy, pulls: int = 100_000) -> float:
     """Return microseconds of one select() and update(), at K = 10, after 1e5 pulls."""
-    bandit = rb.Bandit(range(10), policy, seed=0)
+    bandit = rb.Bandit(range(10), policy, seed=0, compile="now")
     rewards = (-np.random.default_rng(0).pareto(1.5, pulls) - 1.0).tolist()
 
     def play() -> None:
@@ -209,7 +210,7 @@ def later(bandit: rb.Bandit, rewards: list[Any]) -> None:
 def price_of_threads(policy: Policy, rounds: int = 300) -> float:
     """Return what safety in threads adds to select() + update() in one thread."""
     rewards = (-np.random.default_rng(0).pareto(1.5, rounds) - 1.0).tolist()
-    bandits = [kind(range(10), policy, seed=0) for kind in (rb.Bandit, Unguarded)]
+    bandits = [kind(range(10), policy, seed=0, compile="now") for kind in (rb.Bandit, Unguarded)]
     guarded, unguarded = in_turns(*(partial(at_once, bandit, rewards) for bandit in bandits))
     return guarded / unguarded - 1.0
 
@@ -224,21 +225,23 @@ def kinds_of_rewards(policy: Policy, rounds: int = 300) -> dict[str, float]:
         "np.int64": list(values.astype(np.int64)),
         "int": values.astype(np.int64).tolist(),
     }
-    times = in_turns(*(partial(at_once, rb.Bandit(range(10), policy, seed=0), each) for each in kinds.values()))
+    times = in_turns(
+        *(partial(at_once, rb.Bandit(range(10), policy, seed=0, compile="now"), each) for each in kinds.values())
+    )
     return dict(zip(list(kinds)[1:], (each / times[0] for each in times[1:]), strict=True))
 
 
 def late_rewards(policy: Policy, rounds: int = 300) -> tuple[float, float]:
     """Return microseconds of decide() + reward(), and the same as a multiple of select() + update()."""
     rewards = (-np.random.default_rng(0).pareto(1.5, rounds) - 1.0).tolist()
-    plays = [partial(play, rb.Bandit(range(10), policy, seed=0), rewards) for play in (later, at_once)]
+    plays = [partial(play, rb.Bandit(range(10), policy, seed=0, compile="now"), rewards) for play in (later, at_once)]
     seconds, usual = in_turns(*plays)
     return seconds / rounds * 1e6, seconds / usual
 
 
 def packing(count: int = 100_000) -> float:
     """Return milliseconds of packing ``count`` open decisions."""
-    bandit = rb.Bandit(range(10), rb.UCB1())
+    bandit = rb.Bandit(range(10), rb.UCB1(), compile="now")
     for _ in range(count):
         bandit.decide()
     return best(bandit.to_bytes) * 1e3
@@ -362,6 +365,7 @@ def figures() -> list[Row]:
     row("AdaR-UCB per pull, T=1e7 / T=1e5, K=10", per_pull(adar, 10, 10_000_000, 2) / short, "x", 2.0)
     for policy in (adar, rb.AdaKLUCB()):
         row(f"live {policy.name}, select() + update(), K=10, after 1e5 pulls", live(policy), "us", 3.0)
+        row("  the same before it is compiled", first_decision.interpreted(policy), "us", math.inf)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
         row(f"price of threads, {policy.name}, select() + update()", price_of_threads(policy), "x", 0.15)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
@@ -380,6 +384,7 @@ def figures() -> list[Row]:
     detector = drift_detector.per_reward(256)
     row("drift detector, batches of 256, per reward", detector, "ns", 150.0)
     row("drift detector / rewards alone", detector / rewards, "x", math.inf)
+    row("new process, empty cache: import to first decision", first_decision.cold(), "s", 1.0)
     empty, numpy, whole = (in_process(code, 5) for code in ("pass", "import numpy", "import robandit"))
     row("import robandit, processor time", whole[0] - empty[0], "s", 0.6)
     row("import robandit, wall clock", whole[1] - empty[1], "s", 0.2)

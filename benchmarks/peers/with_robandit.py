@@ -23,7 +23,7 @@ CHECKED = heavy.table(heavy.CHECKED, 0).tolist()
 
 
 def live() -> float:
-    bandit, total = rb.Bandit(range(workload.ARMS), rb.UCB1(), seed=0), 0.0
+    bandit, total = rb.Bandit(range(workload.ARMS), rb.UCB1(), seed=0, compile="now"), 0.0
     for t in range(workload.ROUNDS):
         arm = bandit.select()
         reward = TABLE[arm][t]
@@ -38,7 +38,7 @@ def simulated(policy: Policy, problem: rb.Problem, rounds: int, replications: in
 
 def heavy_live(pulls: int, rewards: list[list[float]]) -> list[int]:
     """Return the arms chosen by a live AdaR-UCB; the k-th pull of an arm returns its k-th reward."""
-    bandit = rb.Bandit(range(heavy.ARMS), rb.AdaRUCB(), seed=0)
+    bandit = rb.Bandit(range(heavy.ARMS), rb.AdaRUCB(), seed=0, compile="now")
     streams = [iter(row) for row in rewards]
     chosen = []
     for _ in range(pulls):

@@ -12,7 +12,7 @@
     ├── UnavailableArm               no arm can be chosen, because all are paused or retired
     ├── HorizonReached               more pulls than the policy was made for
     ├── DecisionError                a decision that is unknown, already rewarded or expired
-    ├── KernelError                  a hook that cannot be compiled
+    ├── KernelError                  a hook that cannot be compiled, or does not work
     ├── EngineLost                   the workers of a run cannot be reached, or disappeared
     ├── VersionSkew                  workers and client have different versions of packages
     └── FileError                    a file that cannot be written or read
@@ -20,8 +20,10 @@
         └── NewerFile                written by a newer Robandit
 
 Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
-``value`` and ``rule`` (what the value must be). In other errors they are None. There are two warnings: `AssumptionWarning`, which a
-live bandit and its saved copies together issue at most once, and `DriftWarning`, issued once per alarm.
+``value`` and ``rule`` (what the value must be). In other errors they are None.
+
+Live bandits issue three warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
+per alarm; `CompilationWarning`, at most once.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 
 __all__ = [
     "AssumptionWarning",
+    "CompilationWarning",
     "CorruptFile",
     "DecisionError",
     "DriftWarning",
@@ -104,7 +107,7 @@ class DecisionError(RobanditError):
 
 
 class KernelError(RobanditError):
-    """A hook that cannot be compiled."""
+    """A hook that cannot be compiled, or does not work."""
 
 
 class EngineLost(RobanditError):
@@ -133,6 +136,10 @@ class AssumptionWarning(UserWarning):
 
 class DriftWarning(UserWarning):
     """The law of an arm's rewards changed, says the drift detector of a live bandit. The rewards are learned as before."""
+
+
+class CompilationWarning(UserWarning):
+    """The hooks of a live bandit cannot be compiled. It goes on, with the same decisions, but slowly."""
 
 
 def formatted(value: Any) -> str:

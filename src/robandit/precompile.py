@@ -48,9 +48,8 @@ def _precompile(policy: Policy) -> None:
     problem = bernoulli(means=[0.2, 0.8])  # all moments are finite, so every policy can be informed
     policy = policy.informed_by(problem).prepared(10)
     simulate(policy, problem, horizon=2, replications=1, seed=0, progress=False)
-    bandit = Bandit(["a", "b"], policy, seed=0)
+    bandit = Bandit(["a", "b"], policy, seed=0, compile="now")
     first, second = bandit.decide(), bandit.decide()
     bandit.reward(first, -1.0)
     bandit.expire(second)
     bandit.update(bandit.select(), -1.0)
-    bandit.estimates()

@@ -1,6 +1,8 @@
 """The watch of a live bandit: batches, copies, new arms, saved forms, and one alarm per change."""
 
 import itertools
+import math
+import time
 from functools import cache
 
 import msgspec
@@ -195,3 +197,46 @@ def test_a_wrong_number_of_arms_or_salt_is_rejected():
     assert Watch.load(saved, 3, 0) is None
     saved.salt = -1
     assert Watch.load(saved, 2, 0) is None
+
+
+@pytest.fixture
+def not_compiled(monkeypatch):
+    """As in a process that has not compiled the detector."""
+    monkeypatch.setattr(module, "_found", [])
+    module._compile_in_background.cache_clear()
+    yield
+    module._compile_in_background.cache_clear()
+
+
+def test_an_interpreted_watch_has_the_same_alarms_and_state(not_compiled):
+    """It changes between interpreted and compiled at random."""
+    generator = np.random.default_rng(2)
+    watch, raised = Watch(3, SALT), []
+    watch.prepare("never")
+    compiled = module.compiled_watch()
+    for start in range(0, 3_000, 100):
+        module._found[:] = [compiled] * int(generator.random() < 0.5)
+        raised += fed(watch, rewards()[start : start + 100])
+    assert (data(watch), raised) == one_by_one()
+
+
+def test_an_interpreted_watch_rejects_what_a_compiled_one_rejects(not_compiled):
+    watch = Watch(1, SALT)
+    watch.prepare("never")
+    before = data(watch)
+    for value in (math.nan, math.inf, 2e150):
+        with pytest.raises(InvalidInput, match="values"):
+            watch.feed(0, [1.0, value])
+    assert data(watch) == before
+    assert module._found == []
+
+
+def test_a_watch_is_compiled_in_the_background(not_compiled):
+    watch = Watch(1, SALT)
+    watch.prepare("background")
+    end = time.monotonic() + 120.0
+    while not module._found:
+        watch.feed(0, [1.0])
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert module._ready_watch() is module._found[0]

@@ -42,13 +42,14 @@ class Live:
         return int(self._entry(loops.ask, ("select",))(*self._flat))
 
     def tell(self, arm, reward):
-        self._grow(self._entry(loops.tell, ("take", "update", "full"), 0, 0.0)(*self._flat, arm, reward))
+        self.late(arm, reward, loops.NOW)
 
     def issue(self, arm):
         return float(self._entry(loops.issue, ("take",), 0)(*self._flat, arm))
 
     def late(self, arm, reward, mark):
-        self._grow(self._entry(loops.late, ("update", "full"), 0, 0.0, 0.0)(*self._flat, arm, reward, mark))
+        entry = self._entry(loops.tell, ("take", "update", "full"), 0, 0.0, 0.0)
+        self._grow(entry(*self._flat, arm, reward, mark))
 
     def forget(self, arm, mark):
         self._entry(loops.forget, ("expire",), 0, 0.0)(*self._flat, arm, mark)

@@ -12,10 +12,10 @@ def loss(rng, arm=0):
     return -float(rng.pareto(1.6)) - 0.3 * arm - 0.01
 
 
-def lived(policy, pulls=60, arms=ARMS, seed=3):
+def lived(policy, pulls=60, arms=ARMS, seed=3, **options):
     """Return a bandit with some experience."""
     rng = np.random.default_rng(seed)
-    bandit = rb.Bandit(arms, policy, seed=seed)
+    bandit = rb.Bandit(arms, policy, seed=seed, **options)
     for _ in range(pulls):
         arm = bandit.select()
         bandit.update(arm, loss(rng, bandit.arms.index(arm)))

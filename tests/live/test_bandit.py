@@ -236,7 +236,7 @@ def test_a_batch_of_decisions_is_accepted_or_rejected_together():
 
 def test_large_batches_are_fast():
     """Quadratic work in the size of a batch would take minutes here."""
-    bandit = rb.Bandit(ARMS, rb.UCB1())
+    bandit = rb.Bandit(ARMS, rb.UCB1(), compile="now")
     decisions = [bandit.decide() for _ in range(30_000)]
     bandit.reward_many(reversed(decisions), itertools.repeat(-1.0, 30_000))
     assert bandit.counters() == {"rewards": 30_000, "open": 0}
@@ -419,8 +419,9 @@ class Unfinished(Greedy):
         s.arms[arm, 0] = not_defined  # noqa: F821
 
 
-def test_a_hook_that_cannot_be_compiled_loses_no_decision():
-    bandit = lived(Unfinished(), 10)
+@pytest.mark.parametrize("compile", ["now", "background"])
+def test_a_hook_that_cannot_be_compiled_loses_no_decision(compile):
+    bandit = lived(Unfinished(), 10, compile=compile)
     decision = bandit.decide()
     with pytest.raises(KernelError, match="not_defined"):
         bandit.expire(decision)
@@ -452,7 +453,7 @@ def test_bulk_that_is_not_a_list(arms, rewards, says):
 @pytest.mark.filterwarnings("ignore::robandit.errors.DriftWarning")  # the data do drift
 def test_memory_is_bounded_and_a_fallback_is_counted():
     """Data made against it: every X is above every threshold that X' can give, so that all would have to be kept."""
-    bandit = rb.Bandit(["a", "b"], rb.AdaRUCB())
+    bandit = rb.Bandit(["a", "b"], rb.AdaRUCB(), compile="now")
     size = []
     for half in range(12_000):
         bandit.update_many(["a", "a"], [-1e6 - half, -1.0])
@@ -471,7 +472,7 @@ def test_memory_is_bounded_and_a_fallback_is_counted():
 @pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.AdaKLUCB()], ids=repr)
 def test_independent_data_need_no_fallback(policy):
     rng = np.random.default_rng(1)
-    bandit = rb.Bandit(["a", "b"], policy)
+    bandit = rb.Bandit(["a", "b"], policy, compile="now")
     for i, arm in enumerate(bandit.arms):
         bandit.update_many([arm] * 20_000, -rng.pareto(1.1, 20_000) - i)
     for _ in range(2000):

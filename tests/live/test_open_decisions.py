@@ -52,19 +52,19 @@ class AgainstADict(RuleBasedStateMachine):
             self.model[id] = content
 
     @rule(id=ids)
-    def pop(self, id):
+    def close(self, id):
         if id in self.model:
-            assert repr(self.decisions.pop(id)) == repr(self.model.pop(id)[:2])
+            assert repr(self.decisions.arm_and_mark(id)) == repr(self.model.pop(id)[:2])
+            self.decisions.close(id)
         else:
-            with pytest.raises(KeyError):
-                self.decisions.pop(id)
-            with pytest.raises(KeyError):
-                self.decisions[id]
+            for method in (self.decisions.arm_and_mark, self.decisions.close, self.decisions.__getitem__):
+                with pytest.raises(KeyError):
+                    method(id)
 
     @rule(count=st.integers(0, 10), reverse=st.booleans())
-    def pop_many(self, count, reverse):
+    def close_many(self, count, reverse):
         for id in list(reversed(self.model) if reverse else self.model)[:count]:
-            self.pop(id)
+            self.close(id)
 
     @rule(time=st.one_of(st.floats(), st.just(0.0)))
     def older_than(self, time):
@@ -107,7 +107,7 @@ def test_memory_stays_bounded_however_many_decisions_were_made():
     decisions.add("stays-0", 0, 1.0, None, 0.0)
     for i in range(10_000):
         decisions.add(f"goes-{i}", 1, 1.0, None, 0.0)
-        decisions.pop(f"goes-{i}")
+        decisions.close(f"goes-{i}")
     assert sys.getsizeof(decisions._table) < 500
     assert sys.getsizeof(decisions._offsets) < 1000
     assert decisions["stays-0"].arm == 0

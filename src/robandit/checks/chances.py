@@ -31,7 +31,7 @@ def check_chance(policy: Policy) -> None:
     """
     policy = policy.prepared(HORIZON)
     source = np.random.default_rng(4)
-    bandit = Bandit(range(ARMS), policy, seed=3)
+    bandit = Bandit(range(ARMS), policy, seed=3, compile="now")
     if "rng" not in bandit._engine.state._fields:
         return
     for step in range(HORIZON):

@@ -128,7 +128,7 @@ def check_asking_never_learns(policy: Policy) -> None:
     """Check that repeated calls of `select` return the same arm and change no later decision."""
     source = np.random.default_rng(0)
     policy = policy.prepared(HORIZON)
-    once, often = Bandit(range(ARMS), policy, seed=3), Bandit(range(ARMS), policy, seed=3)
+    once, often = Bandit(range(ARMS), policy, seed=3, compile="now"), Bandit(range(ARMS), policy, seed=3, compile="now")
     for step in range(HORIZON):
         arm = once.select()
         answers = set()
@@ -155,7 +155,7 @@ def check_live_agrees(policy: Policy) -> None:
         args = (*problem.tabulate(), arm, words[arm + 1], rewards[arm])
         compiled(fill, label="the law sampler", args=args)(*args)
     policy = policy.prepared(HORIZON)
-    bandit = Bandit(range(ARMS), policy)
+    bandit = Bandit(range(ARMS), policy, compile="now")
     state = policy.start(ARMS, HORIZON, words[0])  # a bandit does not pass the horizon
     bandit._engine = Engine(policy, state, [True] * ARMS, None)
     pulls = np.zeros(ARMS, dtype=np.int64)
@@ -170,7 +170,7 @@ def check_live_agrees(policy: Policy) -> None:
 def check_late_rewards(policy: Policy) -> None:
     """Check that the policy learns all rewards that arrive late and out of order."""
     rng = np.random.default_rng(1)
-    bandit = Bandit(range(ARMS), policy.prepared(HORIZON), seed=3)
+    bandit = Bandit(range(ARMS), policy.prepared(HORIZON), seed=3, compile="now")
     for _ in range(HORIZON // 20):
         decisions = [bandit.decide() for _ in range(20)]
         order = rng.permutation(20)
@@ -187,13 +187,13 @@ def check_late_rewards(policy: Policy) -> None:
 def check_saved_goes_on(policy: Policy) -> None:
     """Check that a bandit makes the same decisions after saving and loading."""
     rng = np.random.default_rng(2)
-    bandit = Bandit(range(ARMS), policy.prepared(HORIZON + 1), seed=3)
+    bandit = Bandit(range(ARMS), policy.prepared(HORIZON + 1), seed=3, compile="now")
     with tempfile.TemporaryDirectory() as folder:
         for step in range(HORIZON):
             if step == HORIZON // 2 + 1:
                 decision = bandit.decide()
                 bandit.save(Path(folder) / "bandit")
-                copy = Bandit.load(Path(folder) / "bandit")
+                copy = Bandit.load(Path(folder) / "bandit", compile="now")
                 assert copy.open == (decision,), f"{policy!r} lost an open decision: {copy.open} for {decision}"
                 for each in (bandit, copy):
                     each.reward(decision.id, -1.0)

@@ -13,6 +13,8 @@ import numpy as np
 from robandit.drift.alarm import Alarm
 from robandit.drift.detector import AGE, LENGTH, WIDTH, new_state, restarted, watch_all
 from robandit.kernel import compiled
+from robandit.kernel.background import in_background
+from robandit.kernel.interpreted import interpreted
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.validation import array, column, integer, invalid
@@ -52,14 +54,26 @@ class Watch:
     arm 0 changed around its reward 1,001: median 9.987 -> 13.23 (noticed at reward 1,006)
     """
 
-    __slots__ = ("_d", "alarms", "salt")
+    __slots__ = ("_compile", "_d", "alarms", "salt")
 
     def __init__(self, arms: int, salt: int) -> None:
         """Start without rewards."""
         self.salt = salt % 2**64
         self._d = new_state(arms)
+        self._compile = "now"
         self.alarms: list[Alarm] = []
         """The newest alarms of all arms, at most 100, the oldest first."""
+
+    def prepare(self, compile: str) -> None:
+        """Compile the detector before it is used (``"now"``), beside the program (``"background"``), or ``"never"``.
+
+        Until it is compiled, it runs interpreted, with the same results. A watch for which this is not called compiles it at once.
+        """
+        self._compile = compile
+        if compile == "now":
+            compiled_watch()
+        elif compile == "background":
+            _compile_in_background()
 
     def feed(self, arm: int, values: Sequence[float] | Floats) -> list[Alarm]:
         """Take the next rewards of an arm; return the alarms that they raise. Each alarm starts a new segment of the arm."""
@@ -69,7 +83,7 @@ class Watch:
             raise invalid("values", values, "one row of rewards")
         if not rewards.flags.c_contiguous:
             rewards = rewards.copy()
-        entry, salt = compiled_watch(), np.uint64(self.salt)
+        entry, salt = compiled_watch() if self._compile == "now" else _ready_watch(), np.uint64(self.salt)
         raised: list[Alarm] = []
         end = entry(self._d, arm, rewards, 0, salt)
         if end < 0:
@@ -113,10 +127,34 @@ class Watch:
         return watch
 
 
-@cache
+_EXAMPLE = (new_state(1), 0, np.zeros(1), 0, np.uint64(0))
+_LABEL = "drift detector"
+_found: list[Callable[..., Any]] = []  # the compiled detector, as soon as this process has it
+
+
 def compiled_watch() -> Callable[..., Any]:
     """Return the compiled `watch_all`. The first call compiles it or loads it from the cache."""
-    return compiled(watch_all, label="drift detector", args=(new_state(1), 0, np.zeros(1), 0, np.uint64(0)))
+    if not _found:
+        _found.append(compiled(watch_all, label=_LABEL, args=_EXAMPLE))
+    return _found[0]
+
+
+@cache
+def _compile_in_background() -> None:
+    def keep(owner: Any, result: Callable[..., Any] | Exception) -> None:
+        if not isinstance(result, Exception):  # if so, the bandit's own hooks were not compiled either, and it warns
+            _found.append(result)
+
+    if not _found:
+        in_background(watch_all, watch_all, label=_LABEL, args=_EXAMPLE, then=keep)
+
+
+def _ready_watch() -> Callable[..., Any]:
+    """Return `watch_all`, compiled if it is, else interpreted."""
+    return _found[0] if _found else _interpreted_watch
+
+
+_interpreted_watch = interpreted(watch_all, args=_EXAMPLE)
 
 
 def _packed(row: Floats) -> bytes:

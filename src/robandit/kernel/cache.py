@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import logging  # noqa: F401  before `register_at_fork`: see there
 import os
 import sys
 import threading
@@ -33,7 +34,9 @@ from robandit.locks import locked
 FORMAT = b"robandit kernel 1\n"
 _PREFIX = "_robandit_"  # begins the name of a kernel's module
 lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a compiling thread of its parent holds
+if hasattr(os, "register_at_fork"):
+    # A child must not inherit a lock that a compiling thread of its parent holds. The module that registers last acquires first.
+    # Numba uses loggers, so a fork that held the lock of `logging` while it waits for this one would wait for ever.
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 _entries: dict[str, Any] = {}  # compiled or loaded entries, by the name of the kernel
 _parts: dict[str, Any] = {}  # functions and records that kernels share
@@ -65,6 +68,11 @@ def kernel(text: str, entry: str, types: Sequence[str], parts: Mapping[str, str]
     digest = hashlib.sha256(f"{native.platform_key()}\n{text}".encode()).hexdigest()[:20]
     hashes = {name: hashlib.sha256(reached.encode()).hexdigest() for name, reached in parts.items()}
     return Kernel(f"{entry[:60]}_{digest}", entry, text, types, hashes)  # a file name has at most 255 characters
+
+
+def at_hand(kernel: Kernel) -> Any | None:
+    """Return the entry of a kernel if this process has compiled or loaded it, else None. It never waits."""
+    return _entries.get(kernel.name)
 
 
 def loaded(kernel: Kernel) -> Any | None:

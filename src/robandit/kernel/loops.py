@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,9 @@ from robandit.kernel.types import Floats, Ints, UInts
 
 LARGEST_REWARD = 1e150
 """The bound of rewards, which keeps sums of their squares finite."""
+
+NOW = math.nan
+"""The mark that `tell` takes for a pull that was not issued before. The marks of policies are finite."""
 
 Hook = Callable[..., Any]
 
@@ -78,21 +82,20 @@ def chance_of(chance: Hook, p: Any, s: Any, arm: int) -> float:
     return float(chance(p, s, arm))
 
 
-def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float) -> bool:
-    """Learn from a pull and its reward; return whether the state must grow."""
-    update(p, s, arm, reward, take(p, s, arm))
-    return full(p, s)
+def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> bool:
+    """Learn the reward of an earlier pull with this mark, or of a pull that is made now; return whether the state must grow.
+
+    The mark of a pull that is made now is `NOW`. One entry does both, because ``update`` takes most of the time of compilation.
+    """
+    if math.isnan(mark):
+        mark = float(take(p, s, arm))
+    update(p, s, arm, reward, mark)
+    return bool(full(p, s))
 
 
 def issue(take: Hook, p: Any, s: Any, arm: int) -> float:
     """Record a pull whose reward comes later; return the mark to pass with it."""
-    return take(p, s, arm)
-
-
-def late(update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> bool:
-    """Learn from the reward of an earlier pull; return whether the state must grow."""
-    update(p, s, arm, reward, mark)
-    return full(p, s)
+    return float(take(p, s, arm))
 
 
 def forget(expire: Hook, p: Any, s: Any, arm: int, mark: float) -> None:

@@ -69,7 +69,8 @@ def gamma(shape: float, rng: UInts) -> float:
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         z = normal(rng)
-        v = (1.0 + c * z) ** 3
+        root = 1.0 + c * z
+        v = root * (root * root)  # not root ** 3, which Python computes by pow and compiled code by products
         if v > 0.0 and math.log(uniform(rng)) < 0.5 * z * z + d - d * v + d * math.log(v):
             return boost * d * v
 

@@ -19,7 +19,7 @@ import numpy as np
 from robandit import validation
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
-from robandit.drift.watch import Watch, compiled_watch
+from robandit.drift.watch import Watch
 from robandit.errors import (
     AssumptionWarning,
     DecisionError,
@@ -35,7 +35,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
-from robandit.live.engine import Engine
+from robandit.live.engine import Compile, Engine
 from robandit.live.events import (
     ArmAdded,
     ArmPaused,
@@ -56,7 +56,7 @@ from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 
-_LARGEST = loops.LARGEST_REWARD
+_LARGEST, NOW = loops.LARGEST_REWARD, loops.NOW
 _WEIGHS = "weights a reward by the probability of its choice"
 
 # The state after each event, and the states before it.
@@ -96,6 +96,12 @@ class Bandit:
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
     clock
         A function that returns the time of a decision in seconds since 1970.
+    compile
+        When to compile the policy's hooks, which takes seconds the first time (later processes load them from the cache folder).
+        ``"background"``: beside the program. The bandit answers at once, with the same decisions: it runs the hooks as plain
+        Python (some tenths of a millisecond per decision) until compiled code takes over. ``"now"``: before the bandit is used. A
+        hook that cannot be compiled is then an error; otherwise it is a warning (`robandit.errors.CompilationWarning`).
+        ``"never"``: always run plain Python.
 
     Notes
     -----
@@ -129,6 +135,7 @@ class Bandit:
         drift: Literal["probe", "restart"] | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
+        compile: Compile = "background",
     ) -> None:
         """See the class."""
         if policy is None:
@@ -164,10 +171,11 @@ class Bandit:
             state=state,
             record=Memory(len(names), watching=policy.alarms(state) is None),
         )
-        self._use(fields, log, clock)
+        self._use(fields, log, clock, compile)
 
-    def _use(self, fields: Fields, log: Log | None, clock: Callable[[], float]) -> None:
+    def _use(self, fields: Fields, log: Log | None, clock: Callable[[], float], compile: Compile) -> None:
         """Set all attributes."""
+        validation.choice(compile, "compile", ("background", "now", "never"))
         self._guard = Guard()
         self._log = log
         self._clock = clock
@@ -186,10 +194,10 @@ class Bandit:
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
         available = [state == ACTIVE for state in fields.states]
-        self._engine = Engine(fields.policy, fields.state, available, fields.among)
+        self._engine = Engine(fields.policy, fields.state, available, fields.among, compile)
         self._known_alarm = self._newest_alarm()
         if self._record.watch is not None:
-            compiled_watch()  # now, and not between two rewards
+            self._record.watch.prepare(compile)
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -412,7 +420,7 @@ class Bandit:
     def _observe(self, i: int, value: float) -> Sequence[Warned]:
         engine = self._engine
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
-        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value)))
+        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, NOW)))
         if grown:
             engine.grow()
         warned = self._recorded(i, value, grown)
@@ -483,7 +491,7 @@ class Bandit:
             now = _checked_time(now)
         engine = self._engine
         if engine.issue_entry is None:
-            engine.compile("issue")
+            engine.prepare("issue")
         unusual = among is not None or engine.among is not None or self._horizon is not None or not engine.allowed
         if unusual or self._pick >= 0:
             i = self._choose(among)
@@ -497,6 +505,8 @@ class Bandit:
         propensity: float | None = None
         if engine.deterministic:  # the usual case of `issue`, without a call
             mark = engine.issue_entry(*(engine.args + (i,)))
+            if not -inf < mark < inf:
+                engine.reject_mark(mark)
         else:
             mark, propensity = engine.issue(i)
         decision_id = self._decisions.add_new(i, mark, propensity, now)
@@ -517,7 +527,7 @@ class Bandit:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
         checked = value if type(value) is float and -_LARGEST <= value <= _LARGEST else checked_reward(value)
         guard = self._guard
-        if get_ident() == guard.owner and not guard.inside and self._engine.late_entry is not None:  # as in `decide`
+        if get_ident() == guard.owner and not guard.inside:
             guard.inside = True
             if guard.owner is not None:
                 try:
@@ -551,12 +561,11 @@ class Bandit:
 
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
         engine = self._engine
-        if engine.late_entry is None:
-            engine.compile("late")
-        i, mark = self._decisions.open.pop(decision_id)
-        grown: bool = engine.late_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
+        i, mark = self._decisions.open.arm_and_mark(decision_id)
+        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
         if grown:
             engine.grow()
+        self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
         warned = self._recorded(i, value, grown)
         if self._log is None and not self._asked:
             self._pick = -1  # the usual case of `_changed`, without a call
@@ -579,7 +588,7 @@ class Bandit:
         if older_than is not None and older_than < timedelta(0):
             raise validation.invalid("older_than", older_than, "at least 0")
         with self._guard.exclusive():
-            self._engine.compile("forget")
+            self._engine.prepare("forget")
             ids = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
             if older_than is not None:
                 ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
@@ -589,8 +598,9 @@ class Bandit:
             return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
-        i, mark = self._decisions.open.pop(decision_id)
+        i, mark = self._decisions.open.arm_and_mark(decision_id)
         self._engine.forget(i, mark)
+        self._decisions.open.close(decision_id)
         self._decisions.expired += 1
         self._changed(Expired, id=decision_id)
 
@@ -714,7 +724,7 @@ class Bandit:
         match event:
             case Decided():
                 self._decisions.check_new(event.id)
-                self._engine.compile("issue")
+                self._engine.prepare("issue")
                 made = self._checked_decision(event)
 
                 def decide_again() -> None:
@@ -728,7 +738,7 @@ class Bandit:
             case Rewarded():
                 return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
             case Expired():
-                self._engine.compile("forget")
+                self._engine.prepare("forget")
                 return partial(self._expire, self._checked_open(event.id))
             case ArmAdded():
                 return partial(self._add_arm, self._new_name(event.arm))
@@ -794,11 +804,18 @@ class Bandit:
             return pack(fields)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, log: Log | None = None, clock: Callable[[], float] = time.time) -> Self:
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        log: Log | None = None,
+        clock: Callable[[], float] = time.time,
+        compile: Compile = "background",
+    ) -> Self:
         """Return the bandit that `to_bytes` wrote, in exactly the same state. Import a policy of your own first."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise validation.invalid("data", data, "bytes that to_bytes() returned")
-        return cls._unpacked(bytes(data), "data", log, clock)
+        return cls._unpacked(bytes(data), "data", log, clock, compile)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a file, open decisions included. The old file stays until the new one is complete."""
@@ -806,19 +823,25 @@ class Bandit:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, log: Log | None = None, clock: Callable[[], float] = time.time
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        log: Log | None = None,
+        clock: Callable[[], float] = time.time,
+        compile: Compile = "background",
     ) -> Self:
         """Return the bandit that `save` wrote, in exactly the same state. Import a policy of your own first."""
-        return cls._unpacked(read(path), str(path), log, clock)
+        return cls._unpacked(read(path), str(path), log, clock, compile)
 
     @classmethod
-    def _unpacked(cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float]) -> Self:
+    def _unpacked(cls, data: bytes, source: str, log: Log | None, clock: Callable[[], float], compile: Compile) -> Self:
         bandit = cls.__new__(cls)
-        bandit._use(unpack(data, source), log, clock)
+        bandit._use(unpack(data, source), log, clock, compile)
         return bandit
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by `to_bytes`. The copy shares nothing with the original, and has no ``log`` and the system's clock."""
+        """Copy and pickle by `to_bytes`. The copy shares nothing with the original, has no ``log``, the system's clock, and
+        the default of ``compile``."""
         return type(self).from_bytes, (self.to_bytes(),)
 
 

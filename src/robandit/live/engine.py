@@ -1,46 +1,71 @@
-"""A policy at work on numbered arms: its state, its compiled entries, and the arms that it may choose.
+"""A policy at work on numbered arms: its state, its entries, and the arms that it may choose.
 
-The `robandit.Bandit` around it knows names, ids and the world outside. The engine is not thread-safe.
+An entry is a step of `robandit.kernel.loops` with the policy's hooks. It runs interpreted until its compiled form is there, with
+the same results. The `robandit.Bandit` around it knows names, ids and the world outside. The engine is not thread-safe; only
+`Engine._finish` is called from another thread, and replaces entries.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+import time
+import warnings
+import weakref
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
-from robandit.errors import KernelError, NotApplicable
+from robandit.errors import CompilationWarning, KernelError, NotApplicable, formatted
 from robandit.kernel import compiled, loops
-from robandit.kernel.build import flat, shape_of, unchecked
+from robandit.kernel.background import in_background
+from robandit.kernel.build import Entry, at_hand, flat, shape_of, unchecked
+from robandit.kernel.interpreted import interpreted
 from robandit.policies.base import Policy
 
-# Each compiled entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
+Compile: TypeAlias = Literal["background", "now", "never"]
+"""When a bandit compiles its hooks."""
+
+# Each entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
 _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "ask": ("live", ("select",), ()),
-    "tell": ("live", ("take", "update", "full"), (0, 0.0)),
+    "tell": ("live", ("take", "update", "full"), (0, 0.0, 0.0)),
     "issue": ("decisions", ("take",), (0,)),
-    "late": ("decisions", ("update", "full"), (0, 0.0, 0.0)),
     "forget": ("decisions", ("expire",), (0, 0.0)),
     "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
     "chance_of": ("propensities", ("chance",), (0,)),
 }
+# What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.
+_ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
 class Engine:
     """A policy with its state. ``available`` has one truth value per arm."""
 
-    def __init__(self, policy: Policy, state: Any, available: Sequence[bool], among: tuple[int, ...] | None) -> None:
-        """Take over a state in which the arms ``among`` are allowed (None: all available ones), and compile the first hooks."""
+    def __init__(
+        self,
+        policy: Policy,
+        state: Any,
+        available: Sequence[bool],
+        among: tuple[int, ...] | None,
+        compile: Compile = "now",
+    ) -> None:
+        """Take over a state in which the arms ``among`` are allowed (None: all available ones), and prepare the first entries."""
         self.policy = policy
         self.available = list(available)
         self.among = among
         """The arms that the last choice was restricted to, or None. The state's mask shows it until another choice is made."""
+        self._compile = compile
         self._params = policy.params()
         self.deterministic = policy.chance is None and not policy.weighted
-        self._entries: dict[str, Any] = {}
+        self._entries: dict[str, Entry] = {}
+        self._warned = False
+        self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
         self._use(state)
         self._shapes = shape_of(state)  # the compiled entries do not check them
@@ -48,11 +73,12 @@ class Engine:
         self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
         """The arms that the state's mask allows."""
         # Bandit.select and Bandit.update call these two directly, because a call of a method costs a tenth of a choice.
-        self.ask_entry = self._entry("ask")
-        self.tell_entry = self._entry("tell")
-        # Bandit.decide and Bandit.reward call these two directly, after `compile` has set them.
+        self.ask_entry: Entry
+        self.tell_entry: Entry
+        # Bandit.decide calls this one directly, after `prepare` has set it.
         self.issue_entry: Any = None
-        self.late_entry: Any = None
+        self.prepare("ask")
+        self.prepare("tell")
 
     def _use(self, state: Any) -> None:
         if self._shapes and shape_of(state) != self._shapes:
@@ -62,21 +88,82 @@ class Engine:
         self.state = state
         self.args = flat((self._params, state))
 
-    def _entry(self, name: str) -> Any:
-        if name not in self._entries:
-            purpose, hooks, more = _ENTRIES[name]
-            bound = partial(getattr(loops, name), *self.policy.hooks(*hooks))
-            args = (self._params, self.state, *more)
-            self._entries[name] = unchecked(compiled(bound, label=f"{self.policy.label}, {purpose}", args=args))
-        return self._entries[name]
+    # --- entries -------------------------------------------------------------------------------------------------------
 
-    def compile(self, name: str) -> None:
-        """Compile an entry before anything is changed, since compiling may fail or be interrupted."""
-        entry = self._entry(name)
-        if name == "issue":
+    def prepare(self, name: str) -> None:
+        """Make an entry ready, if it is not. Call it before anything is changed, since compiling may fail or be interrupted.
+
+        Entries other than `ask` and `tell` are prepared when they are first used, because many bandits never do. `describe` is
+        compiled only when it is slow: it is called rarely, takes a millisecond, and takes as long to compile as `ask`.
+        """
+        if name in self._entries:
+            return
+        if name == "issue" and self.policy.chance is not None and not self.policy.weighted:
+            self.prepare("chance_of")
+        bound, label, args = self._source(name)
+        ready: Entry | None = None
+        if name == "describe" or self._compile == "never":
+            pass
+        elif self._compile == "now":
+            ready = compiled(bound, label=label, args=args)
+        else:
+            ready = at_hand(bound, args)
+        if ready is not None:
+            self._set(name, unchecked(ready))
+            return
+        self._set(name, _with_fallback(weakref.ref(self), name, interpreted(bound, args=args)))
+        if name != "describe" and self._compile == "background":
+            self._compile_later(name)
+
+    def _compile_later(self, name: str) -> None:
+        bound, label, args = self._source(name)
+        in_background(self, bound, label=label, args=args, then=partial(Engine._finish, name=name))
+
+    def _source(self, name: str) -> tuple[partial[Any], str, tuple[Any, ...]]:
+        """Return the function to compile, its label, and example arguments, which do not keep the state alive."""
+        purpose, hooks, more = _ENTRIES[name]
+        bound = partial(getattr(loops, name), *self.policy.hooks(*hooks))
+        state = type(self.state)(*(np.zeros((1,) * field.ndim, field.dtype) for field in self.state))
+        return bound, f"{self.policy.label}, {purpose}", (self._params, state, *more)
+
+    def _set(self, name: str, entry: Entry) -> None:
+        self._entries[name] = entry
+        if name == "ask":
+            self.ask_entry = entry
+        elif name == "tell":
+            self.tell_entry = entry
+        elif name == "issue":
             self.issue_entry = entry
-        elif name == "late":
-            self.late_entry = entry
+
+    def _finish(self, result: Entry | Exception, name: str) -> None:
+        """Take over a compiled entry; or go on without it, and let the next choice warn."""
+        if not isinstance(result, Exception):
+            self._set(name, unchecked(result))
+        elif not self._warned:
+            self._warned = True
+            self.ask_entry = partial(self._ask_and_warn, str(result))
+
+    def _ask_and_warn(self, reason: str, *args: Any) -> Any:
+        self.ask_entry = self._entries["ask"]
+        hint = 'The bandit goes on interpreted, 10 to 100 times slower. compile="now" raises this as an error'
+        text = f"{reason.partition(' Numba says:')[0].splitlines()[0].rstrip('.')}. {hint}"
+        warnings.warn(text, CompilationWarning, stacklevel=_callers_level())
+        return self.ask_entry(*args)
+
+    def compiled_after(self, name: str, error: Exception) -> Entry:
+        """Compile an entry now, because it raised an error when it ran interpreted; compiled code may not."""
+        hook = _hook_that_raised(error) or _ENTRIES[name][1][0]
+        what = f"{hook}() of {self.policy!r} raised {type(error).__name__}: {formatted(str(error))[1:-1]}"
+        if isinstance(error, IndexError):  # compiled code would read or write other memory
+            raise KernelError(
+                f"{what}; array indices must be in range, since compiled hooks do not check them"
+            ) from error
+        if self._compile == "never":
+            hint = 'Fix the hook, or allow compilation, compile="background" or "now"'
+            raise KernelError(f"{what}; compiled code might return NaN or infinity instead. {hint}") from error
+        bound, label, args = self._source(name)
+        self._set(name, unchecked(compiled(bound, label=label, args=args)))
+        return self._entries[name]
 
     # --- choices -------------------------------------------------------------------------------------------------------
 
@@ -116,7 +203,7 @@ class Engine:
 
     def tell(self, arm: int, reward: float) -> bool:
         """Learn from a pull and its reward. Return whether the state had to grow, which may be due to an alarm of the policy."""
-        full: bool = self.tell_entry(*self.args, arm, reward)
+        full: bool = self.tell_entry(*self.args, arm, reward, loops.NOW)
         if full:
             self.grow()
         return full
@@ -126,12 +213,20 @@ class Engine:
         self._use(self.policy.grown(self.state))
 
     def issue(self, arm: int) -> tuple[float, float | None]:
-        """Record a pull whose reward comes later; `compile` first. Return its mark, and its probability (None: deterministic)."""
+        """Record a pull whose reward comes later; `prepare` first. Return its mark, and its probability (None: deterministic)."""
+        probability: float | None = None
+        if self.policy.chance is not None and not self.policy.weighted:
+            probability = self._entries["chance_of"](*self.args, arm)
+        mark: float = self._entries["issue"](*self.args, arm)
+        if not -math.inf < mark < math.inf:
+            self.reject_mark(mark)
         if self.deterministic:
-            return self.issue_entry(*self.args, arm), None
-        probability = None if self.policy.weighted else self._entry("chance_of")(*self.args, arm)
-        mark: float = self.issue_entry(*self.args, arm)
+            return mark, None
         return mark, self._checked_probability(mark if probability is None else probability)
+
+    def reject_mark(self, mark: float) -> NoReturn:
+        """Raise `KernelError` because a mark is not finite. NaN would be `loops.NOW`."""
+        raise KernelError(f"take() of {self.policy!r} returned {mark}: a mark must be a finite number")
 
     def _checked_probability(self, probability: float) -> float:
         if 0.0 <= probability <= 1.0:
@@ -143,7 +238,7 @@ class Engine:
         raise KernelError(f"{self.policy!r} chose an arm with probability {probability}, which is not in [0, 1]")
 
     def forget(self, arm: int, mark: float) -> None:
-        """Record that the reward of an earlier pull will never come; `compile` first."""
+        """Record that the reward of an earlier pull will never come; `prepare` first."""
         self._entries["forget"](*self.args, arm, mark)
 
     # --- arms that come and go -------------------------------------------------------------------------------------------
@@ -176,6 +271,44 @@ class Engine:
             copied = type(self.state)(*(field.copy() for field in self.state))
             if self.among is not None:
                 self.policy.set_allowed(copied, self.available)
-            self._entry("describe")(*flat((self._params, copied)), out)
+            self.prepare("describe")
+            start = time.perf_counter()
+            self._entries["describe"](*flat((self._params, copied)), out)
+            if time.perf_counter() - start > LONG and self._compile != "never" and not self._slow:
+                self._slow = True
+                self._compile_later("describe")
         rows: list[list[float]] = out.tolist()
         return rows
+
+
+def _with_fallback(engine: weakref.ref[Engine], name: str, entry: Entry) -> Entry:
+    """Return an interpreted entry of an engine, which is compiled if it raises an error."""
+
+    def run(*args: Any) -> Any:
+        try:
+            return entry(*args)
+        except _ERRORS as error:
+            alive = engine()
+            assert alive is not None
+            return alive.compiled_after(name, error)(*args)
+
+    return run
+
+
+def _hook_that_raised(error: BaseException) -> str | None:
+    """Return the name of the hook in which an error was raised: the outermost function that is not part of the machinery."""
+    trace = error.__traceback__
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module != __name__ and not module.startswith("robandit.kernel"):
+            return trace.tb_frame.f_code.co_name
+        trace = trace.tb_next
+    return None
+
+
+def _callers_level() -> int:
+    """Return the ``stacklevel`` of a warning about the line that called Robandit."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -172,7 +172,7 @@ def _odd(policy: Policy, effort: Effort) -> Finding:
     successes = []
     for i in range(runs):
         rewards = [law.sample(ODD, effort.stream(16, i, k)) for k, law in enumerate(laws)]
-        bandit = Bandit(range(len(laws)), policy, seed=i)
+        bandit = Bandit(range(len(laws)), policy, seed=i, compile="now")
         for t in range(ODD - 1):
             arm = bandit.select()
             bandit.update(arm, float(rewards[arm][t]))

@@ -403,10 +403,10 @@ def misses(law, center, each):
     if center is None:
         rewards, mean = rewards - median, mean - median
     live = Live(AdaKLUCB(schedule="proved", center=center), SAMPLES)
-    tell = live._entry(loops.tell, ("take", "update", "full"), 0, 0.0)  # all of it fits into the first buffers
+    tell = live._entry(loops.tell, ("take", "update", "full"), 0, 0.0, 0.0)  # all of it fits into the first buffers
     for arm, sample in enumerate(rewards.tolist()):
         for reward in sample:
-            assert not tell(*live._flat, arm, reward)
+            assert not tell(*live._flat, arm, reward, loops.NOW)
     live.s.clock[layout.ROUNDS] = 2
     index = live.describe()["index"]
     assert np.isfinite(index).mean() > 0.9

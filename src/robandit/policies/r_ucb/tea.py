@@ -191,4 +191,5 @@ def passing(kind: int, size: float) -> float:
         return math.sqrt(size)
     if kind == LOG_LOG:
         return math.exp(size)
-    return math.exp((2.0 * math.log(2.0 * size)) ** 2)
+    root = 2.0 * math.log(2.0 * size)
+    return math.exp(root * root)

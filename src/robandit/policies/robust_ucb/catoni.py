@@ -313,7 +313,8 @@ def set_reach(own: Floats, x: Floats, place: float) -> None:
         for j in range(n):
             if abs(x[j] - own[CENTER]) <= reach:
                 count += 1
-        near = 0.5 * n * allowed / (KINK * (top * reach) ** 4)
+        square = (top * reach) * (top * reach)  # not ** 4, which Python computes by pow and compiled code by products
+        near = 0.5 * n * allowed / (KINK * (square * square))
         if count > near:
             reach *= 0.5
     while reach < 16.0 * ULP * abs(own[CENTER]):

@@ -267,7 +267,7 @@ def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
     above = -math.inf
     below = math.inf  # the largest and the smallest root of the larger scales
     for i in range(p.last + 1):
-        scale = lowest * p.ratio ** (p.last - i)
+        scale = lowest * integer_power(p.ratio, p.last - i)
         start = newton_root(power_sums, x, alpha / scale, 1.0 + p.eps, p.c, start, DONE)[0]
         reach = 2.0 * width * scale
         if i == 0 or (above - start <= reach and start - below <= reach):
@@ -275,6 +275,17 @@ def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
             own[SCALE] = scale
         above = max(above, start)
         below = min(below, start)
+
+
+def integer_power(x: float, n: int) -> float:
+    """Return x^n for n >= 0, by products. Python's ** would call pow, which rounds differently from compiled code's products."""
+    power = 1.0
+    while n != 0:
+        if n & 1:
+            power *= x
+        n >>= 1
+        x *= x
+    return power
 
 
 @out_of_line

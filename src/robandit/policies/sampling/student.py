@@ -21,6 +21,10 @@ MANY = 200.0  # degrees of freedom
 FAR = 1e100  # a larger value has a probability below 1e-199, if nu >= 2
 TERMS = 300  # of the continued fraction; below MANY degrees of freedom it needs fewer than 60
 CLOSE = 1e-15
+ENOUGH = 20.0  # from here on, the series of Gamma(a + 1/2) / (sqrt(a) Gamma(a)) has a relative error below 1e-14. Its coefficients
+SERIES = (  # of a^-8, ..., 1/a, 1:
+    -334477 / 2**31, 39325 / 2**25, 869 / 2**22, -399 / 2**18, -21 / 2**15, 5 / 2**10, 1 / 2**7, -1 / 2**3, 1.0,
+)  # fmt: skip
 TINY = 1e-300
 ROOT_PI = math.sqrt(math.pi)
 ROOT_TWO = math.sqrt(2.0)
@@ -70,10 +74,20 @@ def hill_tail(z: float, nu: float) -> float:
 
 
 def gamma_ratio(nu: float) -> float:
-    """Return Gamma((nu + 1) / 2) / Gamma(nu / 2); for a large nu by its series, since differences of lgamma lose digits."""
+    """Return Gamma((nu + 1) / 2) / Gamma(nu / 2) by its series. For a small nu, the recurrence leads to a larger one.
+
+    Differences of lgamma would lose digits, and compiled code has another lgamma than Python.
+    """
     a = 0.5 * nu
     if nu < MANY:
-        return math.exp(math.lgamma(a + 0.5) - math.lgamma(a))
+        product = 1.0
+        while a < ENOUGH:
+            product *= a / (a + 0.5)
+            a += 1.0
+        series = 0.0
+        for k in range(len(SERIES)):
+            series = series / a + SERIES[k]
+        return product * math.sqrt(a) * series
     return math.sqrt(a) * (1.0 - (1.0 - (1.0 + (5.0 - 0.65625 / a) / (8.0 * a)) / (16.0 * a)) / (8.0 * a))
 
 
