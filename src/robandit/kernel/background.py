@@ -31,7 +31,7 @@ class _Job(NamedTuple):
 
 
 _jobs: deque[_Job] = deque()  # the first one is under way
-_lock = threading.Lock()  # of the two variables; held only for moments
+_lock = threading.RLock()  # of the two variables; held only for moments
 _thread: threading.Thread | None = None
 
 
