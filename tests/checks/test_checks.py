@@ -184,6 +184,20 @@ def test_what_is_skipped_is_said_with_its_reason():
     assert check_policy(rb.UCB1()) == []
 
 
+class Powerful(Greedy):
+    """Python computes this power by ``pow``, compiled code by products."""
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.arms[arm, 0] += reward**5
+        s.arms[arm, 1] += 1.0
+
+
+def test_other_arithmetic_of_plain_python_is_noticed():
+    words = message(Powerful(eps=0.3), checks.check_interpreted_agrees)
+    assert "plain Python and compiled code differ in arms; in hooks, write x * x" in words
+
+
 def test_a_live_bandit_that_differs_from_the_simulation_is_noticed():
     assert "the simulation another" in message(Drifting(eps=0.001), checks.check_live_agrees)
 

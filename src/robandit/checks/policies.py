@@ -25,6 +25,7 @@ from robandit.simulate.simulation import simulate
 
 ARMS = 3
 HORIZON = 400
+INTERPRETED = 60
 LONG = 4000  # AdaR-UCB ignores rewards until each arm has a hundred of them
 LONGER = 100_000  # Kurtosis UCB ignores rewards until each arm has twenty thousand of them
 
@@ -36,8 +37,8 @@ def check_policy(policy: Policy) -> list[str]:
     same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
     no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
     arrive late and in any order. A bandit continues unchanged after saving and loading. Choices are deterministic, or ``chance``
-    returns their probabilities, which are compared with frequencies. Only allowed arms are chosen, if the policy has
-    ``respects_allowed``.
+    returns their probabilities, which are compared with frequencies. Hooks that run as plain Python leave the same state as compiled
+    ones. Only allowed arms are chosen, if the policy has ``respects_allowed``.
 
     Required parameters that are None are taken from the problem of the checks.
 
@@ -237,7 +238,32 @@ def check_allowed_arms(policy: Policy) -> None:
         often.tell(arm, -float(rng.pareto(2.0)) - 0.1 * arm)
 
 
+def check_interpreted_agrees(policy: Policy) -> None:
+    """Check that hooks that run as plain Python leave the same state as compiled ones. A live bandit begins with plain Python."""
+    rng = np.random.default_rng(7)
+    policy = policy.prepared(HORIZON)
+    words = streams(np.random.SeedSequence(8), 1)[0]
+    plain, fast = (
+        Engine(policy, policy.start(ARMS, None, words), [True] * ARMS, None, compile) for compile in ("never", "now")
+    )
+    for step in range(INTERPRETED):
+        try:
+            arms = [engine.ask(None) for engine in (plain, fast)]
+            reward = -float(rng.pareto(2.0)) - 0.1 * arms[0]
+            for engine in (plain, fast):
+                engine.tell(arms[0], reward)
+        except KernelError:  # as plain Python, a hook raised an error: a bandit then compiles at once
+            return
+        for name, one, other in zip(plain.state._fields, plain.state, fast.state, strict=True):
+            if arms[0] != arms[1] or one.tobytes() != other.tobytes():
+                hint = "in hooks, write x * x for x ** 2, math.exp and math.log for np.exp and np.log, and avoid math.lgamma"
+                raise AssertionError(
+                    f"{policy!r} at pull {step}: plain Python and compiled code differ in {name}; {hint}"
+                )
+
+
 _CHECKS = (
     *(check_value, check_every_arm_is_tried, check_reproducible, check_alone_or_together, check_pulls_add_up),
     *(check_asking_never_learns, check_live_agrees, check_late_rewards, check_saved_goes_on, check_chance),
+    check_interpreted_agrees,
 )

@@ -160,7 +160,7 @@ class Engine:
 
     def _ask_and_warn(self, reason: str, *args: Any) -> Any:
         self.ask_entry = self._entries["ask"]
-        hint = 'The bandit goes on interpreted, 10 to 100 times slower. compile="now" raises this as an error'
+        hint = 'The bandit goes on interpreted, which is slow. compile="now" raises this as an error'
         text = f"{reason.partition(' Numba says:')[0].splitlines()[0].rstrip('.')}. {hint}"
         warnings.warn(text, CompilationWarning, stacklevel=_callers_level())
         return self.ask_entry(*args)
