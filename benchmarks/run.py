@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cluster
+import compiling
 import drift_detector
 import first_decision
 import numpy as np
@@ -385,6 +386,13 @@ def figures() -> list[Row]:
     row("drift detector, batches of 256, per reward", detector, "ns", 150.0)
     row("drift detector / rewards alone", detector / rewards, "x", math.inf)
     row("new process, empty cache: import to first decision", first_decision.cold(), "s", 1.0)
+    for title, way, names in (
+        (f"cold precompile of {len(compiling.SOME)} policies, CPU", "", compiling.SOME),
+        ("cold live entries of AdaKL-UCB, CPU", "live", ("AdaKLUCB",)),
+    ):
+        after, before = compiling.seconds(way or "now", names), compiling.seconds(f"0.1 {way}", names)
+        row(title, after, "s", math.inf)
+        row(f"{title} / as in version 0.1", after / before, "x", 0.5)
     empty, numpy, whole = (in_process(code, 5) for code in ("pass", "import numpy", "import robandit"))
     row("import robandit, processor time", whole[0] - empty[0], "s", 0.6)
     row("import robandit, wall clock", whole[1] - empty[1], "s", 0.2)

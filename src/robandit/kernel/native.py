@@ -60,9 +60,13 @@ def decorators(*, inner: bool) -> Decorators:
     chosen = {
         "_entry": njit(no_cfunc_wrapper=True, **whole, **_options()),
         "_inlined": njit(forceinline=True, **inner_options),
-        "_called": njit(forceinline=False, **inner_options),  # given, because a function inherits it from its caller
+        "_called": njit(**_called_options(), **inner_options),
     }
     return chosen if inner else {name: chosen["_entry"] if name == "_entry" else _unchanged for name in chosen}
+
+
+def _called_options() -> dict[str, Any]:
+    return {"forceinline": False}  # given, because a function inherits it from its caller
 
 
 def _unchanged(function: Any) -> Any:
