@@ -2,54 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
-from robandit.drift.watch import compiled_watch
-from robandit.live.bandit import Bandit
+from robandit.drift.watch import watch_kernel
+from robandit.errors import FileError
+from robandit.kernel import cache_directory
+from robandit.kernel.cache import Kernel, ready
+from robandit.kernel.folder import SETTING, configured
+from robandit.kernel.workers import compile_all
+from robandit.live.engine import live_kernels
 from robandit.policies import Policy, all_policies
 from robandit.policies.base import check_policy_given
 from robandit.problems import bernoulli
-from robandit.simulate.simulation import simulate
+from robandit.simulate.simulation import play_kernel
 from robandit.validation import integer
 
 
-def precompile(policies: Policy | Iterable[Policy] | None = None, *, processes: int = 1) -> None:
-    """Compile everything that policies and the drift detector need, so that later processes start at once.
-
-    Use it in an image build, or before a benchmark. It fills the cache folder (``ROBANDIT_CACHE_DIR``), which later processes must
-    also be able to write. With more ``processes``, a script needs ``if __name__ == "__main__"``, and policies must be importable.
+def precompile(
+    policies: Policy | Iterable[Policy] | None = None,
+    *,
+    into: str | os.PathLike[str] | None = None,
+    processes: int | None = None,
+    done: Callable[[str], object] = lambda name: None,
+) -> Path:
+    """Compile everything that policies and the drift detector need, so that later processes start at once. Return the folder.
 
     Parameters
     ----------
     policies
-        One policy or several. None means all policies of Robandit.
+        One policy or several. None means all policies of Robandit. Parameters that are numbers do not matter: a policy is compiled
+        once for all their values.
+    into
+        The folder for the compiled code, such as one of a container image. Others can read it, and only this user can write to it.
+        A process uses it, also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the versions of Python, NumPy and Numba and
+        the type of processor are the same. None: the cache folder of this user.
     processes
-        The number of processes that compile at the same time, from 1 to 1024.
+        The number of processes that compile at the same time, from 1 to 1024. None: one per available core.
+    done
+        A function that is called with the name of each policy that is compiled, in any thread.
     """
     if policies is None:
         policies = all_policies()
     chosen = list(policies) if isinstance(policies, Iterable) else [policies]
     for policy in chosen:
         check_policy_given(policy)
-    compiled_watch()
-    if integer(processes, "processes", 1, 1024) == 1:
-        for policy in chosen:
-            _precompile(policy)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
+    if processes is not None:
+        processes = integer(processes, "processes", 1, 1024)
+    with _folder(into) as folder:
+        # One process compiles all entries of a policy, since they share most functions.
+        groups = {policy.name: partial(_kernels, policy) for policy in chosen} | {"drift detector": _watch}
+        compile_all(groups, done, processes=processes)
+        for name, kernels in groups.items():
+            for kernel in kernels():
+                if not kernel.is_stored():
+                    ready(kernel, name)  # raises the error, if there is one
+        if into is not None:
+            for path in folder.glob("*.kernel"):
+                path.chmod(0o644)
+    return folder
 
-    # One process compiles all entries of a policy, since they share most functions.
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_precompile, chosen))
 
-
-def _precompile(policy: Policy) -> None:
+def _kernels(policy: Policy) -> list[Kernel]:
     problem = bernoulli(means=[0.2, 0.8])  # all moments are finite, so every policy can be informed
     policy = policy.informed_by(problem).prepared(10)
-    simulate(policy, problem, horizon=2, replications=1, seed=0, progress=False)
-    bandit = Bandit(["a", "b"], policy, seed=0, compile="now")
-    first, second = bandit.decide(), bandit.decide()
-    bandit.reward(first, -1.0)
-    bandit.expire(second)
-    bandit.update(bandit.select(), -1.0)
+    return [play_kernel(policy, problem, 10), *live_kernels(policy)]
+
+
+def _watch() -> list[Kernel]:
+    return [watch_kernel()]
+
+
+@contextmanager
+def _folder(into: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """Store compiled code in a folder meanwhile; None: where it is always stored."""
+    if into is None:
+        yield cache_directory()
+        return
+    before = os.environ.get(SETTING)
+    path = Path(into).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if os.access(path, os.W_OK):
+            path.chmod(0o755)
+    except OSError as error:
+        raise FileError(
+            f"compiled code cannot be stored in {path}: {error.strerror}; name a folder of yours"
+        ) from error
+    os.environ[SETTING] = str(path)
+    try:
+        problem = configured().unsafe or configured().unwritable
+        if problem:
+            raise FileError(f"compiled code cannot be stored in {path}: {problem}; name a folder of yours")
+        yield path
+    finally:
+        if before is None:
+            del os.environ[SETTING]
+        else:
+            os.environ[SETTING] = before

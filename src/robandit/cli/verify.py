@@ -37,6 +37,7 @@ def verify(
 
     from rich.console import Console
 
+    from robandit.cli.terminal.compiling import compile_policies
     from robandit.cli.terminal.progress import tracked
     from robandit.cli.terminal.verify import block, recap
     from robandit.files import check_writable
@@ -51,6 +52,7 @@ def verify(
     for path in (out, data):
         check_writable(path)
     effort = Effort(quick=quick, seed=seed, threads=threads)
+    compile_policies([policy for each in chosen for policy in each.policies()], threads)
     console = Console()
     outcomes = []
     for each in chosen:

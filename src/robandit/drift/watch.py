@@ -14,6 +14,8 @@ from robandit.drift.alarm import Alarm
 from robandit.drift.detector import AGE, LENGTH, WIDTH, new_state, restarted, watch_all
 from robandit.kernel import compiled
 from robandit.kernel.background import in_background
+from robandit.kernel.build import kernel_of
+from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
@@ -137,6 +139,11 @@ def compiled_watch() -> Callable[..., Any]:
     if not _found:
         _found.append(compiled(watch_all, label=_LABEL, args=_EXAMPLE))
     return _found[0]
+
+
+def watch_kernel() -> Kernel:
+    """Return the kernel of `watch_all`, to be compiled by another process."""
+    return kernel_of(watch_all, _EXAMPLE)
 
 
 @cache

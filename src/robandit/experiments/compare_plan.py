@@ -74,9 +74,15 @@ def asked_numbers(
 
 def asked_policies(policies: Sequence[str]) -> tuple[list[Policy], list[str]]:
     """Return the policies that a command line names, by default those of `FIRST_LOOK`, with a note that there are more."""
+    if policies:
+        return named_policies(policies), []
+    chosen, every = named_policies(FIRST_LOOK), named_policies(EVERY)
+    return chosen, [f"These are {len(chosen)} of {len(every)} policies. To see all, add --all."]
+
+
+def named_policies(names: Sequence[str]) -> list[Policy]:
+    """Return the policies with these names, as a command line writes them."""
     try:
-        chosen = [policy for _, policy in policies_in(policies or FIRST_LOOK)]
-        every = [] if policies else policies_in(EVERY)
+        return [policy for _, policy in policies_in(names)]
     except Misplaced as error:  # as in `compared`
         raise InvalidInput(error.message) from error
-    return chosen, [f"These are {len(chosen)} of {len(every)} policies. To see all, add --all."] if every else []

@@ -1,10 +1,12 @@
-"""Compiles entries beside the program: one thread, one entry after the other, in the order in which they were asked for.
+"""Compiles entries beside the program: in another process, one after the other, in the order in which they were asked for.
 
-The thread ends when nothing is left to do. It does not keep the process alive. A forked child has no threads, so it starts its own.
+A thread waits for that process and loads the code, so that the program's own threads go on. The process ends when nothing is left
+to do, and with the program; unfinished code is not stored. A forked child has neither thread nor process, so it starts its own.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -14,12 +16,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from robandit.kernel.build import Entry, compiled
-from robandit.kernel.messages import in_background as silently
+from robandit.errors import KernelError
+from robandit.kernel import messages
+from robandit.kernel.build import Entry, compiled, explained, kernel_of
+from robandit.kernel.cache import loaded
+from robandit.kernel.workers import Worker, WorkerDied
 
 __all__ = ["in_background"]
 
 Then = Callable[[Any, Entry | Exception], None]
+PATIENCE = 5.0  # seconds that the end of the program waits for code that is being loaded
 
 
 class _Job(NamedTuple):
@@ -31,8 +37,10 @@ class _Job(NamedTuple):
 
 
 _jobs: deque[_Job] = deque()  # the first one is under way
-_lock = threading.RLock()  # of the two variables; held only for moments
+_lock = threading.RLock()  # of these variables; held only for moments
 _thread: threading.Thread | None = None
+_worker: Worker | None = None
+_ending = False
 
 
 def in_background(owner: Any, entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...], then: Then) -> None:
@@ -58,32 +66,79 @@ def _start() -> None:
 
 def _work() -> None:
     global _thread
-    while True:
-        with _lock:
-            if not _jobs:
-                _thread = None
-                return
-            job = _jobs[0]
-        if job.owner() is not None:
-            result: Any
-            try:
-                with silently():
-                    result = compiled(job.entry, label=job.label, args=job.args)
-            except Exception as error:
-                result = error
-            owner = job.owner()
-            if owner is not None:
-                job.then(owner, result)
-            del owner
-        with _lock:
-            _jobs.popleft()
-        del job
-        time.sleep(0.001)  # lets a thread that waits for the compiler's lock have it, such as one that forks
+    with messages.in_background():
+        while True:
+            with _lock:
+                if not _jobs or _ending:
+                    _thread = None
+                    break
+                job = _jobs[0]
+            if job.owner() is not None:
+                _do(job)
+            with _lock:
+                _jobs.popleft()
+            del job
+            time.sleep(0.001)  # lets a thread that waits for the compiler's lock have it, such as one that forks
+    _stop_worker()
+
+
+def _do(job: _Job) -> None:
+    result: Any
+    try:
+        result = _compiled(job)
+    except Exception as error:
+        result = error
+    owner = job.owner()
+    if owner is not None and not _ending:
+        job.then(owner, result)
+
+
+def _compiled(job: _Job) -> Entry:
+    """Return the entry, loaded from the cache after another process has compiled it. Without such a process, compile it here."""
+    global _worker
+    kernel = kernel_of(job.entry, job.args)
+    entry: Entry | None = loaded(kernel)
+    if entry is None:
+        try:
+            if _worker is None:
+                _worker = Worker()
+            _worker.compile([kernel])
+        except WorkerDied:
+            _stop_worker()
+            if _ending:
+                raise
+        except KernelError as error:
+            raise explained(job.label, str(error)) from None
+        entry = loaded(kernel)
+    return entry if entry is not None else compiled(job.entry, label=job.label, args=job.args)
+
+
+def _stop_worker() -> None:
+    global _worker
+    worker, _worker = _worker, None
+    if worker is not None:
+        worker.stop()
+        worker.close()
+
+
+@atexit.register
+def _end() -> None:
+    """End the process that compiles, and wait for the thread, which may be inside native code of LLVM."""
+    global _ending
+    with _lock:
+        _ending = True
+        thread, worker = _thread, _worker
+    if worker is not None:
+        worker.stop()
+    if thread is not None:
+        thread.join(PATIENCE)
 
 
 def _after_fork_in_child() -> None:
-    global _thread
-    _thread = None
+    global _thread, _worker
+    if _worker is not None:
+        _worker.leave()
+    _thread = _worker = None
     _start()
     _lock.release()
 

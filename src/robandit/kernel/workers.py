@@ -122,7 +122,7 @@ def _compiled(group: Group) -> str:
 
 def compile_all(
     groups: Mapping[str, Callable[[], Group]],
-    done: Callable[[str], None],
+    done: Callable[[str], object],
     *,
     processes: int | None = None,
     stop: threading.Event | None = None,
@@ -169,12 +169,11 @@ class _Crew:
         self.idle: list[Worker] = []
         self.ended = False
 
-    def compile(self, group: Group, done: Callable[[], None]) -> None:
-        with suppress(
-            KernelError, WorkerDied
-        ):  # then the kernel is compiled again where it is used, which raises the error
+    def compile(self, group: Group, done: Callable[[], object]) -> None:
+        with suppress(WorkerDied):
             worker = self.idle.pop() if self.idle else self.started()
-            worker.compile(group)
+            with suppress(KernelError):  # then the kernel is compiled again where it is used, which raises the error
+                worker.compile(group)
             self.idle.append(worker)
         done()
 

@@ -22,7 +22,8 @@ import numpy as np
 from robandit.errors import CompilationWarning, KernelError, NotApplicable, formatted
 from robandit.kernel import compiled, loops
 from robandit.kernel.background import in_background
-from robandit.kernel.build import Entry, at_hand, flat, shape_of, unchecked
+from robandit.kernel.build import Entry, at_hand, flat, kernel_of, shape_of, unchecked
+from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.policies.base import Policy
 
@@ -42,6 +43,24 @@ _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
 _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
 _PACKAGE = str(Path(__file__).parent.parent)
+
+
+def source(policy: Policy, state: Any, name: str) -> tuple[partial[Any], str, tuple[Any, ...]]:
+    """Return the function of an entry, its label, and example arguments, which do not keep the state alive."""
+    purpose, hooks, more = _ENTRIES[name]
+    bound = partial(getattr(loops, name), *policy.hooks(*hooks))
+    like = type(state)(*(np.zeros((1,) * field.ndim, field.dtype) for field in state))
+    return bound, f"{policy.label}, {purpose}", (policy.params(), like, *more)
+
+
+def live_kernels(policy: Policy) -> list[Kernel]:
+    """Return the kernels of all entries that a live bandit compiles, to be compiled by another process."""
+    names = ["ask", "tell", "issue", "forget"]
+    if policy.chance is not None and not policy.weighted:
+        names.append("chance_of")
+    state = policy.start(2, None, np.zeros(4, dtype=np.uint64))
+    entries = [source(policy, state, name) for name in names]
+    return [kernel_of(bound, args) for bound, _, args in entries]
 
 
 class Engine:
@@ -120,11 +139,7 @@ class Engine:
         in_background(self, bound, label=label, args=args, then=partial(Engine._finish, name=name))
 
     def _source(self, name: str) -> tuple[partial[Any], str, tuple[Any, ...]]:
-        """Return the function to compile, its label, and example arguments, which do not keep the state alive."""
-        purpose, hooks, more = _ENTRIES[name]
-        bound = partial(getattr(loops, name), *self.policy.hooks(*hooks))
-        state = type(self.state)(*(np.zeros((1,) * field.ndim, field.dtype) for field in self.state))
-        return bound, f"{self.policy.label}, {purpose}", (self._params, state, *more)
+        return source(self.policy, self.state, name)
 
     def _set(self, name: str, entry: Entry) -> None:
         self._entries[name] = entry

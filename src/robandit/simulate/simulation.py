@@ -19,11 +19,13 @@ from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat, kernel_of
 from robandit.kernel.cache import Kernel
 from robandit.kernel.cores import cores
+from robandit.kernel.messages import say
 from robandit.kernel.random import streams
 from robandit.kernel.types import Ints
+from robandit.kernel.workers import compile_all
 from robandit.laws.table import draw, missed, with_missed
 from robandit.policies.base import Policy, check_policy_given
-from robandit.problems import Problem
+from robandit.problems import Problem, bernoulli
 from robandit.simulate.result import Result, check_problem
 from robandit.validation import integer, invalid
 
@@ -110,8 +112,9 @@ def simulate(
     ending = threading.Event()
     done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
-    for i, policy in enumerate(chosen):
-        ready = policy.prepared(horizon)
+    prepared = [policy.prepared(horizon) for policy in chosen]
+    _compile_together(prepared, problem, horizon, threads)
+    for i, ready in enumerate(prepared):
         play = compiled_play(ready, problem, horizon)
         jobs += [partial(_replicate, result, ready, play, i, r, ending, done) for r in range(replications)]
     workers = min(threads or cores(), len(jobs))
@@ -174,9 +177,24 @@ def compiled_play(policy: Policy, problem: Problem, horizon: int) -> Callable[..
     return compiled(entry, label=policy.label, args=args)
 
 
+def _compile_together(policies: Sequence[Policy], problem: Problem, horizon: int, processes: int | None) -> None:
+    """Compile the loops of several policies in parallel. One alone is compiled here, which saves the start of a process."""
+    kernels = {kernel.name: kernel for kernel in (play_kernel(policy, problem, horizon) for policy in policies)}
+    missing = [kernel for kernel in kernels.values() if not kernel.is_stored()]
+    if len(missing) > 1:
+        say(f"compiling {len(missing)} policies, first run only")
+        compile_all({kernel.name: partial(tuple, [kernel]) for kernel in missing}, lambda _: None, processes=processes)
+
+
 def play_kernel(policy: Policy, problem: Problem, horizon: int) -> Kernel:
     """Return the kernel of the loop for this policy, to be compiled by another process."""
     return kernel_of(*_play_entry(policy, problem, horizon))
+
+
+def any_play_kernel(policy: Policy) -> Kernel:
+    """Return the kernel of the loop for this policy on any problem, with any parameters that it must be told."""
+    problem = bernoulli(means=[0.2, 0.8])  # all moments are finite, so every policy can be informed
+    return play_kernel(policy.informed_by(problem).prepared(10), problem, 10)
 
 
 def _play_entry(policy: Policy, problem: Problem, horizon: int) -> tuple[Callable[..., int], tuple[Any, ...]]:

@@ -26,6 +26,11 @@ from robandit.verify.statement import Effort, Evidence, Finding, Statement, Trac
 PULLS: tuple[Literal["single", "double"], ...] = ("single", "double")
 
 
+def proved_policies() -> list[Policy]:
+    """Return the policies of the theorem, one for each way to pull."""
+    return [AdaKLUCB(schedule="proved", center=None, pulls=pulls) for pulls in PULLS]
+
+
 def cases_of_the_theorem() -> tuple[Case, ...]:
     """Return Theorem 7's problems, and one whose gap is as large as its moment allows: there the bound is tightest."""
     widest = Case("always -1, gap 1", Problem([Gaussian(0.0, 0.01), Constant(-1.0)]), 1.0)
@@ -54,7 +59,7 @@ def run(
 
     ``policies`` replaces the policy with single and the one with double pulls, and ``bound`` the bounds. ``constant`` replaces B.
     """
-    policies = policies or [AdaKLUCB(schedule="proved", center=None, pulls=pulls) for pulls in PULLS]
+    policies = policies or proved_policies()
     cases = cases_of_the_theorem() if cases is None else cases
     last, replications = (
         effort.of(100_001, 1_000_001),
@@ -142,5 +147,6 @@ STATEMENT = Statement(
     says="Under truncated non-positivity the regret of AdaKLUCB(schedule='proved', center=None) is at most a sum over the worse "
     "arms of 6 B^((1+eps)/eps) (u/gap)^(1/eps) log T + 5 gap/2, with B <= 7.93.",
     run=run,
+    policies=proved_policies,
     ours=True,
 )

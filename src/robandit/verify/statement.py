@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from robandit.intervals import Interval
+from robandit.policies.base import Policy
 from robandit.validation import integer, invalid
 from robandit.verify.figure import Figure
 from robandit.verify.interval_arithmetic import sure
@@ -189,6 +190,8 @@ class Statement:
     """Keys of other statements that the same check covers."""
     ours: bool = False
     """Whether the statement is ours (docs/explanation/adakl-theorem.md), not the paper's."""
+    policies: Callable[[], Sequence[Policy]] = tuple
+    """Returns the policies that the check simulates, so that they can be compiled in parallel before it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)

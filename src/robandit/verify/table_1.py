@@ -291,4 +291,5 @@ STATEMENT = Statement(
     name="Table 1",
     says="Regret grows with T, 1/gap and u as each row of the table states, such as (u/gap)^(1/eps) log T per arm for AdaR-UCB.",
     run=run,
+    policies=table_rows,
 )

@@ -77,4 +77,5 @@ STATEMENT = Statement(
     says="A policy that does not know u has R >= c (u'/u)^(eps/(1+eps)^2) (uT)^(1/(1+eps)) on one of two problems with moments u "
     "and u'.",
     run=run,
+    policies=lambda: hard.UNINFORMED,
 )

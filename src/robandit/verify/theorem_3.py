@@ -64,4 +64,5 @@ STATEMENT = Statement(
     says="A policy that does not know eps has R >= c T^(eps'(eps-eps')/((1+eps)(1+eps')^2)), up to T^(1/16), times the rate of one "
     "that does, on one of two problems.",
     run=run,
+    policies=lambda: hard.UNINFORMED,
 )

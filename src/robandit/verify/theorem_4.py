@@ -220,5 +220,6 @@ STATEMENT = Statement(
     says="Every policy, even one that knows eps and u, has R >= c K^(eps/(1+eps)) (uT)^(1/(1+eps)) on some problem, with or "
     "without the assumption.",
     run=run,
+    policies=lambda: POLICIES,
     aliases=("theorem-1",),
 )

@@ -154,4 +154,5 @@ STATEMENT = Statement(
     says="Under truncated non-positivity AdaR-UCB's regret is at most a sum over the worse arms of "
     "(120 (u/gap)^(1/eps) + 24 gap / P(X != 0)) log(T/2) + 20 gap, with other constants once its proof is repaired.",
     run=run,
+    policies=lambda: [AdaRUCB()],
 )

@@ -227,4 +227,5 @@ STATEMENT = Statement(
     says="Under truncated non-positivity AdaR-UCB's regret is at most 46 (K log(T/2))^(eps/(1+eps)) (u T)^(1/(1+eps)) plus forced "
     "exploration, for all gaps; the constant is 88 in other units once the proof is repaired.",
     run=run,
+    policies=lambda: [AdaRUCB()],
 )

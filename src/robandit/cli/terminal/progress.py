@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -119,6 +120,22 @@ def steps(label: str, total: int) -> Iterator[Callable[[str], None]]:
             update(label, text, done, total, end=done == total)
 
         update(label, f"0 of {total}", 0, total)
+        yield advance
+
+
+@contextmanager
+def compiling(total: int) -> Iterator[Callable[[object], None]]:
+    """Yield a function to be called after each of ``total`` compilations, from any thread."""
+    lock, done = Lock(), 0
+    with display("", time_left=False) as update:
+
+        def advance(_: object) -> None:
+            nonlocal done
+            with lock:
+                done += 1
+                update("", f"compiling {min(done + 1, total)} of {total}", done, total)
+
+        update("", f"compiling 1 of {total}", 0, total)
         yield advance
 
 
