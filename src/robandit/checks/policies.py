@@ -37,7 +37,7 @@ def check_policy(policy: Policy) -> list[str]:
     same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
     no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
     arrive late and in any order. A bandit continues unchanged after saving and loading. Choices are deterministic, or ``chance``
-    returns their probabilities, which are compared with frequencies. Hooks that run as plain Python leave the same state as compiled
+    returns their probabilities, which are compared with frequencies. Hooks that run as plain Python leave the state of compiled
     ones. Only allowed arms are chosen, if the policy has ``respects_allowed``.
 
     Required parameters that are None are taken from the problem of the checks.
