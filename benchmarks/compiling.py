@@ -41,8 +41,8 @@ def measure(way: str, names: list[str]) -> None:
     """Compile the policies with these class names (none: all), and print the processor time."""
     before = way.startswith("0.1")
     if before:
-        native._pipelines = lambda: ({}, {})  # Numba's own way to link
-        native._called_options = dict  # a function inherited the inlining of its caller
+        vars(native)["_pipelines"] = lambda: ({}, {})  # Numba's own way to link
+        vars(native)["_called_options"] = dict  # a function inherited the inlining of its caller
     chosen = [policy for policy in all_policies() if not names or type(policy).__name__ in names]
     native.platform_key()  # imports Numba
     start = cpu_time()
