@@ -101,7 +101,11 @@ def _compiled(job: _Job) -> Entry:
     if entry is None:
         try:
             if _worker is None:
-                _worker = Worker()
+                started = Worker()
+                with _lock:
+                    _worker = started
+                    if _ending:  # the end of the program did not see this worker
+                        started.stop()
             _worker.compile([kernel])
         except WorkerDied:
             _stop_worker()
