@@ -13,6 +13,7 @@ from robandit.errors import FileError
 from robandit.kernel import cache_directory
 from robandit.kernel.cache import Kernel, ready
 from robandit.kernel.folder import SETTING, configured
+from robandit.kernel.messages import say_compiling
 from robandit.kernel.workers import compile_all
 from robandit.live.engine import live_kernels
 from robandit.policies import Policy, all_policies
@@ -27,7 +28,7 @@ def precompile(
     *,
     into: str | os.PathLike[str] | None = None,
     processes: int | None = None,
-    done: Callable[[str], object] = lambda name: None,
+    done: Callable[[str], object] | None = None,
 ) -> Path:
     """Compile everything that policies and the drift detector need, so that later processes start at once. Return the folder.
 
@@ -43,7 +44,8 @@ def precompile(
     processes
         The number of processes that compile at the same time, from 1 to 1024. None: one per available core.
     done
-        A function that is called with the name of each policy that is compiled, in any thread.
+        A function that is called with the name of each policy that is compiled, in any thread. None: the names of policies that
+        have to be compiled are printed on standard error.
     """
     if policies is None:
         policies = all_policies()
@@ -54,8 +56,11 @@ def precompile(
         processes = integer(processes, "processes", 1, 1024)
     with _folder(into) as folder:
         # One process compiles all entries of a policy, since they share most functions.
+        groups: dict[str, Callable[[], list[Kernel]]]
         groups = {policy.name: partial(_kernels, policy) for policy in chosen} | {"drift detector": _watch}
-        compile_all(groups, done, processes=processes)
+        if done is None:
+            groups = {name: partial(_announced, name, kernels) for name, kernels in groups.items()}
+        compile_all(groups, done or _ignored, processes=processes)
         for name, kernels in groups.items():
             for kernel in kernels():
                 if not kernel.is_stored():
@@ -70,6 +75,17 @@ def _kernels(policy: Policy) -> list[Kernel]:
     problem = bernoulli(means=[0.2, 0.8])  # all moments are finite, so every policy can be informed
     policy = policy.informed_by(problem).prepared(10)
     return [play_kernel(policy, problem, 10), *live_kernels(policy)]
+
+
+def _announced(name: str, kernels: Callable[[], list[Kernel]]) -> list[Kernel]:
+    found = kernels()
+    if not all(kernel.is_stored() for kernel in found):
+        say_compiling(name)
+    return found
+
+
+def _ignored(name: str) -> None:
+    pass
 
 
 def _watch() -> list[Kernel]:
