@@ -509,7 +509,7 @@ Attack.proof = Path()
 @pytest.fixture
 def attacked(tmp_path, monkeypatch, as_new_process):
     """A cache with a kernel that someone has replaced by one that runs code of theirs."""
-    folder._temporary.cache_clear()
+    folder._made_temporary.cache_clear()
     store, Attack.proof = tmp_path / "cache", tmp_path / "proof"
     store.mkdir(mode=0o700)
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(store))

@@ -103,8 +103,13 @@ def untrusted(path: Path | int) -> str:
     return ""
 
 
-@cache
 def _temporary() -> Path:
+    with _lock:  # so that two threads do not make two folders
+        return _made_temporary()
+
+
+@cache
+def _made_temporary() -> Path:
     temporary = Path(tempfile.mkdtemp(prefix="robandit-"))  # private to this user
     owner = os.getpid()
 
