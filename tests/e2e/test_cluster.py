@@ -61,7 +61,7 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     go_on = "robandit run s.toml --engine dask --workers 1"
     assert said.splitlines()[-1] == f"robandit: interrupted; finished units are kept in s. To continue: {go_on}"
     assert all(
-        line.startswith(("dashboard: ", "playing: ", "compiling ", "robandit: ")) for line in said.splitlines()
+        line.startswith(("dashboard: ", "playing ", "compiling ", "robandit: ")) for line in said.splitlines()
     ), said
     wait_for(lambda: not in_group(process.pid), 120)
     assert os.listdir(tmp_path / "s" / "locks") == []
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     assert f"{kept} done before" in told
     assert said.count("dashboard: ") == 1
     assert "1 worker" in said.splitlines()[-1]
-    assert all(line.startswith(("dashboard: ", "playing: ", "compiling ")) for line in said.splitlines()), said
+    assert all(line.startswith(("dashboard: ", "playing ", "compiling ")) for line in said.splitlines()), said
     assert contents(tmp_path / "s", "parts", "results") == expected
     wait_for(lambda: not in_group(process.pid), 120)
 

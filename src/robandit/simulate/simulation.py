@@ -113,7 +113,8 @@ def simulate(
     done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
     prepared = [policy.prepared(horizon) for policy in chosen]
-    _compile_together(prepared, problem, horizon, threads)
+    if len(prepared) > 1:
+        _compile_together(prepared, problem, horizon, threads)
     for i, ready in enumerate(prepared):
         play = compiled_play(ready, problem, horizon)
         jobs += [partial(_replicate, result, ready, play, i, r, ending, done) for r in range(replications)]
