@@ -1,6 +1,11 @@
-"""`make test-quick`: one case of every test, without doctests and without the longest files."""
+"""`make test-quick`: one case of every test, without doctests and without the longest files. And less compilation for all tests."""
 
 from pathlib import Path
+
+import pytest
+
+from robandit.kernel import background
+from robandit.kernel.build import kernel_of
 
 HERE = Path(__file__).parent
 # These start commands, clusters or browsers, compile a lot, or play for long; every room has other tests.
@@ -42,3 +47,29 @@ def pytest_collection_modifyitems(config, items):
         seen.add(function)
     items[:] = kept
     config.hook.pytest_deselected(items=dropped)
+
+
+# A live bandit of a policy that is not precompiled stays interpreted, with the same decisions. Otherwise, most of the tests' time
+# would go into code that is ready when the test is over.
+_beside: list[bool] = []
+_do = background._do
+
+
+def _do_if_stored(job):
+    try:
+        wanted = bool(_beside) or kernel_of(job.entry, job.args).is_stored()
+    except Exception:
+        wanted = False
+    if wanted:
+        _do(job)
+
+
+background._do = _do_if_stored
+
+
+@pytest.fixture
+def compiles_beside():
+    """Let this test compile in the background."""
+    _beside.append(True)
+    yield
+    _beside.pop()

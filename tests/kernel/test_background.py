@@ -3,9 +3,13 @@
 import threading
 import time
 
+import pytest
+
 from robandit.errors import KernelError
 from robandit.kernel import background, cache
 from robandit.kernel.background import in_background
+
+pytestmark = pytest.mark.usefixtures("compiles_beside")
 
 
 class Owner:

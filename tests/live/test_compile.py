@@ -22,6 +22,8 @@ from robandit.errors import CompilationWarning, InvalidInput, KernelError
 from robandit.kernel import background, cache
 from robandit.live import engine
 
+pytestmark = pytest.mark.usefixtures("compiles_beside")
+
 WAYS = ("background", "now", "never")
 PATIENCE = 120.0  # seconds; loose, since the machine may be busy
 
