@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # Byte code for all packages but their tests, on all cores: pip uses one core, and takes three times as long.
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib
 
-.PHONY: help demo test test-quick test-lowest test-newest check bench coverage bench-peers mutate package docs clean
+.PHONY: help demo test test-long test-quick test-lowest test-newest check bench coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,10 @@ demo: $(CORE)  ## compare ten policies on a heavy-tailed problem; writes robandi
 test: $(READY)  ## run the tests
 	@$(BIN)/robandit precompile
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+test-long: $(READY)  ## run the tests, with more repetitions of those that CONTRIBUTING names as slow
+	@$(BIN)/robandit precompile
+	@ROBANDIT_LONG_TESTS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-quick: $(READY)  ## run one case of most tests (under 90 seconds once everything is compiled)
 	@$(BIN)/python -m pytest -n auto --dist loadgroup --quick

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from robandit.kernel import background
+from robandit.kernel import background, cache
 from robandit.kernel.build import kernel_of
+from robandit.live import engine
 
 HERE = Path(__file__).parent
 # These start commands, clusters or browsers, compile a lot, or play for long; every room has other tests.
@@ -49,8 +50,8 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=dropped)
 
 
-# A live bandit of a policy that is not precompiled stays interpreted, with the same decisions. Otherwise, most of the tests' time
-# would go into code that is ready when the test is over.
+# A live bandit of a precompiled policy is compiled from its first round on, any other stays interpreted; decisions are the same.
+# Otherwise, most of the tests' time would go into plain Python, and into code that is ready when the test is over.
 _beside: list[bool] = []
 _do = background._do
 
@@ -64,7 +65,18 @@ def _do_if_stored(job):
         _do(job)
 
 
+def _at_hand_or_stored(entry, args):
+    found = _at_hand(entry, args)
+    if found is None and not _beside:
+        try:
+            found = cache.loaded(kernel_of(entry, args))
+        except Exception:
+            return None
+    return found
+
+
 background._do = _do_if_stored
+_at_hand, engine.at_hand = engine.at_hand, _at_hand_or_stored
 
 
 @pytest.fixture

@@ -79,8 +79,8 @@ def test_every_public_name_exists():
 USE = """
 import robandit as rb
 problem = rb.problems.{problem}
-rb.simulate(rb.UCB1(scale=3.0), problem, 50, 3, seed=0, threads=2)
-bandit = rb.Bandit(["x", "y", "z"], rb.UCB1(scale=2.0), seed=1)
+rb.simulate(rb.Oracle(arm=1), problem, 50, 3, seed=0, threads=2)
+bandit = rb.Bandit(["x", "y", "z"], rb.Oracle(arm=0), seed=1)
 bandit.update(bandit.select(), 1.0)
 decision, late = bandit.decide(), bandit.decide()
 bandit.reward(decision, 2)
@@ -91,10 +91,10 @@ print(len(bandit.estimates()))
 
 def test_precompiled_is_not_compiled_again(tmp_path):
     folder = str(tmp_path)
-    first = run("import robandit as rb; rb.precompile([rb.UCB1()], processes=2)", ROBANDIT_CACHE_DIR=folder)
-    assert "compiling UCB1" in first.stderr
+    first = run("import robandit as rb; rb.precompile([rb.Oracle()], processes=2)", ROBANDIT_CACHE_DIR=folder)
+    assert "compiling Oracle" in first.stderr
     before = sorted(os.listdir(tmp_path))
-    again = run("import robandit as rb; rb.precompile([rb.UCB1()])", ROBANDIT_CACHE_DIR=folder)
+    again = run("import robandit as rb; rb.precompile([rb.Oracle()])", ROBANDIT_CACHE_DIR=folder)
     assert again.stderr == ""
     for problem in ("negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.0)", "bernoulli(means=[0.1, 0.2])"):
         second = run(USE.format(problem=problem), ROBANDIT_CACHE_DIR=folder)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# They share one folder.
+pytestmark = pytest.mark.xdist_group("precompile")
+
 PLAY = """
 import robandit as rb
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.dask_farm import dask_farm, kill
 from helpers.deadly_policies import Deadly, Idle, Wrong
 from helpers.small_plan import everything, nothing_half_written, small_plan
@@ -196,7 +197,7 @@ def test_without_workers_it_waits_and_can_be_interrupted(farm, expected, tmp_pat
     assert everything(tmp_path) == expected
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", amount([2], [0, 2]))
 def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expected, tmp_path, workers):
     cluster = farm(workers=workers)
     progress, _ = at([min(workers, 1)], lambda _: kill(cluster.scheduler))

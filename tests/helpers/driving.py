@@ -20,8 +20,14 @@ class Live:
         self.s = policy.start(arms, horizon, np.zeros(4, dtype=np.uint64)) if state is None else state
         self.grown = 0
         self._flat = flat((self.p, self.s))
+        self._own = {}
 
     def _entry(self, loop, hooks, *like):
+        if loop not in self._own:
+            self._own[loop] = self._shared(loop, hooks, *like)
+        return self._own[loop]
+
+    def _shared(self, loop, hooks, *like):
         chosen = self.policy.hooks(*hooks)
         key = (type(self), loop, type(self.policy), type(self.s), *chosen[:1], tuple(map(type, self.p)))
         if key not in _entries:

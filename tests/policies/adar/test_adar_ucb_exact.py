@@ -16,6 +16,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.amount import amount
 from helpers.driving import Live
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import C, SlowAdaRUCB
@@ -24,7 +25,7 @@ from robandit.policies.adar import layout, trimmed_index
 
 TIE = 1e-40
 INDISTINCT = 1e-12
-CHUNKS = 10
+CHUNKS = amount(4, 10)
 RUNS = 20  # per chunk
 
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import EXACT, SlowAdaRUCB, root
@@ -82,7 +83,7 @@ def last_round(y, policy):
 def test_the_threshold_solves_its_equation(horizon):
     mp, seen = EXACT, 0
     policy = AdaRUCB()
-    for seed in range(4):
+    for seed in range(amount(1, 4)):
         for rng, kind, x, y in samples(seed):
             most = min(last_round(y, policy), 1400)
             for tau in {2, most, int(rng.integers(2, most + 1))}:
@@ -92,7 +93,7 @@ def test_the_threshold_solves_its_equation(horizon):
                 a = mp.mpf(policy.c) * 3 * mp.log(tau)
                 assert abs(left / a - 1) < 1e-12, (kind, tau)
                 seen += 1
-    assert seen > 100
+    assert seen > amount(25, 100)
 
 
 def test_the_doubled_threshold_is_the_first_that_is_not_below_the_root():

@@ -38,7 +38,7 @@ def drawn(slow, rng):
     """Return the draws of the slow policy: its posterior's centre and scale, and Bailey's t from the same uniform numbers."""
     draws = []
     for arm in range(len(slow.x)):
-        nu, mean, scale = slow.posterior(arm).args
+        nu, mean, scale = slow.posterior(arm)
         u, v = uniform(rng), uniform(rng)
         draws.append(mean + scale * math.sqrt(nu * (u ** (-2.0 / nu) - 1.0)) * math.cos(2.0 * math.pi * v))
     return draws

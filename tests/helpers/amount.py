@@ -1,0 +1,10 @@
+"""The amount of work of tests that repeat something with other random numbers: less in `make test`, all in `make test-long`."""
+
+import os
+
+LONG = bool(os.environ.get("ROBANDIT_LONG_TESTS"))
+
+
+def amount(usual, long):
+    """Return the number or the list to use in this run."""
+    return long if LONG else usual
