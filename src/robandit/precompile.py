@@ -101,8 +101,8 @@ def _folder(into: str | os.PathLike[str] | None) -> Iterator[Path]:
     before = os.environ.get(SETTING)
     path = Path(into).absolute()
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        if os.access(path, os.W_OK):
+        if not path.is_dir():  # the mode of a folder that exists is the user's choice
+            path.mkdir(parents=True)
             path.chmod(0o755)
     except OSError as error:
         raise FileError(
