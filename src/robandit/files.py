@@ -58,7 +58,9 @@ def check_format(version: int, newest: int, where: object) -> None:
         raise NewerFile(f"{where} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes, *, modified: float | None = None, closed: bool = False) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes, *, modified: float | None = None, closed: bool = False
+) -> None:
     """Write a file under another name in the same folder, flush it to the disk, and move it into place.
 
     If anything fails (for example a full disk), the old file is untouched and no partial file is left. Several processes may write

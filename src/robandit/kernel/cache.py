@@ -120,7 +120,7 @@ def _compiled(kernel: Kernel, folder: Path) -> Any:
     native.compile_entry(entry, kernel.types)
     code = native.dumped(entry)
     if code is not None:
-        _store(folder / f"{kernel.name}.kernel", FORMAT + hashlib.sha256(code).digest() + code)
+        _store(folder / f"{kernel.name}.kernel", _head(kernel.name, code) + code)
     return _entries.setdefault(kernel.name, entry)
 
 
@@ -139,6 +139,11 @@ def _store(path: Path, content: bytes) -> None:
         say(f"compiled code could not be stored, and is compiled again next time: {error}", once=True)
 
 
+def _head(name: str, code: bytes) -> bytes:
+    """Return the first bytes of a kernel's file. The checksum covers the name: code of another kernel would read wrong memory."""
+    return FORMAT + hashlib.sha256(name.encode() + b"\n" + code).digest()
+
+
 def _stored_code(name: str) -> bytes | None:
     """Return the code in a kernel's file, if there is one, it is trusted and its checksum is right."""
     head = len(FORMAT) + hashlib.sha256().digest_size
@@ -150,7 +155,7 @@ def _stored_code(name: str) -> bytes | None:
                 continue
             content = file.read()
             code = content[head:]
-            if content[:head] == FORMAT + hashlib.sha256(code).digest():
+            if content[:head] == _head(name, code):
                 return code
             say(f"{file.name} is damaged: its checksum does not match; compiling it again", once=True)
     return None
