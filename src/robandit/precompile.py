@@ -38,9 +38,9 @@ def precompile(
         One policy or several. None means all policies of Robandit. Parameters that are numbers do not matter: a policy is compiled
         once for all their values.
     into
-        The folder for the compiled code, such as one of a container image. If it does not exist, it is made: others can read it, and
-        only this user can write to it. A process uses it, also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the versions of Python, NumPy and Numba and
-        the type of processor are the same. None: the cache folder of this user.
+        The folder for the compiled code, such as one of a container image. If it does not exist, it is made: others can read it,
+        and only this user can write to it. A process uses it, also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the
+        versions of Python, NumPy and Numba and the type of processor are the same. None: the cache folder of this user.
     processes
         The number of processes that compile at the same time, from 1 to 1024. None: one per available core.
     done
