@@ -40,7 +40,8 @@ class Worker:
 
     def __init__(self) -> None:
         """Start the process. It finds the same packages as this one."""
-        if not sys.executable or getattr(sys, "frozen", False):
+        name = os.path.basename(sys.executable or "").lower()  # inside another program, it may be that program
+        if not ("python" in name or "pypy" in name) or getattr(sys, "frozen", False):
             raise WorkerDied("this program has no Python interpreter that it could start")
         path = [folder for folder in sys.path if isinstance(folder, str)]  # Python ignores others
         command = [sys.executable, "-P", "-c", _SCRIPT, json.dumps(path)]  # -P: no modules of the working directory
