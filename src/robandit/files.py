@@ -58,12 +58,14 @@ def check_format(version: int, newest: int, where: object) -> None:
         raise NewerFile(f"{where} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes, *, modified: float | None = None) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes, *, modified: float | None = None, closed: bool = False
+) -> None:
     """Write a file under another name in the same folder, flush it to the disk, and move it into place.
 
     If anything fails (for example a full disk), the old file is untouched and no partial file is left. Several processes may write
     the same file at once. A symbolic link is kept and its target replaced; a device or a pipe is rejected. ``modified`` sets the
-    modification time of the new file, in seconds since 1970.
+    modification time of the new file, in seconds since 1970. ``closed``: only this user may write the file, whatever the umask.
     """
     target = named(path).resolve()
     if target.exists() and not target.is_file():
@@ -75,7 +77,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, modified: 
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
+        os.chmod(temporary, _mode(target) & (0o755 if closed else 0o777))
         if modified is not None:
             os.utime(temporary, (modified, modified))
         os.replace(temporary, target)

@@ -38,9 +38,9 @@ def precompile(
         One policy or several. None means all policies of Robandit. Parameters that are numbers do not matter: a policy is compiled
         once for all their values.
     into
-        The folder for the compiled code, such as one of a container image. Others can read it, and only this user can write to it.
-        A process uses it, also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the versions of Python, NumPy and Numba and
-        the type of processor are the same. None: the cache folder of this user.
+        The folder for the compiled code, such as one of a container image. If it does not exist, it is made: others can read it,
+        and only this user can write to it. A process uses it, also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the
+        versions of Python, NumPy and Numba and the type of processor are the same. None: the cache folder of this user.
     processes
         The number of processes that compile at the same time, from 1 to 1024. None: one per available core.
     done
@@ -57,7 +57,8 @@ def precompile(
     with _folder(into) as folder:
         # One process compiles all entries of a policy, since they share most functions.
         groups: dict[str, Callable[[], list[Kernel]]]
-        groups = {policy.name: partial(_kernels, policy) for policy in chosen} | {"drift detector": _watch}
+        named = {policy.name: [other for other in chosen if other.name == policy.name] for policy in chosen}
+        groups = {name: partial(_kernels, *same) for name, same in named.items()} | {"drift detector": _watch}
         if done is None:
             groups = {name: partial(_announced, name, kernels) for name, kernels in groups.items()}
         compile_all(groups, done or _ignored, processes=processes)
@@ -71,10 +72,10 @@ def precompile(
     return folder
 
 
-def _kernels(policy: Policy) -> list[Kernel]:
+def _kernels(*policies: Policy) -> list[Kernel]:
     problem = bernoulli(means=[0.2, 0.8])  # all moments are finite, so every policy can be informed
-    policy = policy.informed_by(problem).prepared(10)
-    return [play_kernel(policy, problem, 10), *live_kernels(policy)]
+    informed = [policy.informed_by(problem).prepared(10) for policy in policies]
+    return [kernel for policy in informed for kernel in (play_kernel(policy, problem, 10), *live_kernels(policy))]
 
 
 def _announced(name: str, kernels: Callable[[], list[Kernel]]) -> list[Kernel]:
@@ -101,8 +102,8 @@ def _folder(into: str | os.PathLike[str] | None) -> Iterator[Path]:
     before = os.environ.get(SETTING)
     path = Path(into).absolute()
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        if os.access(path, os.W_OK):
+        if not path.is_dir():  # the mode of a folder that exists is the user's choice
+            path.mkdir(parents=True)
             path.chmod(0o755)
     except OSError as error:
         raise FileError(

@@ -77,3 +77,12 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     assert done.returncode == 1
     assert f"compiled code cannot be stored in {tmp_path / 'file'}" in done.stderr
     assert "name a folder of yours" in done.stderr
+
+
+def test_the_mode_of_a_folder_that_exists_is_kept(tmp_path):
+    for mode, code in ((0o700, 0), (0o1777, 1)):
+        folder = tmp_path / f"{mode:o}"
+        folder.mkdir()
+        folder.chmod(mode)
+        assert robandit("precompile", "Oracle", "--into", str(folder), cache=tmp_path / "cache").returncode == code
+        assert folder.stat().st_mode & 0o7777 == mode

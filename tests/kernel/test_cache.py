@@ -516,7 +516,7 @@ def attacked(tmp_path, monkeypatch, as_new_process):
     kernel = build.kernel_of(planted, (1.0,))
     code = pickle.dumps(Attack())
     path = store / f"{kernel.name}.kernel"
-    path.write_bytes(cache.FORMAT + hashlib.sha256(code).digest() + code)
+    path.write_bytes(cache._head(path.stem, code) + code)
     path.chmod(0o600)
     yield store, path
     folder._checked.cache_clear()
@@ -658,3 +658,22 @@ def test_the_processor_and_versions_are_part_of_the_key():
     key = native.platform_key()
     assert numba.__version__ in key
     assert np.__version__ in key
+
+
+def test_code_of_another_kernel_is_not_used(attacked, capsys):
+    _, path = attacked
+    code = pickle.dumps(Attack())
+    path.write_bytes(cache._head("another", code) + code)
+    assert compiled(planted, label="planted", args=(1.0,))(1.0) == 91.0
+    assert not Attack.proof.exists()
+    assert "checksum" in capsys.readouterr().err
+
+
+def test_a_folder_without_locks(tmp_path, monkeypatch, as_new_process):
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "cache"))
+
+    def refuse(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("robandit.locks._lock", refuse)
+    assert compiled(planted, label="planted", args=(1.0,))(1.0) == 91.0

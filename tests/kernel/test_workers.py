@@ -14,7 +14,7 @@ import pytest
 
 from helpers.running import finish, start
 from robandit.errors import KernelError
-from robandit.kernel import cache, compiled
+from robandit.kernel import cache, compiled, folder, messages
 from robandit.kernel.build import kernel_of
 from robandit.kernel.workers import Worker, WorkerDied, compile_all
 from robandit.locks import locked
@@ -207,3 +207,55 @@ def test_a_forked_child_leaves_the_worker_to_its_parent(tmp_path):
     script = tmp_path / "forking.py"
     script.write_text(FORKING)
     assert finish(start(script, cache=tmp_path / "cache")) == ("True", "")
+
+
+@pytest.mark.parametrize("mask", [0o002, 0o000, 0o077])
+def test_stored_code_is_used_again_whatever_the_umask(mask):
+    before = os.umask(mask)
+    try:
+        compile_all(groups("square"), lambda _: None)
+        assert KERNELS["square"]().is_stored()
+    finally:
+        os.umask(before)
+
+
+def test_a_worker_imports_nothing_from_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])  # Python ignores entries that are no strings
+    worker = Worker()
+    worker.compile([KERNELS["square"]()])
+    worker.stop()
+    worker.close()
+
+
+def test_a_worker_with_other_settings_stores_nothing():
+    kernel = KERNELS["square"]()
+    other = cache.Kernel("square_entry_of_another_platform", kernel.entry, kernel.text, kernel.types, kernel.parts)
+    worker = Worker()
+    with pytest.raises(WorkerDied):
+        worker.compile([other])
+    worker.stop()
+    worker.close()
+    assert not other.is_stored()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("module", [folder, messages])
+def test_a_fork_while_another_thread_holds_a_lock(module):
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with module._lock:
+            held.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if module._lock.acquire(timeout=5) else 1)
+    over.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -57,6 +57,10 @@ class Kernel:
     """Functions and records in the text, with a hash of all text that each depends on. Kernels share equal parts, so that a
     process compiles a function once for all entries."""
 
+    def fits(self) -> bool:
+        """Return whether this process makes the code that the name stands for: it may have other versions or settings."""
+        return self.name == _name(self.entry, self.text)
+
     def is_stored(self) -> bool:
         """Return whether the code can be loaded."""
         return _stored_code(self.name) is not None
@@ -65,9 +69,13 @@ class Kernel:
 def kernel(text: str, entry: str, types: Sequence[str], parts: Mapping[str, str]) -> Kernel:
     """Return the kernel with this text, named by its hash."""
     text = "import math\nimport numpy as np\n" + text
-    digest = hashlib.sha256(f"{native.platform_key()}\n{text}".encode()).hexdigest()[:20]
     hashes = {name: hashlib.sha256(reached.encode()).hexdigest() for name, reached in parts.items()}
-    return Kernel(f"{entry[:60]}_{digest}", entry, text, types, hashes)  # a file name has at most 255 characters
+    return Kernel(_name(entry, text), entry, text, types, hashes)
+
+
+def _name(entry: str, text: str) -> str:
+    digest = hashlib.sha256(f"{native.platform_key()}\n{text}".encode()).hexdigest()[:20]
+    return f"{entry[:60]}_{digest}"  # a file name has at most 255 characters
 
 
 def at_hand(kernel: Kernel) -> Any | None:
@@ -100,7 +108,9 @@ def ready(kernel: Kernel, label: str) -> Any:
             return _entries.setdefault(kernel.name, numpy.errstate(over="ignore")(plain))
         say_compiling(label)
         folder = store_folder()
-        with locked(folder / f"{kernel.name}.lock", wait=True):
+        with ExitStack() as stack:
+            with suppress(FileError):  # without locks, as on some network drives, several processes may compile it
+                stack.enter_context(locked(folder / f"{kernel.name}.lock", wait=True))
             entry = loaded(kernel)  # another process may have compiled it meanwhile
             return entry if entry is not None else _compiled(kernel, folder)
 
@@ -110,7 +120,7 @@ def _compiled(kernel: Kernel, folder: Path) -> Any:
     native.compile_entry(entry, kernel.types)
     code = native.dumped(entry)
     if code is not None:
-        _store(folder / f"{kernel.name}.kernel", FORMAT + hashlib.sha256(code).digest() + code)
+        _store(folder / f"{kernel.name}.kernel", _head(kernel.name, code) + code)
     return _entries.setdefault(kernel.name, entry)
 
 
@@ -124,9 +134,14 @@ def _assembled(kernel: Kernel) -> ModuleType:
 
 def _store(path: Path, content: bytes) -> None:
     try:
-        write_atomically(path, content)
+        write_atomically(path, content, closed=True)  # otherwise `untrusted` would reject it
     except FileError as error:  # a full disk, or on Windows another process that has the file open
         say(f"compiled code could not be stored, and is compiled again next time: {error}", once=True)
+
+
+def _head(name: str, code: bytes) -> bytes:
+    """Return the first bytes of a kernel's file. The checksum covers the name: code of another kernel would read wrong memory."""
+    return FORMAT + hashlib.sha256(name.encode() + b"\n" + code).digest()
 
 
 def _stored_code(name: str) -> bytes | None:
@@ -140,7 +155,7 @@ def _stored_code(name: str) -> bytes | None:
                 continue
             content = file.read()
             code = content[head:]
-            if content[:head] == FORMAT + hashlib.sha256(code).digest():
+            if content[:head] == _head(name, code):
                 return code
             say(f"{file.name} is damaged: its checksum does not match; compiling it again", once=True)
     return None

@@ -65,7 +65,11 @@ def store_folder() -> Path:
     if folder.unwritable:
         _say(folder, f"cannot be written ({folder.unwritable})")
         return _temporary()
-    folder.path.mkdir(mode=PRIVATE, parents=True, exist_ok=True)  # it may be emptied while this process runs
+    try:
+        folder.path.mkdir(mode=PRIVATE, parents=True, exist_ok=True)  # it may be removed while this process runs
+    except OSError as error:
+        _say(folder, f"cannot be written ({error.strerror})")
+        return _temporary()
     return folder.path
 
 
@@ -81,7 +85,7 @@ def _checked(setting: str | None) -> Folder:
         folder = (folder if setting else _user_cache() / "robandit").expanduser().absolute()
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: no home folder, as in some containers
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # Path.is_dir raises an error if a parent cannot be entered
             return Folder(folder, unwritable=getattr(error, "strerror", None) or str(error))
     unsafe = untrusted(folder)
     try:
@@ -119,6 +123,15 @@ def _made_temporary() -> Path:
 
     atexit.register(remove)
     return temporary
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent may hold it
 
 
 def _user_cache() -> Path:

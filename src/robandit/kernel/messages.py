@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,15 @@ from contextlib import contextmanager
 _printed: set[str] = set()
 _lock = threading.Lock()
 _thread = threading.local()
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent may hold it
 
 
 def say(message: str, *, once: bool = False) -> None:

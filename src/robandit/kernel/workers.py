@@ -40,9 +40,11 @@ class Worker:
 
     def __init__(self) -> None:
         """Start the process. It finds the same packages as this one."""
-        if not sys.executable or getattr(sys, "frozen", False):
+        name = os.path.basename(sys.executable or "").lower()  # inside another program, it may be that program
+        if not ("python" in name or "pypy" in name) or getattr(sys, "frozen", False):
             raise WorkerDied("this program has no Python interpreter that it could start")
-        command = [sys.executable, "-c", _SCRIPT, json.dumps(sys.path)]
+        path = [folder for folder in sys.path if isinstance(folder, str)]  # Python ignores others
+        command = [sys.executable, "-P", "-c", _SCRIPT, json.dumps(path)]  # -P: no modules of the working directory
         environment = os.environ | {SETTING: str(store_folder())}
         try:
             self._process = subprocess.Popen(
@@ -69,7 +71,10 @@ class Worker:
             line = self._answers.readline()
         if not line.endswith(b"\n"):
             raise WorkerDied("the process that compiles has ended")
-        error = json.loads(line)
+        try:
+            error = json.loads(line)
+        except ValueError:
+            raise WorkerDied("the process that compiles printed something else") from None
         if error:
             raise KernelError(error)
 
@@ -113,6 +118,8 @@ def _compiled(group: Group) -> str:
     """Compile the kernels of a group that are not stored; return an error, or an empty text."""
     try:
         for kernel in group:
+            if not kernel.fits():
+                os._exit(1)  # the parent compiles: its packages were replaced, or it has changed settings of Numba
             if not kernel.is_stored():
                 cache.ready(kernel, kernel.entry)
     except Exception as error:
