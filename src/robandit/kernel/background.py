@@ -1,7 +1,7 @@
 """Compiles entries beside the program: in another process, one after the other, in the order in which they were asked for.
 
 A thread waits for that process and loads the code, so that the program's own threads go on. The process ends when nothing is left
-to do, and with the program; unfinished code is not stored. A forked child has neither thread nor process, so it starts its own.
+to do, and with the program; unfinished code is not stored. A forked child has neither thread nor process: `resume` starts its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 from robandit.errors import KernelError
 from robandit.kernel import messages
 from robandit.kernel.build import Entry, compiled, explained, kernel_of
-from robandit.kernel.cache import loaded
+from robandit.kernel.cache import is_under_way, loaded
 from robandit.kernel.workers import Worker, WorkerDied
 
 __all__ = ["in_background"]
@@ -53,6 +54,13 @@ def in_background(owner: Any, entry: Entry | partial[Any], *, label: str, args: 
         _start()
 
 
+def resume() -> None:
+    """Go on in a forked child, which has no thread. Call it when something is used that is not compiled yet."""
+    if _thread is None and _jobs:
+        with _lock:
+            _start()
+
+
 def _start() -> None:
     """Start the thread, unless it runs. Hold the lock."""
     global _thread
@@ -74,7 +82,8 @@ def _work() -> None:
                     break
                 job = _jobs[0]
             if job.owner() is not None:
-                _do(job)
+                with suppress(Exception):  # of `then`: the thread goes on
+                    _do(job)
             with _lock:
                 _jobs.popleft()
             del job
@@ -97,7 +106,8 @@ def _compiled(job: _Job) -> Entry:
     """Return the entry, loaded from the cache after another process has compiled it. Without such a process, compile it here."""
     global _worker
     kernel = kernel_of(job.entry, job.args)
-    entry: Entry | None = loaded(kernel)
+    while (entry := loaded(kernel)) is None and is_under_way(kernel) and not _ending:
+        time.sleep(0.1)  # another process compiles it; waiting for it needs no process
     if entry is None:
         try:
             if _worker is None:
@@ -143,7 +153,6 @@ def _after_fork_in_child() -> None:
     if _worker is not None:
         _worker.leave()
     _thread = _worker = None
-    _start()
     _lock.release()
 
 

@@ -62,8 +62,8 @@ class Kernel:
         return self.name == _name(self.entry, self.text)
 
     def is_stored(self) -> bool:
-        """Return whether the code can be loaded."""
-        return _stored_code(self.name) is not None
+        """Return whether the code can be loaded, or need not be compiled at all."""
+        return native.jit_disabled() or _stored_code(self.name) is not None
 
 
 def kernel(text: str, entry: str, types: Sequence[str], parts: Mapping[str, str]) -> Kernel:
@@ -96,6 +96,17 @@ def loaded(kernel: Kernel) -> Any | None:
         return _entries.setdefault(kernel.name, entry)
 
 
+def is_under_way(kernel: Kernel) -> bool:
+    """Return whether another process is compiling a kernel."""
+    with suppress(FileError), locked(_lock_file(kernel), wait=False) as mine:
+        return not mine
+    return False
+
+
+def _lock_file(kernel: Kernel) -> Path:
+    return store_folder() / f"{kernel.name}.lock"
+
+
 def ready(kernel: Kernel, label: str) -> Any:
     """Return the entry of a kernel, loaded or compiled. Print the label if it has to be compiled."""
     with lock:
@@ -107,20 +118,19 @@ def ready(kernel: Kernel, label: str) -> Any:
             # Random numbers rely on the overflow of 64-bit words, which compiled code does not report.
             return _entries.setdefault(kernel.name, numpy.errstate(over="ignore")(plain))
         say_compiling(label)
-        folder = store_folder()
         with ExitStack() as stack:
             with suppress(FileError):  # without locks, as on some network drives, several processes may compile it
-                stack.enter_context(locked(folder / f"{kernel.name}.lock", wait=True))
+                stack.enter_context(locked(_lock_file(kernel), wait=True))
             entry = loaded(kernel)  # another process may have compiled it meanwhile
-            return entry if entry is not None else _compiled(kernel, folder)
+            return entry if entry is not None else _compiled(kernel)
 
 
-def _compiled(kernel: Kernel, folder: Path) -> Any:
+def _compiled(kernel: Kernel) -> Any:
     entry = getattr(_assembled(kernel), kernel.entry)
     native.compile_entry(entry, kernel.types)
     code = native.dumped(entry)
     if code is not None:
-        _store(folder / f"{kernel.name}.kernel", _head(kernel.name, code) + code)
+        _store(store_folder() / f"{kernel.name}.kernel", _head(kernel.name, code) + code)
     return _entries.setdefault(kernel.name, entry)
 
 

@@ -17,6 +17,8 @@ from typing import Any
 JITCodeLibrary: Any = import_module("numba.core.codegen").JITCodeLibrary
 Compiler: Any = import_module("numba.core.compiler").Compiler
 
+VERSION = 1
+"""Part of the names of stored kernels. Raise it if a change of this file changes the code."""
 _REPLACED = (
     "finalize",
     "get_pointer_to_function",

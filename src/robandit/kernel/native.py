@@ -78,7 +78,8 @@ def platform_key() -> str:
     """Return what compiled code depends on besides its text: versions, options and the processor."""
     numba: Any = import_module("numba")
     codegen = import_module("numba.core.registry").cpu_target.target_context.codegen()
-    linked = bool(_pipelines()[0])
+    linked = import_module("robandit.kernel.linking").VERSION if _pipelines()[0] else 0
+    llvmlite = import_module("llvmlite").__version__
     # magic_tuple has the processor's features, since a virtual machine may hide some. BOUNDSCHECK changes the code.
     parts = [
         platform.python_version(),
@@ -87,7 +88,7 @@ def platform_key() -> str:
         codegen.magic_tuple(),
         numba.config.BOUNDSCHECK,
     ]
-    return "|".join(str(part) for part in [*parts, sorted(_options().items()), linked])
+    return "|".join(str(part) for part in [*parts, llvmlite, sorted(_options().items()), linked])
 
 
 def run_text(text: str, module: ModuleType, *, inner: bool) -> None:

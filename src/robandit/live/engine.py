@@ -21,7 +21,7 @@ import numpy as np
 
 from robandit.errors import CompilationWarning, KernelError, NotApplicable, formatted
 from robandit.kernel import compiled, loops
-from robandit.kernel.background import in_background
+from robandit.kernel.background import in_background, resume
 from robandit.kernel.build import Entry, at_hand, flat, kernel_of, shape_of, unchecked
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
@@ -300,6 +300,7 @@ def _with_fallback(engine: weakref.ref[Engine], name: str, entry: Entry) -> Entr
     """Return an interpreted entry of an engine, which is compiled if it raises an error."""
 
     def run(*args: Any) -> Any:
+        resume()
         try:
             return entry(*args)
         except _ERRORS as error:
