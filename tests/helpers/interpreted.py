@@ -4,8 +4,8 @@ Plain Python is 1,000 times slower than compiled code, so a test is stopped and 
 until then counts.
 """
 
-import functools
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from robandit.kernel import build
 LIMIT = 2.0
 
 
-def interpreted(entry, label, args):
+def interpreted(entry, *, label, args):
     """An entry that takes what the compiled one takes, and runs the source itself."""
 
     def run(*given):
@@ -38,7 +38,10 @@ def _taken(like, left):
 
 def pytest_configure(config):
     """Only as a plugin (``-p helpers.interpreted``): collecting doctests imports this file in every run."""
-    build._compiled = functools.wraps(build._compiled)(interpreted)
+    compiled = build.compiled
+    for module in list(sys.modules.values()):
+        if getattr(module, "compiled", None) is compiled:
+            module.compiled = interpreted
 
 
 def _stop(signum, frame):
