@@ -6,8 +6,8 @@ CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
-# Byte code for all packages but their tests, on all cores: pip uses one core, and takes three times as long.
-BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib
+# Byte code for all packages but their tests, and for ours, on all cores: pip uses one core, and takes three times as long.
+BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
 
 .PHONY: help demo test test-long test-quick test-lowest test-newest check bench coverage bench-peers mutate package docs clean
 
