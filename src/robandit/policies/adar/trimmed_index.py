@@ -189,7 +189,6 @@ def index(p: Params, s: State, arm: int, level: float) -> float:
     return numbers[MEAN] + math.sqrt(numbers[SPREAD] * level) + reach
 
 
-@out_of_line
 def refresh(p: Params, s: State, arm: int, level: float) -> None:
     """Update the cached numbers of an arm for this level, and the level at which they next change."""
     numbers = s.arms[arm]
