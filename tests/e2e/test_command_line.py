@@ -72,7 +72,7 @@ def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, colu
                 shown += piece
     os.close(ours)
     assert process.returncode == 0
-    assert "compiling 1 of 2, playing 0 of 2 units" in shown.decode()
+    assert re.search(r"playing [0-2] of 2 units", shown.decode())  # which states are drawn depends on the time
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).replace("\r", "")
 
     def without_speed(text):
