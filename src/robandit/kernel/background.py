@@ -23,7 +23,7 @@ from robandit.kernel.build import Entry, compiled, explained, kernel_of
 from robandit.kernel.cache import is_under_way, loaded
 from robandit.kernel.workers import Worker, WorkerDied
 
-__all__ = ["in_background"]
+__all__ = ["in_background", "resume"]
 
 Then = Callable[[Any, Entry | Exception], None]
 PATIENCE = 5.0  # seconds that the end of the program waits for code that is being loaded
@@ -73,12 +73,12 @@ def _start() -> None:
 
 
 def _work() -> None:
-    global _thread
+    global _thread, _worker
     with messages.in_background():
         while True:
             with _lock:
                 if not _jobs or _ending:
-                    _thread = None
+                    worker, _thread, _worker = _worker, None, None  # from here on, another thread may start
                     break
                 job = _jobs[0]
             if job.owner() is not None:
@@ -88,7 +88,7 @@ def _work() -> None:
                 _jobs.popleft()
             del job
             time.sleep(0.001)  # lets a thread that waits for the compiler's lock have it, such as one that forks
-    _stop_worker()
+    _stop(worker)
 
 
 def _do(job: _Job) -> None:
@@ -108,7 +108,7 @@ def _compiled(job: _Job) -> Entry:
     kernel = kernel_of(job.entry, job.args)
     while (entry := loaded(kernel)) is None and is_under_way(kernel) and not _ending:
         time.sleep(0.1)  # another process compiles it; waiting for it needs no process
-    if entry is None:
+    if entry is None and not kernel.is_stored():  # it is, if NUMBA_DISABLE_JIT is set
         try:
             if _worker is None:
                 started = Worker()
@@ -118,7 +118,8 @@ def _compiled(job: _Job) -> Entry:
                         started.stop()
             _worker.compile([kernel])
         except WorkerDied:
-            _stop_worker()
+            _stop(_worker)
+            _worker = None
             if _ending:
                 raise
         except KernelError as error:
@@ -127,9 +128,7 @@ def _compiled(job: _Job) -> Entry:
     return entry if entry is not None else compiled(job.entry, label=job.label, args=job.args)
 
 
-def _stop_worker() -> None:
-    global _worker
-    worker, _worker = _worker, None
+def _stop(worker: Worker | None) -> None:
     if worker is not None:
         worker.stop()
         worker.close()

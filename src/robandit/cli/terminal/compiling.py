@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from robandit.cli.terminal.progress import compiling
@@ -14,15 +14,11 @@ from robandit.simulate.simulation import any_play_kernel
 
 def compile_policies(policies: Iterable[Policy], processes: int | None = None) -> None:
     """Compile the simulation loops of policies that are not compiled yet."""
-    compile_groups({policy.name: partial(_loop, policy) for policy in policies}, processes)
+    groups = {policy.name: partial(_loop, policy) for policy in policies}
+    if groups:
+        with compiling(len(groups)) as advance:
+            compile_all(groups, advance, processes=processes)
 
 
 def _loop(policy: Policy) -> list[Kernel]:
     return [any_play_kernel(policy)]
-
-
-def compile_groups(groups: dict[str, Callable[[], Sequence[Kernel]]], processes: int | None = None) -> None:
-    """Compile groups of kernels that are not stored yet."""
-    if groups:
-        with compiling(len(groups)) as advance:
-            compile_all(groups, advance, processes=processes)
