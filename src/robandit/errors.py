@@ -4,7 +4,7 @@
 
     RobanditError
     ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
-    │   ├── InvalidReward            a reward that is NaN, infinite, not a number, or too large to square
+    │   ├── InvalidReward            a reward that is NaN, infinite, not a number, or too large or small to square
     │   ├── MeanUndefined            an arm whose law has no finite mean
     │   ├── NoThresholdError         a sample with too few non-zero values for a trimming threshold
     │   └── NotApplicable            a parameter that the policy needs is infinite or unknown here, or the run is too long
@@ -71,7 +71,7 @@ class InvalidInput(RobanditError, ValueError):
 
 
 class InvalidReward(InvalidInput):
-    """A reward that no policy can learn from: NaN, infinite, not a number, or too large to square."""
+    """A reward that no policy can learn from: NaN, infinite, not a number, or too large or small to square."""
 
 
 class MeanUndefined(InvalidInput):

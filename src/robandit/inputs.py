@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from robandit.errors import InvalidInput, InvalidReward
-from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.validation import invalid, plain
 
 # The types of nearly all rewards. They are known to be numbers, so `checked_reward` needs a fifth of the time of other types.
@@ -53,7 +53,7 @@ def checked_rewards(name: str, values: Any) -> list[float]:
     if _USUAL.issuperset(map(type, given)):  # checked all at once
         with suppress(OverflowError):
             array = np.array(given, dtype=np.float64)
-            if (np.abs(array) <= LARGEST_REWARD).all():
+            if playable(array).all():
                 floats: list[float] = array.tolist()
                 return floats
     checked = []
@@ -72,7 +72,7 @@ def checked_reward(reward: Any) -> float:
             usual = float(reward)
         except OverflowError:  # an integer; the message is written below
             usual = math.inf
-        if -LARGEST_REWARD <= usual <= LARGEST_REWARD:
+        if playable(usual):
             return usual
     value = plain(reward)
     if isinstance(value, np.timedelta64) or not isinstance(
@@ -91,4 +91,7 @@ def checked_reward(reward: Any) -> float:
     if abs(number) > LARGEST_REWARD:
         rule = f"within +-{LARGEST_REWARD:g}, because rewards are squared"
         raise invalid("reward", reward, rule, hint="scale all rewards down", error=InvalidReward)
+    if not playable(number):
+        rule = f"0 or at least {SMALLEST_REWARD:g} in size, because rewards are squared"
+        raise invalid("reward", reward, rule, hint="scale all rewards up, or pass 0.0", error=InvalidReward)
     return number

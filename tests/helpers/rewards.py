@@ -1,6 +1,14 @@
 """Reward streams by name: each function takes a generator, an arm and a count."""
 
 import numpy as np
+from hypothesis import strategies as st
+
+from robandit.kernel.loops import LARGEST_REWARD, playable
+
+
+def rewards_within(size=LARGEST_REWARD):
+    """Return a strategy for rewards of at most this size; numbers too small to be squared are left out."""
+    return st.floats(-size, size).filter(playable)
 
 
 def _two_point(rng, arm, n):

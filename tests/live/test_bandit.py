@@ -355,7 +355,7 @@ def test_invalid_input_changes_nothing(policy, arm, reward, error, match):
 
 def test_every_kind_of_real_number_is_a_reward():
     kinds = [1, True, 2.5, Fraction(5, 2), np.float64(2.5), np.float32(2.5), np.int8(1), np.uint64(1), np.bool_(True)]
-    kinds += [1e150, -1e150, 5e-324, 0, -0.0]
+    kinds += [1e150, -1e150, 1e-130, 0, -0.0]
     bandit, twin = rb.Bandit(ARMS, QUICK), rb.Bandit(ARMS, QUICK)
     for value in kinds:
         bandit.update("eu", value)
@@ -534,4 +534,21 @@ def test_a_bad_clock(now):
     before = bandit.to_bytes()
     with pytest.raises(InvalidInput, match=r"clock\(\) = .* must be"):
         bandit.decide()
+    assert bandit.to_bytes() == before
+
+
+@pytest.mark.parametrize("value", [1e-131, -5e-324, np.float64(1e-140), Fraction(1, 10**200)], ids=repr)
+def test_a_reward_too_small_to_square_is_rejected(value):
+    bandit = rb.Bandit(ARMS, QUICK)
+    decision = bandit.decide()
+    before = bandit.to_bytes()
+    for call in (
+        lambda: bandit.update("eu", value),
+        lambda: bandit.update_many(["eu"], [value]),
+        lambda: bandit.reward(decision, value),
+    ):
+        with pytest.raises(
+            InvalidReward, match=r"must be 0 or at least 1e-130 in size, .* scale all rewards up, or pass 0\.0"
+        ):
+            call()
     assert bandit.to_bytes() == before

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 import robandit as rb
 from helpers.live_bandits import ARMS, QUICK
 from helpers.own_policies import Exp3, Greedy
+from helpers.rewards import rewards_within
 from robandit.errors import DecisionError, InvalidInput, InvalidReward, UnavailableArm, UnknownArm
 from robandit.live import events
 from robandit.live.engine import Engine
@@ -19,7 +20,7 @@ from robandit.live.engine import Engine
 POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), Exp3(), Greedy(eps=0.4), rb.EpsilonGreedy(epsilon=0.4), rb.OptTINF()]
 
 steps = st.lists(
-    st.tuples(st.sampled_from("sSudDDrrreEpRaxm"), st.integers(0, 5), st.floats(-50.0, 50.0)), min_size=10, max_size=60
+    st.tuples(st.sampled_from("sSudDDrrreEpRaxm"), st.integers(0, 5), rewards_within(50.0)), min_size=10, max_size=60
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import robandit as rb
 from helpers.driving import Live
+from robandit.kernel.loops import SMALLEST_REWARD
 from robandit.kernel.random import streams
 
 # The tests share one run of each policy, so they run in one process.
@@ -98,12 +99,24 @@ def test_the_runs_are_about_rewards(plain):
             assert (played(policy, turned) != plain[name]).mean() > 0.02, name
 
 
+TINY = 2.0**-431  # the smallest rewards have nearly the size SMALLEST_REWARD
+
+
 @pytest.mark.parametrize("name", [*SCALED, *FREE])
 def test_scale_changes_nothing_if_parameters_scale_too(name, plain):
+    """Not even the smallest rewards: if squares underflowed, the confidence width would be 0, and the policy greedy."""
+    assert SMALLEST_REWARD / 2 < TINY * np.abs(REWARDS).min() < 2 * SMALLEST_REWARD
     policy = ALL[name]
     powers = SCALED.get(name, (None, {}))[1]
-    scaled = {field: getattr(policy, field) * SCALE**power for field, power in powers.items()}
-    assert (played(dataclasses.replace(policy, **scaled), SCALE * REWARDS) == plain[name]).all()
+    scaled = {field: getattr(policy, field) * TINY**power for field, power in powers.items()}
+    assert (played(dataclasses.replace(policy, **scaled), TINY * REWARDS) == plain[name]).all()
+
+
+# Their squares are the smallest that occur.
+@pytest.mark.parametrize("name", ["adakl", "adar_centred", "normal", "gaussian_ts", "ucb_v_observed"])
+def test_rewards_that_differ_in_their_last_digits_keep_their_confidence_width(name):
+    digits = 1.0 + np.random.default_rng(5).integers(0, 9, (ARMS, STEPS)) * 2.0**-52
+    assert (played(ALL[name], TINY * digits) == played(ALL[name], digits)).all()
 
 
 @pytest.mark.parametrize("name", [*SCALED, *FIXED])

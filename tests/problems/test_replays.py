@@ -371,7 +371,7 @@ def test_policies_are_informed_by_a_replay():
 
 
 TABLE = "a table with one row per time and one column per arm"
-SIZE = "a finite number from -1e+150 to 1e+150"
+SIZE = "0 or a number whose size is from 1e-130 to 1e+150"
 NUMBERS = "an array of numbers"
 AB = ["a", "b"]
 
@@ -392,6 +392,7 @@ AB = ["a", "b"]
         (lambda: InOrder([[1.0, 2.0]], names=["a", "a"]), "names[1]", "a string that differs"),
         (lambda: Logged([0, 1], [1.0, math.nan], AB), "rewards[1]", SIZE),
         (lambda: Logged([0, 1], [1.0, -1e200], AB), "rewards[1]", SIZE),
+        (lambda: Logged([0, 1], [0.0, -1e-200], AB), "rewards[1]", SIZE),
         (lambda: Logged([0, 2], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),
         (lambda: Logged([0, -1], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),
         (lambda: Logged([0, 0.5], [1.0, 2.0], AB), "actions[1]", "an integer from 0 to 1"),

@@ -120,6 +120,7 @@ BAD = [
     ("1e400", "the reward 1e400 is infinite"),
     ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to square"),
     (" -1e200 ", "the reward -1e+200 is beyond +-1e+150"),
+    ("-1e-200", "the reward -1e-200 is smaller than 1e-130, too small to square; scale all rewards up, or write 0"),
     ('"1.234,5"', "the reward '1.234,5' is not a number (write decimals with a point"),
     ('"3,5"', "the reward '3,5' is not a number (write decimals with a point"),
     ('"1,234.5"', "the reward '1,234.5' is not a number (write it without thousands separators"),
@@ -468,6 +469,7 @@ def test_a_sum_of_rewards_in_memory_is_checked() -> None:
         ({"a": [1.0, np.nan]}, r"rewards\['a'\]\[1\] = nan must be"),
         ({"a": ["x"]}, "array of numbers"),
         ({"a": [1e200]}, "squared"),
+        ({"a": [0.0, 1e-200]}, "0 or at least 1e-130 in size"),
         ({1: [1.0], "1": [2.0]}, "same name"),
     ]:
         with pytest.raises(InvalidInput, match=expected):

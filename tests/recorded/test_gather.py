@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.rewards import rewards_within
 from robandit.recorded import gather
 from robandit.recorded.gather import Lowest, Sample, Sums
 
@@ -93,7 +94,7 @@ def test_the_lowest_with_ties(rows: list[tuple[int, int]], most: int, batch: int
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.floats(-1e150, 1e150)), max_size=30), min_size=1, max_size=5))
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), rewards_within()), max_size=30), min_size=1, max_size=5))
 def test_sums(batches: list[list[tuple[int, float]]]) -> None:
     sums = Sums()
     for batch in batches:

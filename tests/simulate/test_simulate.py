@@ -331,6 +331,10 @@ def test_a_reward_that_cannot_be_squared_names_law_and_arm():
         rb.simulate(rb.UCB1(), rb.Problem([Gaussian(0.0, 1.0), Constant(-1e200)]), 10, 2, seed=0)
     with pytest.raises(InvalidReward, match=r"Pareto.*arm 0"):
         rb.simulate(rb.UCB1(), rb.Problem([Pareto(1.01, 1e148), Gaussian(0.0, 1.0)]), 100_000, 2, seed=0)
+    with pytest.raises(
+        InvalidReward, match=r"Constant.*arm 0.*drew 1e-140, which is smaller than 1e-130.*scale the problem up"
+    ):
+        rb.simulate(rb.UCB1(), rb.Problem([Constant(1e-140), Constant(0.0)]), 10, 2, seed=0)
     fits = rb.simulate(rb.UCB1(), rb.Problem([Constant(-1e150), Constant(1e150)]), 10, 2, seed=0)
     assert (fits.pulls.sum(axis=2) == 10).all()
     assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]

@@ -15,7 +15,7 @@ from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.words import Words, words
 from robandit.errors import InvalidInput, formatted
-from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.median import law_median
@@ -164,10 +164,11 @@ def _samples(given: Any) -> dict[Any, Floats]:
 
 def _sample(given: Any, name: str) -> Floats:
     values = sample(given, name)
-    beyond = np.flatnonzero(np.abs(values) > LARGEST_REWARD)
+    beyond = np.flatnonzero(~playable(values))
     if len(beyond):
-        place = f"{name} has {values[beyond[0]]:g} at position {beyond[0]}, beyond +-{LARGEST_REWARD:g}"
-        raise InvalidInput(f"{place}: rewards are squared, scale them all down")
+        place = f"{name} has {values[beyond[0]]:g} at position {beyond[0]}"
+        rule = f"must be 0 or from {SMALLEST_REWARD:g} to {LARGEST_REWARD:g} in size"
+        raise InvalidInput(f"{place}, and {rule}: rewards are squared; scale them all")
     return values
 
 

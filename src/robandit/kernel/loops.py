@@ -9,7 +9,9 @@ from typing import Any
 from robandit.kernel.types import Floats, Ints, UInts
 
 LARGEST_REWARD = 1e150
-"""The bound of rewards, which keeps sums of their squares finite."""
+SMALLEST_REWARD = 1e-130
+"""Bounds of the sizes of rewards other than 0. Between them, sums of squares stay finite, and the square of the difference of two
+rewards is not rounded to 0, which would remove a confidence width. (Two rewards of size 1e-130 differ by at least 1e-146.)"""
 
 NOW = math.nan
 """The mark that `tell` takes for a pull that was not issued before. The marks of policies are finite."""
@@ -55,7 +57,7 @@ def play(
             return t
         mark = take(p, s, arm)
         reward = draw(table.code, table.par, table.start, table.pool, arm, streams[arm])
-        if not abs(reward) <= LARGEST_REWARD:
+        if not playable(reward):
             rejected[0] = 2.0
             rejected[1] = arm
             rejected[2] = reward
@@ -70,6 +72,16 @@ def play(
             regret[j] = total + missed(table)
             j += 1
     return t
+
+
+def playable(rewards: Any) -> Any:
+    """Return whether policies can learn from a reward, or from each reward of an array. NaN is not playable.
+
+    >>> [playable(reward) for reward in (0.0, -2.5, 1e-200, 1e200)]
+    [True, True, False, False]
+    """
+    size = abs(rewards)
+    return (size == 0.0) | ((size >= SMALLEST_REWARD) & (size <= LARGEST_REWARD))
 
 
 def ask(select: Hook, p: Any, s: Any) -> int:

@@ -56,7 +56,7 @@ from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 
-_LARGEST, NOW = loops.LARGEST_REWARD, loops.NOW
+_SMALLEST, _LARGEST, NOW = loops.SMALLEST_REWARD, loops.LARGEST_REWARD, loops.NOW
 _WEIGHS = "weights a reward by the probability of its choice"
 
 # The state after each event, and the states before it.
@@ -386,7 +386,8 @@ class Bandit:
             i = self._index[arm]
         except (KeyError, TypeError):
             i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
-        value = reward if type(reward) is float and -_LARGEST <= reward <= _LARGEST else checked_reward(reward)
+        usual = type(reward) is float and (_SMALLEST <= abs(reward) <= _LARGEST or not reward)
+        value = reward if usual else checked_reward(reward)
         if self._policy.weighted and i != self._pick:
             hint = "call select() right before update(), or use decide() and reward()"
             fact = f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select()"
@@ -525,7 +526,8 @@ class Bandit:
 
     def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
-        checked = value if type(value) is float and -_LARGEST <= value <= _LARGEST else checked_reward(value)
+        usual = type(value) is float and (_SMALLEST <= abs(value) <= _LARGEST or not value)
+        checked = value if usual else checked_reward(value)
         guard = self._guard
         if get_ident() == guard.owner and not guard.inside:
             guard.inside = True

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
-from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws import Empirical, LawTable, Weighted
 from robandit.laws import in_order as columns
@@ -299,10 +299,11 @@ def _rewards(values: Any, name: str, dimensions: int) -> Floats:
         if dimensions == 2:
             rule = "a table with one row per time and one column per arm"
         raise invalid(name, values, f"{rule} (its shape is {rewards.shape})")
-    accepted = np.abs(rewards) <= LARGEST_REWARD
+    accepted = playable(rewards)
     share = f"{np.count_nonzero(~accepted)} of {rewards.size} rewards break this rule"
-    hint = f"{share}: drop such rows, or scale all rewards down"
-    check_items(rewards, accepted, name, f"a finite number from {-LARGEST_REWARD:g} to {LARGEST_REWARD:g}", hint=hint)
+    hint = f"{share}: drop such rows, or scale all rewards"
+    rule = f"0 or a number whose size is from {SMALLEST_REWARD:g} to {LARGEST_REWARD:g}, because rewards are squared"
+    check_items(rewards, accepted, name, rule, hint=hint)
     return rewards
 
 

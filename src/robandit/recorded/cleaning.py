@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robandit.errors import InvalidInput
-from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats, Ints
 from robandit.recorded.columns import numbers_of, times_of
 from robandit.recorded.gather import Codes, grown
@@ -84,7 +84,7 @@ class Pass:
         numbers = numbers_of(frame, "reward")
         times = times_of(frame) if "time" in self._roles else None
         propensities = numbers_of(frame, "propensity") if "propensity" in self._roles else None
-        good = (np.abs(numbers) <= LARGEST_REWARD) & codes.is_not_null().to_numpy()
+        good = playable(numbers) & codes.is_not_null().to_numpy()
         if times is not None:
             good &= times.is_not_null().to_numpy()
         if propensities is not None:
@@ -179,6 +179,9 @@ def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, s
         return _not_a_number("reward", row, reward)
     if abs(reward) > LARGEST_REWARD:
         return f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}", ", too large to square; scale all rewards down"
+    if not playable(reward):
+        hint = ", too small to square; scale all rewards up, or write 0"
+        return f"the reward {reward:g} is smaller than {SMALLEST_REWARD:g}", hint
     if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
         return "the time is missing", ""
     if not math.isfinite(chance):

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, InvalidReward
-from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
-from robandit.validation import column, flag, invalid
+from robandit.validation import check_items, column, flag, invalid
 from robandit.wording import counted, listed
 
 EXTREMES = 1_000
@@ -139,10 +139,12 @@ class Recorded:
 
 
 def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:
+    name = f"rewards[{arm!r}]"
     try:
-        values = column(rewards, f"rewards[{arm!r}]", LARGEST_REWARD) + 0.0  # no negative zeros
+        values = column(rewards, name, LARGEST_REWARD) + 0.0  # no negative zeros
+        check_items(values, playable(values), name, f"within the limits: 0 or at least {SMALLEST_REWARD:g} in size")
     except InvalidInput as error:
-        hint = "; remove it or scale all rewards down, because rewards are squared"
+        hint = "; remove it or scale all rewards, because rewards are squared"
         message = str(error) + (hint if "within" in str(error.rule) else "")
         raise InvalidReward(message, parameter=error.parameter, value=error.value, rule=error.rule) from None
     ordered = np.sort(values)

@@ -243,8 +243,12 @@ def _rejection(policy: Policy, problem: Problem, arm: int, reward: float, *, in_
     if not in_play:
         return KernelError(f"{policy!r} chose arm {arm}, but arms are 0 to {problem.arms - 1}: its select() is wrong")
     value = -reward if problem.minimize else reward
-    drawn = f"{problem.laws[arm]!r} (arm {arm}) drew {value:g}, beyond +-{loops.LARGEST_REWARD:g}"
-    return InvalidReward(f"{drawn}: rewards are squared; scale the problem down")
+    drawn = f"{problem.laws[arm]!r} (arm {arm}) drew {value:g}"
+    if abs(value) < loops.SMALLEST_REWARD:
+        fact, hint = f"which is smaller than {loops.SMALLEST_REWARD:g}", "scale the problem up"
+    else:
+        fact, hint = f"beyond +-{loops.LARGEST_REWARD:g}", "scale the problem down"
+    return InvalidReward(f"{drawn}, {fact}: rewards are squared; {hint}")
 
 
 @contextmanager
