@@ -42,6 +42,13 @@ def in_group(number):
     return [line for line in listed.splitlines() if line.split()[0] == str(number) and "Z" not in line.split()[1]]
 
 
+def starting(number):
+    """Process numbers of the workers that a group has spawned."""
+    listed = subprocess.run(["ps", "-wweo", "pid=,pgid=,args="], capture_output=True, text=True, check=True).stdout
+    found = (line.split(maxsplit=2) for line in listed.splitlines())
+    return [int(pid) for pid, group, words in found if group == str(number) and "spawn_main" in words]
+
+
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("threads")
@@ -76,6 +83,24 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     assert all(line.startswith(("dashboard: ", "playing ", "compiling ")) for line in said.splitlines()), said
     assert contents(tmp_path / "s", "parts", "results") == expected
     wait_for(lambda: not in_group(process.pid), 120)
+
+
+def test_a_worker_killed_while_the_cluster_starts_is_an_error_and_the_same_command_goes_on(expected, tmp_path):
+    (tmp_path / "s.toml").write_text(SPEC)
+    options = ["--engine", "dask", "--workers", "1"]
+    process = start(*options, cwd=tmp_path)
+    wait_for(lambda: starting(process.pid))
+    kill(starting(process.pid)[0])
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert len(said.splitlines()) == 1
+    assert said.startswith("robandit: starting 1 worker process on this machine failed")
+    assert said.rstrip().endswith("to continue, repeat the command")
+    wait_for(lambda: not in_group(process.pid), 120)
+    process = start(*options, cwd=tmp_path)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    assert contents(tmp_path / "s", "parts", "results") == expected
 
 
 def test_a_scheduler_that_dies_is_exit_code_1_and_says_how_to_go_on(tmp_path):

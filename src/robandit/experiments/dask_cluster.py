@@ -252,14 +252,21 @@ def _check_address(address: str) -> None:
 def _local_cluster(workers: int, stack: ExitStack) -> Any:
     # After this timeout Dask abandons a worker that died, even if it was restarted meanwhile and died again.
     stack.enter_context(import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "365 days"}))
-    cluster = _distributed().LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=OWN_LOGS,
-        preload=[IGNORE_INTERRUPT],  # Ctrl-C reaches all processes of a terminal, but only the client may end workers
-    )
+    try:
+        cluster = _distributed().LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=OWN_LOGS,
+            preload=[
+                IGNORE_INTERRUPT
+            ],  # Ctrl-C reaches all processes of a terminal, but only the client may end workers
+        )
+    except Exception as error:  # a process that ends before it is ready; Dask has ended the others
+        started = f"{counted(workers, 'worker process', 'worker processes')} on this machine"
+        hint = "finished units are kept; to continue, repeat the command"
+        raise EngineLost(f"starting {started} failed, perhaps because one was killed ({error}): {hint}") from error
     stack.callback(cluster.close, timeout=CLOSE)
     return cluster
 
