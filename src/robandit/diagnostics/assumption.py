@@ -71,6 +71,10 @@ class Nonpositivity:
     mirrored: bool = False
     """Whether negated values were tested (costs). Then ``about`` is a lower limit of the median, and ``mean`` should be >= 0."""
 
+    def __repr__(self) -> str:
+        """Return one line; print it for the evidence."""
+        return f"<Nonpositivity: {self.verdict}, {self.n:,} values>"
+
     def __bool__(self) -> bool:
         """Whether the sample does not contradict the assumption."""
         return self.verdict != "contradicted"

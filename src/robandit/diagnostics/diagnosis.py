@@ -16,6 +16,7 @@ from robandit.drift.alarm import GUARANTEE, Alarm
 from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
+from robandit.wording import counted
 
 
 class KeptRewards(NamedTuple):
@@ -53,6 +54,10 @@ class ArmDiagnosis:
     state: str = "active"
     """``"active"``, ``"paused"`` or ``"retired"``."""
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<ArmDiagnosis {self.arm!r}: {self.pulls:,} values, median {self.median:g}>"
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -74,12 +79,29 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """Return a table of the arms, the changes, the tests of the leading arm, and the advice."""
+        rows = self.rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join([*(_aligned(row, widths) for row in rows), "", *self.remarks(), f"advice: {self.advice}"])
+
+    def __repr__(self) -> str:
+        """Return one line; print the diagnosis for the rest."""
+        return f"<Diagnosis: {counted(len(self.arms), 'arm')}, leading arm {self.leading.arm!r}; take {self.advice.policy.name}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook displays."""
+        from robandit.diagnostics.plot import diagnosis_html
+
+        return diagnosis_html(self)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the table of the arms as texts, below its head."""
+        return [_head(words(self.minimize).many), *(_cells(row) for row in self.arms)]
+
+    def remarks(self) -> list[str]:
+        """Return the lines between the table and the advice: the changes, and the tests of the leading arm."""
         lead = self.leading
         kind = words(self.minimize)
-        rows = [_head(kind.many), *(_cells(row) for row in self.arms)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [*(_aligned(row, widths) for row in rows), ""]
-        lines += ["costs, minimised"] * self.minimize
+        lines = ["costs, minimised"] * self.minimize
         lines += self._changes_in_words()
         lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} {kind.many})")
         if lead.recorded < lead.pulls:
@@ -87,8 +109,7 @@ class Diagnosis:
         lines += [f"  {kind.assumption} {test}" for test in (lead.about_zero, lead.about_median)]
         if self.assumption.point == "symmetric":
             lines.append(f"  symmetry {lead.symmetry}")
-        lines += [f"policy: {self.policy.name}", f"  {self.words()}", f"advice: {self.advice}"]
-        return "\n".join(lines)
+        return [*lines, f"policy: {self.policy.name}", f"  {self.words()}"]
 
     def _changes_in_words(self) -> list[str]:
         """Return the changes, if any, below what the detector guarantees."""

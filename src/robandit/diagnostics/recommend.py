@@ -22,6 +22,7 @@ from robandit.laws.median import law_median
 from robandit.policies import UCBV, AdaKLUCB, KLinfUCB, Policy
 from robandit.policies.assumptions import NORMAL
 from robandit.problems import Problem
+from robandit.wording import counted
 
 FEW = 256  # with fewer rewards, the test (on half of them) misses strong skewness more often than not
 # UCB-V's width is sqrt(2.4 V L / n) + 3.6 R L / n. For a range R of 40 standard deviations, the second part is the
@@ -43,6 +44,16 @@ class Recommendation:
     """The rule that decided."""
     arm: Any = None
     """The arm whose rewards decided, if there are several arms."""
+
+    def __repr__(self) -> str:
+        """Return one line; print the recommendation for the reasons."""
+        return f"<Recommendation: {self.policy.name} ({self.case}), {counted(len(self.reasons), 'reason')}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook displays."""
+        from robandit.diagnostics.plot import recommendation_html
+
+        return recommendation_html(self)
 
     def __str__(self) -> str:
         """Return the policy and its reasons, wrapped for a terminal."""

@@ -100,6 +100,11 @@ class Resolution:
     minimize: bool = False
     """Whether the values are costs."""
 
+    def __repr__(self) -> str:
+        """Return one line; print it for the numbers."""
+        verdict = "significant" if self.resolved else "not significant"
+        return f"<Resolution: best {self.best!r}, mean {self.mean:.4g}, {verdict}>"
+
     @property
     def rivals(self) -> tuple[Any, ...]:
         """The arms that are not excluded, the nearest first."""

@@ -20,6 +20,8 @@ from robandit.kernel.types import Floats
 from robandit.wording import counted
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from robandit.recorded.summary import ArmRecord, Recorded
 
 DELTA = 0.05
@@ -52,6 +54,10 @@ class Tail:
     pickands: TailIndex
     paths: tuple[TailPath, ...]
     """The estimates for many k, in the same order; empty if there are too few values."""
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Tail: {self.side}, {self.words}>"
 
     @property
     def variance(self) -> Variance:
@@ -124,6 +130,10 @@ class ArmStudy:
     about_zero: Nonpositivity
     about_median: Nonpositivity
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<ArmStudy {self.arm!r}: {self.n:,} values, median {self.median:g}; {self.skew}>"
+
     @property
     def arm(self) -> str:
         """The arm's name."""
@@ -164,6 +174,26 @@ class Study:
     resolution: Resolution
     also: tuple[Recommendation, ...] = ()
     """The advice for other arms that may be the best, if they are skewed in another way."""
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Study: {counted(len(self.arms), 'arm')}, {self.recorded.rows:,} rows; take {self.advice.policy.name}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook displays."""
+        from robandit.diagnostics.plot import study_html
+
+        return study_html(self)
+
+    def plot(self) -> Figure:
+        """Return a Matplotlib figure of the tails: the share of rewards beyond each distance from the median, on logarithmic axes.
+
+        A heavy tail is a straight line there. The figure shows the first eight arms. A notebook displays it; a script calls
+        ``savefig`` on it.
+        """
+        from robandit.diagnostics.plot import tails_figure
+
+        return tails_figure(self)
 
     @property
     def minimize(self) -> bool:
@@ -239,7 +269,7 @@ def study(
 
 
 def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
-    means = (_sample_mean(record, profile), _trimmed(profile), _median_of_means(profile), _median(profile.values))
+    means = (_sample_mean(record, profile), trimmed(profile), _median_of_means(profile), _median(profile.values))
     left, right = _tail(profile, "left"), _tail(profile, "right")
     concentration = _concentration(record, profile.rewards)
     tests = (profile.about_zero, profile.about_median)
@@ -269,7 +299,7 @@ def _median_of_means(profile: Profile) -> Mean:
     return Mean(name="median of means", value=value, note="no limits: they need a known moment")
 
 
-def _trimmed(profile: Profile) -> Mean:
+def trimmed(profile: Profile) -> Mean:
     """Return AdaR-UCB's mean about the median. Right skewness removes its upper limit, left skewness its lower limit."""
     from robandit.estimators import adaptive_trimmed_mean
 

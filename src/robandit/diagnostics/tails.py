@@ -155,6 +155,10 @@ class TailPath:
     method: str
     confidence: float
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<TailPath: {len(self.k):,} values of k>"
+
     @property
     def spread(self) -> tuple[float, float]:
         """The smallest and the largest index for k from half to twice the default; NaN if there is no estimate."""

@@ -34,6 +34,10 @@ class Played:
     problem: Problem
     horizon: int
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Played: {self.name}, T = {self.horizon:,}>"
+
     @property
     def uniform_regret(self) -> float:
         """Mean regret of choosing arms at random."""
@@ -47,6 +51,10 @@ class Cell:
     played: Played
     policy: Policy  # with all parameters that it must know for this problem
     label: str  # the policy's name without these parameters, which is the same on every problem
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Cell: {self.label} on {self.played.name}, T = {self.played.horizon:,}>"
 
     def compile(self) -> None:
         """Compile the loop of the cell, or load it from the cache."""
@@ -119,6 +127,10 @@ class Plan:
     """Pulls in a unit. Stored with the plan, so that a later version with another default still finds finished units."""
     notes: tuple[str, ...] = ()
     """Remarks about the data, for the report."""
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Plan: {len(self.cells):,} cells, {self.replications:,} replications, seed {self.seed}>"
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:

@@ -29,6 +29,10 @@ class Measured:
     pulls: Ints  # one column per arm
     seconds: float  # processor time in the loop, without compilation; NaN if unknown
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Measured: {self.cell.label} on {self.cell.played.name}, {len(self.replications):,} replications>"
+
     @property
     def final(self) -> Floats:
         """Regret at the horizon."""
@@ -59,6 +63,10 @@ class Results:
     failures: tuple[Failure, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
     """The command, versions and machine, for the report."""
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Results: {self.plan!r}, {len(self.measured):,} cells measured, {len(self.failures):,} failures>"
 
     @classmethod
     def of(

@@ -176,6 +176,18 @@ class RunOutcome:
     damaged: tuple[Path, ...]  # new paths of damaged parts, whose units were played again
     seconds: float
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        units = f"{self.done:,} units played in {self.seconds:.0f} s, {self.before:,} done before"
+        return f"<RunOutcome: {units}{failed}; {self.store.folder}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook displays: the verdict, and the table of each problem."""
+        from robandit.experiments.outcome_html import outcome_html
+
+        return outcome_html(self)
+
 
 def run(
     plan: Plan,

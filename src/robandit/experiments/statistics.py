@@ -48,6 +48,10 @@ class Findings:
 
     results: Results
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Findings: {self.results!r}>"
+
     @cached_property
     def standings(self) -> tuple[Standing, ...]:
         """One `Standing` per problem, in the plan's order."""

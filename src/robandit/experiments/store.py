@@ -43,6 +43,10 @@ class Store:
     makers: tuple[dict[str, Any], ...]
     """The distinct commands, versions and machines of all runs. The last run is at the end."""
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Store: {self.folder}, {self.plan!r}>"
+
     @property
     def ledger(self) -> Ledger:
         """The state of the folder's units."""

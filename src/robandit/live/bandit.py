@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from math import inf
 from threading import get_ident
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -55,6 +55,9 @@ from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SMALLEST, _LARGEST, NOW = loops.SMALLEST_REWARD, loops.LARGEST_REWARD, loops.NOW
 _WEIGHS = "weights a reward by the probability of its choice"
@@ -239,6 +242,26 @@ class Bandit:
         with self._guard.exclusive():
             counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._decisions.open)}"
         return f"<Bandit: {self._policy.name}, {counts}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook displays: the estimates of all arms."""
+        from robandit.live.plot import bandit_html
+
+        return bandit_html(f"Bandit: {self._policy.name}", self.estimates(), self._minimize)
+
+    def plot(self) -> Figure:
+        """Return a Matplotlib figure of the arms: a trimmed mean of each with 95 % limits, and the policy's index.
+
+        The limits come from a random sample of at most 2,048 rewards per arm, as in `diagnose`. They do not account for the
+        bandit's choice of the times at which it pulled an arm. An arrow stands for a limit that does not exist, because the rewards
+        are skewed to that side. A notebook displays the figure; a script calls ``savefig`` on it.
+        """
+        from robandit.live.plot import bandit_figure
+
+        with self._guard.exclusive():
+            kept = self._record.settled().kept(self._arms, self._states, self._received)
+            estimates = self.estimates()
+        return bandit_figure(kept, estimates, self._policy.name, self._minimize)
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 

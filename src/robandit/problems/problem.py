@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
 from robandit.validation import flag, invalid, items_of, order
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MANY = 12  # arms; the repr of a problem with more is a summary
 BULKY = 1 << 16  # bytes of JSON: only recorded rewards or thousands of arms need more
 
 
@@ -63,9 +67,31 @@ class Problem:
         return Problem, (self.laws, self.names, self.minimize)
 
     def __repr__(self) -> str:
-        """Return the call that makes the problem."""
+        """Return the call that makes the problem, or a summary if it has many arms."""
+        if self.arms > MANY:
+            sign = ", costs" * self.minimize
+            return f"<{type(self).__qualname__}: {self.arms:,} arms{sign}, means {self.means.min():g} to {self.means.max():g}>"
         sign = ", minimize=True" * self.minimize
         return f"{type(self).__qualname__}(laws={self.laws!r}, names={self.names!r}{sign})"
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook displays."""
+        from robandit.problems.plot import problem_html
+
+        return problem_html(self)
+
+    def plot(self) -> Figure:
+        """Return a Matplotlib figure of the laws: their distribution functions and means, and their tails on logarithmic axes.
+
+        It shows the first eight arms. A notebook displays it; a script calls ``savefig`` on it.
+
+        >>> from robandit.problems import pareto
+        >>> len(pareto(means=[1.0, 2.0], tail=1.5).plot().axes)
+        2
+        """
+        from robandit.problems.plot import laws_figure
+
+        return laws_figure(self)
 
     @property
     def arms(self) -> int:

@@ -16,6 +16,7 @@ from robandit.recorded.cleaning import Pass, Progress
 from robandit.recorded.gather import Codes, Lowest, Sample, Sums
 from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
+from robandit.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,6 +50,10 @@ class Table:
     rewards: Floats
     bad: BadRows = field(default_factory=BadRows)
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Table: {len(self.times):,} times of {counted(len(self.arms), 'arm')}>"
+
 
 @dataclass(frozen=True)
 class Incomplete:
@@ -66,6 +71,11 @@ class Log:
     rewards: Floats
     propensities: Floats | None
     bad: BadRows = field(default_factory=BadRows)
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        weighted = "" if self.propensities is None else ", with propensities"
+        return f"<Log: {len(self.rewards):,} rows of {counted(len(self.arms), 'arm')}{weighted}>"
 
 
 class Records:

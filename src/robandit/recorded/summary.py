@@ -83,6 +83,12 @@ class ArmRecord:
     smallest: Floats
     largest: Floats
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return (
+            f"<ArmRecord {self.arm!r}: {self.n:,} values from {self.least:g} to {self.greatest:g}, mean {self.mean:g}>"
+        )
+
     @classmethod
     def of(
         cls, arm: str, n: int, zeros: int, mean: float, sample: Floats, smallest: Floats, largest: Floats
@@ -118,6 +124,10 @@ class Recorded:
     source: str
     negated: bool
     minimize: bool = False
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Recorded: {self.rows:,} rows of {counted(len(self.arms), 'arm')}, {self.source}>"
 
     @classmethod
     def of(cls, rewards: Mapping[str, ArrayLike], source: str = "memory", *, minimize: bool = False) -> Recorded:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robandit.drawing import rendered, settings
 from robandit.files import write_atomically
-from robandit.report.plotting import rendered, settings
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robandit.drawing import (
+    COLOURS,
+    LINES,
+    Curve,
+    draw_regret,
+    folded,
+    legend_columns,
+    new_figure,
+    plain_text,
+    rendered,
+    settings,
+)
 from robandit.errors import FileError
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured
 from robandit.experiments.statistics import Findings, curves
 from robandit.files import write_atomically
-from robandit.report.plotting import COLOURS, DASHES, new_figure, plain_text, rendered, settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LINES = 8  # policies per figure, because more lines are hard to distinguish
 WIDTH = 3.4  # inches, the width of a column of a paper
 TITLE = 52  # characters per line of the title
 FOLDED = 20  # characters; longer names next to the axis take two lines
@@ -43,7 +52,7 @@ def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Pa
         for name, standing in zip(_names(findings.results.problems), findings.standings, strict=True):
             played, measured = standing.played, list(standing.measured.values())
             few = f", the {LINES} lowest means of {len(measured)}" if len(measured) > LINES else ""
-            title = textwrap.fill(plain_text(f"{played.name}, T = {played.horizon:,}{few}"), TITLE)
+            title = folded(f"{played.name}, T = {played.horizon:,}{few}", TITLE)
             for kind, draw in (("curves", _curves), ("final", _final)):
                 figure = draw(measured[:LINES], title)
                 for ending in ("pdf", "svg"):
@@ -68,31 +77,13 @@ def _names(problems: tuple[Played, ...]) -> dict[str, Played]:
 
 
 def _curves(measured: list[Measured], title: str) -> Figure:
-    labels = [plain_text(m.cell.label) for m in measured]
-    columns = 2 if max(map(len, labels)) <= 24 else 1
-    rows = -(-len(labels) // columns)
-    figure, axes = new_figure(WIDTH, 2.3 + 0.14 * rows)
-    positive: list[float] = []
-    negative = any(bool((m.regret < 0.0).any()) for m in measured)  # realised regret may be, and needs a linear axis
-    for i, (m, label) in enumerate(zip(measured, labels, strict=True)):
+    lines = []
+    for m in measured:
         frame = curves(m)
-        t, median, low, high = (frame[name].to_numpy() for name in ("t", "median", "q05", "q95"))
-        ends = np.concatenate([median, low, high])
-        positive += ends[ends > 0.0].tolist()
-        name = f"{label} (median 0)" if median[-1] == 0.0 else label
-        line = np.where((median > 0.0) | negative, median, np.nan)  # the line starts at its first positive value
-        axes.plot(t, line, color=COLOURS[i], linestyle=DASHES[i], label=name)
-        # A band that reaches zero is cut off at the lower edge.
-        axes.fill_between(t, low, high, where=(high > 0.0) | negative, color=COLOURS[i], alpha=0.12, linewidth=0.0)
-    if positive and not negative:
-        axes.set_yscale("log", nonpositive="clip")
-        axes.set_ylim(0.7 * min(positive), 1.4 * max(positive))
-    axes.set_xscale("log")
-    axes.set_xlim(1.0, max(2.0, float(measured[0].cell.played.horizon)))
-    axes.set_xlabel("pulls")
-    axes.set_ylabel("regret: median, 5 to 95 %")
-    axes.set_title(title, fontsize=7, loc="left")
-    figure.legend(loc="outside lower left", ncols=columns, fontsize=6.5, handlelength=3.2)
+        lines.append(Curve(m.cell.label, *(frame[name].to_numpy() for name in ("t", "median", "q05", "q95"))))
+    rows = -(-len(lines) // legend_columns([line.label for line in lines]))
+    figure, axes = new_figure(WIDTH, 2.3 + 0.14 * rows)
+    draw_regret(figure, axes, lines, title)
     return figure
 
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from robandit.diagnostics.study import ArmStudy, Tail
+from robandit.diagnostics.survival import TAIL, distances, extreme_distances, ranks, survival
 from robandit.diagnostics.tails import METHODS
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
 from robandit.report.chart_data import all_rounded
 from robandit.report.study_text import arm_name
 from robandit.wording import rounded
 
-POINTS = 120  # points per curve
 BINS = 90  # bins per distribution
-TAIL = 0.7  # the share of the values on a side that is drawn; the nearest values are omitted
 LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
 
 
@@ -47,18 +46,10 @@ def study_data(arms: Sequence[ArmStudy], styles: dict[str, int], noun: str) -> d
 
 def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     sign = -1.0 if tail.side == "left" else 1.0
-    far = distances = _distances(sign * arm.record.sample, sign * arm.median)
-    drawn = math.ceil(TAIL * len(distances))  # the nearest values would fill most of a logarithmic axis
-    ranks = _ranks(1, drawn)
-    x, p = distances[ranks - 1], ranks / len(arm.record.sample)
-    if not arm.record.whole:  # use the extremes of all rewards
-        far = _distances(sign * (arm.record.smallest if sign < 0.0 else arm.record.largest), sign * arm.median)
-        exact = _ranks(1, len(far))
-        rest = p > len(far) / arm.record.n
-        x, p = np.concatenate([far[exact - 1], x[rest]]), np.concatenate([exact / arm.record.n, p[rest]])
-    counts = _ranks(LEAST_EXCESS, min(drawn, len(distances) - 1))
-    thresholds = distances[counts]
-    excess = np.cumsum(distances)[counts - 1] / counts - thresholds
+    near = distances(sign * arm.record.sample, sign * arm.median)
+    counts = ranks(LEAST_EXCESS, min(math.ceil(TAIL * len(near)), len(near) - 1))
+    thresholds = near[counts]
+    excess = np.cumsum(near)[counts - 1] / counts - thresholds
     paths = {
         method: {
             "k": path.k.tolist(),
@@ -68,24 +59,12 @@ def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
         for method, path in zip(METHODS, tail.paths, strict=True)
     }
     return {
-        "survival": _curve(x, p),
-        "fit": _fit(far, arm.record.n, tail),
+        "survival": _curve(*survival(arm.record, arm.median, sign)),
+        "fit": _fit(extreme_distances(arm.record, arm.median, sign), arm.record.n, tail),
         "excess": _curve(thresholds, excess),
         "paths": paths,
         "words": tail.words.removeprefix("unknown: "),
     }
-
-
-def _distances(values: Floats, median: float) -> Floats:
-    """Return the distances of the values above the median, in descending order."""
-    return -np.sort(-(values[values > median] - median))
-
-
-def _ranks(first: int, last: int) -> Ints:
-    """Return integers from first to last, evenly spaced in logarithms."""
-    if last < first:
-        return np.empty(0, np.int64)
-    return np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
 
 
 def _curve(x: Floats, y: Floats) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from robandit.report.plotting import new_figure, plain_text, rendered, settings
+from robandit.drawing import new_figure, plain_text, rendered, settings
 from robandit.verify.figure import Curves, Figure, Row
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from robandit.validation import invalid
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
 FORMAT_VERSION = 2  # version 1 did not store the number of the first replication, which was 0
 
@@ -58,6 +59,26 @@ class Result:
         """Return one line. `summary` returns the numbers."""
         names = ", ".join(p.name for p in self.policies)
         return f"<Result: {names}; horizon {self.horizon}, {self.regret.shape[1]} replications, seed {self.seed}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook displays."""
+        from robandit.simulate.plot import result_html
+
+        return result_html(self)
+
+    def plot(self) -> Figure:
+        """Return a Matplotlib figure of regret over time: medians, with bands from the 5 % to the 95 % quantile.
+
+        It shows the eight policies with the lowest mean regret. A notebook displays it; a script calls ``savefig`` on it.
+
+        >>> import robandit as rb
+        >>> result = rb.simulate(rb.UCB1(), rb.problems.gaussian(means=[0.0, -1.0]), 100, 3, seed=0)
+        >>> result.plot().axes[0].get_xlabel()
+        'pulls'
+        """
+        from robandit.simulate.plot import regret_figure
+
+        return regret_figure(self)
 
     def summary(self) -> pl.DataFrame:
         """Return the final regret with one row per policy: mean with a 95 % interval, median, quantiles, worst.

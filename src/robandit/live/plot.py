@@ -1,0 +1,47 @@
+"""The figure and the table of a live bandit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from robandit.diagnostics.diagnosis import KeptRewards
+from robandit.diagnostics.plot import Row, estimates_figure, short
+from robandit.diagnostics.profile import Profile
+from robandit.diagnostics.study import trimmed
+from robandit.diagnostics.words import words
+from robandit.notebook import block, paragraph, table
+from robandit.wording import compact, counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST = 30  # arms in a figure
+
+
+def bandit_figure(
+    kept: Sequence[KeptRewards], estimates: Sequence[Mapping[str, Any]], title: str, minimize: bool
+) -> Figure:
+    """Return the figure of `Bandit.plot`: the arms with the most rewards first."""
+    rows = []
+    order = sorted(range(len(kept)), key=lambda i: -kept[i].received)[:MOST]
+    for arm, estimate in ((kept[i], estimates[i]) for i in order):
+        name = f"{short(arm.arm)} ({arm.received:,}{'' if arm.state == 'active' else f', {arm.state}'})"
+        plain = float(arm.sample.mean()) if len(arm.sample) else math.nan
+        rows.append(Row(name, trimmed(Profile(arm.sample, minimize)), plain, estimate.get("index", math.nan)))
+    few = f", the {MOST} arms with the most rewards of {len(kept):,}" if len(kept) > MOST else ""
+    return estimates_figure(rows, f"{words(minimize).one} (in brackets: their number)", f"{title}{few}")
+
+
+def bandit_html(summary: str, estimates: Sequence[Mapping[str, Any]], minimize: bool) -> str:
+    """Return the table of a `Bandit` in a notebook: its estimates."""
+    head = list(estimates[0])
+    rows = [[_cell(value) for value in row.values()] for row in estimates]
+    sign = "Costs, which are minimised" if minimize else "Rewards, which are maximised"
+    pulls = sum(row["pulls"] for row in estimates)
+    return block(paragraph(f"{sign}; {counted(pulls, 'reward')}.", strong=summary), table(head, rows, text=2))
+
+
+def _cell(value: Any) -> str:
+    return compact(value) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
