@@ -86,9 +86,14 @@ def laid_out(figure: Figure) -> Figure:
 
 
 def logarithmic(axes: Axes) -> None:
-    """Make both axes logarithmic, with numbers only at powers of ten: others would overlap."""
+    """Make both axes logarithmic, with numbers only at powers of ten: others would overlap. Without data, say so."""
     from matplotlib.ticker import NullFormatter
 
+    if not any(len(line.get_xdata()) for line in axes.get_lines()):
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center")
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):

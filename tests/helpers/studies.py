@@ -51,7 +51,7 @@ def extreme():
     rng = np.random.default_rng(3)
     arms = {
         "huge": rng.standard_cauchy(1000) * 1e140,
-        "tiny": rng.normal(size=300) * 1e-300,
+        "tiny": rng.normal(size=300) * 1e-120,
         "one": [1.0],
         "equal": [0.0] * 200,
     }
