@@ -14,7 +14,7 @@ values of the side, half of them, a quarter, and so on (the rungs of a ladder):
    the normal quantile z is sigma m(z) - (1 - z m(z)), with Mills' ratio m. The interval excludes an infinite index only if the
    shapes of the rungs from the base on fall significantly less than this formula predicts (level alpha / 2).
 
-The level is measured, not proved: docs/results/tail-intervals.md. No interval can cover for all laws, since a tail may change
+The level is measured, not proved (docs/results/tail-intervals.md), and the constants below were chosen by such measurements. No interval can cover for all laws, since a tail may change
 beyond all values seen.
 """
 
@@ -87,11 +87,12 @@ def fitted(rungs: Sequence[Rung], confidence: float) -> Fit | None:
 
 def _excesses(top: Floats) -> Floats:
     """Return the excesses in decreasing order. The threshold is moved half-way to the next value, as if values were rounded."""
-    beyond = top[:-1][top[:-1] > top[-1]]
+    beyond: Floats = top[:-1][top[:-1] > top[-1]]
     if not len(beyond) or beyond[0] == beyond[-1]:
         return beyond[:0]
-    excesses: Floats = beyond - (0.5 * beyond[-1] + 0.5 * top[-1])
-    return excesses[excesses > 0.0]
+    excesses = beyond - (0.5 * beyond[-1] + 0.5 * top[-1])
+    positive: Floats = excesses[excesses > 0.0]  # all, unless the two are neighbouring doubles
+    return positive
 
 
 def _variances(k: Floats, source: Floats, first: int, others: slice) -> Floats:

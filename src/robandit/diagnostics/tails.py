@@ -72,7 +72,8 @@ class TailIndex:
         """The interval in words: "1.30 to 1.91", or "above 1.30"; empty if there is none."""
         if math.isnan(self.index) or self.low == math.inf:
             return ""
-        return f"above {self.low:.2f}" if self.high == math.inf else f"{self.low:.2f} to {self.high:.2f}"
+        low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (self.low, self.high))
+        return f"above {low}" if self.high == math.inf else f"{low} to {high}"
 
     def __str__(self) -> str:
         """Return the index and its interval, or the reason why there is none."""

@@ -20,9 +20,9 @@ CHARTED = 24  # the arms with the most rewards have curves and a section
 OPEN = 3  # arms whose sections are open at first
 VARIANCE = {
     "light": "no heavy tail",
-    "finite": "variance probably finite",
-    "infinite": "variance probably infinite",
-    "undecided": "variance may be infinite",
+    "finite": "variance likely finite",
+    "infinite": "variance likely ∞",
+    "undecided": "variance unclear",
 }
 METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment", "pickands": "Pickands"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
