@@ -14,8 +14,8 @@ values of the side, half of them, a quarter, and so on (the rungs of a ladder):
    the normal quantile z is sigma m(z) - (1 - z m(z)), with Mills' ratio m. The interval excludes an infinite index only if the
    shapes of the rungs from the base on fall significantly less than this formula predicts (level alpha / 2).
 
-The level is measured, not proved (docs/results/tail-intervals.md), and the constants below were chosen by such measurements. No interval can cover for all laws, since a tail may change
-beyond all values seen.
+The level is measured, not proved (docs/results/tail-intervals.md), and the constants below were chosen by such measurements. No
+interval can cover for all laws, since a tail may change beyond all values seen.
 """
 
 from __future__ import annotations
