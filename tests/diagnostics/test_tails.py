@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.amount import amount
 from helpers.samples_of import part_of
 from robandit.diagnostics import tail_index, tail_path
+from robandit.diagnostics.exceedances import generalized_pareto_shape
 from robandit.errors import InvalidInput
 
 METHODS = ("hill", "moment", "pickands")
@@ -268,3 +270,128 @@ def test_a_part_with_all_values_of_a_side():
     assert found == tail_index(values, "right", "moment")
     with pytest.raises(InvalidInput, match="side = 'both' must be 'left' or 'right'"):
         tail_index(part_of(values, 2000), "both")
+
+
+def covered(found, index):
+    return np.mean([f.low <= index <= f.high for f in found])
+
+
+def stated(draw, samples, n, **given):
+    return intervals("gpd", draw, samples, n, about="median", **given)
+
+
+CONTROLS = {
+    "Pareto 1.3": (1.3, lambda rng, n: rng.pareto(1.3, n) + 1.0),
+    "Pareto 1.8": (1.8, lambda rng, n: rng.pareto(1.8, n) + 1.0),
+    "Pareto 2.5": (2.5, lambda rng, n: rng.pareto(2.5, n) + 1.0),
+    "Burr 2": (2.0, lambda rng, n: burr(rng, n)),
+    "Student 1.5": (1.5, lambda rng, n: rng.standard_t(1.5, n)),
+    "Student 3": (3.0, lambda rng, n: rng.standard_t(3.0, n)),
+    "rounded, with zeros": (1.5, lambda rng, n: np.round(4 * rng.pareto(1.5, n) * (rng.random(n) < 0.7)) / 4),
+    "log-normal": (math.inf, lambda rng, n: rng.lognormal(size=n)),
+    "log-normal, sigma 2": (math.inf, lambda rng, n: rng.lognormal(sigma=2.0, size=n)),
+    "normal": (math.inf, lambda rng, n: rng.normal(size=n)),
+}
+
+
+def least_coverage(samples):
+    """The number of covering samples that a 95 % interval reaches with probability 1 - 1e-4."""
+    from scipy.stats import binom
+
+    return binom.ppf(1e-4, samples, 0.95) / samples
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_the_stated_interval_covers(name):
+    """The level is 95 %; the tolerance is binomial. docs/results/tail-intervals.md has more laws and sizes."""
+    index, draw = CONTROLS[name]
+    samples = amount(60, 400)
+    assert covered(stated(draw, samples, 4000), index) >= least_coverage(samples)
+
+
+def test_hills_interval_about_the_median_does_not_cover():
+    """The negative control: the interval that was stated before fails the same test, on exact Pareto values."""
+    for name in ("Pareto 1.8", "Pareto 2.5", "log-normal"):
+        index, draw = CONTROLS[name]
+        assert covered(intervals("hill", draw, 60, 4000, about="median"), index) < least_coverage(60)
+
+
+def test_the_stated_interval_is_useful():
+    """From 10,000 exact Pareto values, an index of 1.5 is told from a finite variance, and a normal tail from an infinite one."""
+    rng = np.random.default_rng(31)
+    heavy = [tail_index(rng.pareto(1.5, 10_000), method="gpd", about="median") for _ in range(20)]
+    assert np.median([f.high for f in heavy]) < 2.0
+    assert np.median([f.low for f in heavy]) > 1.0
+    assert all(f.light for f in stated(CONTROLS["normal"][1], 10, 10_000))
+
+
+def test_the_stated_index_ignores_shifts_units_and_sides():
+    x = np.random.default_rng(32).pareto(1.5, 3000)
+    one = tail_index(x, method="gpd", about="median")
+    for other, side in ((x + 1000.0, "right"), (-x, "left"), (x * 2.0**900, "right"), (x * 2.0**-900, "right")):
+        found = tail_index(other, side, "gpd", about="median")
+        assert (found.index, found.low, found.high) == pytest.approx((one.index, one.low, one.high), rel=1e-6)
+    shifted = tail_index(x + 1000.0, method="hill", about="median"), tail_index(x + 1000.0)
+    assert shifted[0].index != pytest.approx(shifted[1].index, rel=0.5), "the negative control"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (np.arange(50.0), "unknown: 25 values on the right of 24.5, 50 are needed"),
+        (np.ones(500), "unknown: 0 values on the right of 1, 50 are needed"),
+        (np.repeat([0.0, 1.0], [300, 200]), "no heavy tail visible"),
+        (np.repeat([0.0, 1.0, 2.0], [300, 190, 10]), "unknown: equal values, such as rounded ones, leave no estimate"),
+    ],
+    ids=["few", "constant", "two values", "three values"],
+)
+def test_the_stated_index_of_few_or_equal_values(values, text):
+    assert str(tail_index(values, method="gpd", about="median")) == text
+
+
+@pytest.mark.parametrize("extreme", [2.0, 1e5, 1e300])
+def test_the_stated_index_of_values_with_one_far_away(extreme):
+    x = np.append(np.random.default_rng(33).normal(size=999), extreme)
+    found = tail_index(x, method="gpd", about="median")
+    assert found.low <= found.index <= found.high
+    assert found.high == math.inf
+    assert (found.low > 2.0) == (extreme == 2.0), "one value far away may be the first of a heavy tail"
+
+
+def test_the_stated_index_takes_no_k():
+    with pytest.raises(InvalidInput, match="k = 5 must be None for method='gpd'; it chooses k itself"):
+        tail_index(np.arange(1.0, 100.0), method="gpd", k=5)
+    with pytest.raises(InvalidInput, match="method = 'gpd'"):
+        tail_path(np.arange(1.0, 100.0), method="gpd")
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_stated_index_of_a_part(side):
+    """Its sample shows the bulk and its extremes the end; together they are almost as good as all values."""
+    values = np.random.default_rng(34).standard_t(2.0, 100_000)
+    part, whole = (tail_index(each, side, "gpd", about=0.0) for each in (part_of(values, 5000), values))
+    assert part.low < 2.0 < part.high
+    assert abs(part.shape - whole.shape) < 0.15
+    assert part.n == pytest.approx(whole.n, rel=0.06)
+
+
+@pytest.mark.parametrize("shape", [-0.4, 0.0, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("n", [30, 3000])
+def test_the_shape_maximises_the_likelihood(shape, n):
+    """No neighbour has a higher likelihood, by SciPy's density, at the best scale for each."""
+    from scipy.optimize import minimize_scalar
+    from scipy.stats import genpareto
+
+    x = -np.sort(-genpareto.rvs(shape, size=n, random_state=np.random.default_rng(35)))
+    found = generalized_pareto_shape(x)
+
+    def best(at):
+        least = math.log(-at * x[0]) if at < 0.0 else -10.0  # a short tail must reach the largest value
+        return -minimize_scalar(
+            lambda log: -np.mean(genpareto.logpdf(x, at, scale=math.exp(log))), bounds=(least, 10.0), method="bounded"
+        ).fun
+
+    step = 0.02 * (1.0 + found)
+    assert best(found) >= best(found + step)
+    assert found - step < -0.5 or best(found) >= best(found - step)
+    assert abs(found - shape) < 6.0 * (1.0 + shape) / math.sqrt(n)

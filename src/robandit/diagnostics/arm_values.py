@@ -46,7 +46,10 @@ class Values:
         return _too_few(self.values)
 
     def tail(self, side: str) -> TailIndex:
-        """Return the tail index on a side of the median."""
+        """Return the moment estimator's tail index on a side of the median.
+
+        It is less cautious than the stated index, but the error rates of the comparison are measured with it.
+        """
         return tail_index(self.source, side, "moment", about="median")  # type: ignore[arg-type]
 
     def reach(self, side: str) -> float:
@@ -170,14 +173,18 @@ def allowance(values: Values, side: str, level: float) -> tuple[float, str]:
         return math.inf, no_mean(tail)
     else:
         index = max(tail.index, FLOOR)
-        reason = f"may have an infinite variance on the {side} (tail index {tail})"
+        reason = f"may have an infinite variance on the {side} (tail index by the moment estimator: {tail})"
     factor = 1.0 if math.isinf(index) else index / (index - 1.0)
     return reach * factor * math.log(1.0 / level) / values.n, reason
 
 
 def no_mean(tail: TailIndex) -> str:
     """Return the reason why a tail seems to have no mean, or an empty string if it has one."""
-    return f"seems to have no mean on the {tail.side} (tail index {tail})" if tail.high <= 1.0 else ""
+    return (
+        f"seems to have no mean on the {tail.side} (tail index by the moment estimator: {tail})"
+        if tail.high <= 1.0
+        else ""
+    )
 
 
 def _too_few(values: Floats, count: int | None = None) -> str:

@@ -45,7 +45,7 @@ class ArmDiagnosis:
     """The share of zeros among the recorded rewards; NaN without rewards."""
     median: float
     left: TailIndex | None
-    """Tail index below the median, by the moment estimator; None without rewards."""
+    """Tail index below the median, with an interval that allows for bias (``method="gpd"``); None without rewards."""
     right: TailIndex | None
     about_zero: Nonpositivity
     about_median: Nonpositivity

@@ -32,7 +32,7 @@ class Profile:
         """The median; NaN without rewards."""
         return float(np.median(self.values)) if len(self.values) else math.nan
 
-    def tail(self, side: Any, method: Any = "moment") -> TailIndex:
+    def tail(self, side: Any, method: Any = "gpd") -> TailIndex:
         """Return the tail index on a side of the median."""
         if (side, method) not in self._tails:
             self._tails[side, method] = tail_index(self.rewards, side, method, about="median")

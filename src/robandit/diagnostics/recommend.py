@@ -437,4 +437,5 @@ def _tail(profile: Profile, side: str) -> str:
     tail = profile.tail(side)
     if math.isnan(tail.index) or tail.light:
         return str(tail)
-    return f"index {tail}" + (", so the variance may be infinite" if tail.low <= 2.0 else "")
+    doubt = "is probably" if tail.high < 2.0 else "may be"
+    return f"index {tail}" + (f", so the variance {doubt} infinite" if tail.low <= 2.0 else "")

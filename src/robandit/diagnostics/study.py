@@ -46,9 +46,11 @@ class Mean:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tail:
-    """The tail on one side of an arm's median, by three estimators."""
+    """The tail on one side of an arm's median: the stated index, and three estimators for one k."""
 
     side: str
+    stated: TailIndex
+    """The index with an interval that allows for bias (``method="gpd"``). It decides the verdict."""
     hill: TailIndex
     moment: TailIndex
     pickands: TailIndex
@@ -61,46 +63,32 @@ class Tail:
 
     @property
     def variance(self) -> Variance:
-        """Whether this side leaves the variance finite. The moment estimator, Hill's and Pickands' must agree."""
-        moment, hill, pickands = self.moment, self.hill, self.pickands
-        if math.isnan(moment.index):
+        """What the interval of the stated index says of the variance on this side: the side that it excludes is not possible."""
+        index = self.stated
+        if math.isnan(index.index):
             return "unknown"
-        if moment.light:  # only the moment estimator recognises light tails
+        if index.light:
             return "light"
-        if moment.low > 2.0 and moment.high < math.inf and hill.low > 2.0 and not pickands.high <= 2.0:
-            return "finite"
-        if moment.high < 2.0 and hill.high < 2.0 and not pickands.low >= 2.0:
-            return "infinite"
-        return "undecided"
-
-    @property
-    def agree(self) -> bool | None:
-        """Whether the three intervals have a point in common; None if fewer than two are known."""
-        known = [each for each in (self.hill, self.moment, self.pickands) if not math.isnan(each.index)]
-        return max(each.low for each in known) <= min(each.high for each in known) if len(known) > 1 else None
+        return "finite" if index.low > 2.0 else "infinite" if index.high < 2.0 else "undecided"
 
     @property
     def words(self) -> str:
-        """The verdict, as a phrase."""
-        moment = self.moment
+        """The verdict, as a phrase. An interval is not a proof, so it says "probably"."""
+        index = self.stated
         if self.variance == "unknown":
-            return f"unknown: {moment.note}"
+            return f"unknown: {index.note}"
         if self.variance == "light":
-            disagrees = self.agree is False and math.isfinite(self.hill.index)
-            reason = moment.note or (f"Hill's {self.hill.index:.2f} supposes a power" if disagrees else "")
-            return "no heavy tail visible" + (f": {reason}" if reason else "")
+            return "no heavy tail visible" + (f": {index.note}" if index.note else "")
         verdict = {
-            "finite": "heavy, but the variance exists",
-            "infinite": "heavy: the variance is infinite",
-            "undecided": "not decided whether the variance exists",
+            "finite": "heavy, but the variance is probably finite",
+            "infinite": "heavy: the variance is probably infinite",
+            "undecided": "the variance may be infinite",
         }[self.variance]
-        if moment.high <= 1.0:
-            verdict = "so heavy that there is no mean"
-        elif moment.low <= 1.0:
-            verdict += ", perhaps not even the mean"
-        if self.agree is False:
-            verdict += "; the three estimators disagree, so it is not a clean power: look at other k"
-        return verdict
+        if index.high <= 1.0:
+            verdict = "so heavy that there is probably no mean"
+        elif index.low <= 1.0:
+            verdict += ", and there may be no mean"
+        return f"{verdict} (index {index.interval})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,11 +195,11 @@ class Study:
         heavy, doubt, finite = (sum(arm._heaviest == kind for arm in self.arms) for kind in _HEAVY)
         if heavy:
             more = f", of {doubt} more it may be" if doubt else ""
-            return f"Heavy tails: the variance of {_of(heavy, total)} is infinite{more}."
+            return f"Heavy tails: the variance of {_of(heavy, total)} is probably infinite{more}."
         if doubt:
-            return f"Perhaps heavy tails: whether the variance of {_of(doubt, total)} exists is not decided."
+            return f"Perhaps heavy tails: the variance of {_of(doubt, total)} may be infinite."
         if finite:
-            return f"Heavy tails, but not so heavy that the variance is infinite, in {_of(finite, total)}."
+            return f"Heavy tails, but the variance of {_of(finite, total)} is probably finite."
         if all(arm.left.variance == arm.right.variance == "unknown" for arm in self.arms):
             return "Tails unknown: no arm has enough values to see them."
         return "No heavy tails are visible."
@@ -243,9 +231,9 @@ def study(
     >>> slow = Pareto(tail=1.5).sample(30_000, seed=0)
     >>> found = study(Recorded.of({"fast": slow - 1.0, "slow": slow}, minimize=True))
     >>> print(found.headline)
-    Heavy tails: the variance of 2 of 2 arms is infinite.
+    Heavy tails: the variance of 2 of 2 arms is probably infinite.
     >>> print(found.arms[0].right.words, "|", found.arms[0].left.words)
-    heavy: the variance is infinite | no heavy tail visible: Hill's 79.16 supposes a power
+    heavy: the variance is probably infinite (index 1.28 to 1.65) | no heavy tail visible
     >>> found.advice.case
     'right-skewed or symmetric'
     """
@@ -277,9 +265,10 @@ def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
 
 
 def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
+    stated = profile.tail(side)
     hill, moment, pickands = (profile.tail(side, method) for method in METHODS)
     paths = tuple(tail_path(profile.rewards, side, method, about="median") for method in METHODS)  # type: ignore[arg-type]
-    return Tail(side=side, hill=hill, moment=moment, pickands=pickands, paths=paths)
+    return Tail(side=side, stated=stated, hill=hill, moment=moment, pickands=pickands, paths=paths)
 
 
 def _sample_mean(record: ArmRecord, profile: Profile) -> Mean:

@@ -1,7 +1,10 @@
 """Estimates how heavy a tail is: the index alpha of P(X > x) ~ x^-alpha, from a sample.
 
-There are three classical estimators, and none is always best. All use only the k largest values of a side, and estimate the shape
-1/alpha. A shape of 0 or below is a light tail, with index infinity.
+``"gpd"`` is the estimate to state: it does not depend on the zero of the values, chooses k itself, and its interval allows for bias
+(:mod:`robandit.diagnostics.exceedances`). Its coverage is measured in docs/results/tail-intervals.md.
+
+There are also three classical estimators, for one k. All use only the k largest values of a side, and estimate the shape 1/alpha. A
+shape of 0 or below is a light tail, with index infinity.
 
 - ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. It assumes a power tail, and is the most precise if
   this is true. For light tails it gives a finite index that grows with n. The interval is exact for a Pareto tail (a Gamma law).
@@ -10,7 +13,8 @@ There are three classical estimators, and none is always best. All use only the 
 
 With n values on the side, the default k is n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values). This is
 the optimal rate for tails with a second-order term like that of Frechet's law (Hall 1982). Other tails need another k, which no
-rule can know: look at several k with `tail_path`. Intervals cover chance, not the bias of a k that reaches into the bulk.
+rule can know: look at several k with `tail_path`. Their intervals cover chance, not the bias of a k that reaches into the bulk, nor
+that of another zero: a Pareto law has an exact power tail about 0, but not about its median. There, Hill's interval is wrong.
 
 If there are too many values to keep (a `Part`), the most extreme ones are kept and used, since the sample may have none of them.
 Then k is at most their number (``"pickands"``: a quarter of it).
@@ -24,6 +28,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from robandit.diagnostics.exceedances import Rung, fitted
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import checked_about, sample
 from robandit.kernel.types import Floats, Ints
@@ -31,7 +36,8 @@ from robandit.validation import choice, integer, invalid, probability
 from robandit.wording import counted
 
 LEAST = 50  # values on a side; with fewer, k is below 14 and intervals are too wide to be useful
-METHODS = ("hill", "moment", "pickands")
+METHODS = ("hill", "moment", "pickands")  # those with a k, and so with a path
+Method = Literal["gpd", "hill", "moment", "pickands"]
 REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
 FIRST = 5  # the smallest k of a path; below it, intervals are too wide to be useful
 
@@ -61,6 +67,14 @@ class TailIndex:
         """Whether no heavy tail is visible: an infinite variance is excluded, and a light tail is not."""
         return self.high == math.inf and self.low > 2.0
 
+    @property
+    def interval(self) -> str:
+        """The interval in words: "1.30 to 1.91", or "above 1.30"; empty if there is none."""
+        if math.isnan(self.index) or self.low == math.inf:
+            return ""
+        low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (self.low, self.high))
+        return f"above {low}" if self.high == math.inf else f"{low} to {high}"
+
     def __str__(self) -> str:
         """Return the index and its interval, or the reason why there is none."""
         if math.isnan(self.index):
@@ -75,7 +89,7 @@ class TailIndex:
 def tail_index(
     x: Any,
     side: Literal["left", "right", "both"] = "right",
-    method: Literal["hill", "moment", "pickands"] = "hill",
+    method: Method = "hill",
     k: int | None = None,
     *,
     about: float | Literal["median"] = 0.0,
@@ -92,7 +106,7 @@ def tail_index(
     method
         See the module.
     k
-        The number of largest values to use; None for the module's default.
+        The number of largest values to use; None for the module's default. ``"gpd"`` takes none.
     about
         The point between the sides: a number (textbooks use 0), or ``"median"``, for values whose zero has no meaning.
     confidence
@@ -109,6 +123,8 @@ def tail_index(
     >>> x = Pareto(tail=1.5).sample(10_000, seed=0)
     >>> print(tail_index(x), "|", tail_index(x, method="moment"))
     1.53 [1.39, 1.67] | 1.63 [1.39, 1.97]
+    >>> print(tail_index(x, method="gpd"), "|", tail_index(x + 100.0, method="gpd", about="median"))
+    1.47 [1.32, 1.84] | 1.56 [1.28, 2.05]
     >>> print(tail_index(x, "left"))
     unknown: 0 values on the left of 0, 50 are needed
     >>> print(tail_index(Gaussian(mean=0.0, sd=1.0).sample(10_000, seed=0), method="moment"))
@@ -123,14 +139,24 @@ def tail_index(
 
     J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
-    far, point = _checked(x, side, method, about)
+    choice(method, "method", ("gpd", *METHODS))
+    if method == "gpd" and k is not None:
+        raise invalid("k", k, "None for method='gpd'", hint="it chooses k itself")
+    far, point = _checked(x, side, about)
     confidence = probability(confidence, "confidence")
-    n, reach = far.n, REACH[method]
+    n, reach = far.n, REACH.get(method, 1)
     most = far.most(reach)
     place = f"off {point:.4g}" if side == "both" else f"on the {side} of {point:.4g}"
     if k is None and n < LEAST:
         used, shape, low, high = 0, math.nan, math.nan, math.nan
         note = f"{counted(n, 'value')} {place}, {LEAST} are needed"
+    elif method == "gpd":
+        fit, note = fitted(far.rungs(), confidence), ""
+        if fit is not None:
+            shape, low, high, used = fit
+        else:
+            used = 0
+            shape, low, high, note = _TIED if far.exact[0] == far.rest[-1] else _NONE
     else:
         hint = f"{method!r} has {n} values {place}"
         used = min(_default_k(n, method), most) if k is None else integer(k, "k", 2, most, hint=hint)
@@ -193,7 +219,8 @@ def tail_path(
     >>> path.chosen, [round(end, 2) for end in path.spread]
     (464, [1.46, 1.55])
     """
-    far, _ = _checked(x, side, method, about)
+    choice(method, "method", METHODS)
+    far, _ = _checked(x, side, about)
     confidence = probability(confidence, "confidence")
     points = integer(points, "points", 2, 10**6)
     n, reach = far.n, REACH[method]
@@ -228,15 +255,26 @@ class _Far:
         scaled = int(k * len(self.rest) / self.n)
         return self.rest[: scaled * reach + (reach == 1)], scaled
 
+    def rungs(self) -> list[Rung]:
+        """Return all values of the side, half of them, a quarter, and so on; from the sample if not all are known."""
+        rungs = []
+        for halvings in range(self.n.bit_length()):
+            k = min(self.n >> halvings, self.n - 1)
+            scaled = min(k * len(self.rest) // self.n, len(self.rest) - 1)
+            if k <= self.most(1):
+                rungs.append(Rung(self.exact[: k + 1], 0.5 * k / self.n))
+            elif scaled > self.most(1):  # otherwise the exact values are more
+                rungs.append(Rung(self.rest[: scaled + 1], 0.5 * k / self.n, source=1))
+        return rungs
+
     def available(self, k: Ints, reach: int) -> Ints:
         """Return each k for which there are enough values."""
         return k[(k <= self.most(reach)) | (k * len(self.rest) >= FIRST * self.n)]
 
 
-def _checked(x: Any, side: str, method: str, about: Any) -> tuple[_Far, float]:
+def _checked(x: Any, side: str, about: Any) -> tuple[_Far, float]:
     values = x.sample if isinstance(x, Part) else sample(x)
     choice(side, "side", ("left", "right", "both"))
-    choice(method, "method", METHODS)
     about = checked_about(about)
     point = float(np.median(values)) if about == "median" else about
     if not isinstance(x, Part):

@@ -18,7 +18,13 @@ from robandit.wording import compact, counted
 
 CHARTED = 24  # the arms with the most rewards have curves and a section
 OPEN = 3  # arms whose sections are open at first
-VARIANCE = {"light": "no heavy tail", "undecided": "variance unclear"}
+VARIANCE = {
+    "light": "no heavy tail",
+    "finite": "variance likely finite",
+    "infinite": "variance likely ∞",
+    "undecided": "variance unclear",
+}
+METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment", "pickands": "Pickands"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
@@ -94,17 +100,17 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
         )
     return f"""<h2 id="arms">The arms</h2>
 {table(rows, label="The arms", sort=0)}
-<p class="muted"><small>The tail index is the moment estimator's, with its interval. The variance exists if the index is above 2,
-the mean if it is above 1. The share of the largest 1 % is its share in the sum of |{kind.one}|. The assumption is
+<p class="muted"><small>The tail index has a 95 % interval that allows for bias. "Above" means that the tail may be light.
+The variance is finite if the index is above 2, and the mean if it is above 1.
+The share of the largest 1 % is its share in the sum of |{kind.one}|. The assumption is
 {kind.assumption} of the best arm, about 0 or about its median. Policies that trim {kind.many} make it, such as AdaR-UCB;
 AdaKL-UCB does not.</small></p>"""
 
 
 def _tail_cell(tail: Tail) -> str:
-    moment = tail.moment
-    known = f"{tail.variance} variance" if tail.variance in ("finite", "infinite") else counted(moment.n, "value")
-    notes = [_interval(moment), VARIANCE.get(tail.variance, known)]
-    return cell(_sort_key(moment), "light" if tail.variance == "light" else _index(moment), *notes)
+    index = tail.stated
+    notes = [index.interval, VARIANCE.get(tail.variance, counted(index.n, "value"))]
+    return cell(_sort_key(index), "light" if tail.variance == "light" else _index(index), *notes)
 
 
 def _resolution(study: Study, styles: dict[str, int]) -> str:
@@ -185,21 +191,21 @@ def _section(study: Study, arm: ArmStudy, number: int, opened: str) -> str:
     ]
     indices = [
         {
-            "": f'<th scope="row">{tail.side}, {index.method.title() if index.method != "moment" else "moment"}</th>',
+            "": f'<th scope="row">{tail.side}, {METHOD_NAMES[index.method]}</th>',
             "index": cell(_sort_key(index), _index(index)),
-            "95 % interval": f"<td>{escaped(_interval(index) or '–')}</td>",
+            "95 % interval": f"<td>{escaped((index.interval if path is None else '') or '–')}</td>",
             "k": cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
-            "for k/2 to 2k": f"<td>{escaped(_range(*path.spread))}</td>",
+            "for k/2 to 2k": f"<td>{escaped(_range(*path.spread) if path else '–')}</td>",
         }
         for tail in (arm.left, arm.right)
-        for index, path in zip((tail.hill, tail.moment, tail.pickands), tail.paths, strict=True)
+        for index, path in zip((tail.stated, tail.hill, tail.moment, tail.pickands), (None, *tail.paths), strict=True)
     ]
     plot = figure(
         "index",
         number,
         f"Tail index of {name} by three estimators, for k from 5 to half of the {kind.many} on a side. Arrow keys read out values.",
-        "The index for every k, with 95 % bands; large marks show the k that the rule chooses. Trust an estimate where its line "
-        "is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
+        "The index for every k, with 95 % bands for chance alone, without bias; large marks show the k that the rule chooses. "
+        "Trust an estimate where its line is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
     )
     return f"""<details class="problem" id="a{number}"{opened}>
 <summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(facts)}</p></summary>
@@ -259,12 +265,6 @@ def _index(index: TailIndex) -> str:
 
 def _sort_key(index: TailIndex) -> float | None:
     return None if math.isnan(index.index) else min(index.index, 1e9)
-
-
-def _interval(index: TailIndex) -> str:
-    if math.isnan(index.index) or math.isinf(index.low):
-        return ""
-    return f"above {index.low:.3g}" if math.isinf(index.high) else f"{index.low:.2f} to {index.high:.3g}"
 
 
 def _range(low: float, high: float) -> str:

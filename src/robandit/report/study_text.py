@@ -58,6 +58,6 @@ def sampling_lines(study: Study) -> list[str]:
     arms = counted(len(sampled), "arm") if len(study.arms) > 1 else "the arm"
     many = words(study.minimize).many
     return [
-        f"For {arms}, counts, the mean, the farthest 1,000 {many} on each side and the tail indices are exact. "
-        f"All other numbers come from a random sample of {size:,} {many}."
+        f"For {arms}, counts, the mean and the farthest 1,000 {many} on each side are exact. The tail indices use these and "
+        f"the sample. All other numbers come from a random sample of {size:,} {many}."
     ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LISTED = 30  # arms in the tables
+VARIANCE = {"finite": "likely finite", "infinite": "likely infinite", "undecided": "may be infinite"}
 
 
 def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
@@ -94,14 +95,14 @@ def _tails(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = []
     for arm in arms:
         for tail in (arm.left, arm.right):
-            indices = (_index(each) for each in (tail.hill, tail.moment, tail.pickands))
-            variance = "unclear" if tail.variance == "undecided" else tail.variance
-            mark = "*" if tail.agree is False and tail.variance != "light" else ""
-            rows.append([arm_name(arm.arm, 40) if tail is arm.left else "", tail.side, *indices, variance + mark])
-    head = ("arm", "", "Hill", "moment", "Pickands", "variance")
+            points = (_point(each) for each in (tail.hill, tail.moment, tail.pickands))
+            name = arm_name(arm.arm, 40) if tail is arm.left else ""
+            rows.append([name, tail.side, _index(tail.stated), *points, VARIANCE.get(tail.variance, tail.variance)])
+    head = ("arm", "", "index, 95 %", "Hill", "moment", "Pickands", "variance")
     note = (
-        "Each index has its 95 % interval. Hill's estimator assumes a heavy tail. The variance is finite if the index is above 2. "
-        "Light: no heavy tail is visible. * marks tails that are not pure power laws: the three estimators disagree."
+        "The index has a 95 % interval that allows for bias; > means that the tail may be light. The variance is finite if the "
+        "index is above 2. Light: no heavy tail is visible. Hill, moment, Pickands: estimates for one k, without an interval; "
+        "Hill's assumes a heavy tail."
     )
     return _table("Tail indices, left and right of the median", head, rows, note)
 
@@ -125,6 +126,13 @@ def _index(index: TailIndex) -> str:
         return "> 100"
     value, low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (index.index, index.low, index.high))
     return f"{value} {low}–{high}"
+
+
+def _point(index: TailIndex) -> str:
+    """Format the index alone."""
+    if math.isnan(index.index):
+        return "–"
+    return "light" if math.isinf(index.index) else "> 100" if index.index >= 100.0 else f"{index.index:.3g}"
 
 
 def _verdict(result: Nonpositivity) -> str:
