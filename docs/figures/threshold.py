@@ -38,7 +38,7 @@ spread = np.random.default_rng(0).uniform(-0.6, 0.35, REWARDS)
 right.scatter(firsts, spread, s=6, color=GREY, alpha=0.5, linewidths=0, rasterized=True)
 for root, rounds, colour, height in zip(thresholds, ROUNDS, (BLUE, ORANGE), (0.86, 0.66), strict=True):
     right.axvline(-root, color=colour, linestyle="--", ymax=0.76)
-    mean = estimators.trimmed_mean(firsts, root)
+    mean = estimators.trimmed_mean(firsts, threshold=root)
     trimmed = int((np.abs(firsts) > root).sum())
     label = f"round {rounds:,}: {trimmed} trimmed, trimmed mean {mean:.2f}"
     right.text(0.02, 0.5 + 0.5 * height, label, color=colour, transform=right.transAxes)

@@ -23,7 +23,8 @@ Every error leaves the object that raised it unchanged. An error about one value
 ``value`` and ``rule`` (what the value must be). In other errors they are None.
 
 Live bandits issue three warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
-per alarm; `CompilationWarning`, at most once.
+per alarm; `CompilationWarning`, at most once. `estimators.adaptive_trimmed_mean` issues an `AssumptionWarning` for each call whose
+sample contradicts its assumption.
 """
 
 from __future__ import annotations
@@ -131,7 +132,10 @@ class NewerFile(FileError):
 
 
 class AssumptionWarning(UserWarning):
-    """The rewards of a live bandit contradict its policy's assumption. They are learned even if warnings are errors."""
+    """The rewards of a live bandit contradict its policy's assumption, or a sample contradicts its estimator's.
+
+    A bandit learns the rewards even if warnings are errors.
+    """
 
 
 class DriftWarning(UserWarning):

@@ -78,25 +78,25 @@ def test_trimmed_moments(kind, scale):
         m = float(np.quantile(np.abs(x) / scale, share)) * scale * (1 + 1e-9)
         kept = slow.trimmed(x, mpf(m))
         size = max(abs(v) for v in kept)
-        assert close(est.trimmed_mean(x, m), slow.mean(kept), size, 1e-15)
+        assert close(est.trimmed_mean(x, threshold=m), slow.mean(kept), size, 1e-15)
         true = slow.variance(kept)
         if true > mpf(1e300):
             with pytest.raises(ValueError, match="largest double"):
-                est.trimmed_variance(x, m)
+                est.trimmed_variance(x, threshold=m)
         elif true < mpf(1e-290):
-            assert est.trimmed_variance(x, m) <= 1e-289
+            assert est.trimmed_variance(x, threshold=m) <= 1e-289
         else:
-            assert close(est.trimmed_variance(x, m), true, true)
+            assert close(est.trimmed_variance(x, threshold=m), true, true)
 
 
 def test_variance_of_values_far_from_zero():
     for offset in (1e8, 1e12, 1e15):
         x = offset + np.arange(100.0) * 0.25
         true = slow.variance(slow.exact(x))
-        assert close(est.trimmed_variance(x, math.inf), true, true)
+        assert close(est.trimmed_variance(x, threshold=math.inf), true, true)
     x = np.array([1.0, 1.0 + 2**-52] * 50)
     true = slow.variance(slow.exact(x))
-    assert close(est.trimmed_variance(x, 2.0), true, true)
+    assert close(est.trimmed_variance(x, threshold=2.0), true, true)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
@@ -234,7 +234,7 @@ def test_sums_near_the_largest_double():
     x = [1.7e308, 1.6e308, 1.5e308, -1e308]
     assert est.sample_mean(x).value == pytest.approx(0.95e308)
     assert est.median_of_means(x, delta=0.4).value == pytest.approx(0.95e308)
-    assert est.trimmed_mean(x, math.inf) == pytest.approx(0.95e308)
+    assert est.trimmed_mean(x, threshold=math.inf) == pytest.approx(0.95e308)
     assert est.winsorized_mean(x).value == pytest.approx(0.95e308)
 
 

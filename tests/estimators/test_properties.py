@@ -23,8 +23,8 @@ deltas = st.floats(0.02, 0.9)
 
 # Each with its parameters at scale s, and what must be known about it.
 METHODS = {
-    "adaptive": lambda x, s: est.adaptive_trimmed_mean(x, delta=0.3),
-    "adaptive, likelihood": lambda x, s: est.adaptive_trimmed_mean(x, delta=0.3, bonus="likelihood"),
+    "adaptive": lambda x, s: est.adaptive_trimmed_mean(x, delta=0.3, warn=False),
+    "adaptive, likelihood": lambda x, s: est.adaptive_trimmed_mean(x, delta=0.3, bonus="likelihood", warn=False),
     "adaptive, centred": lambda x, s: est.adaptive_trimmed_mean(x, delta=0.3, bonus="tight", center="median"),
     "theorem 6": lambda x, s: est.adaptive_trimmed_mean(x, delta=0.3, eps=0.5, u=2.0 * s**1.5),
     "truncated": lambda x, s: est.truncated_mean(x, eps=0.5, u=2.0 * s**1.5, delta=0.1),
@@ -101,8 +101,8 @@ def test_axis_layout_and_type():
         lambda x, axis: est.p_robust_mean(x, p=1.5, c=1, axis=axis).value,
         lambda x, axis: est.winsorized_mean(x, axis=axis).value,
         lambda x, axis: est.trimming_threshold(x, 0.1, axis=axis),
-        lambda x, axis: est.trimmed_mean(x, [1.0, 2.0, 3.0], axis=axis),
-        lambda x, axis: est.trimmed_variance(x, 2.0, axis=axis),
+        lambda x, axis: est.trimmed_mean(x, threshold=[1.0, 2.0, 3.0], axis=axis),
+        lambda x, axis: est.trimmed_variance(x, threshold=2.0, axis=axis),
         lambda x, axis: est.catoni_root(x, 0.5, axis=axis),
     ]
     frozen = np.ascontiguousarray(batch.T)

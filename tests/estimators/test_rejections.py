@@ -44,7 +44,7 @@ NUMBERS = {
     "ratio": [lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, ratio=f)],
     "share": [lambda s: est.winsorized_mean(X, share=s)],
     "n": [lambda n: est.median_of_means_blocks(n, 0.1), lambda n: est.median_of_means_width(n, eps=1, v=1, delta=0.1)],
-    "threshold": [lambda t: est.trimmed_mean(X, t), lambda t: est.trimmed_variance(X, t)],
+    "threshold": [lambda t: est.trimmed_mean(X, threshold=t), lambda t: est.trimmed_variance(X, threshold=t)],
 }
 UNUSUAL = [10**400, -(10**400), 10**5000, True, np.True_, np.array([0.5, 0.7]), np.array(["a"]), "1", [0.5, 0.6], 1j]
 

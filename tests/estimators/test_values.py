@@ -30,8 +30,8 @@ def at(time: int) -> float:
 )
 def test_adar_ucb(tau, threshold, kept, mean, variance, index, tight):
     assert est.trimming_threshold(SECOND, tau**-3.0) == pytest.approx(threshold, abs=1e-9)
-    assert est.trimmed_mean(FIRST, threshold) == pytest.approx(mean, abs=1e-12)
-    assert est.trimmed_variance(FIRST, threshold) == pytest.approx(variance, abs=1e-9)
+    assert est.trimmed_mean(FIRST, threshold=threshold) == pytest.approx(mean, abs=1e-12)
+    assert est.trimmed_variance(FIRST, threshold=threshold) == pytest.approx(variance, abs=1e-9)
     both = np.empty(64)
     both[0::2], both[1::2] = FIRST, SECOND
     for bonus, upper in (("paper", index), ("tight", tight)):
@@ -156,10 +156,10 @@ def test_constant_and_single_samples():
     assert est.catoni_root([0.1] * 9, 3.0) == 0.1
     assert est.median_of_means([4.0], delta=0.1).value == 4.0
     assert est.winsorized_mean([4.0]).value == 4.0
-    assert est.trimmed_mean([4.0], 4.0) == 4.0
-    assert est.trimmed_mean([4.0], 3.9) == 0.0
-    assert est.trimmed_mean([4.0], math.inf) == 4.0
-    assert est.trimmed_variance([3.0, 3.0, 3.0], 5.0) == 0.0
+    assert est.trimmed_mean([4.0], threshold=4.0) == 4.0
+    assert est.trimmed_mean([4.0], threshold=3.9) == 0.0
+    assert est.trimmed_mean([4.0], threshold=math.inf) == 4.0
+    assert est.trimmed_variance([3.0, 3.0, 3.0], threshold=5.0) == 0.0
     constant = est.adaptive_trimmed_mean([-2.0] * 200, delta=0.1)
     assert constant.value == -2.0
     # Every value is equal, so the root is above it: M^2 a = n x^2.

@@ -119,6 +119,8 @@ def _fields(name: str, answer: Any) -> dict[str, Any]:
     else:
         assert 0.0 < delta < 1.0, f"{name}: delta = {delta} is not a probability"
         assert not unbounded, f"{name}: delta = {delta} although both bounds are infinite"
+        low, high = answer.confidence_interval
+        assert np.array_equal(low, lower) and np.array_equal(high, upper), f"{name}: the interval is {low} to {high}"  # noqa: PT018
     assert answer.assumed, f"{name}: `assumed` is empty: it must state the assumption of the bounds"
     numbers = {field: getattr(answer, field) for field in ("value", "lower", "upper", "share_trimmed", "threshold")}
     return {field: number for field, number in numbers.items() if number is not None} | {"n": answer.n, "delta": delta}

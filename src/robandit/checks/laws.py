@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 import robandit.laws
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.base import known_laws
@@ -26,7 +27,8 @@ def check_law(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
     >>> from robandit.laws import Pareto
     >>> check_law(-Pareto(tail=1.5))
     """
-    for check in (_check_value, _check_support, _check_moments, _check_cdf, _check_partial_means, _check_verdict):
+    checks = (_check_value, _check_support, _check_moments, _check_cdf, _check_quantiles, _check_partial_means)
+    for check in (*checks, _check_verdict):
         check(law)
     check_law_sampler(law, size=size, seed=seed)
 
@@ -147,6 +149,22 @@ def _check_cdf(law: Law) -> None:
     if law.tail_index > 0.05:  # otherwise the tails extend beyond the range of doubles
         assert ends[0] <= 1e-9, f"{law!r}: cdf starts at {ends[0]}"
         assert ends[1] >= 1.0 - 1e-9, f"{law!r}: cdf ends at {ends[1]}"
+
+
+def _check_quantiles(law: Law) -> None:
+    """Compare ppf and isf with the cdf, if the law has them."""
+    q = np.array([0.0137, 0.2113, 0.4871, 0.7873, 0.9839])  # not at a step of a likely law, where rounding decides
+    try:
+        lower, upper = law.ppf(q), law.isf(1.0 - q)
+    except InvalidInput:
+        return
+    spread = 1e-9 * np.abs(lower) + 1e-300
+    below, above = law.cdf(lower - spread), law.cdf(lower + spread)
+    fine = np.all((below <= q + 1e-8) & (q - 1e-8 <= above))
+    assert fine, f"{law!r}: the cdf next to the quantiles {lower} of {q} is {below} and {above}"
+    assert np.allclose(lower, upper, rtol=1e-6, atol=1e-300), f"{law!r}: isf gives {upper}, and ppf {lower}"
+    ends = law.ppf([0.0, 1.0])
+    assert tuple(ends) == law.support, f"{law!r}: ppf at 0 and 1 is {ends}, not the support {law.support}"
 
 
 def _levels(law: Law) -> list[float]:

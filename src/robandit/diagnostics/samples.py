@@ -1,14 +1,13 @@
-"""Reads recorded rewards as arrays, checks the parameters of tests, and hashes positions."""
+"""Reads recorded rewards as arrays, and checks the parameters of tests."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
 from robandit.errors import InvalidInput, formatted
-from robandit.kernel.random import GOLDEN, mixed
-from robandit.kernel.types import Floats, UInts
+from robandit.kernel.types import Floats
 from robandit.validation import finite
 
 
@@ -58,9 +57,3 @@ def checked_about(about: Any) -> float | Literal["median"]:
     if isinstance(about, str) and about == "median":
         return "median"
     return finite(about, "about", hint="or pass 'median'")
-
-
-def hashed(number: UInts) -> UInts:
-    """Return a 64-bit hash of each number (SplitMix64). Different numbers have different hashes."""
-    with np.errstate(over="ignore"):
-        return cast("UInts", mixed(cast("np.uint64", number * GOLDEN)))

@@ -299,7 +299,7 @@ def trimmed(profile: Profile) -> Mean:
         return too_few
     try:
         up, down = (
-            adaptive_trimmed_mean(each, delta=DELTA / 2.0, seed=SEED, bonus="likelihood", center="median")
+            adaptive_trimmed_mean(each, delta=DELTA / 2.0, seed=SEED, bonus="likelihood", center="median", warn=False)
             for each in (values, -values)
         )
     except NoThresholdError:

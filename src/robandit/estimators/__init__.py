@@ -1,8 +1,8 @@
 """Robust means with finite-sample confidence bounds, as functions on arrays that return an `Estimate`.
 
 All take ``x``, a sample or a batch of samples whose values lie along ``axis``; a batch gives arrays of its shape. Most take
-``delta``: their bounds hold with probability at least 1 - delta. Each docstring states the theorem, its assumptions and the
-required knowledge. `TrimmedMean`, `MedianOfMeans` and `Catoni` are the versions for streams.
+``delta``, 0.05 by default: their bounds hold with probability at least 1 - delta. Each docstring states the theorem, its
+assumptions and the required knowledge. `TrimmedMean`, `MedianOfMeans` and `Catoni` are the versions for streams.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from robandit.estimators.block_means import median_of_means_width as median_of_means_width
     from robandit.estimators.catoni import catoni_mean as catoni_mean
     from robandit.estimators.catoni import catoni_root as catoni_root
+    from robandit.estimators.estimate import ConfidenceInterval as ConfidenceInterval
     from robandit.estimators.estimate import Estimate as Estimate
     from robandit.estimators.infinite_variance import infinite_variance_catoni as infinite_variance_catoni
     from robandit.estimators.lepskii import lepskii_catoni as lepskii_catoni
@@ -37,7 +38,7 @@ _MODULES = {
     "adaptive": ("adaptive_trimmed_mean",),
     "block_means": ("median_of_means", "median_of_means_blocks", "median_of_means_width"),
     "catoni": ("catoni_mean", "catoni_root"),
-    "estimate": ("Estimate",),
+    "estimate": ("ConfidenceInterval", "Estimate"),
     "infinite_variance": ("infinite_variance_catoni",),
     "lepskii": ("lepskii_catoni",),
     "p_robust": ("b_p", "p_robust_mean"),

@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, NoThresholdError
+from robandit.errors import AssumptionWarning, InvalidInput, NoThresholdError
 from robandit.estimators.estimate import Estimate, Number, bounded, given_pair, log_over, moment_order, rows
 from robandit.estimators.formulas.likelihood import proved_exponent
+from robandit.estimators.formulas.nonpositivity import judge
 from robandit.estimators.formulas.threshold import C
 from robandit.estimators.likelihood import row_bounds
 from robandit.estimators.row_moments import row_means, row_medians, row_sds, trimmed
 from robandit.estimators.threshold import row_thresholds
 from robandit.kernel.types import Floats
-from robandit.validation import choice, invalid, positive, probability
+from robandit.validation import choice, flag, invalid, positive, probability
 from robandit.validation import seed as valid_seed
 
 CENTRED = 3.0  # values of X' per c L below which a centred bound is rejected; the docstring has the reason
+RISK = 0.01  # the largest probability of a false AssumptionWarning
+MOST_TESTED = 100_000  # values; the test sorts them, which for longer samples would take longer than the estimate
 
 
 def adaptive_trimmed_mean(
     x: ArrayLike,
     *,
-    delta: float,
+    delta: float = 0.05,
     seed: int | None = None,
     eps: float | None = None,
     u: float | None = None,
     bonus: Literal["paper", "tight", "likelihood"] = "paper",
     center: Literal["median"] | None = None,
+    warn: bool = True,
     axis: int = -1,
 ) -> Estimate:
     """A mean trimmed at a threshold that the data choose; it needs no knowledge about the tails.
 
     Half of the sample (X') gives the threshold, the other half (X) the trimmed mean. Use it for an upper bound if large values
     are mostly negative or symmetric: negated latencies, costs, losses, symmetric noise. Do not use it for revenue and other
-    right-skewed values: the bound then fails without a warning (give ``eps`` and ``u``, or use another estimator). For a mean
-    that is positive or far from zero, use ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred).
-    `NoThresholdError` is raised if X' has too few non-zero values for this delta or, with ``center``, too few values.
+    right-skewed values: the bound then fails (give ``eps`` and ``u``, or use another estimator). If the sample contradicts the
+    assumption, an `AssumptionWarning` says so; a small sample may not show it. For a mean that is positive or far from zero, use
+    ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred). `NoThresholdError` is raised if X' has
+    too few non-zero values for this delta or, with ``center``, too few values.
 
     Parameters
     ----------
+    delta
+        The allowed probability that the bounds fail.
     seed
         Sets the split into X and X'. None: values alternate, X first. The order must then not depend on the values (sorted data
         break the bound). An integer: split after a shuffle with this seed, one for the whole batch. X gets the odd value.
@@ -53,6 +61,11 @@ def adaptive_trimmed_mean(
         rounding. ``"likelihood"``: the largest mean within an allowed Kullback-Leibler distance from X, which is the narrowest.
     center
         ``"median"``: subtract the median of X' first and add it back at the end.
+    warn
+        Test the sample against the assumption, and issue an `AssumptionWarning` if it contradicts it. With eps and u nothing is
+        tested. For laws that are symmetric about the point (0 or, with one peak, the median) or lie at or below it, a call warns
+        with probability at most 1 %, for a batch as for one sample. Of a long sample, at most 100,000 evenly spaced values are
+        tested. `robandit.diagnostics.truncated_nonpositivity` is the same test.
 
     Guarantee
     ---------
@@ -89,6 +102,7 @@ def adaptive_trimmed_mean(
     center = choice(center, "center", (None, "median"))
     moment = two_sided(eps, u, bonus=(bonus, "paper"), center=(center, None))
     seed = valid_seed(seed)
+    warn = flag(warn, "warn")
 
     matrix, shape = rows(x, axis, least=3)  # X' needs one value, and a variance needs two
     n = matrix.shape[1]
@@ -122,8 +136,28 @@ def adaptive_trimmed_mean(
     else:
         upper = middle + (means + lemma_2(level, kept.shape[1], bonus, row_sds(kept, means), thresholds))
     share = (np.abs(body) > thresholds[:, None]).mean(axis=1)
+    if warn and not moment:
+        _warn_if_contradicted(matrix, "median" if center else 0.0)
     more = {"assumed": assumed, "n": n, "share_trimmed": share, "threshold": thresholds}
     return bounded(middle + means, lower, upper, shape, delta=delta, **more)
+
+
+def _warn_if_contradicted(matrix: Floats, about: float | Literal["median"]) -> None:
+    """Warn if a row contradicts the assumption. The level RISK is shared by the rows."""
+    step = -(-matrix.shape[1] // MOST_TESTED)
+    for row in np.flatnonzero((matrix > 0.0).any(axis=1) if about == 0.0 else np.ones(len(matrix))):
+        result = judge(matrix[row, ::step], about, RISK / len(matrix))
+        if not result:
+            sample = f"sample {row} of the batch" if len(matrix) > 1 else "the sample"
+            other = "center='median', " if about == 0.0 else ""
+            way_out = f"negate costs, or use {other}eps and u, or another estimator"
+            warnings.warn(
+                f"{sample} contradicts truncated non-positivity {result.point}, so the upper bound may be too low "
+                f"({result.evidence}): {way_out}",
+                AssumptionWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def two_sided(eps: Any, u: Any, **one_sided: tuple[Any, Any]) -> tuple[float, float] | None:

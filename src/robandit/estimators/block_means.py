@@ -15,7 +15,7 @@ MANY = 2**62  # a number of values so large that the number of blocks depends on
 
 
 def median_of_means(
-    x: ArrayLike, *, delta: float, eps: float | None = None, v: float | None = None, axis: int = -1
+    x: ArrayLike, *, delta: float = 0.05, eps: float | None = None, v: float | None = None, axis: int = -1
 ) -> Estimate:
     """The median of the means of equal blocks: simple, fast, and equivariant to shift and scale.
 
@@ -78,7 +78,7 @@ def lemma(n: int, eps: float | None, v: float | None, delta: float) -> tuple[flo
     return median_of_means_width(n, eps=eps, v=v, delta=delta), f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
 
 
-def median_of_means_blocks(n: int, delta: float) -> int:
+def median_of_means_blocks(n: int, delta: float = 0.05) -> int:
     """The number of blocks for n values: floor(min(8 log(e^(1/8) 2/delta), n/2)), at least 1.
 
     >>> median_of_means_blocks(8, 0.02), median_of_means_blocks(1000, 0.02)
@@ -88,7 +88,7 @@ def median_of_means_blocks(n: int, delta: float) -> int:
     return max(1, min(math.floor(1.0 + 8.0 * log_over(2.0, delta)), n // 2))
 
 
-def median_of_means_width(n: int, *, eps: float, v: float, delta: float) -> float:
+def median_of_means_width(n: int, *, eps: float, v: float, delta: float = 0.05) -> float:
     """The formula of the two-sided bound: (12 v)^(1/(1+eps)) (16 log(e^(1/8) 2/delta) / n)^(eps/(1+eps)).
 
     >>> round(median_of_means_width(8, eps=0.5, v=2.0, delta=0.02), 9)

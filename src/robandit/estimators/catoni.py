@@ -15,7 +15,7 @@ from robandit.validation import choice, positive, probability
 
 
 def catoni_mean(
-    x: ArrayLike, *, v: float, delta: float, bonus: Literal["paper", "tight"] = "paper", axis: int = -1
+    x: ArrayLike, *, v: float, delta: float = 0.05, bonus: Literal["paper", "tight"] = "paper", axis: int = -1
 ) -> Estimate:
     """Catoni's M-estimator, which is nearly as narrow as the Gaussian interval for any law with a bounded variance.
 
@@ -25,6 +25,8 @@ def catoni_mean(
     ----------
     v
         A bound on the variance.
+    delta
+        The allowed probability that the bounds fail.
     bonus
         ``"paper"``: the width 2 sqrt(v L / n) that Robust UCB uses. ``"tight"``: Catoni's own width sqrt(2 v L / (n - 2 L)). It
         is never wider, and for large n it is narrower by a factor 1.41. The value is the same.

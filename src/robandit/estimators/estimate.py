@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
-from robandit.validation import array, integer, order
+from robandit.validation import array, integer, order, probability
 
 Number = Any
 """A float for one sample, an array of floats for a batch."""
@@ -21,12 +21,27 @@ SMALLEST_EPS = math.nextafter(
 )  # the least eps for which 1 + eps differs from 1; eps occurs only in 1 + eps
 
 
+class ConfidenceInterval(NamedTuple):
+    """The two ends of a confidence interval, named as in SciPy. A side without a bound is infinite."""
+
+    low: Number
+    high: Number
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
     """A robust mean and its confidence bounds: lower <= mean <= upper with probability at least 1 - delta.
 
     Both sides hold together. A side without a theorem is infinite. If both are infinite, delta is None. For a batch of samples
-    the numbers are arrays with the batch's shape.
+    the numbers are arrays with the batch's shape. ``float(estimate)`` is the value of one sample, and ``confidence_interval`` has
+    the bounds as ``low`` and ``high``.
+
+    Examples
+    --------
+    >>> from robandit.estimators import catoni_mean
+    >>> estimate = catoni_mean([1.0, 2.0, 3.0] * 10, v=1.0)
+    >>> float(estimate), estimate.confidence_interval.high == estimate.upper
+    (2.0, True)
     """
 
     value: Number
@@ -43,6 +58,23 @@ class Estimate:
         """Broadcast a share that is the same for all samples to the batch's shape."""
         if np.ndim(self.value) and not np.ndim(self.share_trimmed):
             object.__setattr__(self, "share_trimmed", np.full(np.shape(self.value), float(self.share_trimmed)))
+
+    @property
+    def confidence_interval(self) -> ConfidenceInterval:
+        """The bounds, as ``low`` and ``high``. An estimate without any bound raises `InvalidInput`, which says why.
+
+        The level is 1 - delta. One-sided estimates have an infinite end, as in SciPy. ``lower`` and ``upper`` never raise.
+        """
+        if self.delta is None:
+            raise InvalidInput(f"this estimate has no confidence interval; it assumes {self.assumed}")
+        return ConfidenceInterval(self.lower, self.upper)
+
+    def __float__(self) -> float:
+        """Return the value of one sample. A batch raises `InvalidInput`."""
+        if np.ndim(self.value):
+            shape = np.shape(self.value)
+            raise InvalidInput(f"this estimate has the values of a batch of shape {shape}: use .value, an array")
+        return float(self.value)
 
     def __repr__(self) -> str:
         """Return one line with the value and, if there is one, the interval."""
@@ -117,6 +149,24 @@ def given_pair(**pair: Any) -> bool:
         rule = "given together with the other"
         raise InvalidInput(f"{given}: give both for bounds, or neither", parameter=missing[0], rule=rule)
     return not missing
+
+
+def bound_delta(delta: Any, **bound: Any) -> float | None:
+    """Return the delta of bounds that need the parameter ``bound``: 0.05 by default, and None if the parameter is None.
+
+    >>> bound_delta(None, v=4.0), bound_delta(0.1, v=4.0), bound_delta(None, v=None)
+    (0.05, 0.1, None)
+    """
+    ((name, value),) = bound.items()
+    if value is not None:
+        return probability(0.05 if delta is None else delta, "delta")
+    if delta is not None:
+        raise InvalidInput(
+            f"delta = {formatted(delta)} without {name}: the bounds need {name}; give both, or leave out delta for a value alone",
+            parameter=name,
+            rule="given together with delta",
+        )
+    return None
 
 
 def moment_order(eps: Any) -> float:

@@ -16,7 +16,7 @@ from robandit.validation import positive, probability
 
 
 def infinite_variance_catoni(
-    x: ArrayLike, *, eps: float, v: float, delta: float, tau0: float | None = None, axis: int = -1
+    x: ArrayLike, *, eps: float, v: float, delta: float = 0.05, tau0: float | None = None, axis: int = -1
 ) -> Estimate:
     """Catoni's M-estimator with an influence function of order 1 + eps, for laws with a mean and a possibly infinite variance.
 
@@ -27,6 +27,8 @@ def infinite_variance_catoni(
     ----------
     eps, v
         A known bound E|x - mean|^(1+eps) <= v with 0 < eps <= 1.
+    delta
+        The allowed probability that the bounds fail.
     tau0
         A free parameter > 0 of the theorem. None: the value with the narrowest bound, which depends only on n, eps and delta.
 

@@ -19,7 +19,7 @@ MOST = 10_000  # moments in the grid; each one requires the solution of an equat
 
 
 def lepskii_catoni(
-    x: ArrayLike, *, eps: float, delta: float, range_factor: float = 100.0, ratio: float = 2.0, axis: int = -1
+    x: ArrayLike, *, eps: float, delta: float = 0.05, range_factor: float = 100.0, ratio: float = 2.0, axis: int = -1
 ) -> Estimate:
     """`infinite_variance_catoni` for an unknown moment: uses the smallest moment of a grid that agrees with all larger ones.
 
@@ -33,6 +33,8 @@ def lepskii_catoni(
         The sample. At least one value must not be zero.
     eps
         The moment of order 1 + eps is finite, 0 < eps <= 1.
+    delta
+        The allowed probability that the bounds fail.
     range_factor
         The factor A by which v^(1/(1+eps)) may differ from its estimate, up or down.
     ratio

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import Estimate, given_pair, interval, log_over, rows
+from robandit.estimators.estimate import Estimate, bound_delta, interval, log_over, rows
 from robandit.estimators.formulas.catoni import HUGE, influence_constant
 from robandit.estimators.row_moments import row_means
-from robandit.validation import invalid, positive, probability, within
+from robandit.validation import invalid, positive, within
 
 
 def p_robust_mean(
@@ -25,8 +25,10 @@ def p_robust_mean(
     ----------
     p, c
         Order of the moment, 1 < p <= 2, and the scale, > 0, in the units of x.
-    u, delta
-        A known bound E|x|^p <= u, and the probability of failure. Give both for bounds, or neither.
+    u
+        A known bound E|x|^p <= u. Without it there is a value but no bound.
+    delta
+        The allowed probability that the bounds fail; 0.05 if only u is given. Without u it is rejected.
 
     Guarantee
     ---------
@@ -45,14 +47,14 @@ def p_robust_mean(
     K. Lee, H. Yang, S. Lim, S. Oh. Optimal algorithms for stochastic multi-armed bandits with heavy tailed rewards. NeurIPS 2020.
     """
     p, c = within(p, "p", 1.0, 2.0, open_low=True), positive(c, "c")
-    bounded = given_pair(u=u, delta=delta)
+    delta = bound_delta(delta, u=u)
     matrix, shape = rows(x, axis)
     n = matrix.shape[1]
     b = influence_constant(p)
     width = math.inf
-    assumed = "nothing: a value without bounds (give u and delta for bounds)"
-    if bounded:
-        u, delta = positive(u, "u"), probability(delta, "delta")
+    assumed = "nothing: a value without bounds (give u for bounds)"
+    if delta is not None:
+        u = positive(u, "u")
         try:
             bias = b * (u ** (1.0 / p) / c) ** p
         except OverflowError:  # c is far too small for u

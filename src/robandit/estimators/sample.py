@@ -6,9 +6,9 @@ import math
 
 from numpy.typing import ArrayLike
 
-from robandit.estimators.estimate import Estimate, given_pair, interval, reject_non_finite, rows
+from robandit.estimators.estimate import Estimate, bound_delta, interval, reject_non_finite, rows
 from robandit.estimators.row_moments import row_means
-from robandit.validation import positive, probability
+from robandit.validation import positive
 
 
 def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = None, axis: int = -1) -> Estimate:
@@ -19,8 +19,10 @@ def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = N
 
     Parameters
     ----------
-    delta, v
-        A probability and a bound on the variance. Give both for bounds, or neither.
+    v
+        A bound on the variance. Without it there is a value but no bound.
+    delta
+        The allowed probability that the bounds fail; 0.05 if only v is given. Without v it is rejected.
 
     Guarantee
     ---------
@@ -37,13 +39,13 @@ def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = N
     ----------
     O. Catoni. Challenging the empirical mean and empirical variance: a deviation study. Annales de l'IHP 48, 2012, section 5.
     """
-    bounded = given_pair(v=v, delta=delta)
+    delta = bound_delta(delta, v=v)
     matrix, shape = rows(x, axis, check=False)
     n = matrix.shape[1]
     width = math.inf
-    assumed = "nothing: a value without bounds (give v and delta for bounds)"
-    if bounded:
-        v, delta = positive(v, "v"), probability(delta, "delta")
+    assumed = "nothing: a value without bounds (give v for bounds)"
+    if delta is not None:
+        v = positive(v, "v")
         width = math.sqrt(v) / math.sqrt(n * delta)
         assumed = f"variance <= {v:g} (Chebyshev)"
     value = row_means(matrix)

@@ -7,13 +7,15 @@ one pass with a short buffer of sizes above a cut-off is enough. Nearly every va
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_UP, Context
-from functools import cache, partial
+from functools import cache, partial, wraps
+from typing import ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, NoThresholdError
+from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.estimators.estimate import Number, log_over, reject_non_finite, rows, shaped
 from robandit.estimators.formulas.threshold import C, above_root, threshold_root
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
@@ -69,12 +71,35 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
     return shaped(row_thresholds(matrix, log_over(1.0, delta), c), shape)
 
 
-def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
+Parameters = ParamSpec("Parameters")
+
+
+def _keyword_threshold(function: Callable[Parameters, Number]) -> Callable[Parameters, Number]:
+    """Reject a threshold without its name by an error that says why: SciPy's second argument is a share."""
+
+    @wraps(function)
+    def called(*args: Parameters.args, **options: Parameters.kwargs) -> Number:
+        if len(args) > 1:
+            given = formatted(args[1])
+            raise InvalidInput(
+                f"the second argument {given} has no name: write threshold={given} to trim by size, in the units of x. For SciPy's "
+                "proportion use scipy.stats.trim_mean, or winsorized_mean(x, share=...)",
+                parameter="threshold",
+                value=args[1],
+                rule="passed by name",
+            )
+        return function(*args, **options)
+
+    return called
+
+
+@_keyword_threshold
+def trimmed_mean(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Number:
     """The sum of the values up to a threshold in size, divided by the number of ALL values (equation 12).
 
     Use it with a threshold that does not depend on the same values. Values above the threshold count as zeros, so it is not the
-    mean of the remaining values. It is not scipy's ``trim_mean`` either, which removes a share at both ends. It has no guarantee
-    by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
+    mean of the remaining values. It is not SciPy's ``trim_mean`` either, which removes a share at both ends; so that they are not
+    confused, the threshold must be named. It has no guarantee by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
 
     Parameters
     ----------
@@ -84,14 +109,15 @@ def trimmed_mean(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Numbe
     Examples
     --------
     >>> from robandit.estimators import trimmed_mean
-    >>> trimmed_mean([1.0, -2.0, 3.0, 100.0], 3.0)
+    >>> trimmed_mean([1.0, -2.0, 3.0, 100.0], threshold=3.0)
     0.5
     """
     matrix, shape = rows(x, axis)
     return shaped(row_means(trimmed(matrix, _thresholds(threshold, shape))), shape)
 
 
-def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> Number:
+@_keyword_threshold
+def trimmed_variance(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Number:
     """The variance of a sample after values above a threshold in size are set to zero, divided by n - 1, where n counts ALL values.
 
     Use it for the empirical Bernstein bound of a trimmed mean (Lemma 2), with a threshold as for `trimmed_mean` and at least two
@@ -100,7 +126,7 @@ def trimmed_variance(x: ArrayLike, threshold: ArrayLike, *, axis: int = -1) -> N
     Examples
     --------
     >>> from robandit.estimators import trimmed_variance
-    >>> round(trimmed_variance([1.0, -2.0, 3.0, 100.0], 3.0), 12)
+    >>> round(trimmed_variance([1.0, -2.0, 3.0, 100.0], threshold=3.0), 12)
     4.333333333333
     """
     matrix, shape = rows(x, axis, least=2)

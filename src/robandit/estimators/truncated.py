@@ -11,7 +11,7 @@ from robandit.validation import choice, positive, probability
 
 
 def truncated_mean(
-    x: ArrayLike, *, eps: float, u: float, delta: float, common_threshold: bool = False, axis: int = -1
+    x: ArrayLike, *, eps: float, u: float, delta: float = 0.05, common_threshold: bool = False, axis: int = -1
 ) -> Estimate:
     """The mean of a sample after values above a known, growing threshold are set to zero.
 
@@ -24,6 +24,8 @@ def truncated_mean(
         The sample in the order in which it was observed.
     eps, u
         A known bound E|x|^(1+eps) <= u with 0 < eps <= 1.
+    delta
+        The allowed probability that the bounds fail.
     common_threshold
         False (as published): value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds stay the same when the sample
         grows. True: every value is compared with the last and largest threshold.

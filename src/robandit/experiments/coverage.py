@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -143,7 +143,7 @@ def _p_robust(x: Floats, known: Facts, delta: float) -> Bounds:
     return np.asarray(estimate.lower), np.asarray(estimate.upper)
 
 
-_adaptive = estimators.adaptive_trimmed_mean
+_adaptive = partial(estimators.adaptive_trimmed_mean, warn=False)  # some laws contradict its assumption on purpose
 _centred = _estimated(_adaptive, bonus="likelihood", center="median")
 CONTENDERS: tuple[Contender, ...] = (
     Contender("adaptive, upper", "nothing", _estimated(_adaptive), _nonpositive),

@@ -8,12 +8,13 @@ policy's state or in an ``(arms, 4)`` table. Each function takes the row and adv
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 
 from robandit.kernel.types import UInts
 
-__all__ = ["GOLDEN", "exponential", "gamma", "mixed", "normal", "streams", "uniform"]
+__all__ = ["GOLDEN", "exponential", "gamma", "hashed", "mixed", "normal", "streams", "uniform"]
 
 # Constants of SplitMix64: the increment, and the constants of the output function.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -80,3 +81,9 @@ def mixed(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * FIRST_MIX
     z = (z ^ (z >> np.uint64(27))) * SECOND_MIX
     return z ^ (z >> np.uint64(31))
+
+
+def hashed(number: UInts) -> UInts:
+    """Return a 64-bit hash of each number of an array (SplitMix64). Different numbers have different hashes."""
+    with np.errstate(over="ignore"):
+        return cast("UInts", mixed(cast("np.uint64", number * GOLDEN)))

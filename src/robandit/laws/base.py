@@ -17,7 +17,7 @@ from robandit.errors import InvalidInput, MeanUndefined, formatted
 from robandit.kernel.types import Floats
 from robandit.laws.packing import is_packed, packed, unpacked
 from robandit.laws.verdict import Verdict, judge
-from robandit.validation import choice, finite, integer, invalid, within
+from robandit.validation import array, check_items, choice, finite, integer, invalid, within
 
 if TYPE_CHECKING:
     from robandit.laws.table import Component
@@ -83,6 +83,12 @@ class Law(ABC):
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Return the values and probabilities of a law on finitely many points, else None."""
         return None
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return the least x with P(X <= x) >= q or, if ``upper``, with P(X > x) <= q, for 0 < q < 1. `ppf` and `isf` call it."""
+        raise InvalidInput(
+            f"{formatted(self)} has no quantiles in closed form: draw a sample with rvs, and use numpy.quantile"
+        )
 
     # --- derived ---------------------------------------------------------------------------------------------------
 
@@ -162,6 +168,65 @@ class Law(ABC):
         args = (*tabulate([self]), 0, streams(seed, 1)[0], out)
         compiled(fill, label="the law sampler", args=args)(*args)
         return out
+
+    # --- SciPy's names ---------------------------------------------------------------------------------------------
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> Any:
+        """Return random rewards as SciPy's ``rvs`` does: a float, or an array of this size or shape.
+
+        ``random_state`` is a seed as in `sample`, which gives the same numbers; a NumPy Generator or RandomState, which is
+        advanced; or None for a seed from the system.
+
+        >>> from robandit.laws import Pareto
+        >>> law = Pareto(tail=1.5)
+        >>> bool((law.rvs(size=(2, 3), random_state=0).ravel() == law.sample(6, seed=0)).all())
+        True
+        """
+        shape = (
+            () if size is None else tuple(integer(n, "size") for n in (size if isinstance(size, tuple) else (size,)))
+        )
+        seed = np.random.SeedSequence() if random_state is None else random_state
+        if isinstance(random_state, (np.random.Generator, np.random.RandomState)):
+            seed = np.random.SeedSequence(int.from_bytes(random_state.bytes(32), "little"))
+        elif not isinstance(seed, np.random.SeedSequence):
+            hint = "or a NumPy Generator, RandomState or SeedSequence, or None"
+            seed = np.random.SeedSequence(integer(seed, "random_state", 0, None, hint=hint))
+        values = self.sample(integer(math.prod(shape), "size"), seed)
+        return values.reshape(shape) if shape else float(values[0])
+
+    def ppf(self, q: ArrayLike) -> Floats:
+        """Return the quantiles: the least x with P(X <= x) >= q. At q = 0 and 1 they are the ends of the support.
+
+        A quantile beyond the range of doubles is infinite. Stable laws and mixtures have no quantiles in closed form, except
+        special cases such as `ZeroInflated`; they raise `InvalidInput`.
+
+        >>> from robandit.laws import Pareto
+        >>> Pareto(tail=2.0).ppf([0.0, 0.75, 1.0]).tolist()
+        [1.0, 2.0, inf]
+        """
+        return self._quantiles_at(q, upper=False)
+
+    def isf(self, q: ArrayLike) -> Floats:
+        """Return the upper quantiles: the least x with P(X > x) <= q. This is ``ppf(1 - q)``, but exact for the smallest q.
+
+        >>> from robandit.laws import Pareto
+        >>> float(Pareto(tail=2.0).isf(1e-300))
+        1e+150
+        """
+        return self._quantiles_at(q, upper=True)
+
+    def _quantiles_at(self, q: ArrayLike, upper: bool) -> Floats:
+        given = array(q, "q", hint="pass an int, a float or an array")
+        check_items(given, ~((given < 0.0) | (given > 1.0)), "q", "a probability from 0 to 1")
+        inner = (given > 0.0) & (given < 1.0)
+        low, high = self.support
+        out = np.full(given.shape, np.nan)  # NaN stays NaN, as in cdf
+        with np.errstate(all="ignore"):
+            # Without any such q, this still raises for a law without quantiles.
+            out[inner] = self.quantiles(given[inner], upper)
+        out[given == 0.0], out[given == 1.0] = (high, low) if upper else (low, high)
+        scalar_or_array: Floats = out[()]  # SciPy returns a number for a number
+        return scalar_or_array
 
     # --- arithmetic ------------------------------------------------------------------------------------------------
 

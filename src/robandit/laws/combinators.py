@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws.base import Law, checked_law, law_with_mean, store_checked
-from robandit.laws.discrete import Constant, atoms_cdf, atoms_partial_means
+from robandit.laws.discrete import Constant, atoms_cdf, atoms_partial_means, atoms_quantiles
 from robandit.laws.table import Component
 from robandit.validation import finite, invalid, items_of, points, probabilities, within
 
@@ -67,6 +67,10 @@ class Leaf(NamedTuple):
             return atoms_cdf(atoms[0][order], atoms[1][order], x)
         inner = (x - self.loc) / self.scale
         return self.law.cdf(inner) if self.scale > 0.0 else np.asarray(1.0 - self.law.cdf(inner))
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return loc + scale times the law's quantiles, which are upper ones if the scale is negative. It must have no atoms."""
+        return self.loc + self.scale * self.law.quantiles(q, upper != (self.scale < 0.0))
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
         """Return the two sides of the partial mean of loc + scale X."""
@@ -138,6 +142,29 @@ class CombinedLaw(Law):
         for weight, part in self.parts:
             total = total + weight * part.cdf(x)
         return total
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return the quantiles of atoms, or of one law with a density and at most one atom; others have no closed form."""
+        atoms = self.atoms()
+        if atoms is not None:
+            return atoms_quantiles(*atoms, q, upper)
+        parts = list(leaves(self))
+        smooth = [leaf for leaf in parts if leaf.law.atoms() is None]
+        jumps = {float(at) for leaf in parts if (own := leaf.atoms()) is not None for at in own[0][own[1] > 0.0]}
+        if len(smooth) > 1 or len(jumps) > 1:
+            return super().quantiles(q, upper)
+        (leaf,) = smooth
+        if not jumps:
+            return leaf.quantiles(q, upper)
+        (at,) = jumps
+        below = float(leaf.cdf(np.asarray(at)))
+        low, high = (1.0 - q, q) if upper else (q, 1.0 - q)
+        left = low <= leaf.weight * below
+        right = ~left & (high < leaf.weight * (1.0 - below))
+        out = np.full(q.shape, at)
+        out[left] = leaf.quantiles(np.minimum(low[left] / leaf.weight, 1.0), False)
+        out[right] = leaf.quantiles(high[right] / leaf.weight, True)
+        return out
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
         """Return the weighted sums of the parts' two sides."""

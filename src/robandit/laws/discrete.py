@@ -23,9 +23,23 @@ from robandit.validation import array, check_items, finite, invalid, numbers, po
 
 def atoms_cdf(values: Floats, masses: Floats, x: Floats) -> Floats:
     """Return P(X <= x), with NaN where x is NaN."""
-    steps = np.append(0.0, np.minimum(np.cumsum(masses), 1.0))
-    steps[-1] = 1.0
+    steps = np.append(0.0, _cumulative(masses))
     return np.where(np.isnan(x), np.nan, steps[np.searchsorted(values, x, side="right")])
+
+
+def atoms_quantiles(values: Floats, masses: Floats, q: Floats, upper: bool) -> Floats:
+    """Return the least value with P(X <= x) >= q or, if ``upper``, with P(X > x) <= q."""
+    values, masses = values[masses > 0.0], masses[masses > 0.0]
+    if not upper:
+        return np.asarray(values[np.searchsorted(_cumulative(masses), q)])
+    above = np.append(_cumulative(masses[::-1])[-2::-1], 0.0)  # P(X > x) at each value, decreasing
+    return np.asarray(values[np.searchsorted(-above, -q)])
+
+
+def _cumulative(masses: Floats) -> Floats:
+    total = np.minimum(np.cumsum(masses), 1.0)
+    total[-1] = 1.0
+    return np.asarray(total)
 
 
 def atoms_partial_means(values: Floats, masses: Floats, m: float, about: float) -> tuple[float, float]:
@@ -99,6 +113,10 @@ class FiniteLaw(Law):
     def cdf(self, x: ArrayLike) -> Floats:
         """Return the cdf, which is a step function."""
         return atoms_cdf(*self._atoms, points(x))
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return values of the law, at the steps of its cdf."""
+        return atoms_quantiles(*self._atoms, q, upper)
 
     def finite_moment(self, order: float, about: float) -> float:
         """Return the sum over the atoms."""
@@ -261,6 +279,22 @@ class Empirical(Sample):
         """Return the distinct values and their shares."""
         values, counts = np.unique(self.data, return_counts=True)
         return values, counts / self.data.size
+
+    @cached_property
+    def _ordered(self) -> Floats:
+        return np.sort(self.data)
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """Return the share of the values up to x, rounded once."""
+        given = points(x)
+        return np.where(np.isnan(given), np.nan, np.searchsorted(self._ordered, given, side="right") / self.data.size)
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return order statistics, as ``numpy.quantile(data, q, method="inverted_cdf")``."""
+        steps = np.arange(1, self.data.size + 1) / self.data.size
+        if upper:  # P(X > x) at each order statistic is 1 - k/n, which is (n - k)/n
+            return np.asarray(self._ordered[np.searchsorted(-np.append(steps[-2::-1], 0.0), -q)])
+        return np.asarray(self._ordered[np.searchsorted(steps, q)])
 
     @cached_property
     def mean(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from robandit.kernel.types import Floats
 from robandit.laws.base import store_checked
-from robandit.laws.location_scale import LocationScale, PowerTail, log_power
+from robandit.laws.location_scale import LocationScale, PowerTail, hazard, log_power
 from robandit.laws.quadrature import Density
 from robandit.laws.table import POWER
 from robandit.validation import positive, within
@@ -34,6 +34,10 @@ class Frechet(PowerTail):
         """exp(-z^-tail)."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(np.exp(-np.exp(-self.tail * np.log(np.maximum(z, 0.0)))))
+
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """(-log P(Z <= z))^(-1/tail)."""
+        return np.asarray(hazard(q, not upper) ** (-1.0 / self.tail))
 
     def standard_moment(self, order: float) -> float:
         """Gamma(1 - order/tail)."""
@@ -110,6 +114,10 @@ class Weibull(LocationScale):
         """1 - exp(-z^shape)."""
         with np.errstate(over="ignore"):
             return np.asarray(-np.expm1(-(np.maximum(z, 0.0) ** self.shape)))
+
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """(-log P(Z > z))^(1/shape)."""
+        return np.asarray(hazard(q, upper) ** (1.0 / self.shape))
 
     def standard_moment(self, order: float) -> float:
         """Gamma(1 + order/shape)."""

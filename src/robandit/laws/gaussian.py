@@ -50,6 +50,12 @@ class Gaussian(SymmetricLaw):
 
         return np.asarray(special.ndtr(z))
 
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """The inverse of the normal cdf."""
+        from scipy import special
+
+        return np.asarray(-special.ndtri(q) if upper else special.ndtri(q))
+
     def standard_moment(self, order: float) -> float:
         """The formula of the class docstring, for mean 0 and sd 1."""
         return math.exp(math.lgamma(0.5 * (order + 1.0)) + 0.5 * order * math.log(2.0)) / math.sqrt(math.pi)
@@ -113,6 +119,10 @@ class LogNormal(LocationScale):
 
         with np.errstate(divide="ignore"):
             return np.asarray(special.ndtr(np.log(np.maximum(z, 0.0)) / self.sigma))
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return exp(mu + sigma N) at the quantiles of N, in one step: exp(mu) times exp(sigma N) may overflow."""
+        return np.asarray(np.exp(Gaussian(self.mu, self.sigma).quantiles(q, upper)))
 
     def standard_moment(self, order: float) -> float:
         """exp(order^2 sigma^2 / 2)."""

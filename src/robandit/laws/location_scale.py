@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.kernel.types import Floats
@@ -14,7 +15,7 @@ from robandit.laws.quadrature import Density, moment
 from robandit.laws.table import Component
 from robandit.validation import points, positive
 
-__all__ = ["LocationScale", "PowerTail", "SymmetricLaw", "log_power"]
+__all__ = ["LocationScale", "PowerTail", "SymmetricLaw", "hazard", "log_power"]
 
 
 class LocationScale(Law):
@@ -43,6 +44,10 @@ class LocationScale(Law):
     @abstractmethod
     def standard_cdf(self, z: Floats) -> Floats:
         """P(Z <= z)."""
+
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """The z with P(Z <= z) = q or, if ``upper``, with P(Z > z) = q, accurate for the smallest q."""
+        return super().quantiles(q, upper)
 
     @abstractmethod
     def standard_moment(self, order: float) -> float:
@@ -92,6 +97,11 @@ class LocationScale(Law):
         """Return P(X <= x) in closed form."""
         loc, scale = self.placement
         return self.standard_cdf((points(x) - loc) / scale)
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return loc + scale times the quantiles of Z."""
+        loc, scale = self.placement
+        return loc + scale * self.standard_quantiles(q, upper)
 
     def finite_moment(self, order: float, about: float) -> float:
         """Return a moment: about ``loc`` in closed form, about other points by quadrature to about 1e-12."""
@@ -168,6 +178,11 @@ class PowerTail(LocationScale):
     def right_tail(self) -> float:
         """The parameter ``tail``."""
         return self.tail
+
+
+def hazard(q: Floats, upper: bool) -> Floats:
+    """Return -log P(X > x) at the quantiles x of q."""
+    return np.asarray(-np.log(q) if upper else -np.log1p(-q))
 
 
 def log_power(t: float, exponent: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from robandit.kernel.types import Floats
 from robandit.laws.base import store_checked
-from robandit.laws.location_scale import LocationScale, PowerTail, log_power
+from robandit.laws.location_scale import LocationScale, PowerTail, hazard, log_power
 from robandit.laws.quadrature import Density
 from robandit.laws.table import BURR, PARETO, Component
 from robandit.validation import positive
@@ -38,6 +38,10 @@ class Pareto(PowerTail):
     def standard_cdf(self, z: Floats) -> Floats:
         """1 - z^-tail."""
         return np.asarray(-np.expm1(-self.tail * np.log(np.maximum(z, 1.0))))
+
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """P(Z > z)^(-1/tail)."""
+        return np.asarray(np.exp(hazard(q, upper) / self.tail))
 
     def standard_moment(self, order: float) -> float:
         """tail / (tail - order)."""
@@ -99,6 +103,10 @@ class Lomax(PowerTail):
     def standard_cdf(self, z: Floats) -> Floats:
         """1 - (1 + z)^-tail."""
         return np.asarray(-np.expm1(-self.tail * np.log1p(np.maximum(z, 0.0))))
+
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """P(Z > z)^(-1/tail) - 1."""
+        return np.asarray(np.expm1(hazard(q, upper) / self.tail))
 
     def standard_moment(self, order: float) -> float:
         """tail B(order + 1, tail - order)."""
@@ -162,6 +170,12 @@ class Burr(LocationScale):
         """1 - (1 + z^c)^-k."""
         with np.errstate(over="ignore"):
             return np.asarray(-np.expm1(-self.k * np.log1p(np.maximum(z, 0.0) ** self.c)))
+
+    def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
+        """(P(Z > z)^(-1/k) - 1)^(1/c)."""
+        y = hazard(q, upper) / self.k
+        # For y > 40, e^y - 1 rounds to e^y, which may overflow although its root does not.
+        return np.where(y > 40.0, np.exp(y / self.c), np.expm1(y) ** (1.0 / self.c))
 
     def standard_moment(self, order: float) -> float:
         """k B(k - order/c, 1 + order/c)."""

@@ -15,6 +15,7 @@ from robandit.kernel.types import Floats
 from robandit.laws.base import Law, store_checked
 from robandit.laws.gaussian import Gaussian
 from robandit.laws.quadrature import NEGLIGIBLE, double_exponential
+from robandit.laws.student import Cauchy
 from robandit.laws.table import CAUCHY, STABLE, STABLE_ONE, Component
 from robandit.validation import finite, points, positive, within
 
@@ -111,6 +112,14 @@ class Stable(Law):
             left = self._angles[1].above(np.maximum(-part, 0.0))
             out[start : start + 512] = np.where(part > 0.0, 1.0 - right, left)
         return out.reshape(z.shape)
+
+    def quantiles(self, q: Floats, upper: bool) -> Floats:
+        """Return the quantiles of the two special cases with a closed form: the normal law and the Cauchy law."""
+        if self.alpha == 2.0:
+            return Gaussian(self.loc, self.scale * math.sqrt(2.0)).quantiles(q, upper)
+        if self.alpha == 1.0 and self.beta == 0.0:
+            return Cauchy(self.loc, self.scale).quantiles(q, upper)
+        return super().quantiles(q, upper)
 
     def _cdf_one(self, z: Floats) -> Floats:
         if self.beta == 0.0:

@@ -29,9 +29,9 @@ import numpy as np
 
 from robandit.diagnostics.assumption import Nonpositivity, judge
 from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
-from robandit.diagnostics.samples import hashed
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import SavedWatch, Watch
+from robandit.kernel.random import hashed
 from robandit.policies.assumptions import Assumption
 
 SIZE = 2048

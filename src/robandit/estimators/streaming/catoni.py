@@ -68,7 +68,7 @@ class Catoni(Accumulator):
         """The number of values taken."""
         return self._n
 
-    def estimate(self, delta: float, *, v: float, bonus: Literal["paper", "tight"] = "paper") -> Estimate:
+    def estimate(self, delta: float = 0.05, *, v: float, bonus: Literal["paper", "tight"] = "paper") -> Estimate:
         """Return Catoni's mean and its bounds, which include the numerical error. It has no side effects."""
         choice(bonus, "bonus", ("paper", "tight"))
         v, delta = positive(v, "v"), probability(delta, "delta")
@@ -81,7 +81,7 @@ class Catoni(Accumulator):
         width, assumed = lemma(n, v, level, bonus)
         return interval(value, width + error, delta=delta, assumed=assumed, n=n)
 
-    def error(self, delta: float, *, v: float) -> float:
+    def error(self, delta: float = 0.05, *, v: float) -> float:
         """Return a bound on the distance of `estimate`'s value from the root of Catoni's equation for all values taken."""
         return self._solve(probability(delta, "delta"), positive(v, "v"))[1]
 

@@ -90,7 +90,7 @@ class MedianOfMeans(Accumulator):
         """The number of values taken."""
         return int(self._counts[N])
 
-    def estimate(self, delta: float, *, eps: float | None = None, v: float | None = None) -> Estimate:
+    def estimate(self, delta: float = 0.05, *, eps: float | None = None, v: float | None = None) -> Estimate:
         """Return the median of means for this delta and, if eps and v are given, its bounds. It has no side effects."""
         delta = checked_delta(self._name, delta, self.delta_min)
         n = self.n

@@ -124,7 +124,7 @@ class TrimmedMean(Accumulator):
 
     def estimate(
         self,
-        delta: float,
+        delta: float = 0.05,
         *,
         eps: float | None = None,
         u: float | None = None,
