@@ -30,7 +30,7 @@ def application() -> cyclopts.App:
     from robandit.cli.completion import completion
     from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
-    from robandit.cli.estimators import coverage
+    from robandit.cli.estimators import coverage, estimates
     from robandit.cli.plan import plan
     from robandit.cli.policies import policies
     from robandit.cli.precompile import precompile
@@ -51,12 +51,14 @@ def application() -> cyclopts.App:
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
         ("spec", "Write, check and show experiments as TOML files.", (spec.init, spec.check, spec.show)),
         ("results", "Show or export the results of a run.", (results.show, results.export)),
-        ("estimators", "Study robust means and their confidence bounds.", (coverage,)),
+        ("estimators", "", (coverage,)),
     )
     for name, about, commands in groups:
-        group = cyclopts.App(name=name, help=about)
+        group = cyclopts.App(name=name, help=about or None)  # None: the help of its default command
         for command in commands:
             group.command(command)
+        if name == "estimators":
+            group.default(estimates)
         app.command(group)
     return app
 

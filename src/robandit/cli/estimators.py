@@ -3,8 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from robandit.cli.options import Integer, Integers, Seed, command_line
+from cyclopts import Parameter
+
+from robandit.cli.options import Flag, Integer, Integers, Seed, command_line
+from robandit.cli.table_options import File
+
+
+def estimates(
+    file: File = None,
+    *,
+    column: Annotated[str | None, Parameter(name=("--column", "--reward"))] = None,
+    arm: str | None = None,
+    delta: float = 0.05,
+    eps: float | None = None,
+    u: float | None = None,
+    v: float | None = None,
+    skip_bad: Flag = False,
+    delimiter: str | None = None,
+) -> None:
+    """Print every robust mean of a column of numbers, with its confidence interval.
+
+    Estimators that need to know a moment name the option for it. Bounds whose assumption the values contradict are left out. The
+    lines below adaptive_trimmed_mean are its options: likelihood is bonus="likelihood", centred is also center="median", two-sided
+    uses eps and u, and "of -x" negates the values, so that its upper bound becomes a lower bound. The values are shuffled first.
+
+    For example: `robandit estimators waits.csv --column seconds`
+
+    To measure how often the intervals contain the mean: `robandit estimators coverage`
+
+    Parameters
+    ----------
+    file
+        A CSV, Parquet or JSON lines file with one value per row, or - for standard input.
+    column
+        The column of the values; by default "reward".
+    arm
+        A column of names. Each name gets its own table; by default all values are one sample.
+    delta
+        The allowed probability that an interval fails, between 0 and 1.
+    eps
+        Order of the known moments minus 1, 0 < eps <= 1. The default is 1 for --u and --v.
+    u
+        A known bound on E|x|^(1+eps).
+    v
+        A known bound on E|x - mean|^(1+eps); without --eps, on the variance.
+    skip_bad
+        Skip and count rows whose value is missing or not a finite number. By default they are an error.
+    delimiter
+        The character between the columns of a CSV file. By default it is found in the first line.
+    """
+    from rich.console import Console
+
+    from robandit.cli.terminal.means import means_table
+    from robandit.cli.terminal.progress import rows
+    from robandit.cli.terminal.tables import print_line
+    from robandit.diagnostics.means import every_mean
+    from robandit.errors import InvalidInput
+    from robandit.recorded import open_records
+
+    if file is None:
+        raise InvalidInput(
+            "no file is given: name a file (- for standard input), or write robandit estimators coverage"
+        )
+    every = None if arm is not None else column or "reward"
+    records = open_records(file, arm=arm, reward=column, skip_bad=skip_bad, delimiter=delimiter, one_arm=every)
+    with rows("reading") as progress:
+        samples = records.samples(progress=progress)
+    for name, values in samples.items():
+        means = every_mean(values, delta=delta, eps=eps, u=u, v=v)
+        Console().print(means_table(name, means, len(values), samples.counts[name], delta))
+    if samples.bad.count:
+        print_line(f"Skipped {samples.bad}.")
 
 
 def coverage(

@@ -17,6 +17,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
+from robandit.recorded.one_arm import OneArm
 from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
 from robandit.validation import choice, flag
@@ -55,6 +56,7 @@ def open_records(
     minimize: bool = False,
     skip_bad: bool = False,
     delimiter: str | None = None,
+    one_arm: str | None = None,
     spooling: Callable[[int], object] | None = None,
 ) -> Records:
     """Open a table with one recorded reward per row. Only its first lines are read.
@@ -78,6 +80,8 @@ def open_records(
     delimiter
         The character that separates the fields of a CSV file. The default is a comma (a tab in .tsv files), or ";", tab or "|" if
         the header contains it.
+    one_arm
+        Read only the column of rewards, as the rewards of one arm of this name. The table needs no column of arms.
     spooling
         Called with the number of copied bytes while the standard input is copied to disk.
 
@@ -98,6 +102,9 @@ def open_records(
         )
 
     def records(reader: Reader) -> Records:
+        if one_arm is not None:
+            alone = _roles(reader, {"reward": reward})["reward"]
+            return Records(OneArm(reader, one_arm), {"arm": alone, "reward": alone}, negate, skip_bad, minimize)
         return Records(reader, _roles(reader, names), negate, skip_bad, minimize)
 
     def read_file(file: Path, source: str) -> Records:

@@ -1,0 +1,34 @@
+"""The robust means of a column, in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from robandit.cli.terminal.tables import Board
+from robandit.wording import compact, counted, percent
+
+if TYPE_CHECKING:
+    from robandit.diagnostics.means import MeanRow
+
+
+def means_table(name: str, means: Sequence[MeanRow], used: int, n: int, delta: float) -> Board:
+    """Return a table with one row per estimator."""
+    title = f"{name}: {counted(n, 'value')}"
+    if used < n:
+        title += f", of which {used:,} were chosen at random"
+    columns = {
+        "estimator": [row.estimator for row in means],
+        "mean": [compact(row.value, 5) for row in means],
+        "low": [_bound(row, row.low) for row in means],
+        "high": [_bound(row, row.high) for row in means],
+        "note": [row.note for row in means],
+    }
+    note = f"Each interval alone holds with probability {percent(1.0 - delta)}, if its note is true."
+    return Board(title, note, columns, words=("estimator", "note"))
+
+
+def _bound(row: MeanRow, bound: float) -> str:
+    """Format a bound. One-sided intervals have an infinite end, and an estimate without bounds has none."""
+    return "" if math.isinf(row.low) and math.isinf(row.high) else compact(bound, 5)

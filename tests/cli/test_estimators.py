@@ -1,0 +1,120 @@
+"""`robandit estimators FILE`: every estimator of a column, from every kind of file."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from robandit import estimators as est
+from robandit.cli import application
+from robandit.cli.estimators import estimates
+from robandit.diagnostics.means import SEED, every_mean
+from robandit.errors import InvalidInput
+from robandit.laws import Pareto
+
+LATENCY = Pareto(tail=2.5).sample(600, seed=0)
+KNOWN = {"eps": 0.5, "u": 5.0, "v": 3.0}
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def printed(capsys, *args, **options) -> str:
+    estimates(*args, **options)
+    return capsys.readouterr().out
+
+
+def test_every_estimator_has_a_row():
+    functions = {name for name in est.__all__ if name.endswith(("_mean", "_means", "_catoni"))} - {"trimmed_mean"}
+    rows = every_mean(LATENCY)
+    assert functions == {row.estimator for row in rows if not row.estimator.startswith("-")}
+    assert all(np.isfinite(row.value) or row.note.startswith("needs --") for row in rows)
+    assert all(np.isfinite(row.low) or np.isfinite(row.high) or row.note for row in rows)
+
+
+def test_rows_are_the_estimates():
+    x = np.random.default_rng(SEED).permutation(LATENCY)
+    rows = {row.estimator: row for row in every_mean(LATENCY, delta=0.1, **KNOWN)}
+    for name, options in {
+        "median_of_means": {"eps": 0.5, "v": 3.0},
+        "truncated_mean": {"eps": 0.5, "u": 5.0},
+        "infinite_variance_catoni": {"eps": 0.5, "v": 3.0},
+        "lepskii_catoni": {"eps": 0.5},
+        "p_robust_mean": {"p": 1.5, "c": 5.0 ** (1 / 1.5), "u": 5.0},
+    }.items():
+        estimate = getattr(est, name)(x, delta=0.1, **options)
+        assert (rows[name].value, rows[name].low, rows[name].high) == (estimate.value, *estimate.confidence_interval)
+        assert rows[name].note == estimate.assumed
+    two_sided = est.adaptive_trimmed_mean(x, delta=0.1, eps=0.5, u=5.0)
+    assert (rows["- two-sided"].low, rows["- two-sided"].high) == two_sided.confidence_interval
+    negated = est.adaptive_trimmed_mean(-x, delta=0.1, bonus="likelihood")
+    assert rows["- likelihood, of -x"].low == -negated.upper
+    assert rows["- likelihood, of -x"].value == -negated.value
+    assert rows["adaptive_trimmed_mean"].high == np.inf
+    assert "contradict its assumption" in rows["adaptive_trimmed_mean"].note
+    assert rows["catoni_mean"].note == "needs --v with eps = 1"
+    assert {r.estimator: r for r in every_mean(LATENCY, v=3.0)}["catoni_mean"].note == "variance <= 3 (Lemma 3)"
+
+
+@pytest.mark.parametrize("options", [{"delta": 1.5}, {"eps": 2.0}, {"u": -1.0}, {"v": 0.0}])
+def test_invalid_options_are_named(options):
+    with pytest.raises(InvalidInput, match=rf"^{next(iter(options))} = "):
+        every_mean(LATENCY, **options)
+
+
+def test_every_format(tmp_path, capsys, monkeypatch):
+    frame = pl.DataFrame({"server": ["a", "b"] * 300, "latency": LATENCY})
+    frame.write_csv(tmp_path / "waits.csv")
+    frame.write_parquet(tmp_path / "waits.parquet")
+    frame.select("latency").write_csv(tmp_path / "alone.csv")
+    lines = "\n".join(json.dumps({"latency": value}) for value in LATENCY.tolist())
+    (tmp_path / "waits.jsonl").write_text(lines)
+    answers = [
+        printed(capsys, str(tmp_path / name), column="latency", **KNOWN)
+        for name in ("waits.csv", "waits.parquet", "alone.csv", "waits.jsonl")
+    ]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines.encode())))
+    answers.append(printed(capsys, "-", column="latency", **KNOWN))
+    assert answers[0].startswith("latency: 600 values")
+    assert f"{float(est.winsorized_mean(LATENCY)):.5g}" in answers[0]
+    assert len(set(answers)) == 1
+    arms = printed(capsys, str(tmp_path / "waits.csv"), column="latency", arm="server")
+    assert "a: 300 values" in arms
+    assert "b: 300 values" in arms
+
+
+def test_bad_rows(tmp_path, capsys):
+    file = tmp_path / "bad.csv"
+    file.write_text("latency\n1\n\nx\n2\nnan\n3\n")
+    with pytest.raises(
+        InvalidInput, match=r"2 bad rows: line 4: the reward 'x' is not a number; line 6: the reward is NaN"
+    ):
+        estimates(str(file), column="latency")
+    text = printed(capsys, str(file), column="latency", skip_bad=True)
+    assert "latency: 3 values" in text
+    assert "Skipped 2 bad rows: line 4" in text
+    file.write_text("latency,other\n1,2\n,3\n")
+    with pytest.raises(InvalidInput, match="line 3: the reward is missing"):
+        estimates(str(file), column="latency")
+    with pytest.raises(InvalidInput, match=r"no column 'lat': .*; did you mean 'latency'\?"):
+        estimates(str(file), column="lat")
+
+
+def test_the_group_has_a_default_command(tmp_path, capsys):
+    file = tmp_path / "waits.csv"
+    file.write_text("latency\n1\n2\n3\n")
+    run = {"exit_on_error": False, "print_error": False, "result_action": "return_value"}
+    application()(["estimators", str(file), "--column", "latency"], **run)
+    assert "latency: 3 values" in capsys.readouterr().out
+    with pytest.raises(InvalidInput, match="trials = 1"):
+        application()(["estimators", "coverage", "--trials", "1"], **run)
+    with pytest.raises(InvalidInput, match=r"no file is given: .* or write robandit estimators coverage"):
+        application()(["estimators"], **run)
