@@ -80,6 +80,16 @@ class Cdf(Exponential):
         return super().cdf(1.1 * np.asarray(x))
 
 
+class Quantiles(Exponential):
+    def quantiles(self, q: Any, upper: bool) -> Any:
+        return -np.log(q if upper else 1.0 - q) * 1.01
+
+
+class Upper(Exponential):
+    def quantiles(self, q: Any, upper: bool) -> Any:
+        return -np.log1p(-q)
+
+
 class Sliding(Exponential):
     def cdf(self, x: ArrayLike) -> Any:
         return super().cdf(x) * np.where(np.asarray(x) > 2.0, 0.8, 1.0)
@@ -162,6 +172,8 @@ class Mute(Exponential):
     [
         (Mean(), "not variance"),
         (Cdf(), "away from the cdf"),
+        (Quantiles(), "the cdf next to the quantiles"),
+        (Upper(), "isf gives"),
         (Sliding(), "cdf decreases"),
         (Moment(), r"E\|X - mean\| is"),
         (Shrinking(), "the norms .* decrease"),

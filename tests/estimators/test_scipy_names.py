@@ -129,10 +129,10 @@ def warned(x, **options) -> bool:
     ids=repr,
 )
 def test_false_warnings_are_rarer_than_one_in_a_hundred(law: Law, center):
-    """At 1 %, more than 8 of 100 calls, or 26 of 1,000, warn with a probability of about 1e-6."""
+    """At 1 %, more than 8 of 100 calls, or 28 of 1,000, warn with a probability below 1e-6."""
     calls = amount(100, 1000)
     samples = law.sample(calls * 300, seed=3).reshape(calls, 300)
-    assert sum(warned(x, center=center) for x in samples) <= {100: 8, 1000: 26}[calls]
+    assert sum(warned(x, center=center) for x in samples) <= {100: 8, 1000: 28}[calls]
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,10 @@ def check_estimator(
     --------
     >>> from robandit.checks import check_estimator
     >>> from robandit.estimators import TrimmedMean, catoni_mean, sample_mean
-    >>> check_estimator(catoni_mean, {"v": 1.0, "delta": 0.05}, shift=True, scales={"v": 2})
-    >>> check_estimator(TrimmedMean, {"delta": 0.05})
+    >>> check_estimator(catoni_mean, {"v": 1.0}, shift=True, scales={"v": 2})
+    >>> check_estimator(TrimmedMean)
     >>> def hopeful(x, axis=-1):
-    ...     return sample_mean(x, v=0.01, delta=0.05, axis=axis)  # the variance is 1
+    ...     return sample_mean(x, v=0.01, axis=axis)  # the variance is 1
     >>> check_estimator(hopeful)
     Traceback (most recent call last):
     AssertionError: hopeful: 260 of 400 intervals missed the mean 0.0; at delta = 0.05 at most 44 may...
@@ -119,8 +119,6 @@ def _fields(name: str, answer: Any) -> dict[str, Any]:
     else:
         assert 0.0 < delta < 1.0, f"{name}: delta = {delta} is not a probability"
         assert not unbounded, f"{name}: delta = {delta} although both bounds are infinite"
-        low, high = answer.confidence_interval
-        assert np.array_equal(low, lower) and np.array_equal(high, upper), f"{name}: the interval is {low} to {high}"  # noqa: PT018
     assert answer.assumed, f"{name}: `assumed` is empty: it must state the assumption of the bounds"
     numbers = {field: getattr(answer, field) for field in ("value", "lower", "upper", "share_trimmed", "threshold")}
     return {field: number for field, number in numbers.items() if number is not None} | {"n": answer.n, "delta": delta}
