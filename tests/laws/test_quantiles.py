@@ -98,6 +98,15 @@ def test_student_beyond_the_range_of_scipy(dof):
             assert abs(mass / mpf(q) - 1) < 1e-12 * max(1.0, dof)
 
 
+@pytest.mark.parametrize("dof", [1e7, 1e12, 1e18])
+def test_student_with_many_degrees_of_freedom(dof):
+    """It is nearly normal: the first term of the expansion in 1/dof is z (z^2 + 1) / 4."""
+    z = stats.norm.ppf(EXTREME[2:])
+    assert StudentT(dof).ppf(EXTREME[2:]) == pytest.approx(
+        z * (1.0 + (z * z + 1.0) / (4.0 * dof)), rel=1e-11, abs=1e-15
+    )
+
+
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_against_the_cdf(law: Law):
     """ppf(q) is the least x with cdf(x) >= q; isf(1 - q) is the same. At 0 and 1 they are the ends of the support."""

@@ -56,10 +56,11 @@ class StudentT(SymmetricLaw):
 
         dof = self.dof
         tail = np.minimum(q, 1.0 - q)  # 1 - q is exact where it is used
-        # dof / (dof + T^2) is a beta variable. Near the centre, its distance from 1 has the accurate digits.
+        # rest = T^2 / (dof + T^2) and share = 1 - rest are beta variables. The smaller one has the accurate digits.
         share = special.betaincinv(0.5 * dof, 0.5, 2.0 * tail)
-        rest = special.betaincinv(0.5, 0.5 * dof, 1.0 - 2.0 * tail)
-        size = np.sqrt(dof) * np.where(tail < 0.25, np.sqrt((1.0 - share) / share), np.sqrt(rest / (1.0 - rest)))
+        near = special.betaincinv(0.5, 0.5 * dof, 1.0 - 2.0 * tail)
+        rest = np.where(tail < 0.25, special.betainccinv(0.5, 0.5 * dof, 2.0 * tail), near)
+        size = math.sqrt(dof) * np.where(rest < 0.5, np.sqrt(rest / (1.0 - rest)), np.sqrt((1.0 - share) / share))
         # P(T > t) = constant t^-dof (1 - O(dof^2 / t^2))
         far = np.exp((_log_constant(dof) + 0.5 * (dof - 1.0) * math.log(dof) - np.log(tail)) / dof)
         size = np.where(far > 1e9 * (1.0 + dof), far, size)
