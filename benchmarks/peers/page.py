@@ -359,7 +359,8 @@ The estimators differ, but answer the same kind of question: a robust location, 
 - SciPy and statsmodels trim a tenth at each end, or use Huber's function with an estimated scale. Their intervals are asymptotic,
   and cover the mean only if the law is symmetric.
 - Robandit's bounds hold for finite n. `adaptive_trimmed_mean` needs no moments and returns an upper bound, under truncated
-  non-positivity, from a random split of the sample. `catoni_mean` and `median_of_means` need the variance.
+  non-positivity, from a random split of the sample; it is timed with `warn=False`, without its test of this assumption.
+  `catoni_mean` and `median_of_means` need the variance.
 - `bootstrap` (BCa, 9,999 resamples) runs only on the smallest sample, because its jackknife processes n² values.
 
 Measured coverage of the intervals: [Coverage and width of the estimators](../estimators/coverage.md).

@@ -102,7 +102,8 @@ def test_bad_rows(tmp_path, capsys):
     assert "latency: 3 values" in text
     assert "Skipped 2 bad rows: line 4" in text
     file.write_text("latency,other\n1,2\n,3\n")
-    with pytest.raises(InvalidInput, match="line 3: the reward is missing"):
+    message = r"line 3: the reward is missing .* Each row needs a finite number in 'latency': correct"
+    with pytest.raises(InvalidInput, match=message):
         estimates(str(file), column="latency")
     with pytest.raises(InvalidInput, match=r"no column 'lat': .*; did you mean 'latency'\?"):
         estimates(str(file), column="lat")

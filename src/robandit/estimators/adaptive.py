@@ -65,7 +65,7 @@ def adaptive_trimmed_mean(
         Test the sample against the assumption, and issue an `AssumptionWarning` if it contradicts it. With eps and u nothing is
         tested. For laws that are symmetric about the point (0 or, with one peak, the median) or lie at or below it, a call warns
         with probability at most 1 %, for a batch as for one sample. Of a long sample, at most 100,000 evenly spaced values are
-        tested. `robandit.diagnostics.truncated_nonpositivity` is the same test.
+        tested. It may take several times as long as the estimate. `robandit.diagnostics.truncated_nonpositivity` is the same test.
 
     Guarantee
     ---------

@@ -159,14 +159,16 @@ class Pass:
         self.bad = BadRows(count, tuple(examples), self._reader.unit, tuple(lost))
         if not rows:
             raise InvalidInput(f"{self._source} has the columns {self._columns} but no rows: it must have at least one")
+        alone = self._records.arm == self._records.reward  # see `OneArm`
+        needs = f"a finite number in {self._records.reward!r}" if alone else "an arm and a finite number as its reward"
         if not self.n.any():
             raise InvalidInput(
-                f"{self._source} has no good row: {self.bad}. Each row needs an arm and a finite number as its reward. The columns "
+                f"{self._source} has no good row: {self.bad}. Each row needs {needs}. The columns "
                 f"are {self._columns}; name others with arm= and reward= (--arm, --reward)"
             )
         if count and not self._records.skip_bad:
             raise InvalidInput(
-                f"{self._source} has {self.bad} (of {rows:,}). Each row needs an arm and a finite number as its reward: correct "
+                f"{self._source} has {self.bad} (of {rows:,}). Each row needs {needs}: correct "
                 "them, or skip them with skip_bad=True (--skip-bad)"
             )
 
