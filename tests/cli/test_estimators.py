@@ -17,6 +17,7 @@ from robandit.cli.estimators import estimates
 from robandit.diagnostics.means import SEED, every_mean
 from robandit.errors import InvalidInput
 from robandit.laws import Pareto
+from robandit.recorded import open_records
 
 LATENCY = Pareto(tail=2.5).sample(600, seed=0)
 KNOWN = {"eps": 0.5, "u": 5.0, "v": 3.0}
@@ -107,6 +108,13 @@ def test_bad_rows(tmp_path, capsys):
         estimates(str(file), column="latency")
     with pytest.raises(InvalidInput, match=r"no column 'lat': .*; did you mean 'latency'\?"):
         estimates(str(file), column="lat")
+
+
+def test_one_arm_excludes_a_column_of_arms():
+    frame = pl.DataFrame({"time": [2, 1], "latency": [5.0, 7.0]})
+    assert open_records(frame, reward="latency", one_arm="all").log().rewards.tolist() == [7.0, 5.0]
+    with pytest.raises(InvalidInput, match="arm = 'server' and one_arm = 'all': give one"):
+        open_records(frame, arm="server", one_arm="all")
 
 
 def test_the_group_has_a_default_command(tmp_path, capsys):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from robandit.errors import CorruptFile, FileError, InvalidInput
+from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
@@ -81,7 +81,7 @@ def open_records(
         The character that separates the fields of a CSV file. The default is a comma (a tab in .tsv files), or ";", tab or "|" if
         the header contains it.
     one_arm
-        Read only the column of rewards, as the rewards of one arm of this name. The table needs no column of arms.
+        Read all rows as the rewards of one arm of this name. The table needs no column of arms.
     spooling
         Called with the number of copied bytes while the standard input is copied to disk.
 
@@ -93,6 +93,10 @@ def open_records(
     ([('a', 2, 2.5), ('b', 1, 2.0)], True)
     """
     names = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
+    if one_arm is not None and names.pop("arm") is not None:
+        raise InvalidInput(
+            f"arm = {formatted(arm)} and one_arm = {formatted(one_arm)}: give one of them", parameter="arm"
+        )
     minimize = flag(minimize, "minimize", owner="open_records")
     if minimize and negate:
         raise InvalidInput(
@@ -102,10 +106,10 @@ def open_records(
         )
 
     def records(reader: Reader) -> Records:
+        roles = _roles(reader, names)
         if one_arm is not None:
-            alone = _roles(reader, {"reward": reward})["reward"]
-            return Records(OneArm(reader, one_arm), {"arm": alone, "reward": alone}, negate, skip_bad, minimize)
-        return Records(reader, _roles(reader, names), negate, skip_bad, minimize)
+            reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
+        return Records(reader, roles, negate, skip_bad, minimize)
 
     def read_file(file: Path, source: str) -> Records:
         return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))
