@@ -89,7 +89,7 @@ def logarithmic(axes: Axes) -> None:
     """Make both axes logarithmic, with numbers only at powers of ten: others would overlap. Without data, say so."""
     from matplotlib.ticker import NullFormatter
 
-    if not any(len(line.get_xdata()) for line in axes.get_lines()):
+    if not any(np.size(line.get_xdata()) for line in axes.get_lines()):
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center")
         axes.set_xticks([])
         axes.set_yticks([])

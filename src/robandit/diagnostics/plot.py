@@ -61,7 +61,7 @@ class Row(NamedTuple):
     """The trimmed mean; NaN if there are too few values."""
     plain: float
     """The sample mean, which is drawn if there is no trimmed mean."""
-    index: float
+    policy_index: float
     """The index of the policy; infinite or NaN if there is none."""
 
 
@@ -69,7 +69,9 @@ def estimates_figure(rows: Sequence[Row], noun: str, title: str) -> Figure:
     """Return a figure with one row per arm: the mean with its limits, and the index of the policy."""
     with settings(NOTEBOOK):
         figure, axes = new_figure(6.5, 1.3 + 0.3 * len(rows))
-        numbers = (x for row in rows for x in (row.mean.value, row.mean.low, row.mean.high, row.plain, row.index))
+        numbers = (
+            x for row in rows for x in (row.mean.value, row.mean.low, row.mean.high, row.plain, row.policy_index)
+        )
         ends = [x for x in numbers if math.isfinite(x)]
         low, high = min(ends, default=0.0), max(ends, default=1.0)
         margin = 0.05 * (high - low) or 1.0
@@ -81,9 +83,9 @@ def estimates_figure(rows: Sequence[Row], noun: str, title: str) -> Figure:
                 axes.plot([row.plain], [i], "o", label="mean of too few for limits", **hollow)
             else:
                 axes.plot([row.mean.value], [i], "o", color=COLOURS[0], label="trimmed mean, 95 % limits")
-            if math.isfinite(row.index):
+            if math.isfinite(row.policy_index):
                 axes.plot(
-                    [row.index],
+                    [row.policy_index],
                     [i],
                     "|",
                     color=COLOURS[1],
