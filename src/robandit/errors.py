@@ -132,9 +132,10 @@ class NewerFile(FileError):
 
 
 class AssumptionWarning(UserWarning):
-    """The rewards of a live bandit contradict its policy's assumption, or a sample contradicts its estimator's.
+    """The rewards of a live bandit contradict its policy's assumption, or look like costs that should be minimised.
 
-    A bandit learns the rewards even if warnings are errors.
+    A bandit issues it at most once, and learns the rewards even if warnings are errors. An estimator issues it if the sample
+    contradicts its assumption.
     """
 
 

@@ -5,11 +5,15 @@ import html
 import numpy as np
 import pytest
 
+from helpers.typed import typed
 from robandit.cli.diagnose import diagnose
 from robandit.cli.replay import replay
+from robandit.cli.results import show
 from robandit.cli.table_options import Reading
+from robandit.diagnostics.costs import QUESTION
 from robandit.errors import InvalidInput
 from robandit.experiments import replay_plan
+from robandit.recorded import open_records
 
 
 @pytest.mark.parametrize("column", ["propensity", "other"])
@@ -38,27 +42,105 @@ def test_costs_keep_their_sign(tmp_path, capsys):
     assert "Costs are minimised." in page
     assert "--minimize" in page
     assert "reward" not in text.replace("reward=", "")
-    diagnose(file, reading=Reading(arm="server", reward="seconds", negate=True), out=tmp_path / "page.html")
-    assert "'a' has the highest mean, -1." in " ".join(capsys.readouterr().out.split())
+    assert QUESTION not in text
+    assert QUESTION not in html.unescape(page)
+
+
+def test_both_names_of_the_option_are_one(tmp_path):
+    a_table(tmp_path)
+    shown = []
+    for name in ("--minimize", "--negate"):
+        printed, _ = typed("diagnose", "waits.csv", "--arm", "server", "--reward", "seconds", name, cwd=tmp_path)
+        shown.append((printed, (tmp_path / "robandit-diagnosis.html").read_text()))
+    assert shown[0] == shown[1]
+    assert "minimised" in shown[0][0]
 
 
 def test_one_sign_is_enough(tmp_path):
-    reading = Reading(arm="server", reward="seconds", minimize=True, negate=True)
     with pytest.raises(InvalidInput, match="would turn the sign twice"):
-        diagnose(a_table(tmp_path), reading=reading, out=tmp_path / "page.html")
+        open_records(a_table(tmp_path), arm="server", reward="seconds", minimize=True, negate=True)
 
 
-def test_a_replay_of_costs_says_so(tmp_path):
+def replayed_page(file, folder, **reading):
+    """Replay a file; return the page."""
+    options = {"policy": ["UCB1"], "horizon": 200, "replications": 3, "out": folder}
+    with pytest.raises(SystemExit) as ended:
+        replay(file, reading=Reading(**reading), **options)
+    assert ended.value.code in (0, None)
+    return html.unescape((folder / "report.html").read_text())
+
+
+@pytest.mark.parametrize("minimize", [True, False])
+def test_a_replay_of_costs_says_so(minimize, tmp_path, capsys):
     file = a_table(tmp_path)
-    for sign in ("minimize", "negate"):
-        reading = Reading(arm="server", reward="seconds", **{sign: True})
-        options = {"policy": ["UCB1"], "horizon": 200, "replications": 3, "out": tmp_path / sign}
-        with pytest.raises(SystemExit) as ended:
-            replay(file, reading=reading, **options)
-        assert ended.value.code in (0, None)
-        page = html.unescape((tmp_path / sign / "report.html").read_text())
-        assert ("the column 'seconds', minimised" in page) == (sign == "minimize")
-        assert ("Costs, minimised: X is minus the cost." in page) == (sign == "minimize")
+    page = replayed_page(file, tmp_path / "run", arm="server", reward="seconds", minimize=minimize)
+    text = capsys.readouterr().out
+    assert ("the column 'seconds', minimised" in page) == minimize
+    assert ("Costs, minimised: X is minus the cost." in page) == minimize
+    for shown in (text, page):
+        assert shown.count(QUESTION) == (not minimize)
+    if not minimize:
+        assert text.startswith(QUESTION)
+        assert page.index(QUESTION) < page.index('class="verdict"')
+        show(tmp_path / "run")
+        assert " ".join(capsys.readouterr().out.split()).startswith(QUESTION)
+
+
+def test_a_diagnosis_first_asks_whether_rewards_are_costs(tmp_path, capsys):
+    diagnose(a_table(tmp_path), reading=Reading(arm="server", reward="seconds"), out=tmp_path / "page.html")
+    text, page = " ".join(capsys.readouterr().out.split()), html.unescape((tmp_path / "page.html").read_text())
+    assert text.index(QUESTION) < text.index("Means arm")
+    assert page.index(QUESTION) < page.index('class="verdict"')
+    for shown in (text, page):
+        assert shown.count(QUESTION) == 1
+
+
+def drifting(tmp_path, half):
+    """A log of three arms: a is best in the first half and c in the second, or (half=0) the law is the same throughout."""
+    rng = np.random.default_rng(0)
+    means = {"a": (10, 30), "b": (14, 14), "c": (30, 10)}
+    arms = rng.choice(list(means), 1_800)
+    rows = [
+        f"{arm},{means[arm][half * (i >= 900)] * rng.lognormal(-0.08, 0.4):.4g},2024-01-01T{i // 60:02d}:{i % 60:02d}"
+        for i, arm in enumerate(arms[:1_440])
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(["arm,ms,ts", *rows]))
+    return str(tmp_path / "log.csv")
+
+
+def test_drift_is_said_before_any_verdict_and_unsettles_it(tmp_path, capsys):
+    """Before, both commands said "Significant: 'b' ... it is best in 100 % of 2,000 resamples"."""
+    file, columns = drifting(tmp_path, half=1), {"reward": "ms", "time": "ts", "minimize": True}
+    diagnose(file, reading=Reading(**columns), out=tmp_path / "page.html")
+    text, page = capsys.readouterr().out, html.unescape((tmp_path / "page.html").read_text())
+    replayed = replayed_page(file, tmp_path / "run", **columns)
+    spoken = capsys.readouterr().out
+    for shown in (text, page, spoken, replayed):
+        flat = " ".join(shown.split())
+        assert "2 of 3 arms changed with time" in flat
+        assert "NOT settled: the best arm changed." in flat
+        assert "Significant: 'b'" not in flat
+        assert flat.index("Arm 'a' changed around its cost") < flat.index("NOT settled")
+    assert page.index("2 of 3 arms changed") < page.index('class="verdict"')
+    assert replayed.index("2 of 3 arms changed") < replayed.index('class="verdict"')
+    assert spoken.startswith("2 of 3 arms changed")
+    assert "Results of the mode bootstrap are about a mixture" in spoken
+    assert 'id="time"' in page
+    assert '"time":{"x":' in page
+
+
+def test_a_steady_record_has_a_settled_verdict_and_means_over_time(tmp_path, capsys):
+    file, columns = drifting(tmp_path, half=0), {"reward": "ms", "time": "ts", "minimize": True}
+    diagnose(file, reading=Reading(**columns), out=tmp_path / "page.html")
+    text, page = capsys.readouterr().out, html.unescape((tmp_path / "page.html").read_text())
+    assert "Significant: 'a' has the lowest mean" in text
+    assert "changed" not in text
+    assert "Vertical lines: changes. No arm changed." in page
+    diagnose(file, reading=Reading(reward="ms", minimize=True), out=tmp_path / "page.html")
+    assert 'id="time"' not in (tmp_path / "page.html").read_text()
+    replayed = replayed_page(file, tmp_path / "run", **columns)
+    assert "Significant: 'a' has the lowest mean" in replayed
+    assert "changed with time" not in replayed
 
 
 def timed(tmp_path, times, arms=("a", "b")):

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from robandit.diagnostics.study import study
+from robandit.recorded import Log
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
 HOSTILE = "</script><img src=x onerror=hacked=1>\"'&"
@@ -29,6 +30,19 @@ def costs():
     """The rewards of `plain` as costs that are minimised."""
     recorded = Recorded.of({arm.arm: -arm.record.sample for arm in plain().arms}, source="latency.csv", minimize=True)
     return study(recorded)
+
+
+@cache
+def drifting():
+    """Costs of three arms with times: a is best in the first half, c in the second."""
+    rng = np.random.default_rng(5)
+    means = np.array([[10.0, 14.0, 30.0], [30.0, 14.0, 10.0]])
+    actions = rng.integers(0, 3, 1_800)
+    costs = means[np.arange(1_800) // 900, actions] * rng.lognormal(-0.08, 0.4, 1_800)
+    times = np.datetime64("2024-01-01", "s") + 3_600 * np.arange(1_800)
+    log = Log(("a", "b", "c"), actions, costs, None, times=times)
+    samples = {arm: costs[actions == i] for i, arm in enumerate(log.arms)}
+    return study(Recorded.of(samples, source="drift.csv", minimize=True), log=log)
 
 
 @cache

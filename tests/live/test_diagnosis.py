@@ -13,6 +13,8 @@ import pytest
 import robandit as rb
 from helpers.samples_of import drawn
 from live.test_saving import forged
+from robandit.diagnostics.costs import QUESTION
+from robandit.diagnostics.diagnosis import ONCE
 from robandit.errors import AssumptionWarning, CorruptFile
 from robandit.live import memory as module
 from robandit.live.memory import CHUNK, FIRST, RISK, SIZE, Memory
@@ -221,11 +223,43 @@ def test_it_warns_once_in_its_life(policy, many, tmp_path):
 
 
 @pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.AdaKLUCB(schedule="practical"), None], ids=repr)
-def test_policies_that_trim_warn_and_the_default_does_not(policy):
-    """The default has no theorem, so rewards cannot contradict its assumption."""
+@pytest.mark.parametrize("name", ["pareto_1.5", "clicks"])
+def test_policies_that_trim_warn_and_the_default_only_asks(policy, name):
+    """The default has no theorem, so rewards cannot contradict its assumption. But they may be costs."""
     bandit = rb.Bandit(ARMS, policy)
-    assert len(caught(bandit, "a", drawn("pareto_1.5", 2048).tolist(), many=True)) == (policy is not None)
+    seen = caught(bandit, "a", drawn(name, 2048).tolist(), many=True)
+    asks = name == "pareto_1.5"
+    assert len(seen) == (policy is not None or asks)
+    assert all(str(each.message).startswith("Are these costs?") == asks for each in seen)
+    assert all(("contradict that" in str(each.message)) == (policy is not None) for each in seen)
     assert bandit.diagnose().contradicted is (None if policy is None else True)
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_the_default_asks_once_in_its_life(many, tmp_path):
+    rewards = drawn("lognormal", 5000).tolist()
+    bandit = rb.Bandit(ARMS, rb.UCB1())
+    assert caught(bandit, "a", rewards[: FIRST - 1], many=many) == []
+    (first,) = caught(bandit, "a", rewards[FIRST - 1 : 2048], many=many)
+    assert first.filename == __file__
+    assert str(first.message) == f"{QUESTION}\n{ONCE}"
+    bandit.save(tmp_path / "b")
+    for each in (bandit, copy.copy(bandit), rb.Bandit.load(tmp_path / "b")):
+        assert caught(each, "a", rewards[2048:], many=many) == []
+
+
+def test_costs_that_are_minimised_or_negated_are_not_asked_about():
+    rewards = drawn("lognormal", 2048)
+    assert caught(rb.Bandit(ARMS, rb.UCB1(), minimize=True), "a", rewards.tolist(), many=True) == []
+    assert caught(rb.Bandit(ARMS, rb.UCB1()), "a", (-rewards).tolist(), many=True) == []
+
+
+def test_a_reward_of_another_arm_that_is_not_positive_silences_the_question():
+    """Also one that is not folded in yet."""
+    for other in (0.0, 1.0):
+        bandit = rb.Bandit(ARMS, rb.UCB1())
+        bandit.update("b", other)
+        assert len(caught(bandit, "a", drawn("lognormal", 300).tolist())) == (other > 0.0)
 
 
 def test_late_rewards_warn_too():

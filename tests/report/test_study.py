@@ -12,7 +12,7 @@ from robandit.diagnostics.study import study
 from robandit.recorded.summary import Recorded
 from robandit.report.study import write_study
 
-ALL = ("plain", "costs", "hostile", "many", "extreme", "sampled")
+ALL = ("plain", "costs", "drifting", "hostile", "many", "extreme", "sampled")
 
 
 def page(result, tmp_path):

@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(executable() is None, reason=f"none of {', '.join(NAMES)} is on PATH"),
     pytest.mark.xdist_group("browser"),  # one process starts it
 ]
-ALL = ("plain", "costs", "hostile", "many", "extreme", "sampled")
+ALL = ("plain", "costs", "drifting", "hostile", "many", "extreme", "sampled")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,28 @@ def test_charts_are_drawn_and_nothing_leaves_the_page(browser, pages):
     assert min(sizes) > 200
     assert browser.do(
         """return [...document.querySelectorAll("figure svg[role=img]")].every((s) => s.ariaLabel.length > 40)"""
+    )
+
+
+def test_means_over_time_are_drawn_with_their_changes(browser, pages):
+    browser.open(pages / "drifting.html")
+    quiet(browser, pages / "drifting.html")
+    assert browser.do("""
+        const chart = document.querySelector("[data-chart=time]"), count = (what) => chart.querySelectorAll(what).length;
+        const wide = Math.min(...[...chart.querySelectorAll(".line")].map((line) => line.getBBox().width));
+        return [count(".line"), count(".change"), wide > 400]""") == [3, 2, True]
+    words = browser.do("""return document.querySelector("[data-chart=time] svg").textContent""")
+    assert "2024-01-01" in words
+    assert "mean cost" in words
+    tip = browser.do("""
+        const chart = document.querySelector("[data-chart=time]"); chart.querySelector("svg[tabindex]").focus();
+        return chart.querySelector(".tip:not([hidden])").textContent""")
+    assert "to 2024-03-15 23:00" in tip
+    assert (
+        browser.do("""
+        const chart = document.querySelector("[data-chart=time]");
+        chart.querySelectorAll(".controls button")[1].click(); return chart.textContent""").count("No arm is shown.")
+        == 1
     )
 
 

@@ -29,6 +29,8 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
 
     findings = Findings(Store.open(folder).results())
     console = Console()
+    for caution in findings.results.plan.cautions:
+        console.print(Text(caution))
     if problem:
         known = dict.fromkeys(played.name for played in findings.results.problems)
         for name in problem:

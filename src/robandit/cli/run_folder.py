@@ -27,8 +27,12 @@ def play_into(
     import sys
 
     from robandit.cli.terminal.run_bar import runbar
+    from robandit.cli.terminal.tables import print_line
     from robandit.experiments.runner import run
 
+    for caution in plan.cautions:
+        print_line(caution)
+    sys.stdout.flush()  # before the run, which may take long
     origin: dict[str, Any] = {"command": command, "spec_text": spec_text}
     try:
         with engine or nullcontext() as cluster:

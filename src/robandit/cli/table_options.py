@@ -38,10 +38,8 @@ class Reading:
     """The column of the rewards or costs; by default "reward"."""
     time: str | None = None
     """The column of the times, by which rows are sorted; by default "time", if it exists."""
-    minimize: Flag = False
-    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign of the costs."""
-    negate: Flag = False
-    """Negate the rewards, which are maximised. All results have the negated sign; see --minimize."""
+    minimize: Annotated[Flag, Parameter(name=("--minimize", "--negate"))] = False
+    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs."""
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
     delimiter: str | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from robandit.diagnostics.assumption import Nonpositivity
+from robandit.diagnostics.costs import QUESTION, sign_question
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.tails import TailIndex
@@ -175,7 +176,9 @@ def diagnose(
     if assumption.point is not None:
         test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
-    advice = advise(profiles, lead.arm, missed=lead.pulls - lead.recorded)
+    advice = replace(
+        advise(profiles, lead.arm, missed=lead.pulls - lead.recorded), question=sign_question(profiles.values())
+    )
     return Diagnosis(policy, rows, lead, assumption, contradicted, advice, minimize, tuple(changes))
 
 
@@ -189,19 +192,29 @@ def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     )
 
 
+ONCE = "(This warning is issued once per bandit; bandit.diagnose() has the details.)"
+
+
 def warning_text(
-    policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity, minimize: bool = False
+    policy: Policy, kept: Sequence[KeptRewards], arm: Any, contradiction: Nonpositivity | None, minimize: bool = False
 ) -> str:
-    """Return the text of the warning that rewards (or costs) of the leading arm contradict the policy's assumption."""
-    advice = advise({each.arm: Profile(each.sample, minimize) for each in kept}, arm)
+    """Return the text of the warning that rewards (or costs) of the leading arm contradict the policy's assumption.
+
+    It begins with the question whether the rewards are costs, if they look like costs. Without a contradiction, it only asks.
+    """
+    profiles = {each.arm: Profile(each.sample, minimize) for each in kept}
+    if contradiction is None:
+        return f"{QUESTION}\n{ONCE}"
+    advice, question = advise(profiles, arm), sign_question(profiles.values())
     assumption, many = assumed(policy.facts.assumption, minimize), words(minimize).many
     effect = (
         "The policy's guarantee does not hold here" if policy.facts.bound else "The policy may stay with a worse arm"
     )
+    first = f"{question}\n" if question else ""
     return (
-        f"{policy.name} assumes {assumption}, and the {many} of its leading arm {arm!r} contradict that "
+        f"{first}{policy.name} assumes {assumption}, and the {many} of its leading arm {arm!r} contradict that "
         f"{contradiction.point}: {contradiction.evidence}. {effect}.\n{advice}\n"
-        "(This warning is issued once per bandit; bandit.diagnose() has the details.)"
+        f"{ONCE}"
     )
 
 

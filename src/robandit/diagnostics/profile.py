@@ -32,6 +32,11 @@ class Profile:
         """The median; NaN without rewards."""
         return float(np.median(self.values)) if len(self.values) else math.nan
 
+    @property
+    def least(self) -> float:
+        """The smallest reward. Call it only if there are any."""
+        return float(self.rewards.smallest[0] if isinstance(self.rewards, Part) else self.rewards.min())
+
     def tail(self, side: Any, method: Any = "gpd") -> TailIndex:
         """Return the tail index on a side of the median."""
         if (side, method) not in self._tails:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Literal
 
 import numpy as np
 
 from robandit import validation
+from robandit.diagnostics.costs import sign_question
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.words import Words, words
@@ -44,6 +45,8 @@ class Recommendation:
     """The rule that decided."""
     arm: Any = None
     """The arm whose rewards decided, if there are several arms."""
+    question: str = ""
+    """Whether the rewards are costs, if they look like costs and ``minimize`` is not set. Answer it first."""
 
     def __repr__(self) -> str:
         """Return one line; print the recommendation for the reasons."""
@@ -56,8 +59,9 @@ class Recommendation:
         return recommendation_html(self)
 
     def __str__(self) -> str:
-        """Return the policy and its reasons, wrapped for a terminal."""
-        lines = [f"Take {self.policy.name} ({self.case}):"]
+        """Return the question, the policy and its reasons, wrapped for a terminal."""
+        lines = wrap(self.question, 100, break_on_hyphens=False)
+        lines += [f"Take {self.policy.name} ({self.case}):"]
         for reason in self.reasons:
             lines += wrap(reason, 100, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
         return "\n".join(lines)
@@ -86,6 +90,7 @@ def recommend(
     5. Otherwise rewards are right-skewed: AdaKL-UCB, for which nothing is proved. The reasons name the alternatives: ForceMoM,
        which has a guarantee without an assumption, a cap of the rewards, or a moment bound.
 
+    If all rewards are positive and have a long right tail, the result first asks whether they are costs (``question``).
     Costs that are minimised are judged as rewards of minus the cost. All sides and numbers of the answer are those of the costs.
 
     Parameters
@@ -130,7 +135,8 @@ def recommend(
             place = f"the {words(minimize).many}{_of(arm)} have {values[outside[0]]:g} at position {outside[0]}"
             raise _contradicted("bounds", bounds, f"{place}: widen the bounds, or omit them")
     profiles = {arm: Profile(values, minimize) for arm, values in samples.items()}
-    return advise(profiles, leading(samples, minimize), known, interval)
+    advice = advise(profiles, leading(samples, minimize), known, interval)
+    return replace(advice, question=sign_question(profiles.values()))
 
 
 def _checked_moments(eps: Any, u: Any) -> Pair | None:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from robandit.diagnostics.assumption import Nonpositivity
+from robandit.diagnostics.costs import sign_question
 from robandit.diagnostics.part import Part, rewards
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import UNDECIDED, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
+from robandit.diagnostics.samples import floats
 from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_path
-from robandit.errors import InvalidInput, NoThresholdError
+from robandit.diagnostics.timeline import Drift, Timeline, Verdict
+from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
 from robandit.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from robandit.recorded import Log, Table
     from robandit.recorded.summary import ArmRecord, Recorded
 
 DELTA = 0.05
@@ -162,6 +166,26 @@ class Study:
     resolution: Resolution
     also: tuple[Recommendation, ...] = ()
     """The advice for other arms that may be the best, if they are skewed in another way."""
+    timeline: Timeline | None = None
+    """The rewards in order of time, if it is known."""
+    drift: Drift | None = None
+    """The arms that changed with time; None if the order of time is not known."""
+
+    def __str__(self) -> str:
+        """Return what to check first (a forgotten sign, changes), the tails, the advice, and whether the best arm is known."""
+        advice = replace(self.advice, question="")
+        return "\n".join([*self.first_lines, self.headline, str(advice), str(self.verdict)])
+
+    @property
+    def first_lines(self) -> list[str]:
+        """Sentences to read before any verdict: whether the rewards are costs, and which arms changed. Often empty."""
+        question = [self.advice.question] if self.advice.question else []
+        return question + (self.drift.lines if self.drift else [])
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the best arm is known. Unlike ``resolution``, it accounts for arms that changed with time."""
+        return Verdict(self.resolution, self.drift)
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -210,7 +234,11 @@ def _of(some: int, total: int) -> str:
 
 
 def study(
-    recorded: Recorded, progress: Callable[[int, int], None] | None = None, *, table: Floats | None = None
+    recorded: Recorded,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    table: Floats | Table | None = None,
+    log: Log | None = None,
 ) -> Study:
     """Study recorded rewards.
 
@@ -222,7 +250,10 @@ def study(
         A function that is called after each arm with the number of arms done and the number of all arms.
     table
         The reward (or cost) of every arm, in the order of their names, at every time, if known: arms are then compared time by
-        time.
+        time, and each is tested for changes. A `Table` also has the times.
+    log
+        The same rewards in order of time, if known: `open_records(..., time="when").log(times=True)`. Each arm is then tested for
+        changes, and the verdict accounts for them.
 
     Examples
     --------
@@ -237,7 +268,7 @@ def study(
     >>> found.advice.case
     'right-skewed or symmetric'
     """
-    from robandit.recorded.summary import Recorded
+    from robandit.recorded import Recorded, Table
 
     if not isinstance(recorded, Recorded):
         hint = "pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
@@ -249,11 +280,34 @@ def study(
         arms.append(_arm(record, profiles[record.arm]))
         if progress is not None:
             progress(len(arms), len(recorded.arms))
-    comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=table, minimize=minimize)
+    rows = _rows(table, tuple(profiles))
+    comparison = resolution({arm: profile.rewards for arm, profile in profiles.items()}, table=rows, minimize=minimize)
     advice = advise(profiles, comparison.best)
     others = (advise(profiles, arm) for arm in comparison.rivals)
     also = tuple(each for each in others if each.case not in (advice.case, *UNDECIDED))
-    return Study(recorded=recorded, arms=tuple(arms), advice=advice, resolution=comparison, also=also)
+    timeline = None if log is None else Timeline.of_log(log)
+    if rows is not None:
+        timeline = Timeline.of_table(rows, tuple(profiles), table.times if isinstance(table, Table) else None)
+    return Study(
+        recorded=recorded,
+        arms=tuple(arms),
+        advice=replace(advice, question=sign_question(profiles.values())),
+        resolution=comparison,
+        also=also,
+        timeline=timeline,
+        drift=None if timeline is None else timeline.drift(minimize=minimize),
+    )
+
+
+def _rows(table: Floats | Table | None, arms: tuple[str, ...]) -> Floats | None:
+    """Return the rewards of a table. It must have the same arms."""
+    from robandit.recorded import Table
+
+    if not isinstance(table, Table):
+        return None if table is None else floats(table, "table", "give a row per time")
+    if table.arms != arms:
+        raise InvalidInput(f"table has the arms {formatted(table.arms)}, but the record has {formatted(arms)}")
+    return table.rewards
 
 
 def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:

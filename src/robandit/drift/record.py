@@ -57,11 +57,18 @@ class Change(msgspec.Struct, frozen=True):
     grew: bool
     before: Summary
     after: Summary
+    time: str = ""
+    """The time of the change, as text; empty if it is unknown."""
 
     def __str__(self) -> str:
         """Return a sentence."""
+        return self.sentence()
+
+    def sentence(self, noun: str = "reward") -> str:
+        """Return a sentence about rewards, or about values with another name."""
         what = difference(self.kind, self.before, self.after, "grew" if self.grew else "shrank")
-        place = f"around its reward {self.changed:,} of {self.rewards:,}"
+        place = f"around its {noun} {self.changed:,} of {self.rewards:,}"
+        place += f" ({self.time})" if self.time else ""
         return f"arm {self.arm!r} changed {place}: {what} (p = {self.p_value:.2g})"
 
 

@@ -23,6 +23,7 @@ from robandit.simulate.result import Result, problem_reference
 from robandit.simulate.simulation import compiled_play, play_kernel, simulate
 
 PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
+CAUTION = "! "  # begins a note that is shown before any result
 MOST_REPLICATIONS = 1_000_000
 
 
@@ -126,7 +127,17 @@ class Plan:
     unit_pulls: int = field(default_factory=lambda: PULLS)
     """Pulls in a unit. Stored with the plan, so that a later version with another default still finds finished units."""
     notes: tuple[str, ...] = ()
-    """Remarks about the data, for the report."""
+    """Remarks about the data, for the report. Those that begin with `CAUTION` are shown before any result."""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The notes to read before any result, such as arms that changed with time."""
+        return tuple(note.removeprefix(CAUTION) for note in self.notes if note.startswith(CAUTION))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """All other notes."""
+        return tuple(note for note in self.notes if not note.startswith(CAUTION))
 
     def __repr__(self) -> str:
         """Return one line."""

@@ -7,11 +7,14 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from robandit.diagnostics.costs import sign_question
+from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.resolution import Resolution, resolution
+from robandit.diagnostics.timeline import Drift, Timeline, Verdict, timed_log
 from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput
 from robandit.experiments.compare_plan import asked_numbers, asked_policies
-from robandit.experiments.plan import Plan, Played, planned
+from robandit.experiments.plan import CAUTION, Plan, Played, planned
 from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
@@ -36,6 +39,7 @@ _TOLD = (
     "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the record was "
     "made. UCB1 assumes a range of 1."
 )
+_MIXED_LAWS = "Results of the mode bootstrap are about a mixture of rewards before and after the changes."
 _THINNED = " Rows are thinned by their propensities, as if each arm had been logged at random."
 _UNTHINNED = " This is valid if the logged choices did not depend on anything that also changed the rewards."
 
@@ -93,11 +97,18 @@ def replayed(
     table = records.table() if "in-order" in modes else None
     if not modes:
         table = table_unasked(records, sum(samples.counts.values()))
-    log = records.log() if records.propensity is not None or "rejection" in modes else None
+    rows = sum(samples.counts.values())
+    weighted_or_asked = records.propensity is not None or "rejection" in modes
+    log = records.log(times=rows <= UNASKED) if weighted_or_asked else None
     possible: list[Mode] = ["bootstrap"]
     possible += ["in-order"] if isinstance(table, Table) else []
     possible += ["rejection"] if log is not None else []
-    notes = [_read(records, samples), *([] if modes else _left_out(records, table))]
+    first, drift = _first_notes(records, samples, table, log, rows)
+    notes = [
+        *(f"{CAUTION}{note}" for note in first),
+        _read(records, samples),
+        *([] if modes else _left_out(records, table)),
+    ]
     played = []
     for mode in modes or possible:
         problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick)
@@ -106,7 +117,7 @@ def replayed(
             raise InvalidInput(f"{beyond}: ask for fewer pulls")
         played.append(Played(f"{name}, {mode}", problem, pulls))
         notes.append(note)
-    notes += [_TOLD, str(_resolution(samples, table, log, records.minimize)), *more]
+    notes += [_TOLD, str(Verdict(_resolution(samples, table, log, records.minimize), drift)), *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 
@@ -118,6 +129,28 @@ def table_unasked(records: Records, rows: int) -> MaybeTable:
         return records.table()
     except InvalidInput as error:  # unreadable times
         return Incomplete(str(error))
+
+
+def _first_notes(
+    records: Records, samples: Samples, table: MaybeTable, log: Log | None, rows: int
+) -> tuple[list[str], Drift | None]:
+    """Return what to read before any result, whether values are costs and which arms changed, and these changes."""
+    minimize = records.minimize
+    question = sign_question(Profile(values, minimize) for values in samples.values())
+    notes = [question] if question else []
+    order: Timeline | None = None
+    if isinstance(table, Table):
+        order = Timeline.of_table(table.rewards, table.arms, table.times)
+    elif log is not None and records.time is not None:
+        order = Timeline.of_log(log, weighted=True)
+    elif log is None:
+        sorted_log = timed_log(records, rows, UNASKED)
+        notes += [sorted_log] if isinstance(sorted_log, str) else []
+        order = Timeline.of_log(sorted_log) if isinstance(sorted_log, Log) else None
+    if order is None:
+        return notes, None
+    drift = order.drift(minimize=minimize)
+    return [*notes, *drift.lines, *([_MIXED_LAWS] if drift else [])], drift
 
 
 def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None, minimize: bool) -> Resolution:

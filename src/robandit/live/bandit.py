@@ -360,7 +360,8 @@ class Bandit:
         Per arm, it computes zeros, median, tail indices and tests of truncated non-positivity (confidence 0.99) from a random
         sample of at most 2,048 rewards. Changes come from a test of every reward (:mod:`robandit.drift`). The bandit itself warns
         of a contradiction (`robandit.errors.AssumptionWarning`) and of each change (`robandit.errors.DriftWarning`). The default
-        policy has no assumption that rewards could contradict.
+        policy has no assumption that rewards could contradict. If rewards look like costs and ``minimize`` is not set, the advice
+        and the bandit's warning first ask whether they are.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
@@ -481,10 +482,10 @@ class Bandit:
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
             serving = [n if state != RETIRED else -1 for n, state in zip(self._received, self._states, strict=True)]
-            contradiction = self._record.alarm(i, serving, self._policy.facts.assumption, minimize=self._minimize)
-            if contradiction is not None:
+            found = self._record.alarm(i, serving, self._policy.facts.assumption, minimize=self._minimize)
+            if found is not None:
                 kept = self._record.settled().kept(self._arms, self._states, self._received)
-                text = warning_text(self._policy, kept, self._arms[i], contradiction, self._minimize)
+                text = warning_text(self._policy, kept, self._arms[i], *found, self._minimize)
                 warned.append((AssumptionWarning, text))
         return warned
 

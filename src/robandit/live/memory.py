@@ -13,6 +13,10 @@ When a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... r
 rewards are fixed in advance, and all levels add up to ``RISK``. So a bandit whose arms all satisfy the assumption ever warns with
 probability at most ``RISK`` (for the laws for which the test is exact). If arms are added one by one, the levels of earlier arms
 were larger, and the bound is ``RISK`` (1 + 1/2 + ... + 1/arms).
+
+If the policy has no assumption to test, the alarm asks at the same times whether the rewards are costs
+(`robandit.diagnostics.costs`). Otherwise the warning of a contradiction begins with this question. Both are one warning, which
+``warned`` records.
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ import msgspec
 import numpy as np
 
 from robandit.diagnostics.assumption import Nonpositivity, judge
+from robandit.diagnostics.costs import sign_question
 from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
+from robandit.diagnostics.profile import Profile
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import SavedWatch, Watch
 from robandit.kernel.random import hashed
@@ -118,17 +124,24 @@ class Memory:
 
     def alarm(
         self, arm: int, received: Sequence[int], assumption: Assumption, *, minimize: bool
-    ) -> Nonpositivity | None:
-        """Return the contradiction to warn of after a fold, or None if no test is due, none is found, or the bandit has warned."""
+    ) -> tuple[Nonpositivity | None] | None:
+        """Return what to warn of after a fold: a contradiction, or (None,) for the question whether the rewards are costs.
+
+        Return None if no test is due, nothing is found, or the bandit has warned.
+        """
         times, rest = divmod(self.rewards[arm], FIRST)
         due = rest == 0 and times > 0 and times & (times - 1) == 0  # a power of 2
-        if not due or self.warned or assumption.point is None or arm != leading_arm(received):
+        if not due or self.warned or arm != leading_arm(received):
             return None
+        if assumption.point is None:
+            seen = (sample + fresh for sample, fresh in zip(self.samples, self.fresh, strict=True))
+            self.warned = bool(sign_question(Profile(np.array(values), minimize) for values in seen))
+            return (None,) if self.warned else None
         number = times.bit_length()
         level = RISK / (len(self.rewards) * number * (number + 1))
         verdict = judge(np.array(self.samples[arm]), assumption.point, level, minimize)
         self.warned = not verdict
-        return None if verdict else verdict
+        return None if verdict else (verdict,)
 
     def save(self) -> SavedMemory:
         """Return the memory as plain data."""

@@ -64,13 +64,14 @@ class Incomplete:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Choices sorted by time. `arms[actions[t]]` paid `rewards[t]`; its probability was `propensities[t]`."""
+    """Choices sorted by time. `arms[actions[t]]` paid `rewards[t]` at `times[t]`; its probability was `propensities[t]`."""
 
     arms: tuple[str, ...]
     actions: Ints
     rewards: Floats
     propensities: Floats | None
     bad: BadRows = field(default_factory=BadRows)
+    times: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -161,14 +162,21 @@ class Records:
         counts = {arm: n for arm, n in sorted(zip(rows.arms, rows.n.tolist(), strict=True)) if n}
         return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad)
 
-    def log(self, progress: Progress | None = None) -> Log:
-        """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file."""
+    def log(self, progress: Progress | None = None, *, times: bool = False) -> Log:
+        """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file.
+
+        The log has the times of its rows only if you ask for them with ``times``, because they take memory.
+        """
         rows = self._load(("time", "propensity"), progress)
-        times, rows = rows.times, rows._replace(times=None)
-        order = slice(None) if times is None else _order(times)
-        del times
+        clock, rows = rows.times, rows._replace(times=None)
+        order = slice(None) if clock is None else _order(clock)
+        kept = None
+        if times and clock is not None:
+            kept = (clock if isinstance(order, slice) else clock.gather(order)).to_numpy()
+        del clock
         propensities = None if rows.propensities is None else rows.propensities[order]
-        return Log(rows.arms, rows.actions[order].astype(np.int64), rows.rewards[order], propensities, rows.bad)
+        actions = rows.actions[order].astype(np.int64)
+        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept)
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
         """Return the reward of every arm at every time. Return `Incomplete` if an arm has no reward or several at some time."""

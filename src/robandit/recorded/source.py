@@ -28,7 +28,7 @@ ENDINGS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON lines"),
 }
-EXAMPLES = {"flights": "minus the minutes late at arrival, by carrier; flights from New York, 2013"}
+EXAMPLES = {"flights": "minutes late at arrival, minimised, by carrier; flights from New York, 2013"}
 """Names and descriptions of the example data sets in Robandit."""
 
 UTF_16 = "text in UTF-16: convert it, for example with iconv -f UTF-16 -t UTF-8"
@@ -72,9 +72,10 @@ def open_records(
         The names of these columns; by default "time" and "propensity", if they exist. A time in text is a number, or a date or
         time in ISO 8601.
     negate
-        Turn costs into rewards: a recorded value x is read as -x, and all results are about -x.
+        Read a recorded x as -x. All results are about -x, unlike those of the option --negate, which is another name of
+        --minimize. For costs, ``minimize`` is simpler.
     minimize
-        The rewards are costs. They keep their sign, and the best arm has the lowest mean.
+        The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean.
     skip_bad
         Skip rows without a usable arm or reward, and count them. By default they raise an error.
     delimiter
@@ -100,7 +101,7 @@ def open_records(
     minimize = flag(minimize, "minimize", owner="open_records")
     if minimize and negate:
         raise InvalidInput(
-            "minimize and negate would turn the sign twice: for costs use minimize= (--minimize) alone",
+            "minimize and negate would turn the sign twice: for costs use minimize=True alone",
             parameter="negate",
             value=negate,
         )
@@ -140,18 +141,18 @@ def example(name: str) -> Records:
     Parameters
     ----------
     name
-        "flights" has 327,317 flights from New York in 2013. The arm is the carrier, the reward is minus the lateness in minutes,
-        and the time is the day. flights.md, next to the data, names the source.
+        "flights" has 327,317 flights from New York in 2013. The arm is the carrier, the cost is the lateness in minutes, and the
+        time is the day. flights.md, next to the data, names the source.
 
     Examples
     --------
     >>> records = example("flights")
-    >>> records.source, records.negated, records.time
+    >>> records.source, records.minimize, records.time
     ('the example flights', True, 'day')
     """
     choice(name, "name", EXAMPLES)
     file = Path(__file__).with_name(f"{name}.parquet")
-    records = open_records(file, arm="carrier", reward="lateness", time="day", negate=True)
+    records = open_records(file, arm="carrier", reward="lateness", time="day", minimize=True)
     records.source = f"the example {name}"
     return records
 

@@ -35,10 +35,10 @@ def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str
     verdict = "".join(
         f"<p>{escaped(each)}</p>" for each in re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)
     )
-    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
+    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.remarks)
     notes = pieces.warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
     header = f"""<h1>{escaped(title)}</h1>
-<div class="verdict">{verdict}</div>
+{pieces.warnings(results.plan.cautions)}<div class="verdict">{verdict}</div>
 {notes}{_facts(results)}"""
     main = f"""{_overview(findings, styles) if many else ""}
 {"".join(sections)}

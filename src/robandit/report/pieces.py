@@ -113,6 +113,11 @@ def warning(content: str) -> str:
     return f'<div class="warning" role="note">{content}</div>\n'
 
 
+def warnings(sentences: Sequence[str]) -> str:
+    """Return a highlighted box with these sentences; empty if there are none."""
+    return warning("".join(f"<p>{escaped(each)}</p>" for each in sentences)) if sentences else ""
+
+
 def document(
     title: str, header: str, main: str, *, styles: Sequence[str], scripts: Sequence[str] = (), data: Any = None
 ) -> str:

@@ -38,19 +38,19 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
     counts = {kind.many: recorded.rows, "arms": len(study.arms), "rows skipped": recorded.bad.count}
     figures = {name: f"{count:,}" for name, count in counts.items()}
     if len(study.arms) > 1:
-        figures["best arm"] = "significant" if study.resolution.resolved else "not significant"
+        figures["best arm"] = study.verdict.word
     sign = "Rewards are the negatives of the recorded values. " if recorded.negated else ""
     sign += f"{kind.many.capitalize()} are {'minimised' if study.minimize else 'maximised'}."
     policy, case = f"Use <strong>{escaped(study.advice.policy.name)}</strong>", escaped(study.advice.case)
     reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
     header = f"""<h1>{escaped(title)}</h1>
-<div class="verdict"><p>{escaped(study.headline)}</p>
+{pieces.warnings(study.first_lines)}<div class="verdict"><p>{escaped(study.headline)}</p>
 <p>{policy} ({case}).</p>
-<p>{escaped(str(study.resolution))}</p></div>
+<p>{escaped(str(study.verdict))}</p></div>
 {pieces.facts(figures)}
 <p class="muted">{sign} Limits and intervals have 95 % confidence.
 {escaped(" ".join(sampling_lines(study)))}</p>
-{"".join(pieces.warning(f"<p>{escaped(line)}</p>") for line in remarks)}{_skipped(study)}"""
+{pieces.warnings(remarks)}{_skipped(study)}"""
     opened = [" open" if len(charted) <= OPEN or i == 0 else "" for i in range(len(charted))]
     sections = "\n".join(_section(study, *each) for each in zip(charted, range(len(charted)), opened, strict=True))
     main = f"""{_arms(study, styles)}
@@ -58,11 +58,13 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
 <p>{policy}: {case}.</p>
 <ul class="reasons">{reasons}</ul>
 {_resolution(study, styles)}
+{_over_time(study, charted)}
 {_charts(study, charted)}
 <h2>Arm by arm</h2>{sections}
 {_reproduce(study, command)}"""
     assets = {"styles": ("report.css", "study.css"), "scripts": ("charts.js", "study.js")}
-    page = pieces.document(title, header, main, **assets, data=study_data(charted, styles, kind.one))
+    data = study_data(charted, styles, kind.one, study.timeline, study.drift)
+    page = pieces.document(title, header, main, **assets, data=data)
     write_atomically(path, page.encode())
 
 
@@ -133,13 +135,31 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
     answer = f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
     if resolution.resolved:
         answer = "Yes: all other arms are excluded."
+    if study.drift:
+        answer = f"{study.verdict} The table is about the whole record."
     return f"""<h2 id="best">Is the best arm significantly better?</h2>
-<p>{answer}</p>
+<p>{escaped(answer)}</p>
 {table(rows, label="The other arms against the best one", sort=1)}
 <p class="muted"><small>{kind.worse.capitalize()} by: the difference between the means of this arm and of the best arm.
 At least by: the lower confidence limit of this difference, simultaneous for all arms, by {resolution.resamples:,} resamples. If
 it is below 0, this arm may be better.
 Allowance: the part for larger values than observed, because a tail may be too heavy for resampling.</small></p>"""
+
+
+def _over_time(study: Study, charted: Sequence[ArmStudy]) -> str:
+    if study.timeline is None or study.drift is None:
+        return ""
+    kind, drift = words(study.minimize), study.drift
+    found = f"Changed: {', '.join(arm_name(each.arm) for each in drift.changes)}." if drift else "No arm changed."
+    if not drift.tested:
+        found = f"No arm has enough {kind.many} to test for changes."
+    chart = figure(
+        "time",
+        0,
+        f"Mean {kind.one} over time for {counted(len(charted), 'arm')}. {found} Arrow keys read out values.",
+        f"The mean {kind.one} of each arm in equal parts of the record, in order of time. Vertical lines: changes. {found}",
+    )
+    return f"""<h2 id="time">Means over time</h2>{chart}"""
 
 
 def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:

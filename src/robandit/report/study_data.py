@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,27 @@ import numpy as np
 from robandit.diagnostics.study import ArmStudy, Tail
 from robandit.diagnostics.survival import TAIL, distances, extreme_distances, ranks, survival
 from robandit.diagnostics.tails import METHODS
+from robandit.diagnostics.timeline import Drift, Timeline
 from robandit.kernel.types import Floats
 from robandit.report.chart_data import all_rounded
 from robandit.report.study_text import arm_name
 from robandit.wording import rounded
 
 BINS = 90  # bins per distribution
+LEAST_PARTS, MOST_PARTS = 4, 60  # points per curve of means over time
+PER_PART = 20  # rewards of an arm in a part, if all arms have as many
+TICKS = 5  # names on the axis of time
 LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
 
 
-def study_data(arms: Sequence[ArmStudy], styles: dict[str, int], noun: str) -> dict[str, Any]:
-    """Return tails, distributions and tail indices of the arms, their common axis, and what the values are called."""
+def study_data(
+    arms: Sequence[ArmStudy],
+    styles: dict[str, int],
+    noun: str,
+    timeline: Timeline | None = None,
+    drift: Drift | None = None,
+) -> dict[str, Any]:
+    """Return tails, distributions, tail indices and means over time of the arms, the common axis, and what values are called."""
     axis = _axis(arms)
     first, last = (math.asinh((axis[end] - axis["centre"]) / axis["unit"]) for end in ("low", "high"))
     edges = axis["centre"] + axis["unit"] * np.sinh(np.linspace(first, last, BINS + 1))
@@ -41,7 +52,31 @@ def study_data(arms: Sequence[ArmStudy], styles: dict[str, int], noun: str) -> d
             }
         )
     scale = {name: each if name == "ticks" else rounded(each, 12) for name, each in axis.items()}
-    return {"arms": rows, "axis": scale, "noun": noun}
+    data = {"arms": rows, "axis": scale, "noun": noun}
+    return data if timeline is None else data | {"time": _over_time(timeline, drift, [arm.arm for arm in arms])}
+
+
+def _over_time(timeline: Timeline, drift: Drift | None, arms: Sequence[str]) -> dict[str, Any]:
+    """Return the mean of each arm in equal parts of the record, the names of the axis' ticks, and the rows of the changes."""
+    rows = len(timeline)
+    parts = max(LEAST_PARTS, min(MOST_PARTS, rows // (PER_PART * len(timeline.arms))))
+    edges = np.unique(np.linspace(0, rows, parts + 1).astype(np.int64))
+    part = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    means = {}
+    for arm in arms:
+        own = timeline.rows_of(timeline.arms.index(arm)) if arm in timeline.arms else np.empty(0, np.int64)
+        count = np.bincount(part[own], minlength=len(edges) - 1)
+        total = np.bincount(part[own], timeline.rewards[own], minlength=len(edges) - 1)
+        means[arm] = [rounded(t / c, 5) if c else None for t, c in zip(total.tolist(), count.tolist(), strict=True)]
+    ticks = np.linspace(0, rows - 1, TICKS).astype(np.int64).tolist()
+    return {
+        "x": [round(float(x), 1) for x in (edges[:-1] + edges[1:] + 1) / 2.0],
+        "means": [means[arm] for arm in arms],
+        "rows": rows,
+        "ticks": [[row + 1, timeline.short_time(row)] for row in ticks],
+        "names": [f"{timeline.place(a)} to {timeline.place(b - 1)}" for a, b in pairwise(edges)],
+        "changes": sorted({int(row) + 1 for row in drift.rows}) if drift else [],
+    }
 
 
 def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:

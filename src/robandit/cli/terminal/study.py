@@ -38,7 +38,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     parts: list[Any] = [Text(f"{named(recorded.source, 200)}: {size}")]
     if recorded.bad.count:
         parts.append(Text(str(recorded.bad), "yellow"))
-    parts += [Text(line, "yellow") for line in remarks]
+    parts += [Text(line, "yellow") for line in (*study.first_lines, *remarks)]
     if len(arms) < len(study.arms):
         few = (
             f"The tables show the {len(arms)} arms with the most {kind.many}, of {len(study.arms)}. The page shows all."
@@ -49,9 +49,9 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     parts += ["", *(Text(line, "dim") for line in sampling_lines(study)), Text(study.headline, "bold"), ""]
     parts.append(Text(f"Use {study.advice.policy.name} ({study.advice.case}):", "bold"))
     parts += [Padding(Text(f"- {line}"), (0, 0, 0, 2)) for line in advice_lines(study)]
-    style = "bold" if study.resolution.resolved else "bold yellow"
-    head, _, rest = str(study.resolution).partition(": ")
-    verdict = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(str(study.resolution))
+    text, style = str(study.verdict), "bold" if study.verdict.settled else "bold yellow"
+    head, _, rest = text.partition(": ")
+    verdict = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(text)
     return Group(*parts, "", verdict)
 
 

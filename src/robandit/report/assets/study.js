@@ -10,7 +10,7 @@ const text = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
     : Math.abs(x) >= 1e6 ? `${plain(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${plain(x / 1e3)}k` : plain(x).toLocaleString("en", { maximumSignificantDigits: 3 });
 
 // A chart of lines in one panel. `lines`: {row, x, y, kind}; `read` returns the rows of the tooltip at x.
-function panel(host, { log = [true, true], labels, lines, bands = [], dots = [], limits = [], range, ticks, read, alt }) {
+function panel(host, { log = [true, true], labels, lines, bands = [], dots = [], limits = [], marks = [], range, ticks, xTicks, name, read, alt }) {
   const canvas = svg("svg", { role: "img", tabindex: 0, "aria-label": alt });
   const tip = tag("div", { class: "tip", hidden: "", "aria-live": "polite" });
   host.replaceChildren(...[...host.children].filter((node) => node.tagName === "H4"), canvas, tip);
@@ -22,7 +22,9 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
   canvas.append(svg("desc", {}, alt),
     svg("clipPath", { id }, svg("rect", { x: left, y: top - 4, width: right - left + 4, height: bottom - top + 8 })));
   const names = new Map(ticks ?? y.ticks.map((v) => [v, text(v)]));
-  drawAxes(canvas, { x, y, left, right, bottom, height, label: labels[0], xText: text, yText: (v) => names.get(v), yTicks: names.keys(), last: 15.9 });
+  const places = new Map(xTicks);
+  if (xTicks) x.ticks = spaced(xTicks, right - left);
+  drawAxes(canvas, { x, y, left, right, bottom, height, label: labels[0], xText: xTicks ? (v) => places.get(v) : text, yText: (v) => names.get(v), yTicks: names.keys(), last: 15.9 });
   const plot = svg("g", { "clip-path": `url(#${id})` });
   canvas.append(plot);
   for (const [v, name] of limits) {
@@ -30,6 +32,7 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
     plot.append(svg("path", { class: "limit", d: `M${left},${y(v)}H${right}` }));
     canvas.append(svg("text", { class: "limit-name", x: right - 2, y: y(v) - 4, "text-anchor": "end" }, name));
   }
+  for (const v of marks) plot.append(svg("path", { class: "limit change", d: `M${x(v)},${top}V${bottom}` }));
   const inside = (v) => Math.min(bottom + 60, Math.max(top - 60, v));
   const known = (v, w) => w !== null && (!log[0] || v > 0) && (!log[1] || w > 0);
   const path = (xs, ys) => through(xs.map((v, i) => known(v, ys[i]) ? [x(v), inside(y(ys[i]))] : null));
@@ -60,9 +63,16 @@ function panel(host, { log = [true, true], labels, lines, bands = [], dots = [],
     const v = all[i], px = x(v);
     canvas.append(svg("path", { class: "guide hover", d: `M${px},${top}V${bottom}` }));
     const rows = read(v).map((cells) => tag("tr", {}, ...cells.map((each) => tag("td", {}, each))));
-    showTip(tip, `${labels[0]}: ${text(v)}`, rows, { at: px, width, top: 30, gap: 12 });
+    showTip(tip, name ? name(v) : `${labels[0]}: ${text(v)}`, rows, { at: px, width, top: 30, gap: 12 });
   };
   readOut(canvas, () => all.map(x), show);
+}
+
+// As many of the named ticks, evenly spread, as there is space for.
+function spaced(ticks, room) {
+  const most = Math.floor(room / (LETTER * Math.max(...ticks.map(([, name]) => name.length)) + 12));
+  const every = [1, 2, 4].find((step) => (ticks.length - 1) / step + 1 <= most) ?? ticks.length;
+  return ticks.filter((_, i) => i % every === 0).map(([v]) => v);
 }
 
 // The value of a curve at v by linear interpolation, null outside the curve.
@@ -136,6 +146,26 @@ CHARTS.index = (figure, number) => {
   });
 };
 const index = (shape) => shape === null || shape <= 0 ? "∞" : text(1 / shape);
+
+// The mean of each arm in parts of the record, in order of time. The axis is logarithmic if means differ by orders of magnitude.
+CHARTS.time = (figure) => {
+  const { time, arms } = data, host = tag("div", { class: "panel" });
+  const { shown, presets, legend } = chooser(arms, { label: "Arms shown", first: "first", redraw: () => draw() });
+  figure.prepend(...arms.length > 2 ? [tag("div", { class: "controls" }, ...presets)] : [], host, ...arms.length > 1 ? [legend] : []);
+  const draw = () => {
+    const rows = arms.map((row, i) => ({ row, x: time.x, y: time.means[i] })).filter(({ row }) => shown.has(row));
+    const seen = rows.flatMap(({ y }) => y.filter((v) => v !== null));
+    if (!seen.length) return nothing(host, "No arm is shown.");
+    const low = Math.min(...seen), high = Math.max(...seen), log = low > 0 && high > 20 * low, room = (high - low || Math.abs(high) || 1) * 0.06;
+    panel(host, {
+      alt: figure.dataset.alt, log: [false, log], labels: ["time", `mean ${data.noun}`],
+      range: { x: [1, time.rows], y: log ? [low / 1.2, high * 1.2] : [low - room, high + room] },
+      xTicks: time.ticks, marks: time.changes, lines: rows, name: (v) => time.names[time.x.indexOf(v)],
+      read: (v) => rows.map(({ row, y }) => [row.label, y[time.x.indexOf(v)]]).filter(([, y]) => y !== null).map(([label, y]) => [label, text(y)]),
+    });
+  };
+  return draw;
+};
 
 // One row per arm, on an axis that is linear near the centre and logarithmic outside.
 CHARTS.distribution = (figure) => {
