@@ -76,7 +76,10 @@ def test_a_replay_of_costs_says_so(minimize, tmp_path, capsys):
     page = replayed_page(file, tmp_path / "run", arm="server", reward="seconds", minimize=minimize)
     text = capsys.readouterr().out
     assert ("the column 'seconds', minimised" in page) == minimize
-    assert ("Costs, minimised: X is minus the cost." in page) == minimize
+    assert ("Costs, minimised. " in page) == minimize
+    assert ("Truncated non-negativity (E[X 1{|X| > M}] ≥ 0" in page) == minimize
+    about = page[page.index("About the data") : page.index('class="facts"')]
+    assert ("reward" in about) != minimize
     for shown in (text, page):
         assert shown.count(QUESTION) == (not minimize)
     if not minimize:

@@ -113,7 +113,7 @@ def test_a_table_is_replayed_by_bootstrap_and_in_order_and_goes_on(folder):
     for word in (
         "costs, bootstrap",
         "costs, in-order",
-        "since every arm has a reward at every time",
+        "since every arm has a cost at every time",
         "800 costs of 2 arms",
     ):
         assert word in printed
@@ -123,7 +123,7 @@ def test_a_table_is_replayed_by_bootstrap_and_in_order_and_goes_on(folder):
         "costs, bootstrap": 800,
         "costs, in-order": 400,
     }
-    assert "since every arm has a reward at every time" in (folder / "costs-replay" / "report.html").read_text()
+    assert "since every arm has a cost at every time" in (folder / "costs-replay" / "report.html").read_text()
     again, _ = typed("replay", "costs.csv", *COLUMNS, *FEW, cwd=folder)
     assert "units: 0 played" in again
     assert "4 done before" in again

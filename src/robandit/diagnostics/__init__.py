@@ -7,17 +7,21 @@ from robandit.diagnostics.recommend import Recommendation, recommend
 from robandit.diagnostics.resolution import Resolution, resolution
 from robandit.diagnostics.study import ArmStudy, Study, study
 from robandit.diagnostics.tails import TailIndex, TailPath, tail_index, tail_path
+from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 
 __all__ = [
     "ArmDiagnosis",
     "ArmStudy",
     "Diagnosis",
+    "Drift",
     "Nonpositivity",
     "Recommendation",
     "Resolution",
     "Study",
     "TailIndex",
     "TailPath",
+    "Timeline",
+    "Verdict",
     "changes",
     "recommend",
     "resolution",

@@ -31,15 +31,15 @@ MIXED = 0.2  # a note warns if the arm changes less often than this share of the
 _HOW = {
     "bootstrap": "each pull draws one of the arm's recorded rewards at random. This is valid if rewards do not depend on each "
     "other or on time.",
-    "in-order": "each policy plays the recorded times one by one, since every arm has a reward at every time. Regret is the reward "
-    "of the arm with the best mean minus the policy's. Replication 1 starts at the first time, others at random times; they wrap.",
+    "in-order": "each policy plays the recorded times one by one, since every arm has a reward at every time. Regret is the "
+    "difference to the arm with the best mean. Replication 1 starts at the first time, others at random times; they wrap.",
     "rejection": "a choice waits for the next row in which that arm was logged. The rows in between are skipped.",
 }
 _TOLD = (
     "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the record was "
     "made. UCB1 assumes a range of 1."
 )
-_MIXED_LAWS = "Results of the mode bootstrap are about a mixture of rewards before and after the changes."
+_MIXED_LAWS = "Results of the mode bootstrap are about a mixture of what arms gave before and after the changes."
 _THINNED = " Rows are thinned by their propensities, as if each arm had been logged at random."
 _UNTHINNED = " This is valid if the logged choices did not depend on anything that also changed the rewards."
 
@@ -195,7 +195,8 @@ def _played(
     """Return the problem of a mode, its horizon, and a note about it."""
     problem: Problem
     weighted = log is not None and log.propensities is not None
-    note = _HOW[mode]
+    one = words(records.minimize).one
+    note = _HOW[mode].replace("reward", one)
     cut, minimize = False, records.minimize
     if mode == "bootstrap":
         problem, most = recorded_problem(samples, minimize), sum(map(len, samples.values()))
@@ -203,7 +204,7 @@ def _played(
             problem = Problem(_logged(log, minimize).laws, log.arms, minimize)
             note += " Each has the weight 1 / propensity, as if each arm had been logged at random."
         elif not samples.whole:
-            note += f" They are a random sample of {most:,} rewards."
+            note += f" They are a random sample of {most:,} {one}s."
     elif mode == "in-order":
         if not isinstance(table, Table):
             assert table is not None
@@ -215,9 +216,9 @@ def _played(
         assert log is not None
         problem = _logged(log, minimize)
         most = problem.fewest
-        note += (_THINNED if weighted else _UNTHINNED) + _cautions(log)
+        note += (_THINNED if weighted else _UNTHINNED).replace("reward", one) + _cautions(log)
         if horizon is not None and horizon > most:
-            note += f" The rarest arm has only {counted(most, 'reward')}, so rows may be used again."
+            note += f" The rarest arm has only {counted(most, one)}, so rows may be used again."
     pulls = most if cut else horizon or max(1, min(most, MOST_PULLS) // (10 if quick else 1))
     of = f", since the record ends there (not {horizon:,})" if cut else ""
     return problem, pulls, f"{mode.capitalize()}, {counted(pulls, 'pull')}{of}: {note}"

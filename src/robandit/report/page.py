@@ -67,8 +67,8 @@ def _facts(results: Results) -> str:
         figures["regret of choosing arms at random"] = number(results.problems[0].uniform_regret)
     in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
     realised = (
-        f"On {escaped(', '.join(in_order))} it is realised regret: the rewards of the arm with the best mean, minus the "
-        "rewards of the policy at the same times. It can be negative. A reward then depends on the time, not on the pulls. "
+        f"On {escaped(', '.join(in_order))} it is realised regret: how much better the arm with the best mean did than the "
+        "policy at the same times. It can be negative. What an arm gives depends on the time there, not on the pulls. "
         if in_order
         else ""
     )

@@ -33,9 +33,10 @@ def problem_section(section: Standing, place: int, styles: dict[str, int], *, ma
     best = next(row for row in section.rows if row["policy"] == section.best)
     minimize = played.problem.minimize
     recorded = f"recorded {words(minimize).many}"
-    tail = recorded if _recorded(*played.problem.laws) else f"tail index {number(played.problem.tail_index)}"
+    tail = f"tail index {number(played.problem.tail_index)}{', costs' * minimize}"
     facts = (
-        f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, {tail}{', costs' * minimize}; "
+        f"{counted(played.horizon, 'pull')}, {counted(played.problem.arms, 'arm')}, "
+        f"{recorded if _recorded(*played.problem.laws) else tail}; "
         f"lowest mean regret: {best['policy']} ({percent(best['share_of_uniform'])} of random)"
     )
     opened = " open" if place == 0 else ""
@@ -198,9 +199,10 @@ def _arms(section: Standing) -> str:
         )
     listed = table(rows, label=f"The arms of {section.played.name}")
     assumption = problem.assumption()
-    sign = "Costs, minimised: X is minus the cost. " if problem.minimize else ""
-    text = f"""<p>{sign}{_tails(problem)} Truncated non-positivity (E[X 1{{|X| &gt; M}}] ≤ 0 for every M) of the best arm
-{"holds" if assumption.holds else "<strong>fails</strong>"}: {escaped(_shortened(assumption.reason))}.</p>"""
+    sign, relation, of = ("Costs, minimised. ", "≥", "for minus the cost, ") if problem.minimize else ("", "≤", "")
+    name = words(problem.minimize).assumption.capitalize()
+    text = f"""<p>{sign}{_tails(problem)} {name} (E[X 1{{|X| &gt; M}}] {relation} 0 for every M) of the best arm
+{"holds" if assumption.holds else "<strong>fails</strong>"}: {of}{escaped(_shortened(assumption.reason))}.</p>"""
     if problem.arms > FEW_ARMS:
         listed = more(f"All {problem.arms} arms", listed)
     return f"<h3>The problem and its tails</h3>{text}{listed}"
