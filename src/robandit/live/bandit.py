@@ -364,10 +364,10 @@ class Bandit:
         and the bandit's warning first ask whether they are.
 
         >>> import robandit as rb
-        >>> bandit = rb.Bandit(["a", "b"], rb.UCB1())
+        >>> bandit = rb.Bandit(["a", "b"], rb.UCB1(), minimize=True)
         >>> bandit.update_many(["a"] * 1000, rb.laws.Pareto(tail=1.5).sample(1000, seed=0))
         >>> bandit.diagnose().advice.case
-        'right-skewed'
+        'right-skewed or symmetric'
         """
         with self._guard.exclusive():
             record = self._record.settled()
