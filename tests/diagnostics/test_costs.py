@@ -94,6 +94,9 @@ def test_the_question_names_the_way_out_and_comes_first():
     found = study(Recorded.of(x))
     assert found.advice == advice
     assert str(found).startswith(QUESTION)
+    for shown in (advice._repr_html_(), found._repr_html_()):
+        assert shown.count("Are these costs?") == 1
+        assert shown.index("Are these costs?") < shown.index("Take AdaKL-UCB")
     assert "Are these costs?" not in str(study(Recorded.of(x, minimize=True)))
 
 

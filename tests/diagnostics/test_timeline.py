@@ -1,6 +1,7 @@
 """Drift in a record: it is said before any verdict, and an answer that it contradicts is not settled."""
 
 import datetime as dt
+import html
 from dataclasses import replace
 
 import numpy as np
@@ -58,6 +59,11 @@ def test_an_answer_that_drift_contradicts_is_not_settled():
     ]
     assert order == sorted(order)
     assert order[-1] < text.index("NOT settled")
+    page = html.unescape(found._repr_html_())
+    assert page.index("2 of 3 arms changed") < page.index("<table") < page.index("NOT settled") < page.index("Take")
+    assert repr(found.drift) == "<Drift: 2 of 3 arms changed>"
+    assert repr(found.verdict) == "<Verdict: 'b', not settled>"
+    assert repr(found.timeline) == "<Timeline: 1,800 rewards of 3 arms>"
 
 
 def test_drift_that_does_not_change_the_answer_leaves_it():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from robandit.diagnostics.study import Mean, Study
@@ -132,16 +133,20 @@ def study_html(study: Study) -> str:
         rows.append((arm.arm, *numbers, arm.left.words, arm.right.words))
     head = ("arm", many, "mean", "trimmed mean", "95 % limits", "median", "left tail", "right tail")
     return block(
+        *map(paragraph, study.first_lines),
         paragraph(study.headline),
         table(head, rows),
-        paragraph(str(study.resolution)),
-        recommendation_html(study.advice),
+        paragraph(str(study.verdict)),
+        recommendation_html(replace(study.advice, question="")),
     )
 
 
 def recommendation_html(advice: Recommendation) -> str:
     """Return a `Recommendation` in a notebook."""
-    return block(paragraph(f"({advice.case}):", strong=f"Take {advice.policy.name}"), bullets(advice.reasons))
+    question = [paragraph(advice.question)] if advice.question else []
+    return block(
+        *question, paragraph(f"({advice.case}):", strong=f"Take {advice.policy.name}"), bullets(advice.reasons)
+    )
 
 
 def diagnosis_html(diagnosis: Diagnosis) -> str:

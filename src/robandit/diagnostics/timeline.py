@@ -64,6 +64,10 @@ class Timeline:
         """Return the number of rewards."""
         return len(self.rewards)
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        return f"<Timeline: {counted(len(self), 'reward')} of {counted(len(self.arms), 'arm')}>"
+
     def rows_of(self, arm: int) -> Ints:
         """Return the positions of an arm's rewards."""
         return np.flatnonzero(self.actions == arm)
@@ -158,6 +162,10 @@ class Drift:
         """Whether any arm changed."""
         return bool(self.changes)
 
+    def __repr__(self) -> str:
+        """Return one line; ``lines`` has the rest."""
+        return f"<Drift: {len(self.changes)} of {counted(self.tested, 'arm')} changed>"
+
     @property
     def best_changed(self) -> bool:
         """Whether another arm is best since the last change, and one of the two is significantly better in its part."""
@@ -190,6 +198,10 @@ class Verdict:
     whole: Resolution
     drift: Drift | None = None
     """None if changes were not tested."""
+
+    def __repr__(self) -> str:
+        """Return one line; print the verdict for the rest."""
+        return f"<Verdict: {formatted(self.whole.best)}, {self.word}>"
 
     @property
     def settled(self) -> bool:
