@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import OptionalIntegers, RunFolder
+from robandit.cli.options import Imports, OptionalIntegers, RunFolder, import_given
 
 WORTHWHILE = 10.0  # seconds that another size of units must save before it is suggested
 
 
-def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None) -> None:
+def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None, imports: Imports = None) -> None:
     """Estimate the processor time, the disk space and the elapsed time on several workers before you run an experiment.
 
     Each policy plays each problem on this machine for a moment. This takes about 20 seconds, plus compilation. Units that are
@@ -35,6 +35,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     from robandit.validation import integer
 
     counts = sorted({integer(n, "--workers", 1, None) for n in workers or (1, 2, 16, 128, 1000, cores())})
+    import_given(imports)
     experiment = read_spec(spec)
     folder = run_folder(spec, out)
     exists = (folder / "run.json").exists()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import Flag
+from robandit.cli.options import Flag, Imports, import_given
 
 
-def show(folder: Path, *, problem: list[str] | None = None) -> None:
+def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = None) -> None:
     """Show the best policy of a run, whether its lead is significant, the leaderboards, and the overall ranking.
 
     The command also works during the run. It then reports the number of missing replications.
@@ -27,7 +27,9 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
     from robandit.experiments.store import Store
     from robandit.validation import choice
 
-    findings = Findings(Store.open(folder).results())
+    import_given(imports)
+    store = Store.open(folder)
+    findings = Findings(store.results())
     console = Console()
     if problem:
         known = dict.fromkeys(played.name for played in findings.results.problems)
@@ -38,11 +40,12 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
         console.print(Text(findings.verdict))
         console.print()
         boards = leaderboards(findings)
-    for part in (*boards, *map(Text, remarks(findings))):
+    changes = [f"The numbers are those of the code of the run, but {change}." for change in store.changed_modules()]
+    for part in (*boards, *map(Text, (*remarks(findings), *changes))):
         console.print(part)
 
 
-def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
+def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = None) -> None:
     """Write a CSV file with one row per problem and policy. docs/reference/results.md describes the columns.
 
     Parameters
@@ -59,6 +62,7 @@ def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
     from robandit.files import check_writable, write_atomically
 
     check_writable(out)
+    import_given(imports)
     results = Store.open(folder).results()
     frame = statistics.raw(results) if raw else statistics.summary(results)
     write_atomically(out, frame.write_csv().encode())

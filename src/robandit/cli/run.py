@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from robandit.cli.options import Figures, OptionalInteger, RunFolder, Threads, command_line
+from robandit.cli.options import Figures, Imports, OptionalInteger, RunFolder, Threads, command_line, import_given
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
@@ -22,6 +22,7 @@ def run(
     scheduler_file: Path | None = None,
     workers: OptionalInteger = None,
     figures: Figures = None,
+    imports: Imports = None,
 ) -> None:
     """Run an experiment from a TOML file, or continue it where it stopped.
 
@@ -51,9 +52,11 @@ def run(
     check_folder(figures)
     cluster = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
     context = _engine(engine, threads, cluster)
+    import_given(imports)
     plan = read_spec(spec).plan()
     text = spec.read_bytes().decode()  # read_text would change line ends
-    command = command_line("run", spec, engine=engine if engine != "threads" else None, out=out, **cluster)
+    chosen = {"import": imports, "engine": engine if engine != "threads" else None, "out": out}
+    command = command_line("run", spec, **chosen, **cluster)
     folder = run_folder(spec, out)
     play_into(folder, plan, threads=threads, engine=context, command=command, figures=figures, spec_text=text)
 

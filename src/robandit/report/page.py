@@ -173,10 +173,13 @@ def _reproduce(results: Results, command: str) -> str:
     details = {
         str(key): _text(value)
         for key, value in about.items()
-        if value and value != command and key not in ("name", "spec")  # these are elsewhere on the page
+        if value and value != command and key not in ("name", "spec", "modules")  # these are elsewhere on the page
     }
     text = results.about.get("spec")
-    spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
+    texts = ({"The spec": text} if text else {}) | {
+        f"The module {name}": source for name, source in results.about.get("modules", {}).items()
+    }
+    spec = "".join(more(title, f"<pre><code>{escaped(each)}</code></pre>") for title, each in texts.items())
     remark = f"""{spec}
 <p>With the same versions on a similar machine, the same seed gives the same regret for any number of threads. Times differ.</p>"""
     return pieces.reproduction("report", command, remark, details, label="Versions and machine")
