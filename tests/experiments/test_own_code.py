@@ -100,7 +100,9 @@ def test_notation_of_an_imported_module(lab):
 def test_notation_does_not_import(lab, monkeypatch):
     folder, mine, _ = lab
     monkeypatch.syspath_prepend(folder)
-    with pytest.raises(InvalidInput, match=rf"the module {mine} is not imported.*--import {mine}.*imports = \[\"{mine}\"\]"):
+    with pytest.raises(
+        InvalidInput, match=rf"the module {mine} is not imported.*--import {mine}.*imports = \[\"{mine}\"\]"
+    ):
         policies_from(f"{mine}:CapUCB")
     with pytest.raises(InvalidInput, match="policy 'CapUCB' is not known"):
         policies_from("CapUCB")
@@ -132,7 +134,7 @@ def test_wrong_names_in_a_module(lab):
 
 
 def test_two_modules_with_a_policy_of_one_name(lab):
-    folder, mine, widths = lab
+    folder, mine, _ = lab
     (folder / f"{mine}_too.py").write_text((folder / f"{mine}.py").read_text())
     import_modules([mine, f"{mine}_too", mine], folder)
     with pytest.raises(InvalidInput, match=f"'CapUCB' is in several modules: write {mine}:CapUCB or {mine}_too:CapUCB"):
@@ -236,7 +238,10 @@ def test_a_text_imports_from_the_current_folder(lab, monkeypatch):
     [
         ('"x"', r"t:1: imports = 'x' must be a list of names of modules"),
         ("[3]", r"t:1: imports\[0\] = 3 must be the name of a module"),
-        ('[\n"no_such_own_module"]', r"t:2: imports\[0\]: the module no_such_own_module cannot be imported: there is no"),
+        (
+            '[\n"no_such_own_module"]',
+            r"t:2: imports\[0\]: the module no_such_own_module cannot be imported: there is no",
+        ),
         ('["math", "math"]', r"t:1: imports\[1\]: the import math is given twice"),
     ],
 )
@@ -368,11 +373,15 @@ def test_sources_that_are_damaged_unknown_or_not_the_workers(lab):
     with pytest.raises(CorruptFile, match=f"the source of {mine} was damaged"):
         Packed(tuple(damaged), packed.content).opened()
     other = [OwnModule.of(m.name, m.source + "\n") for m in packed.modules]
-    with pytest.raises(VersionSkew, match=f"has imported another module {mine} than the run, from .*{mine}.py: restart"):
+    with pytest.raises(
+        VersionSkew, match=f"has imported another module {mine} than the run, from .*{mine}.py: restart"
+    ):
         Packed(tuple(other), packed.content).opened()
     forget(mine, widths)
     needs = [OwnModule.of(m.name, "import own_not_installed\n") for m in packed.modules]
-    with pytest.raises(VersionSkew, match=f"{mine} cannot be imported on a worker .ModuleNotFoundError.*install the same"):
+    with pytest.raises(
+        VersionSkew, match=f"{mine} cannot be imported on a worker .ModuleNotFoundError.*install the same"
+    ):
         Packed(tuple(needs), packed.content).opened()
 
 

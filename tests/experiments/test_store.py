@@ -163,7 +163,10 @@ def renamed(name, horizon=HORIZON):
             lambda: small_plan(policies=[rb.UCB1(scale=3.0), rb.Uniform()], seed=8),
             r"was made with another seed \(7 .* 8 here\) and other policies \(UCB1 there, UCB1\(scale=3\.0\) here\); name",
         ),
-        (lambda: small_plan(policies=[rb.UCB1()]), rf"made with other policies \({rb.Uniform().name} there, not here\)"),
+        (
+            lambda: small_plan(policies=[rb.UCB1()]),
+            rf"made with other policies \({rb.Uniform().name} there, not here\)",
+        ),
         (
             lambda: small_plan(policies=[rb.UCB1(), rb.Uniform(), rb.APE2(), rb.KurtosisUCB()]),
             r"other policies \(APE\^2 and Kurtosis UCB here, not there\)",

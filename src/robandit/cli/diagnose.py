@@ -44,6 +44,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from robandit.files import check_writable
     from robandit.recorded import Table
     from robandit.report.study import write_study
+    from robandit.wording import visible
 
     check_writable(out)
     command = command_line("diagnose", file, **asdict(reading))
@@ -62,7 +63,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     remarks += [in_order] if isinstance(in_order, str) else _changes(in_order)
     write_study(result, out, command=command, remarks=remarks)
     Console().print(study_table(result, remarks=remarks))
-    print(f"report: {out}")
+    print(visible(f"report: {out}"))
 
 
 def _in_order(records: Records, table: MaybeTable, rows: int) -> dict[str, Floats] | str:

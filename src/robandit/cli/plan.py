@@ -33,6 +33,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None,
     from robandit.experiments.store import Store
     from robandit.kernel.cores import cores
     from robandit.validation import integer
+    from robandit.wording import visible
 
     counts = sorted({integer(n, "--workers", 1, None) for n in workers or (1, 2, 16, 128, 1000, cores())})
     import_given(imports)
@@ -45,7 +46,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None,
     speeds = known | measure(todo, known=known, track=tracked("measuring"))
     estimate = cost(todo, ns_per_pull=speeds, folder=folder if exists else None)
 
-    print(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}")
+    print(visible(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}"))
     print(*cost_lines(estimate, todo), sep="\n")
     if not estimate.units:
         return

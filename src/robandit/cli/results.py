@@ -20,8 +20,8 @@ def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = N
         Show only the leaderboard of this problem; repeat the option for more.
     """
     from rich.console import Console
-    from rich.text import Text
 
+    from robandit.cli.terminal.guard import shown
     from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
     from robandit.experiments.statistics import Findings
     from robandit.experiments.store import Store
@@ -37,11 +37,11 @@ def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = N
             choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        console.print(Text(findings.verdict))
+        console.print(shown(findings.verdict))
         console.print()
         boards = leaderboards(findings)
     changes = [f"The numbers are those of the code of the run, but {change}." for change in store.changed_modules()]
-    for part in (*boards, *map(Text, (*remarks(findings), *changes))):
+    for part in (*boards, *map(shown, (*remarks(findings), *changes))):
         console.print(part)
 
 
@@ -60,10 +60,11 @@ def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = Non
     from robandit.experiments import statistics
     from robandit.experiments.store import Store
     from robandit.files import check_writable, write_atomically
+    from robandit.wording import visible
 
     check_writable(out)
     import_given(imports)
     results = Store.open(folder).results()
     frame = statistics.raw(results) if raw else statistics.summary(results)
     write_atomically(out, frame.write_csv().encode())
-    print(f"written: {out}")
+    print(visible(f"written: {out}"))

@@ -20,6 +20,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
     from robandit.errors import FileError
     from robandit.experiments.spec import EXAMPLE
     from robandit.files import check_writable
+    from robandit.wording import visible
 
     check_writable(file)
     try:
@@ -30,7 +31,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
     except OSError as error:
         raise FileError(f"{file} cannot be written: {error.strerror or error}") from error
     name = shlex.quote(str(file))
-    print(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}")
+    print(visible(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}"))
 
 
 def check(file: Path, /, *, imports: Imports = None) -> None:
