@@ -22,26 +22,38 @@ from robandit.experiments.own_code import OwnModule, Packed, import_modules, own
 from robandit.experiments.spec import Spec
 
 MODULE = """
+from typing import NamedTuple
+import numpy as np
 from {widths} import width
-from robandit.policies.index import IndexPolicy
+from robandit.policies import Policy
 
 
-class CapUCB(IndexPolicy):
+class Sums(NamedTuple):
+    sums: np.ndarray
+    counts: np.ndarray
+
+
+class CapUCB(Policy):
     cap: float = 1.0
-    row_length = 2
+
+    def init(self, arms, horizon):
+        return Sums(np.zeros(arms), np.zeros(arms))
 
     @staticmethod
-    def add(p, s, arm, reward):
-        s.arms[arm, 0] += 1.0
-        s.arms[arm, 1] += reward
+    def select(p, s):
+        best, chosen = -np.inf, 0
+        for arm in range(len(s.counts)):
+            if s.counts[arm] == 0.0:
+                return arm
+            index = s.sums[arm] / s.counts[arm] + min(p.cap, width(s.counts[arm]))
+            if index > best:
+                best, chosen = index, arm
+        return chosen
 
     @staticmethod
-    def mean(p, s, arm):
-        return s.arms[arm, 1] / s.arms[arm, 0]
-
-    @staticmethod
-    def index(p, s, arm, level):
-        return s.arms[arm, 1] / s.arms[arm, 0] + min(p.cap, width(s.arms[arm, 0]))
+    def update(p, s, arm, reward):
+        s.sums[arm] += reward
+        s.counts[arm] += 1.0
 """
 WIDTHS = "import math\n\n\ndef width(n):\n    return 2.0 / math.sqrt(n)\n"
 SPEC = """
@@ -58,7 +70,8 @@ _numbers = itertools.count()
 def forgets_modules(monkeypatch):
     """Leave no finder and no named module behind."""
     monkeypatch.setattr(own, "_named", {})
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    yield
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, own._FolderFinder)]
 
 
 @pytest.fixture
@@ -119,7 +132,7 @@ def test_wrong_names_in_a_module(lab):
     for text, message in (
         (f"{mine}:CapUBC", rf"policy 'CapUBC' of the module {mine} is not known \(did you mean CapUCB\?\)"),
         (f"{mine}:width", "policy 'width' of the module"),
-        (f"{mine}:IndexPolicy", "policy 'IndexPolicy' of the module"),
+        (f"{mine}:Policy", "policy 'Policy' of the module"),
         ("math:pi", "math has no policies"),
         (f"{mine}:CapUCB(cup=3)", f"{mine}:CapUCB has no parameter 'cup'"),
         (f"{mine}:CapUCB(cap='x')", f"{mine}:CapUCB.cap='x'. cannot be made: cap = 'x' must be float"),
@@ -193,6 +206,16 @@ def test_modules_that_cannot_be_imported(tmp_path, name, message):
     assert own._named == {}
 
 
+def test_a_link_to_a_module_can_be_imported_twice(lab, tmp_path_factory):
+    folder, mine, widths = lab
+    other = tmp_path_factory.mktemp("links")
+    for name in (mine, widths):
+        (other / f"{name}.py").symlink_to(folder / f"{name}.py")
+    for _ in range(2):
+        import_modules([mine], other)
+    import_modules([mine], folder)
+
+
 def test_another_file_of_the_same_name(lab, tmp_path_factory):
     folder, mine, _ = lab
     import_modules([mine], folder)
@@ -258,7 +281,7 @@ def test_from_a_spec_to_the_report_and_back(lab):
     typed("run", "caps.toml", cwd=folder)
     page = (folder / "caps" / "report.html").read_text()
     assert f"The module {mine}" in page
-    assert "class CapUCB(IndexPolicy):" in page
+    assert "class CapUCB(Policy):" in page
     assert "CapUCB(cap=3.0)" in page
     data = json.loads((folder / "caps" / "run.json").read_text())
     assert [each["name"] for each in data["modules"]] == [mine, widths]
@@ -325,7 +348,7 @@ def test_a_parameter_that_is_gone_is_other_code(lab):
         (folder / name).write_text((folder / name).read_text().replace("cap=", "most=").replace("cap:", "most:"))
     (folder / f"{mine}.py").write_text((folder / f"{mine}.py").read_text().replace("p.cap", "p.most"))
     forget(mine, widths)
-    assert f"other code: the module {mine} changed (line 7 is " in typed("run", "caps.toml", cwd=folder, code=1)[1]
+    assert f"other code: the module {mine} changed (line 14 is " in typed("run", "caps.toml", cwd=folder, code=1)[1]
 
 
 def test_policies_of_robandit_and_of_scripts_record_no_module():
@@ -362,8 +385,9 @@ def test_a_module_is_rebuilt_from_its_source_and_replaced_by_another(lab):
     wider = WIDTHS.replace("2.0", "9.0")
     modules = [OwnModule.of(m.name, wider if m.name == widths else m.source) for m in first.modules]
     second = Packed(tuple(modules), first.content).opened()
-    assert [unit.run().to_bytes() for unit in second.units] != here
-    assert [unit.run().to_bytes() for unit in first.opened().units] == here
+    assert type(second.cells[0].policy) is sys.modules[mine].CapUCB is not type(rebuilt.cells[0].policy)
+    assert type(second.cells[0].policy).select.__globals__["width"](1.0) == 9.0
+    assert type(first.opened().cells[0].policy).select.__globals__["width"](1.0) == 2.0
 
 
 def test_sources_that_are_damaged_unknown_or_not_the_workers(lab):

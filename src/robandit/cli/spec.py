@@ -40,7 +40,7 @@ def check(file: Path, /, *, imports: Imports = None) -> None:
     Parameters
     ----------
     file
-        The TOML file. An error message names the line.
+        The TOML file. An error message names the line. Modules under `imports` are run.
     """
     from robandit.experiments.spec import read_spec, summary
 

@@ -175,7 +175,7 @@ def policy_class(name: str) -> type[Policy]:
         return cls
     own = own_code.named_policies()
     if name not in own:
-        raise InvalidInput(unknown(f"policy {name!r}", name, [*own, *known, "all"], _labels()))
+        raise InvalidInput(unknown(f"policy {name!r}", name, [*known, "all", *own], _labels()))
     if len(own[name]) > 1:
         raise InvalidInput(
             f"policy {name!r} is in several modules: write {' or '.join(cls.tag() for cls in own[name])}"

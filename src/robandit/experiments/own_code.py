@@ -72,7 +72,8 @@ def _import(name: str, folder: Path) -> None:
     places = [folder / top / "__init__.py", folder / f"{top}.py", folder / f"{name.replace('.', '/')}.py"]
     file = next((path for path in places if path.is_file()), None)
     if file is not None:
-        here = folder / top if file == places[2] != places[1] else file  # a folder without __init__.py is a package too
+        # A folder without __init__.py is a package too.
+        here = (folder / top if file == places[2] != places[1] else file).resolve()
         loaded = _file(sys.modules[top]) if top in sys.modules else here
         if loaded != here or top in sys.stdlib_module_names:
             other = loaded if loaded not in (here, None) else "a module of Python"
@@ -85,7 +86,8 @@ def _import(name: str, folder: Path) -> None:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
             missing = f"there is no {name.replace('.', '/')}.py in {folder}, and no installed module of this name"
-            raise InvalidInput(f"the module {name} cannot be imported: {missing}") from error
+            hint = "go to the folder of the module"
+            raise InvalidInput(f"the module {name} cannot be imported: {missing}; {hint}") from error
         where = [f"{frame.filename}:{frame.lineno}: " for frame in traceback.extract_tb(error.__traceback__)]
         own = [place for place in where if place.startswith(str(folder))][-1:]
         why = f"{''.join(own)}{type(error).__name__}: {error}"
