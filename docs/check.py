@@ -9,7 +9,7 @@
 
 The Python blocks (``python``) and sessions (``pycon``) of a page run in order, in one namespace and an empty folder; pages that
 read an experiment get a small one. In a ``console`` block, a line with ``$`` is a command and the lines after it are its output;
-``...`` matches any text.
+``...`` matches any text. A block with a name after its language, such as ``toml caps.toml``, is a file for the commands after it.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def run_console(path: Path) -> int:
     }
     with tempfile.TemporaryDirectory() as folder:
         for kind, text, line in blocks(path):
+            if " " in kind:
+                Path(folder, kind.split()[1]).write_text(text, encoding="utf-8")
             if kind != "console":
                 continue
             for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):

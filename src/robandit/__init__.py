@@ -21,7 +21,7 @@ from robandit.simulate.result import Result
 from robandit.simulate.simulation import simulate
 
 if TYPE_CHECKING:
-    from robandit import checks, estimators, experiments, recorded, suites, theory, verify
+    from robandit import checks, estimators, experiments, recorded, report, suites, theory, verify
 
 __version__ = "0.1.0"
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "problems",
     "recommend",
     "recorded",
+    "report",
     "simulate",
     "suites",
     "theory",
@@ -53,7 +54,7 @@ if not TYPE_CHECKING:  # a type checker must see the imports above, and an error
 
     def __getattr__(name: str) -> _Any:
         """Import a package on first use, if a live bandit does not need it."""
-        if name in ("checks", "estimators", "experiments", "recorded", "suites", "theory", "verify"):
+        if name in ("checks", "estimators", "experiments", "recorded", "report", "suites", "theory", "verify"):
             return _import_module(f"robandit.{name}")
         raise AttributeError(f"module 'robandit' has no attribute {name!r}")
 

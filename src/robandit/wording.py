@@ -1,9 +1,27 @@
-"""Format counts, lists and numbers for sentences and tables."""
+"""Format counts, lists, numbers and names for sentences and tables."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
+
+INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's categories of control, formatting, half, line and paragraph characters. A terminal may obey them."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Return text in which control characters and others that cannot be seen are escaped as in Python, except those to keep.
+
+    >>> print(visible("a" + chr(27) + "[31m" + chr(0x202E) + "b\\nc"))
+    a\\x1b[31m\\u202eb\\nc
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode() if char not in keep and unicodedata.category(char) in INVISIBLE else char
+        for char in text
+    )
 
 
 def counted(n: int, one: str, several: str = "") -> str:

@@ -97,7 +97,7 @@ def test_what_a_run_folder_has_is_not_counted(spec, capsys):
     plan(spec, out=spec.parent / "elsewhere")
     assert "4 units of work left, 0 done" in capsys.readouterr().out
     spec.write_text(small.replace("seed = 3", "seed = 4"))
-    with pytest.raises(InvalidInput, match="two holds another experiment: seed is"):
+    with pytest.raises(InvalidInput, match=r"two was made with another seed \(3 there, 4 here\)"):
         plan(spec)
 
 

@@ -27,7 +27,7 @@ def test_another_experiment_in_the_folder_is_rejected_with_the_option_that_helps
     spec.write_text(SPEC.replace('"UCB1"', '"UCB1(scale=2.0)"'))
     for words in (("run", "two.toml"), ("plan", "two.toml")):
         message = typed(*words, cwd=tmp_path, code=1)[1]
-        assert message.startswith("robandit: two holds another experiment: cells[0].label is ")
+        assert message.startswith("robandit: two was made with other policies (UCB1 there, UCB1(scale=2.0) here); ")
         assert message.endswith("; give another with --out FOLDER, or remove two\n")
     spec.write_text(SPEC.replace("replications = 2", "replications = 1"))
     message = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
@@ -59,5 +59,5 @@ def test_python_names_no_option(tmp_path):
         return compared([], None, ["UCB1"], horizon=10, replications=1, seed=seed, quick=False)
 
     Store.create(tmp_path / "run", plan(1))
-    with pytest.raises(InvalidInput, match=r'seed is "1" there and "2" here; name another folder$'):
+    with pytest.raises(InvalidInput, match=r"made with another seed \(1 there, 2 here\); name another folder$"):
         Store.create(tmp_path / "run", plan(2))

@@ -4,6 +4,7 @@
 with the release that introduces it, never to make a failing test pass.
 """
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 
 import robandit as rb
 from robandit.errors import CorruptFile
-from robandit.experiments import Store
+from robandit.experiments import Store, run
+from robandit.experiments.own_code import import_modules
 from robandit.experiments.store import FORMAT_VERSION
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+OWN = [16.5, 13.5, 12.0]
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("result.format*.parquet")), ids=lambda p: p.name)
@@ -33,17 +36,34 @@ def test_there_are_golden_files_of_todays_formats():
     assert (GOLDEN / f"run.format{FORMAT_VERSION}").is_dir()
 
 
-def test_a_run_folder_loads_and_is_complete():
-    store = Store.open(GOLDEN / "run.format1")
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_run_folder_loads_and_is_complete(version):
+    import_modules(["golden_policy"], GOLDEN)
+    store = Store.open(GOLDEN / f"run.format{version}")
     results = store.results()
     assert results.complete
-    assert {m.cell.label: m.final.tolist() for m in results.measured} == {
+    own = {"LastBest(initial=0.5)": OWN} if version > 1 else {}
+    assert store.changed_modules() == []
+    assert [module.name for module in store.modules] == ["golden_policy"] * (version > 1)
+    assert {m.cell.label: m.final.tolist() for m in results.measured} == own | {
         "UCB1": [5.5, 5.5, 8.5],
         "HTINF": [29.5, 25.5, 22.5],
         "Kurtosis UCB": [25.0, 25.0, 25.0],
     }
     assert store.about["command"] == "robandit run golden.toml"
     assert store.about["name"] == "golden"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_run_folder_continues_in_todays_format(version, tmp_path):
+    import_modules(["golden_policy"], GOLDEN)
+    shutil.copytree(GOLDEN / f"run.format{version}", tmp_path / "run")
+    before = Store.open(tmp_path / "run")
+    outcome = run(before.plan, tmp_path / "run", threads=1)
+    assert (outcome.done, outcome.before) == (0, len(before.plan.units))
+    data = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert data["format"] == FORMAT_VERSION
+    assert len(data["checksum"]) == 64
 
 
 def test_a_damaged_one_fails_by_name(tmp_path):

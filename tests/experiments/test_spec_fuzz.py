@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from helpers.fuzzing import NASTY, as_json, damaged, more, read_or_refused, warped
 from robandit.experiments.ledger import FOLDERS
 from robandit.experiments.notation import policies_from, problem_from
+from robandit.experiments.own_code import import_modules
 from robandit.experiments.results import Failure
 from robandit.experiments.spec import EXAMPLE, Spec, read_spec
-from robandit.experiments.store import Store
+from robandit.experiments.store import Store, _checksum
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+PLAN = Store.open(GOLDEN / "run.format1").plan
 SPECS = (
     EXAMPLE,
     (GOLDEN / "spec.v1.toml").read_text(),
@@ -93,13 +96,25 @@ def open_folder(place):
 
 
 RUN = (GOLDEN / "run.format1" / "run.json").read_bytes()
+NEW = json.loads((GOLDEN / "run.format2" / "run.json").read_bytes())
 
 
-@more(60)
-@given(content=warped(json.loads(RUN)).map(as_json) | damaged(RUN))
+def with_checksum(data):
+    """Return crafted data with the right checksum, if they can have one."""
+    content = as_json(data)
+    with suppress(ValueError, TypeError, RecursionError):
+        read = json.loads(content)
+        return as_json(read | {"checksum": _checksum(read)})
+    return content
+
+
+@more(90)
+@given(content=warped(json.loads(RUN)).map(as_json) | warped(NEW).map(with_checksum) | damaged(RUN))
 def test_damaged_run_folders(folder, content):
+    import_modules(["golden_policy"], GOLDEN)
     (folder / "run.json").write_bytes(content)
     read_or_refused(open_folder, folder)
+    read_or_refused(lambda: Store.create(folder, PLAN))
 
 
 OTHERS = ("spec.toml", "parts", "times", "failures")

@@ -17,7 +17,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 from robandit.experiments import plan as plan_module
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.results import Failure, Results
-from robandit.experiments.store import Store
+from robandit.experiments.store import Store, _checksum
 from robandit.files import read_sealed
 from robandit.locks import locked
 
@@ -40,7 +40,8 @@ def copied(played, tmp_path):
 
 def edited(folder, **changes):
     path = folder / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    data = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(data | {"checksum": _checksum(data)}))
 
 
 # --- what is written is read ----------------------------------------------------------------------------------------
@@ -145,6 +146,11 @@ def test_more_replications_keep_what_is_done(copied):
     assert sum(odd.ledger.done(unit) for unit in odd.plan.units) == 10
 
 
+def renamed(name, horizon=HORIZON):
+    problem = small_plan().problems[0].problem
+    return planned([Played(name, problem, horizon)], [rb.UCB1(), rb.Uniform()], replications=20, seed=7)
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
@@ -152,12 +158,25 @@ def test_more_replications_keep_what_is_done(copied):
             lambda: small_plan(replications=19),
             r"has 20 replications, but the plan has only 19: use at least 20, or name another folder",
         ),
-        (lambda: small_plan(seed=8), r'seed is "7" there and "8" here; name another folder'),
-        (lambda: small_plan(policies=[rb.UCB1(scale=3.0), rb.Uniform()]), r"cells\[0\]\.label is \"UCB1\" there"),
-        (lambda: small_plan(policies=[rb.UCB1()]), r"the number of cells is 2 there and 1 here"),
+        (lambda: small_plan(seed=8), r"was made with another seed \(7 there, 8 here\); name another folder"),
+        (
+            lambda: small_plan(policies=[rb.UCB1(scale=3.0), rb.Uniform()], seed=8),
+            r"was made with another seed \(7 .* 8 here\) and other policies \(UCB1 there, UCB1\(scale=3\.0\) here\); name",
+        ),
+        (
+            lambda: small_plan(policies=[rb.UCB1()]),
+            rf"made with other policies \({rb.Uniform().name} there, not here\)",
+        ),
+        (
+            lambda: small_plan(policies=[rb.UCB1(), rb.Uniform(), rb.APE2(), rb.KurtosisUCB()]),
+            r"other policies \(APE\^2 and Kurtosis UCB here, not there\)",
+        ),
+        (lambda: small_plan(policies=[rb.Uniform(), rb.UCB1()]), r"made with the same policies in another order; name"),
+        (lambda: renamed("q"), r"made with other problems \(p there, q here\)"),
+        (lambda: renamed("p", horizon=HORIZON + 1), r"made with other horizons \(500 there, 501 here\)"),
         (
             lambda: small_plan(problem=rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.8)),
-            r"problems\[0\]\.problem\.laws\[1\]\.law\.scale is 0\.\d+ there and 0\.\d+ here",
+            r"made with another problem p \(laws\[1\]\.law\.scale is 0\.\d+ there and 0\.\d+ here\)",
         ),
         (lambda: small_plan(problem=rb.problems.gaussian(means=[0.0, 1.0])), r"laws\[0\] is .*Pareto.* there and .*"),
     ],
@@ -175,7 +194,7 @@ def test_a_told_number_that_changed_is_named(tmp_path):
         dataclasses.replace(c, policy=dataclasses.replace(c.policy, eps=0.3))
         for c in small_plan(policies=[rb.RobustMOSS()]).cells
     ]
-    with pytest.raises(InvalidInput, match=r"cells\[0\]\.policy\.eps is 0\.72\d* there and 0\.3 here"):
+    with pytest.raises(InvalidInput, match=r"policies \(on p, eps is 0\.72\d* there and 0\.3 here of Robust MOSS\)"):
         Store.create(tmp_path, Plan(tuple(eps), (), 7, 20))
 
 
@@ -183,9 +202,9 @@ def test_a_told_number_that_changed_is_named(tmp_path):
 
 
 def test_a_newer_folder_is_rejected(copied):
-    edited(copied.folder, format=2)
+    edited(copied.folder, format=3)
     for attempt in (lambda: Store.open(copied.folder), lambda: Store.create(copied.folder, copied.plan)):
-        with pytest.raises(NewerFile, match=r"run\.json has format 2.*up to 1.*upgrade"):
+        with pytest.raises(NewerFile, match=r"run\.json has format 3.*up to 2.*upgrade"):
             attempt()
 
 
@@ -195,6 +214,47 @@ def test_a_damaged_run_json_is_named(copied, text):
     for attempt in (lambda: Store.open(copied.folder), lambda: Store.create(copied.folder, copied.plan)):
         with pytest.raises(CorruptFile, match=r"run\.json"):
             attempt()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["cells"][0].update(label="Another name"),
+        lambda data: data["cells"].reverse(),
+        lambda data: data["problems"][0].update(name="q"),
+        lambda data: data.update(replications=16),
+        lambda data: data["runs"][0].update(command="rm -r /"),
+        lambda data: data.update(notes=["All is well."]),
+        lambda data: data.update(checksum="0" * 64),
+        lambda data: data.pop("checksum"),
+        lambda data: data.update(checksum=None),
+    ],
+)
+def test_an_altered_run_json_is_named(copied, change):
+    path = copied.folder / "run.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    for attempt in (lambda: Store.open(copied.folder), lambda: Store.create(copied.folder, copied.plan)):
+        with pytest.raises(
+            CorruptFile, match=r"run\.json was changed or damaged: its checksum does not match; restore it"
+        ):
+            attempt()
+
+
+def test_spaces_and_the_order_of_keys_do_not_matter(copied):
+    path = copied.folder / "run.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(reversed(data.items()))))
+    assert Store.open(copied.folder) == copied
+
+
+def test_modules_of_another_type_are_named(copied):
+    for modules in (3, [3], [{"name": "mine"}], [{"name": 1, "source": "", "sha256": ""}]):
+        edited(copied.folder, modules=modules)
+        for attempt in (lambda: Store.open(copied.folder), lambda: Store.create(copied.folder, copied.plan)):
+            with pytest.raises(CorruptFile, match=r"run\.json is damaged: modules"):
+                attempt()
 
 
 def test_other_things_in_a_folder_are_left_alone(tmp_path):

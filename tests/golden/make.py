@@ -1,21 +1,28 @@
-"""Makes the saved bandits of this folder that are not there yet: those of a new format, or of a policy that is new here.
+"""Makes the saved bandits and the run folder that are not there yet: those of a new format, or of a policy that is new here.
 
     python tests/golden/make.py
 
 A file that is there stays: it is not made anew so that a failing test may pass. Each ``.bandit`` was written by a release that
 wrote the format in its name. ``expected.json`` holds what a bandit that
 is loaded from it must decide next, when it is told the rewards listed there. The bandit of ``production`` has costs, arms that came
-and went, and a change that its detector noticed.
+and went, and a change that its detector noticed. A run folder holds the same plan in each format, since format 2 also
+with a policy of a user, from ``golden_policy.py``.
 """
 
 import json
+import shutil
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import robandit as rb
+from robandit.experiments import Played, planned, run
+from robandit.experiments.notation import policies_from
+from robandit.experiments.own_code import import_modules
 
 HERE = Path(__file__).parent
 FORMAT = 2
+RUN_FORMAT = 2
 ARMS = ["eu", 7, ("us", None, 0.5)]
 
 
@@ -43,7 +50,25 @@ def production(policy):
     return bandit
 
 
+def make_run():
+    """Make the run folder of this format."""
+    import_modules(["golden_policy"], HERE)
+    policies = [rb.UCB1(), rb.HTINF(), rb.KurtosisUCB(), *policies_from("golden_policy:LastBest(initial=0.5)")]
+    plan = planned([Played("two arms", rb.problems.gaussian(means=[0.0, -0.5]), 100)], policies, replications=3, seed=5)
+    place = HERE / f"run.format{RUN_FORMAT}"
+    if not place.exists():
+        machine = {"platform": "Linux", "processor": "x86_64", "cores": 2}
+        with mock.patch("robandit.experiments.store.machine", return_value=machine):
+            outcome = run(plan, place, threads=1, command="robandit run golden.toml", spec_text='name = "golden"\n')
+        assert not outcome.failed, outcome.failed
+        for folder in ("locks", "failures"):
+            shutil.rmtree(place / folder)
+        about = json.loads((place / "run.json").read_text())
+        assert about["format"] == RUN_FORMAT
+
+
 def main():
+    make_run()
     known = HERE / "expected.json"
     expected = json.loads(known.read_text()) if known.exists() else {}
     policies = {"ucb1": rb.UCB1(scale=2.0), "adar_ucb": rb.AdaRUCB(), "adakl_ucb": rb.AdaKLUCB(schedule="practical")}

@@ -111,9 +111,14 @@ def test_immutable():
     assert policy == AdaRUCB()
 
 
-@pytest.mark.parametrize("tag", ["UCB7", None, "", "some.module:Own"])
+@pytest.mark.parametrize("tag", ["UCB7", None, ""])
 def test_an_unknown_policy(tag):
     rejected(lambda: Policy.from_dict({"policy": tag}), f"policy {tag!r} is not known here", "AdaRUCB", "UCB1")
+
+
+def test_an_unknown_policy_of_a_user():
+    words = ("policy 'some.module:Own' is not known here", "import some.module", "--import some.module")
+    rejected(lambda: Policy.from_dict({"policy": "some.module:Own"}), *words)
     rejected(lambda: Policy.from_dict({}), "policy None is not known here")
 
 

@@ -6,13 +6,16 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import robandit as rb
 from helpers import report_examples as examples
-from robandit.experiments.plan import Played
+from robandit.errors import InvalidInput
+from robandit.experiments.plan import Played, planned
+from robandit.experiments.runner import run
 from robandit.experiments.statistics import Findings, summary, verdict
 from robandit.report.page import write_page
 
@@ -286,3 +289,32 @@ def test_one_replication_is_enough_for_a_page(tmp_path):
 def test_the_largest_suite_stays_below_3_mb(tmp_path):
     write_page(Findings(examples.large()), tmp_path / "report.html", command="robandit compare --suite heavy")
     assert (tmp_path / "report.html").stat().st_size < 3_000_000
+
+
+def test_write_takes_what_a_person_has(tmp_path):
+    problem = rb.problems.gaussian(means=[1.0, 0.0])
+    policies = [rb.UCB1(), rb.UCB1(scale=2.0)]
+    plan = planned([Played("two arms", problem, 100)], policies, replications=5, seed=1)
+    outcome = run(plan, tmp_path / "run", threads=1, command="robandit run x.toml")
+    pages = []
+    for results in (outcome, outcome.store, outcome.store.results()):
+        rb.report.write(results, tmp_path / "page.html")
+        pages.append((tmp_path / "page.html").read_text())
+    assert pages[0] == pages[1] == pages[2]
+    assert "<code>robandit run x.toml</code>" in pages[0]
+    result = rb.simulate(policies, problem, 100, 5, seed=1, progress=False)
+    rb.report.write(result, tmp_path / "page.html", name="two arms")
+    page = (tmp_path / "page.html").read_text()
+    means = [f"{mean:.3g}" for mean in result.summary()["mean"]]
+    for text in ("2 policies on two arms", "UCB1(scale=2.0)", *means):
+        assert text in pages[0]
+        assert text in page
+    assert "<code></code>" not in page
+
+
+@pytest.mark.parametrize("results", ["run", None, Path("run")])
+def test_write_rejects_other_things(results, tmp_path):
+    with pytest.raises(
+        InvalidInput, match=r"must be results of .*; for a folder, pass robandit\.experiments\.Store\.open"
+    ):
+        rb.report.write(results, tmp_path / "page.html")

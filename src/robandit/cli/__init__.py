@@ -67,11 +67,14 @@ def main() -> None:
     """Run the command line and exit with one of `CODES`."""
     import cyclopts
 
-    from robandit.errors import RobanditError
+    from robandit.cli.terminal.guard import guard
+    from robandit.errors import KernelError, RobanditError
+    from robandit.wording import visible
 
     # Print a question mark for characters that standard output cannot encode.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
+    guard()
     try:
         try:
             application()(sys.argv[1:], exit_on_error=False, print_error=False)
@@ -81,14 +84,16 @@ def main() -> None:
         print(f"robandit: {_usage_error(error)}", file=sys.stderr)
         sys.exit(2)
     except RobanditError as error:
-        print(f"robandit: {error}", file=sys.stderr)
+        lines = "\n" if isinstance(error, KernelError) else ""  # only the compiler's messages have several
+        print(f"robandit: {visible(str(error), keep=lines)}", file=sys.stderr)
         sys.exit(1)
     except BrokenPipeError:
         _exit_unread()
     except OSError as error:
         if error.errno not in FULL:
             raise
-        print(f"robandit: {error.filename or 'output'} cannot be written: {error.strerror}", file=sys.stderr)
+        name = visible(str(error.filename or "output"))
+        print(f"robandit: {name} cannot be written: {error.strerror}", file=sys.stderr)
         try:
             sys.stdout.flush()
         except OSError:
@@ -107,6 +112,8 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
     """Return the message, with an example if a value or the name of its option is missing, and the command that prints help."""
     import cyclopts
 
+    from robandit.wording import visible
+
     message = str(error).strip()
     if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
         name = error.argument.name
@@ -123,7 +130,7 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
         message = (
             f"{unused!r} has no option: write the option before its value, for example --policy UCB1 or --out results"
         )
-    return f"{message}\nFor help: {' '.join(('robandit', *(error.command_chain or ())))} --help"
+    return f"{visible(message)}\nFor help: {' '.join(('robandit', *(error.command_chain or ())))} --help"
 
 
 def _exit_unread() -> NoReturn:

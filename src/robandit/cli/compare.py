@@ -8,6 +8,7 @@ from typing import Any, Literal
 from robandit.cli.options import (
     All,
     Figures,
+    Imports,
     OptionalInteger,
     Policies,
     Quick,
@@ -16,6 +17,7 @@ from robandit.cli.options import (
     Threads,
     chosen_policies,
     command_line,
+    import_given,
 )
 
 
@@ -32,6 +34,7 @@ def compare(
     out: Path = Path("robandit-report.html"),
     figures: Figures = None,
     quick: Quick = False,
+    imports: Imports = None,
 ) -> None:
     """Compare policies on heavy-tailed problems. Prints a table and writes an HTML report.
 
@@ -66,10 +69,12 @@ def compare(
     from robandit.files import check_folder, check_writable
 
     chosen = chosen_policies(policy, every)
+    import_given(imports)
     check_writable(out)
     check_folder(figures)
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed, "quick": quick}
-    command = command_line("compare", problem=problem, suite=suite, policy=policy, all=every, **size)
+    choices = {"import": imports, "problem": problem, "suite": suite, "policy": policy, "all": every}
+    command = command_line("compare", **choices, **size)
     plan = compared(problem or [], suite, chosen, **size)
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
         with runbar() as bar:

@@ -38,6 +38,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from robandit.files import check_writable
     from robandit.recorded import Table
     from robandit.report.study import write_study
+    from robandit.wording import visible
 
     check_writable(out)
     command = command_line("diagnose", file, **asdict(reading))
@@ -56,4 +57,4 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
     write_study(result, out, command=command, remarks=remarks)
     Console().print(study_table(result, remarks=remarks))
-    print(f"report: {out}")
+    print(visible(f"report: {out}"))

@@ -107,6 +107,7 @@ def coverage(
     from robandit.experiments.coverage import CONTENDERS, LAWS
     from robandit.experiments.coverage import coverage as measure
     from robandit.report.coverage import write_coverage
+    from robandit.wording import visible
 
     if out is not None and not out.is_dir():
         raise FileError(f"{out} is not a folder: create it first")
@@ -117,4 +118,4 @@ def coverage(
     if out is not None:
         command = command_line("estimators coverage", trials=trials, sizes=sizes, delta=delta, seed=seed)
         written = write_coverage(frame, out, delta=delta, trials=trials, command=command)
-        print(f"written: {', '.join(map(str, written))}")
+        print(visible(f"written: {', '.join(map(str, written))}"))

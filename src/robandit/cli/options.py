@@ -55,6 +55,23 @@ Figures = Annotated[
 RunFolder = Annotated[Path | None, Parameter(help="The run folder; by default the path of the spec without .toml.")]
 
 
+Imports = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--import",
+        help="A module with policies of your own, such as mine for mine.py in the current folder; repeat the option for more. Its "
+        "code is run. Write its policies as 'mine:CapUCB(cap=3)'.",
+    ),
+]
+
+
+def import_given(modules: list[str] | None) -> None:
+    """Import the modules of the option --import, from the current folder."""
+    from robandit.experiments.own_code import import_modules
+
+    import_modules(modules or ())
+
+
 def chosen_policies(policies: list[str] | None, everything: bool) -> Sequence[str]:
     """Return the policies of the options --policy and --all, which exclude each other. Empty means a first look."""
     if policies and everything:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import OptionalIntegers, RunFolder
+from robandit.cli.options import Imports, OptionalIntegers, RunFolder, import_given
 
 WORTHWHILE = 10.0  # seconds that another size of units must save before it is suggested
 
 
-def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None) -> None:
+def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None, imports: Imports = None) -> None:
     """Estimate the processor time, the disk space and the elapsed time on several workers before you run an experiment.
 
     Each policy plays each problem on this machine for a moment. This takes about 20 seconds, plus compilation. Units that are
@@ -33,8 +33,10 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     from robandit.experiments.store import Store
     from robandit.kernel.cores import cores
     from robandit.validation import integer
+    from robandit.wording import visible
 
     counts = sorted({integer(n, "--workers", 1, None) for n in workers or (1, 2, 16, 128, 1000, cores())})
+    import_given(imports)
     experiment = read_spec(spec)
     folder = run_folder(spec, out)
     exists = (folder / "run.json").exists()
@@ -44,7 +46,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None)
     speeds = known | measure(todo, known=known, track=tracked("measuring"))
     estimate = cost(todo, ns_per_pull=speeds, folder=folder if exists else None)
 
-    print(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}")
+    print(visible(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}"))
     print(*cost_lines(estimate, todo), sep="\n")
     if not estimate.units:
         return

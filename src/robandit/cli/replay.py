@@ -9,6 +9,7 @@ from typing import Any
 from robandit.cli.options import (
     All,
     Figures,
+    Imports,
     OptionalInteger,
     Policies,
     Quick,
@@ -17,6 +18,7 @@ from robandit.cli.options import (
     Threads,
     chosen_policies,
     command_line,
+    import_given,
 )
 from robandit.cli.table_options import File, Reading
 from robandit.experiments.replay_plan import Mode
@@ -37,6 +39,7 @@ def replay(
     out: Path | None = None,
     figures: Figures = None,
     quick: Quick = False,
+    imports: Imports = None,
 ) -> None:
     """Compare policies on recorded rewards. Prints tables and writes a run folder with an HTML report.
 
@@ -72,8 +75,9 @@ def replay(
     from robandit.files import check_folder
 
     chosen = chosen_policies(policy, every)
+    import_given(imports)
     check_folder(figures)
-    choices = {"propensity": propensity, "mode": mode, "policy": policy, "all": every}
+    choices = {"import": imports, "propensity": propensity, "mode": mode, "policy": policy, "all": every}
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed}
     command = command_line("replay", file, **asdict(reading), **choices, **size, out=out, quick=quick)
     records = reading.records(file, propensity)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import Flag
+from robandit.cli.options import Flag, Imports, import_given
 
 
-def show(folder: Path, *, problem: list[str] | None = None) -> None:
+def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = None) -> None:
     """Show the best policy of a run, whether its lead is significant, the leaderboards, and the overall ranking.
 
     The command also works during the run. It then reports the number of missing replications.
@@ -20,14 +20,16 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
         Show only the leaderboard of this problem; repeat the option for more.
     """
     from rich.console import Console
-    from rich.text import Text
 
+    from robandit.cli.terminal.guard import shown
     from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, remarks
     from robandit.experiments.statistics import Findings
     from robandit.experiments.store import Store
     from robandit.validation import choice
 
-    findings = Findings(Store.open(folder).results())
+    import_given(imports)
+    store = Store.open(folder)
+    findings = Findings(store.results())
     console = Console()
     for caution in findings.results.plan.cautions:
         console.print(Text(caution))
@@ -37,14 +39,15 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
             choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        console.print(Text(findings.verdict))
+        console.print(shown(findings.verdict))
         console.print()
         boards = leaderboards(findings)
-    for part in (*boards, *map(Text, remarks(findings))):
+    changes = [f"The numbers are those of the code of the run, but {change}." for change in store.changed_modules()]
+    for part in (*boards, *map(shown, (*remarks(findings), *changes))):
         console.print(part)
 
 
-def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
+def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = None) -> None:
     """Write a CSV file with one row per problem and policy. docs/reference/results.md describes the columns.
 
     Parameters
@@ -59,9 +62,11 @@ def export(folder: Path, *, out: Path, raw: Flag = False) -> None:
     from robandit.experiments import statistics
     from robandit.experiments.store import Store
     from robandit.files import check_writable, write_atomically
+    from robandit.wording import visible
 
     check_writable(out)
+    import_given(imports)
     results = Store.open(folder).results()
     frame = statistics.raw(results) if raw else statistics.summary(results)
     write_atomically(out, frame.write_csv().encode())
-    print(f"written: {out}")
+    print(visible(f"written: {out}"))

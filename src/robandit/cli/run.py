@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from robandit.cli.options import Figures, OptionalInteger, RunFolder, Threads, command_line
+from robandit.cli.options import Figures, Imports, OptionalInteger, RunFolder, Threads, command_line, import_given
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
@@ -22,12 +22,15 @@ def run(
     scheduler_file: Path | None = None,
     workers: OptionalInteger = None,
     figures: Figures = None,
+    imports: Imports = None,
 ) -> None:
     """Run an experiment from a TOML file, or continue it where it stopped.
 
     Finished units are kept in the run folder. If the run is interrupted, only the units in progress are lost, and the same command
     continues it. A unit that fails is tried again and then recorded as failed; the other units continue. At the end the folder
     has `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
+
+    Policies of your own come from modules under `imports` in the spec, or from --import. A folder whose modules changed is refused.
 
     For example: `robandit spec init` writes experiment.toml; then `robandit run experiment.toml`
 
@@ -51,9 +54,11 @@ def run(
     check_folder(figures)
     cluster = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
     context = _engine(engine, threads, cluster)
+    import_given(imports)
     plan = read_spec(spec).plan()
     text = spec.read_bytes().decode()  # read_text would change line ends
-    command = command_line("run", spec, engine=engine if engine != "threads" else None, out=out, **cluster)
+    chosen = {"import": imports, "engine": engine if engine != "threads" else None, "out": out}
+    command = command_line("run", spec, **chosen, **cluster)
     folder = run_folder(spec, out)
     play_into(folder, plan, threads=threads, engine=context, command=command, figures=figures, spec_text=text)
 

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from robandit.wording import visible
+
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
     from robandit.experiments.plan import Plan
@@ -43,14 +45,15 @@ def play_into(
                 shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
                 outcome = run(plan, folder, threads=threads, engine=cluster, **shown, **origin)
     except KeyboardInterrupt:
-        print(f"robandit: interrupted; finished units are kept in {folder}. To continue: {command}", file=sys.stderr)
+        kept = visible(f"finished units are kept in {folder}. To continue: {command}")
+        print(f"robandit: interrupted; {kept}", file=sys.stderr)
         sys.exit(130)
     results = outcome.store.results()
     outcome.store.write_results(results=results)
     code = conclude(results, folder / "report.html", command=command, figures=figures, printed=bar.printed)
     elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
-    print(f"results: {folder / 'results'}")
+    print(visible(f"results: {folder / 'results'}"))
     sys.exit(code)
 
 
@@ -74,8 +77,8 @@ def conclude(results: Results, page: Path, *, command: str, figures: Path | None
     for line in (*remarks(findings), findings.verdict):
         print_line(line)
     if figures is not None:
-        print(f"figures: {len(drawn)} files in {figures}")
-    print(f"report: {page}")
+        print(visible(f"figures: {len(drawn)} files in {figures}"))
+    print(visible(f"report: {page}"))
     return 3 if results.failures else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import Flag
+from robandit.cli.options import Flag, Imports, import_given
 
 
 def init(file: Path = Path("experiment.toml"), /) -> None:
@@ -20,6 +20,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
     from robandit.errors import FileError
     from robandit.experiments.spec import EXAMPLE
     from robandit.files import check_writable
+    from robandit.wording import visible
 
     check_writable(file)
     try:
@@ -30,24 +31,25 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
     except OSError as error:
         raise FileError(f"{file} cannot be written: {error.strerror or error}") from error
     name = shlex.quote(str(file))
-    print(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}")
+    print(visible(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}"))
 
 
-def check(file: Path, /) -> None:
+def check(file: Path, /, *, imports: Imports = None) -> None:
     """Check a spec, and print the size of the experiment and the policies that are skipped.
 
     Parameters
     ----------
     file
-        The TOML file. An error message names the line.
+        The TOML file. An error message names the line. Modules under `imports` are run.
     """
     from robandit.experiments.spec import read_spec, summary
 
+    import_given(imports)
     spec = read_spec(file)
     print(summary(spec, spec.plan()))
 
 
-def show(file: Path, /, *, json: Flag = False) -> None:
+def show(file: Path, /, *, json: Flag = False, imports: Imports = None) -> None:
     """Print each problem and each policy of a spec, with all defaults and parameters.
 
     Parameters
@@ -61,5 +63,6 @@ def show(file: Path, /, *, json: Flag = False) -> None:
 
     from robandit.experiments.spec import read_spec, resolved_text
 
+    import_given(imports)
     spec = read_spec(file)
     print(dumps(spec.resolved(), indent=2, allow_nan=False) if json else resolved_text(spec))

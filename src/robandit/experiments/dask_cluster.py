@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
 from robandit.experiments.engines import Answer, Engine, WorkersDied, installed_version, play, version_skew, versions
+from robandit.experiments.own_code import Packed, own_modules
 from robandit.experiments.plan import Plan
 from robandit.validation import integer, invalid
 from robandit.wording import counted
@@ -108,8 +109,11 @@ class DaskEngine(Engine):
         dask: Any = import_module("dask")
         self._count += 1
         self._bare = replace(plan)
+        modules = own_modules(cell.policy for cell in plan.cells)
+        # Workers need not have the modules of users: each makes them from their sources before it reads the plan.
+        sent = Packed.of(self._bare, modules, import_module("cloudpickle").dumps) if modules else self._bare
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # recorded rewards are large
-            self._plan = self._client.submit(_same, self._bare, key=f"{self._prefix}-plan-{self._count}", pure=False)
+            self._plan = self._client.submit(_same, sent, key=f"{self._prefix}-plan-{self._count}", pure=False)
 
     def submit(self, number: int) -> Future[Answer]:
         """Submit the unit to the cluster."""
@@ -226,7 +230,7 @@ def _distributed() -> Any:
     return import_module("distributed")
 
 
-def _same(plan: Plan) -> Plan:
+def _same(plan: Plan | Packed) -> Plan | Packed:
     return plan
 
 

@@ -21,6 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias
 
 from robandit.errors import EngineLost, VersionSkew
+from robandit.experiments.own_code import OwnModule, Packed, own_modules
 from robandit.experiments.plan import Plan, Unit
 from robandit.kernel.cores import cores
 from robandit.wording import listed
@@ -46,21 +47,30 @@ class Lapsed:
 Answer: TypeAlias = Sent | Lapsed
 
 
-def play(plan: Plan, number: int, required: Mapping[str, str]) -> Answer:
+def play(plan: Plan | Packed, number: int, required: Mapping[str, str]) -> Answer:
     """Play the unit with this number in the plan. Raise `VersionSkew` if other versions are installed than required."""
-    return play_unit(plan.units[number], required)
+    _check_versions(required)
+    whole: Plan = plan.opened() if isinstance(plan, Packed) else plan
+    return play_unit(whole.units[number], required)
 
 
-def play_unit(unit: Unit, required: Mapping[str, str]) -> Answer:
+def play_unit(unit: Unit | Packed, required: Mapping[str, str]) -> Answer:
     """Play a unit. Raise `VersionSkew` if other versions are installed than required."""
-    skew = version_skew(required, {_worker_name(): versions()})
-    if skew is not None:
-        raise skew
+    _check_versions(required)
+    if isinstance(unit, Packed):
+        unit = unit.opened()
+    assert isinstance(unit, Unit)
     try:
         result = unit.run()
     except Exception:
         return Lapsed(traceback.format_exc())
     return Sent(result.to_bytes(whole=False), float(result.seconds[0]))
+
+
+def _check_versions(required: Mapping[str, str]) -> None:
+    skew = version_skew(required, {_worker_name(): versions()})
+    if skew is not None:
+        raise skew
 
 
 def _worker_name() -> str:
@@ -120,15 +130,20 @@ class ExecutorEngine(Engine):
         """Use the executor without closing it."""
         self._executor = executor
         self._units: Sequence[Unit] = ()
+        self._modules: tuple[OwnModule, ...] = ()
 
     def begin(self, plan: Plan) -> None:
         """Remember the units."""
         self._units = plan.units
+        self._modules = own_modules(cell.policy for cell in plan.cells)
 
     def submit(self, number: int) -> Future[Answer]:
         """Submit the unit to the executor."""
+        unit: Unit | Packed = self._units[number]
+        if self._modules:  # another process may not find them
+            unit = Packed.of(unit, self._modules)
         try:
-            return self._executor.submit(play_unit, self._units[number], versions())
+            return self._executor.submit(play_unit, unit, versions())
         except RuntimeError as error:  # broken, or shut down
             raise EngineLost(f"the executor takes no more work: {error}") from error
 

@@ -117,4 +117,7 @@ class Ledger:
 
 def write_json(path: Path, data: Any) -> None:
     """Write plain data as indented JSON, atomically."""
-    write_atomically(path, (json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    write_atomically(
+        path, text.encode(errors="backslashreplace")
+    )  # half a character, as in file names, in JSON's notation

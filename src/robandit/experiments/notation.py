@@ -1,6 +1,7 @@
 """Read policies and problems in Python's notation: ``AdaRUCB(bonus="tight")``, ``gaussian(means=[1.0, 0.0])``.
 
-Only names and literals are parsed. No code is evaluated.
+A policy of your own is written with its module, ``mine:CapUCB(cap=3)``. Only names and literals are parsed. No code is evaluated,
+and no module is imported.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ import difflib
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from robandit import policies, problems, suites
 from robandit.errors import InvalidInput
+from robandit.experiments import own_code
 from robandit.policies import Policy, Probing, Restarting, all_policies
+from robandit.policies.base import is_template
 
 BUILDERS = (
     *("bernoulli", "changing", "gaussian", "lower_bound_family", "negated_lomax"),
     *("negated_pareto", "pareto", "stable", "student_t"),
 )
 _REQUIRED = inspect.Parameter.empty
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_OWN = re.compile(rf"{_STRING}|(?P<module>[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)")
 
 
 def policies_from(text: str) -> list[Policy]:
@@ -107,13 +113,15 @@ def _call(
     text: str, kind: str, example: str, known: Iterable[str], also: Mapping[str, str]
 ) -> tuple[str, dict[str, Any] | None]:
     source = text.strip()
+    if kind == "policy":  # mine:CapUCB is not Python, but mine.CapUCB is
+        source = _OWN.sub(lambda own: f"{own['module']}.{own['name']}" if own["name"] else own[0], source)
     try:
         node: Any = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         node = None
-    if isinstance(node, ast.Name):
-        return node.id, None
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+    if (name := _name(node, kind)) is not None:
+        return name, None
+    if not isinstance(node, ast.Call) or (name := _name(node.func, kind)) is None:
         meant = close(text.partition("(")[0], known, also)
         raise InvalidInput(f"{kind} {text!r} cannot be read{_question(meant)}: write it as {example}")
     call, by_name = f"{kind} {text!r}", f"give parameters by name: {example}"
@@ -131,12 +139,22 @@ def _call(
             parameters["of"] = ast.get_source_segment(source, keyword.value)
         else:
             parameters[keyword.arg] = _literal(keyword.value, source, f"{call}: {keyword.arg}")
-    return node.func.id, parameters
+    return name, parameters
+
+
+def _name(node: ast.expr | None, kind: str) -> str | None:
+    """Return a name, such as ``UCB1``, or for policies ``mine:CapUCB``; None if the node is something else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if kind == "policy" and isinstance(node, ast.Attribute):
+        module = _name(node.value, kind)
+        return None if module is None else f"{module.replace(':', '.')}:{node.attr}"
+    return None
 
 
 def _names_a_policy(node: ast.expr) -> bool:
     """Return whether an argument is the policy inside another one: a name or a call."""
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    return _name(node.func if isinstance(node, ast.Call) else node, "policy") is not None
 
 
 def written(name: str, parameters: Mapping[str, Any]) -> str:
@@ -149,10 +167,33 @@ def written(name: str, parameters: Mapping[str, Any]) -> str:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """Return the policy class with this name."""
-    if name not in (known := _policy_names()):
-        raise InvalidInput(unknown(f"policy {name!r}", name, [*known, "all"], _labels()))
-    cls: type[Policy] = getattr(policies, name)
+    """Return the policy class with this name: one of Robandit, or one of an imported module, ``mine:CapUCB``."""
+    if ":" in name:
+        return _own_class(*name.split(":"))
+    if name in (known := _policy_names()):
+        cls: type[Policy] = getattr(policies, name)
+        return cls
+    own = own_code.named_policies()
+    if name not in own:
+        raise InvalidInput(unknown(f"policy {name!r}", name, [*known, "all", *own], _labels()))
+    if len(own[name]) > 1:
+        raise InvalidInput(
+            f"policy {name!r} is in several modules: write {' or '.join(cls.tag() for cls in own[name])}"
+        )
+    return own[name][0]
+
+
+def _own_class(module: str, name: str) -> type[Policy]:
+    if module not in sys.modules:
+        hint = f'add --import {module}, or imports = ["{module}"] in a spec, or import it in Python; this runs its code'
+        raise InvalidInput(f"policy {module}:{name}: the module {module} is not imported. To use it, {hint}")
+    cls = getattr(sys.modules[module], name, None)
+    if not (isinstance(cls, type) and issubclass(cls, Policy) and not is_template(cls)):
+        names = [each.__name__ for each in own_code.policies_of(module)]
+        there = (
+            unknown(f"policy {name!r} of the module {module}", name, names) if names else f"{module} has no policies"
+        )
+        raise InvalidInput(there)
     return cls
 
 

@@ -83,6 +83,19 @@ class Results:
         measured = tuple(measured_in(cell, by_cell[cell]) for cell in plan.cells if cell in by_cell)
         return cls(plan, measured, tuple(failures), about or {})
 
+    @classmethod
+    def of_simulation(cls, result: Result, name: str) -> Results:
+        """Return the results of `robandit.simulate`, on a problem with this name."""
+        played = Played(name, result.problem, result.horizon)
+        replications = result.regret.shape[1]
+        measured = []
+        for i, policy in enumerate(result.policies):
+            arrays = result.checkpoints, result.regret[i], result.pulls[i], float(result.seconds[i])
+            numbers = np.arange(result.first, result.first + replications)
+            measured.append(Measured(Cell(played, policy, policy.name), numbers, *arrays))
+        plan = Plan(tuple(each.cell for each in measured), (), result.seed, replications)
+        return cls(plan, tuple(measured))
+
     @cached_property
     def problems(self) -> tuple[Played, ...]:
         """The problems with at least one measured cell, in order."""

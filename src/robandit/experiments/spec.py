@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
 import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
@@ -48,6 +49,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         The value for policies that need the order of the moments. None: the right value for each problem.
     name
         The title of the experiment.
+    imports
+        Names of modules with policies of your own, which are then written ``mine:CapUCB(cap=3)``. `read_spec` searches them first
+        next to the spec, and ``Spec`` in the current folder. Importing a module runs its code.
     version
         The version of the format.
 
@@ -65,6 +69,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     horizons: tuple[int, ...] = ()
     suites: tuple[str, ...] = ()
     problems: tuple[str | ProblemEntry, ...] = ()
+    imports: tuple[str, ...] = ()
     policies: tuple[str | PolicyEntry, ...]
     eps: float | None = None
 
@@ -76,7 +81,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "seed": entries.checked_integer(("seed",), self.seed, 0, LARGEST_SEED),
             "replications": entries.checked_integer(("replications",), self.replications, 1, MOST_REPLICATIONS),
         }
-        for key in ("horizons", "suites", "problems", "policies"):
+        for key in ("imports", "horizons", "suites", "problems", "policies"):
             values = getattr(self, key)
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise misplaced((key,), values)
@@ -85,7 +90,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         checked["horizons"] = tuple(
             entries.checked_integer(("horizons", i), each, 1, LARGEST_INTEGER) for i, each in horizons
         )
-        for key in ("horizons", "suites"):
+        entries.import_all(name for name in checked["imports"] if not isinstance(name, str) or name not in sys.modules)
+        for key in ("imports", "horizons", "suites"):
             for i, value in enumerate(checked[key]):
                 if value in checked[key][:i]:
                     raise Misplaced((key, i), f"the {key[:-1]} {value} is given twice: leave one of them out")
@@ -152,7 +158,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Return the plan as plain JSON data: all cells with their policies and parameters, and all skipped pairs with reasons."""
         plan = self.plan()
         data: dict[str, Any] = {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")}
-        data |= {"cells": [], "left_out": []}
+        data |= ({"imports": list(self.imports)} if self.imports else {}) | {"cells": [], "left_out": []}
         for each in plan.combinations:
             about = {"name": each.played.name, "horizon": each.played.horizon, "label": each.label}
             if isinstance(each, LeftOut):
@@ -183,7 +189,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read the spec in a TOML file."""
+    """Read the spec in a TOML file. This runs the modules that it imports."""
     try:
         content = pathlib.Path(path).read_bytes()
     except OSError as error:
@@ -193,11 +199,13 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise CorruptFile(f"{path}:{line}: this is not UTF-8, which TOML requires; check the file") from error
-    return parse_spec(text, os.fspath(path))
+    return parse_spec(text, os.fspath(path), folder=pathlib.Path(path).parent)
 
 
-def parse_spec(text: str, where: str = "spec") -> Spec:
+def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = None) -> Spec:
     """Parse the spec in a TOML text. Error messages start with ``where:line:``.
+
+    Modules that the spec imports are searched first in ``folder``, by default the current one.
 
     >>> parse_spec("policies = ['UCB1']\\nsuites = ['heavy']\\nreplications = 0")
     Traceback (most recent call last):
@@ -219,6 +227,8 @@ def parse_spec(text: str, where: str = "spec") -> Spec:
             if data.get(key) == []:
                 hint = "give" if key == "policies" else "leave it out, or give"
                 raise Misplaced((key,), f"the list is empty: {hint} {RULES[key]}")
+        if isinstance(data.get("imports"), list):
+            entries.import_all(data["imports"], folder)
         return msgspec.convert(data, Spec)
     except (Misplaced, msgspec.ValidationError) as error:
         wrong = error if isinstance(error, Misplaced) else error.__cause__

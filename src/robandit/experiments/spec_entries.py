@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pathlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import msgspec
 
 from robandit.errors import InvalidInput, formatted
 from robandit.experiments import notation
+from robandit.experiments.own_code import import_modules
 from robandit.experiments.plan import MOST_REPLICATIONS
 from robandit.experiments.toml import Path
 from robandit.policies import Policy
@@ -27,6 +29,7 @@ _HORIZON = "an integer from 1 to 2^53"
 RULES = {
     "version": f"the integer {VERSION}",
     "name": "a printable string",
+    "imports": 'a list of names of modules, such as "mine" for mine.py next to the spec',
     "seed": "an integer >= 0 (and below 2^1024)",
     "replications": f"an integer from 1 to {MOST_REPLICATIONS:,}",
     "horizons": f"a list; each is {_HORIZON}",
@@ -40,6 +43,7 @@ RULES = {
     "grid": "a table with a list of values for each parameter, such as {tail = [1.2, 1.5]}",
 }
 _ELEMENTS = {
+    "imports": 'the name of a module, such as "mine" for mine.py next to the spec',
     "horizons": _HORIZON,
     "suites": f"one of {', '.join(NAMES)}",
     "problems": 'a string such as "gaussian(means=[1.0, 0.0])", or a table with problem, name, minimize and grid',
@@ -86,6 +90,15 @@ def check_name(path: Path, value: Any) -> None:
     """Raise unless the name is a printable string."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise misplaced(path, value)
+
+
+def import_all(names: Iterable[Any], folder: pathlib.Path | None = None) -> None:
+    """Import the modules of a spec, from the spec's folder."""
+    for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise misplaced(("imports", i), name)
+        with _placed(("imports", i)):
+            import_modules([name], folder)
 
 
 @contextmanager

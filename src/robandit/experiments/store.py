@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from robandit.errors import CorruptFile, FileError, InvalidInput
+import msgspec
+
+from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
+from robandit.experiments.own_code import OwnModule, own_modules
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
 from robandit.experiments.results import Failure, Measured, Results, measured_in, pulls_table, regret_table
 from robandit.files import check_format, write_atomically
@@ -23,12 +28,13 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, sealed_parquet
 from robandit.validation import integer, invalid
+from robandit.wording import joined, listed
 
 __all__ = ["ELSEWHERE", "Store"]
 
 ELSEWHERE = "name another folder"  # the hint if a folder cannot be used; commands add the name of their option
 UNPARSABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
-FORMAT_VERSION = 1  # version of run.json and the folder
+FORMAT_VERSION = 2  # version of run.json and the folder; format 1 had no checksum and no modules
 TABLE_VERSION = 1  # version of regret.parquet and pulls.parquet
 ROW_GROUP = 1 << 18  # rows per group; fixed, so that the bytes do not depend on Polars' default
 
@@ -42,6 +48,8 @@ class Store:
     """The plan, as read from the folder."""
     makers: tuple[dict[str, Any], ...]
     """The distinct commands, versions and machines of all runs. The last run is at the end."""
+    modules: tuple[OwnModule, ...] = ()
+    """The modules with policies of users, as they were when the folder was made."""
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -82,14 +90,18 @@ class Store:
         with _named(place), locked(place / "locks" / "run.lock", wait=True):
             stored = _read(place) if (place / "run.json").exists() else None
             if stored is not None:
+                _check_modules(
+                    place, _modules(place, stored), plan
+                )  # first, since other code may not read its old parameters
                 _parsed(place, stored)  # raises if it is damaged
-            data = _continued(place, stored, plan) if stored is not None else {"format": FORMAT_VERSION} | _data(plan)
+            data = _continued(place, stored, plan) if stored is not None else _data(plan)
+            data = {"format": FORMAT_VERSION} | {key: data[key] for key in data if key != "format"}
             maker = {"command": command, "versions": dict(versions()), "machine": machine()}
             before = stored["runs"] if stored is not None else []
             data["runs"] = [each for each in before if each != maker] + [maker]
             data = json.loads(json.dumps(data, allow_nan=False))
             if data != stored:
-                write_json(place / "run.json", data)
+                write_json(place / "run.json", data | {"checksum": _checksum(data)})
             # After run.json, so that a folder without run.json holds only locks, even if this process is killed.
             for name in FOLDERS:
                 (place / name).mkdir(exist_ok=True)
@@ -110,13 +122,15 @@ class Store:
 
     def continued(self, plan: Plan) -> Plan:
         """Return the plan with the same units as in this folder. Raise if the plan is another experiment."""
+        _check_modules(self.folder, self.modules, plan)
         _continued(self.folder, _read(self.folder), plan)
         return replace(plan, unit_pulls=self.plan.unit_pulls)
 
     @property
     def about(self) -> dict[str, Any]:
-        """The command, versions and machine of the last run and of ``earlier`` different runs, and the spec with its name."""
+        """The command, versions and machine of the last run and of ``earlier`` different runs, users' modules, and the spec."""
         about = self.makers[-1] | {"earlier": list(self.makers[:-1])}
+        about |= {"modules": {module.name: module.source for module in self.modules}} if self.modules else {}
         spec = self.folder / "spec.toml"
         if spec.exists():
             try:
@@ -125,6 +139,10 @@ class Store:
             except (OSError, ValueError, RecursionError) as error:
                 raise CorruptFile(f"{spec} is damaged ({error}): delete it, results do not need it") from error
         return about
+
+    def changed_modules(self) -> list[str]:
+        """Describe each module of users that is imported now and differs from the code of this run."""
+        return _module_changes(self.modules, own_modules(cell.policy for cell in self.plan.cells))
 
     def failures(self) -> tuple[Failure, ...]:
         """Return the units that failed and were not played since then."""
@@ -213,6 +231,7 @@ def _data(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain JSON data that contain each problem once."""
     problems = dict.fromkeys(each.played for each in plan.combinations)
     number = {played: i for i, played in enumerate(problems)}
+    modules = own_modules(cell.policy for cell in plan.cells)
     return {
         "seed": str(plan.seed),  # a string: seeds may have 128 bits, and JSON readers round large numbers
         "replications": plan.replications,
@@ -220,22 +239,84 @@ def _data(plan: Plan) -> dict[str, Any]:
         "problems": [{"name": p.name, "horizon": p.horizon, "problem": p.problem.to_dict()} for p in problems],
         "cells": [{"label": c.label, "problem": number[c.played], "policy": c.policy.to_dict()} for c in plan.cells],
         "left_out": [{"label": c.label, "problem": number[c.played], "reason": c.reason} for c in plan.left_out],
+        "modules": [asdict(module) for module in modules],
     } | ({"notes": list(plan.notes)} if plan.notes else {})
 
 
 def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, Any]:
     """Return the new data of run.json if the plan continues a folder. Raise if it is another experiment."""
     data = json.loads(json.dumps(_data(plan), allow_nan=False))
-    for part in ("seed", "problems", "cells"):
-        difference = _difference(part, stored.get(part), data[part])
-        if difference is not None:
-            raise InvalidInput(f"{folder} holds another experiment: {difference}; {ELSEWHERE}")
+    differences = list(_differences(stored, data))
+    if differences:
+        raise InvalidInput(f"{folder} was made with {joined(differences)}; {ELSEWHERE}")
     if stored["replications"] > plan.replications:
         fewer = f"{folder} has {stored['replications']} replications, but the plan has only {plan.replications}"
         raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}")
     kept = {key: value for key, value in stored.items() if key != "notes"}
-    renewed = {key: data[key] for key in ("left_out", "notes") if key in data}
+    renewed = {key: data[key] for key in ("left_out", "notes", "modules") if key in data}
     return kept | {"replications": plan.replications} | renewed
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the content, which does not depend on spaces or on the order of keys."""
+    text = json.dumps({key: data[key] for key in data if key != "checksum"}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- differences from a plan that is stored --------------------------------------------------------------------------
+
+
+def _differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Describe in words what differs between two experiments: the seed, the horizons, the problems, the policies."""
+    if stored["seed"] != new["seed"]:
+        yield f"another seed ({stored['seed']} there, {new['seed']} here)"
+    names = [list(dict.fromkeys(each["name"] for each in data["problems"])) for data in (stored, new)]
+    if names[0] != names[1]:
+        yield f"other problems ({_compared(*names)})"
+    elif (horizons := [_horizons(data) for data in (stored, new)])[0] != horizons[1]:
+        yield f"other horizons ({_compared(*horizons)})"
+    else:
+        for old, now in zip(stored["problems"], new["problems"], strict=True):
+            if (difference := _difference("", old["problem"], now["problem"])) is not None:
+                yield f"another problem {old['name']} ({difference})"
+                break
+    labels = [list(dict.fromkeys(c["label"] for c in (*d["cells"], *d["left_out"]))) for d in (stored, new)]
+    if set(labels[0]) != set(labels[1]):
+        yield f"other policies ({_compared(*labels)})"
+    elif stored["problems"] == new["problems"]:
+        yield from _cell_differences(stored, new)
+
+
+def _cell_differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Describe the first difference between the policies on each problem, if their names are the same."""
+    places = [(c["label"], c["problem"]) for c in stored["cells"]], [(c["label"], c["problem"]) for c in new["cells"]]
+    for (label, problem), where, elsewhere in (
+        *((place, "there", "here") for place in places[0] if place not in places[1]),
+        *((place, "here", "there") for place in places[1] if place not in places[0]),
+    ):
+        yield f"other policies ({label} plays {new['problems'][problem]['name']} {where}, and is skipped {elsewhere})"
+        return
+    if places[0] != places[1]:
+        yield "the same policies in another order"
+        return
+    for old, now in zip(stored["cells"], new["cells"], strict=True):
+        if (difference := _difference("", old["policy"], now["policy"])) is not None:
+            on = new["problems"][old["problem"]]["name"]
+            yield f"other policies (on {on}, {difference} of {old['label']})"
+            return
+
+
+def _horizons(data: dict[str, Any]) -> list[str]:
+    return [f"{each['horizon']:,}" for each in data["problems"]]
+
+
+def _compared(stored: Sequence[str], new: Sequence[str]) -> str:
+    """Return what only one of two lists has, or both lists if only their order differs."""
+    there, here = ([each for each in a if each not in b] for a, b in ((stored, new), (new, stored)))
+    if not there and not here:
+        there, here = list(stored), list(new)
+    parts = [f"{listed(each, 5)} {where}" for each, where in ((there, "there"), (here, "here")) if each]
+    return ", ".join([*parts, *(["not here"] if not here else ["not there"] if not there else [])])
 
 
 def _difference(where: str, stored: Any, new: Any) -> str | None:
@@ -244,14 +325,38 @@ def _difference(where: str, stored: Any, new: Any) -> str | None:
         kind = _RECORDED.get(where.rpartition(".")[2], "numbers")
         return None if stored == new else f"the recorded {kind} differ"
     if isinstance(stored, dict) and isinstance(new, dict) and set(stored) == set(new):
-        pairs = [(f"{where}.{key}", stored[key], new[key]) for key in stored]
+        pairs = [(f"{where}.{key}".removeprefix("."), stored[key], new[key]) for key in stored]
     elif isinstance(stored, list) and isinstance(new, list):
         pairs = [(f"{where}[{i}]", a, b) for i, (a, b) in enumerate(zip(stored, new, strict=False))]
         if len(stored) != len(new):
             pairs.append((f"the number of {where}", len(stored), len(new)))
     else:
-        return None if stored == new else f"{where} is {_short(stored)} there and {_short(new)} here"
+        return None if stored == new else f"{where or 'it'} is {_short(stored)} there and {_short(new)} here"
     return next((text for pair in pairs if (text := _difference(*pair)) is not None), None)
+
+
+def _check_modules(folder: Path, stored: Sequence[OwnModule], plan: Plan) -> None:
+    """Raise if a module of a user is not as it was when the folder was made."""
+    changes = _module_changes(stored, own_modules(cell.policy for cell in plan.cells))
+    if changes:
+        hint = f"restore the module, or {ELSEWHERE}"
+        raise InvalidInput(f"{folder} was made with other code: {'; '.join(changes)}. To continue, {hint}")
+
+
+def _module_changes(stored: Sequence[OwnModule], now: Sequence[OwnModule]) -> list[str]:
+    known = {module.name: module for module in now}
+    return [_changed(old, known[old.name]) for old in stored if old.name in known and old != known[old.name]]
+
+
+def _changed(old: OwnModule, new: OwnModule) -> str:
+    """Name the first line that differs between two sources of a module."""
+    lines = zip_longest(old.source.splitlines(), new.source.splitlines())
+    differing = ((i, pair) for i, pair in enumerate(lines, 1) if pair[0] != pair[1])
+    i, (there, here) = next(differing, (0, ("", "")))
+    hashes = f"SHA-256 {old.sha256[:12]} there, {new.sha256[:12]} here"
+    texts = ["no line" if text is None else formatted(text.strip()) for text in (there, here)]
+    where = f"line {i} is {texts[0]} there and {texts[1]} here; " if i else ""
+    return f"the module {old.name} changed ({where}{hashes})"
 
 
 _RECORDED = {"data": "rewards", "rewards": "rewards", "actions": "choices", "propensities": "propensities"}
@@ -272,6 +377,13 @@ def _read(folder: Path) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFile(f"{path} was not written by Robandit, or is damaged: {error}") from error
     check_format(version, FORMAT_VERSION, path)
+    try:
+        intact = version == 1 or data.pop("checksum") == _checksum(data)  # format 1 has no checksum
+    except UNPARSABLE:
+        intact = False
+    if not intact:
+        hint = "restore it, or run the experiment again in another folder"
+        raise CorruptFile(f"{path} was changed or damaged: its checksum does not match; {hint}")
     return dict(data)
 
 
@@ -296,11 +408,19 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
             notes=tuple(map(str, data.get("notes", ()))),
         )
         makers = tuple(dict(maker) for maker in data["runs"])
-        return Store(folder, plan, (*makers[:-1], makers[-1]))  # raises if there is none
+        return Store(folder, plan, (*makers[:-1], makers[-1]), _modules(folder, data))  # raises if there is no maker
     except UNPARSABLE as error:
         if own_error and isinstance(error, InvalidInput):  # for example, a user's policy class is not imported
             raise
         raise CorruptFile(f"{folder / 'run.json'} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _modules(folder: Path, data: Mapping[str, Any]) -> tuple[OwnModule, ...]:
+    """Return the modules that run.json records; format 1 records none."""
+    try:
+        return msgspec.convert(data.get("modules", []) if data["format"] != 1 else [], tuple[OwnModule, ...])
+    except msgspec.ValidationError as error:
+        raise CorruptFile(f"{folder / 'run.json'} is damaged: modules: {error}") from error
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from robandit.wording import visible
+
 _printed: set[str] = set()
 _lock = threading.Lock()
 _thread = threading.local()
@@ -27,7 +29,7 @@ def say(message: str, *, once: bool = False) -> None:
     with _lock:
         if not (once and message in _printed):
             _printed.add(message)
-            print(f"robandit: {message}", file=sys.stderr, flush=True)
+            print(f"robandit: {visible(message)}", file=sys.stderr, flush=True)
 
 
 def say_compiling(label: str) -> None:

@@ -255,10 +255,14 @@ class Policy:
         parameters = dict(data)
         tag = parameters.pop("policy", None)
         cls = _registry.get(tag) if isinstance(tag, str) else None
-        if cls is None or _lacks_hooks(cls):
-            known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not _lacks_hooks(each)))
+        if cls is None and isinstance(tag, str) and ":" in tag:
+            module = formatted(tag.rpartition(":")[0]).strip("'")
+            hint = f"in Python import {module}; on the command line add --import {module}, which runs its code"
+            raise InvalidInput(f"policy {formatted(tag)} is not known here. Import its module first: {hint}")
+        if cls is None or is_template(cls):
+            known = ", ".join(sorted(t for t, each in _registry.items() if ":" not in t and not is_template(each)))
             raise InvalidInput(
-                f"policy {formatted(tag)} is not known here: Robandit has {known}; a policy of your own must be imported first"
+                f"policy {formatted(tag)} is not known here: Robandit has {known}; import the module of your own policy"
             )
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in (name for name in parameters if name not in fields):
@@ -396,7 +400,7 @@ def _is_abstract(hook: Any) -> bool:
     return getattr(hook, "__isabstractmethod__", False)
 
 
-def _lacks_hooks(cls: type[Policy]) -> bool:
+def is_template(cls: type[Policy]) -> bool:
     """Return whether a class is a template. A policy with several algorithms has its hooks elsewhere, and overrides `hooks`."""
     return cls.hooks is Policy.hooks and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
 

@@ -17,7 +17,7 @@ from robandit.laws import Stable
 from robandit.laws.combinators import leaves
 from robandit.policies import KLinfUCB
 from robandit.theory import Bound, regret_bound
-from robandit.wording import rounded
+from robandit.wording import rounded, visible
 
 POINTS = 50  # points per curve
 DOTS = 100  # replications that are drawn as dots
@@ -37,7 +37,7 @@ def chart_data(standings: Sequence[Standing], styles: Mapping[str, int]) -> dict
                 "id": f"p{number}",
                 "t": measured[0].checkpoints[kept].tolist(),
                 "random": rounded(played.uniform_regret / played.horizon),
-                "arms": [{"name": name, "gap": rounded(gap)} for name, gap in arms],
+                "arms": [{"name": visible(name), "gap": rounded(gap)} for name, gap in arms],
                 "rows": [_row(m, kept, styles[m.cell.label]) for m in measured],
             }
         )
@@ -54,7 +54,7 @@ def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
     over_time = curves(measured)
     final = np.sort(measured.final)
     return {
-        "label": measured.cell.label,
+        "label": visible(measured.cell.label),
         "style": style,
         **{name: all_rounded(over_time[name].to_numpy()[kept]) for name in ("mean", "median", "q05", "q95")},
         "box": all_rounded(np.quantile(final, [0.05, 0.25, 0.5, 0.75, 0.95])),

@@ -10,16 +10,52 @@ from typing import Any
 
 from robandit.experiments.plan import Plan
 from robandit.experiments.results import Failure, Results
+from robandit.experiments.runner import RunOutcome
 from robandit.experiments.statistics import Findings, Standing
+from robandit.experiments.store import Store
 from robandit.files import write_atomically
 from robandit.problems import Changing, InOrder
 from robandit.report import pieces
 from robandit.report.chart_data import chart_data
 from robandit.report.pieces import Markup, cell, escaped, more, table, words_cell
 from robandit.report.problem_section import interval, policy_name, problem_section
+from robandit.simulate.result import Result
+from robandit.validation import invalid
 from robandit.wording import counted, number, percent, rounded
 
 TRACEBACKS = 20  # the maximal number of failed units that are shown
+
+
+def write(
+    results: RunOutcome | Store | Results | Result, path: str | os.PathLike[str], *, name: str = "simulation"
+) -> None:
+    """Write the report of an experiment or a simulation: one HTML file, which needs no other file and no network.
+
+    Parameters
+    ----------
+    results
+        What `robandit.experiments.run` returns, a run folder (`Store`), its `Results`, or what `robandit.simulate` returns.
+    path
+        The HTML file to write.
+    name
+        The name of the problem of a simulation, which has none.
+
+    Examples
+    --------
+    >>> import robandit as rb
+    >>> result = rb.simulate([rb.UCB1(), rb.EpsilonGreedy()], rb.problems.gaussian(means=[1.0, 0.0]), 100, 5, seed=1)
+    >>> rb.report.write(result, "page.html")  # doctest: +SKIP
+    """
+    if isinstance(results, RunOutcome):
+        results = results.store
+    if isinstance(results, Store):
+        results = results.results()
+    if isinstance(results, Result):
+        results = Results.of_simulation(results, name)
+    if not isinstance(results, Results):
+        rule = "results of robandit.experiments.run or robandit.simulate"
+        raise invalid("results", results, rule, hint="for a folder, pass robandit.experiments.Store.open(folder)")
+    write_page(Findings(results), path, command=str(results.about.get("command", "")))
 
 
 def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str) -> None:
@@ -173,10 +209,13 @@ def _reproduce(results: Results, command: str) -> str:
     details = {
         str(key): _text(value)
         for key, value in about.items()
-        if value and value != command and key not in ("name", "spec")  # these are elsewhere on the page
+        if value and value != command and key not in ("name", "spec", "modules")  # these are elsewhere on the page
     }
     text = results.about.get("spec")
-    spec = more("The spec", f"<pre><code>{escaped(text)}</code></pre>") if text else ""
+    texts = ({"The spec": text} if text else {}) | {
+        f"The module {name}": source for name, source in results.about.get("modules", {}).items()
+    }
+    spec = "".join(more(title, f"<pre><code>{escaped(each)}</code></pre>") for title, each in texts.items())
     remark = f"""{spec}
 <p>With the same versions on a similar machine, the same seed gives the same regret for any number of threads. Times differ.</p>"""
     return pieces.reproduction("report", command, remark, details, label="Versions and machine")

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
-from robandit.wording import number, rounded
+from robandit.wording import number, rounded, visible
 
 
 class Markup(str):
@@ -20,8 +20,8 @@ class Markup(str):
 
 
 def escaped(text: str) -> str:
-    """Escape text for HTML."""
-    return html.escape(text, quote=True)
+    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown."""
+    return html.escape(visible(text, keep="\n\t"), quote=True)
 
 
 def named(name: str, most: int = 60) -> str:
@@ -74,8 +74,9 @@ def reproduction(noun: str, command: str, remark: str, details: Mapping[str, str
     rows = "".join(
         f'<tr><th scope="row">{escaped(name)}</th>{words_cell(escaped(text))}</tr>' for name, text in details.items()
     )
+    code = f"<pre><code>{escaped(command)}</code></pre>" if command else ""  # results of Python have none
     return f"""<h2>How to reproduce this {noun}</h2>
-<pre><code>{escaped(command)}</code></pre>{remark}
+{code}{remark}
 <div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table><tbody>{rows}</tbody></table></div>"""
 
 

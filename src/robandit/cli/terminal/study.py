@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from robandit.cli.terminal.guard import shown
 from robandit.cli.terminal.tables import new_table
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.diagnostics.study import ArmStudy, Study
@@ -27,7 +28,6 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     """Return tables of means, tails and skewness, and the conclusions; ``remarks`` are notes about the file."""
     from rich.console import Group
     from rich.padding import Padding
-    from rich.text import Text
 
     largest = sorted(study.arms, key=lambda arm: -arm.n)[:LISTED]
     arms = [arm for arm in study.arms if arm in largest]
@@ -35,36 +35,36 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     kind = words(study.minimize)
     sign = ", negated" * recorded.negated + ", minimised" * study.minimize
     size = f"{counted(recorded.rows, kind.one)} of {counted(len(study.arms), 'arm')}{sign}"
-    parts: list[Any] = [Text(f"{named(recorded.source, 200)}: {size}")]
+    parts: list[Any] = [shown(f"{named(recorded.source, 200)}: {size}")]
     if recorded.bad.count:
-        parts.append(Text(str(recorded.bad), "yellow"))
-    parts += [Text(line, "yellow") for line in (*study.first_lines, *remarks)]
+        parts.append(shown(str(recorded.bad), "yellow"))
+    parts += [shown(line, "yellow") for line in (*study.first_lines, *remarks)]
     if len(arms) < len(study.arms):
         few = (
             f"The tables show the {len(arms)} arms with the most {kind.many}, of {len(study.arms)}. The page shows all."
         )
-        parts.append(Text(few))
+        parts.append(shown(few))
     for make in (_means, _robust_means, _tails, _skewness):
         parts += ["", make(arms, kind)]
-    parts += ["", *(Text(line, "dim") for line in sampling_lines(study)), Text(study.headline, "bold"), ""]
-    parts.append(Text(f"Use {study.advice.policy.name} ({study.advice.case}):", "bold"))
-    parts += [Padding(Text(f"- {line}"), (0, 0, 0, 2)) for line in advice_lines(study)]
-    text, style = str(study.verdict), "bold" if study.verdict.settled else "bold yellow"
-    head, _, rest = text.partition(": ")
-    verdict = Text.assemble((f"{head}: ", style), rest) if rest and len(study.arms) > 1 else Text(text)
+    parts += ["", *(shown(line, "dim") for line in sampling_lines(study)), shown(study.headline, "bold"), ""]
+    parts.append(shown(f"Use {study.advice.policy.name} ({study.advice.case}):", "bold"))
+    parts += [Padding(shown(f"- {line}"), (0, 0, 0, 2)) for line in advice_lines(study)]
+    style = "bold" if study.verdict.settled else "bold yellow"
+    verdict = shown(str(study.verdict))
+    head, colon, rest = verdict.plain.partition(": ")
+    if rest and len(study.arms) > 1:
+        verdict.stylize(style, 0, len(head + colon))
     return Group(*parts, "", verdict)
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, align: Any = "right") -> Table:
     """Return a table with names in the first column; ``align`` applies to the other columns."""
-    from rich.text import Text
-
     table = new_table(title, note, title_style="bold", note_style="dim", edge=False)
     table.add_column(head[0], overflow="fold", min_width=14, max_width=22)
     for name in head[1:]:
         table.add_column(name, justify=align, no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(each) for each in row))  # Text, because brackets in a name would be markup
+        table.add_row(*map(shown, row))
     return table
 
 

@@ -7,6 +7,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from robandit.cli.terminal.guard import shown
+from robandit.wording import visible
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.segment import Segment
@@ -19,10 +22,9 @@ def new_table(title: str, note: str, *, title_style: str = "", note_style: str =
     """Return an empty table with a title above and a note below it."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edge)
-    table.title, table.caption = Text(title, title_style), Text(note, note_style)
+    table.title, table.caption = shown(title, title_style), shown(note, note_style)
     table.title_justify = table.caption_justify = "left"
     return table
 
@@ -65,7 +67,8 @@ class Board:
         more = f" Columns hidden to fit the screen: {', '.join(hidden)}." if hidden else ""
         table = new_table(self.title, self.note + more)
         columns = {name: cells for name, cells in self.columns.items() if name not in hidden}
-        for name, cells in columns.items():
+        for name, texts in columns.items():
+            cells = columns[name] = [visible(text) for text in texts]
             head = name.replace(" ", "\n").replace("95\n%", "95 %")
             if name in self.words:
                 table.add_column(head, overflow="fold", max_width=widest)
@@ -100,12 +103,11 @@ class Drawn:
 def print_line(line: str) -> None:
     """Print a long line on standard output. A terminal gets it wrapped between words, a file or a pipe as it is."""
     from rich.console import Console
-    from rich.text import Text
 
     if sys.stdout.isatty():
-        Console().print(Text(line))
+        Console().print(shown(line))
     else:
-        print(line)
+        print(visible(line))
 
 
 def folded(name: str, width: int) -> str:

@@ -1,0 +1,427 @@
+"""Modules with a user's policies: imported only on request, recorded, compared on resuming, and rebuilt in workers."""
+
+import importlib
+import itertools
+import json
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+import robandit as rb
+from helpers.dask_farm import dask_farm
+from helpers.small_plan import everything, small_plan
+from helpers.typed import typed
+from robandit.errors import CorruptFile, InvalidInput, VersionSkew
+from robandit.experiments import Store, dask_engine, parse_spec, read_spec, run
+from robandit.experiments import own_code as own
+from robandit.experiments.notation import policies_from
+from robandit.experiments.own_code import OwnModule, Packed, import_modules, own_modules
+from robandit.experiments.spec import Spec
+
+MODULE = """
+from typing import NamedTuple
+import numpy as np
+from {widths} import width
+from robandit.policies import Policy
+
+
+class Sums(NamedTuple):
+    sums: np.ndarray
+    counts: np.ndarray
+
+
+class CapUCB(Policy):
+    cap: float = 1.0
+
+    def init(self, arms, horizon):
+        return Sums(np.zeros(arms), np.zeros(arms))
+
+    @staticmethod
+    def select(p, s):
+        best, chosen = -np.inf, 0
+        for arm in range(len(s.counts)):
+            if s.counts[arm] == 0.0:
+                return arm
+            index = s.sums[arm] / s.counts[arm] + min(p.cap, width(s.counts[arm]))
+            if index > best:
+                best, chosen = index, arm
+        return chosen
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.sums[arm] += reward
+        s.counts[arm] += 1.0
+"""
+WIDTHS = "import math\n\n\ndef width(n):\n    return 2.0 / math.sqrt(n)\n"
+SPEC = """
+imports = ["{mine}"]
+replications = 2
+horizons = [50]
+problems = ["gaussian(means=[1.0, 0.0])"]
+policies = ["UCB1", "{mine}:CapUCB(cap=3)"]
+"""
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def forgets_modules(monkeypatch):
+    """Leave no finder and no named module behind."""
+    monkeypatch.setattr(own, "_named", {})
+    yield
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, own._FolderFinder)]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A folder with a policy, the module that it imports, and a spec; the name of the first module is new."""
+    number = next(_numbers)
+    names = {"mine": f"own_mine_{number}", "widths": f"own_widths_{number}"}
+    (tmp_path / f"{names['mine']}.py").write_text(MODULE.format(**names))
+    (tmp_path / f"{names['widths']}.py").write_text(WIDTHS)
+    (tmp_path / "caps.toml").write_text(SPEC.format(**names))
+    yield tmp_path, *names.values()
+    for name in names.values():
+        sys.modules.pop(name, None)
+
+
+def forget(*names):
+    """Start as a new process would."""
+    for name in names:
+        del sys.modules[name]
+    own._named.clear()
+
+
+# --- importing and notation -----------------------------------------------------------------------------------------
+
+
+def test_notation_of_an_imported_module(lab):
+    folder, mine, _ = lab
+    import_modules([mine], folder)
+    cap = sys.modules[mine].CapUCB
+    texts = (f"{mine}:CapUCB(cap=3)", f"{mine}.CapUCB(cap=3)", "CapUCB(cap=3)", f" {mine}:CapUCB( cap = 3.0 )")
+    for text in texts:
+        assert policies_from(text) == [cap(cap=3.0)]
+    for text in (f"Probing({mine}:CapUCB(cap=3))", "Probing(of=CapUCB(cap=3))", f"Probing(of='{mine}:CapUCB(cap=3)')"):
+        assert policies_from(text) == [rb.Probing(of=cap(cap=3.0))]
+    assert policies_from(f"{mine}:CapUCB") == policies_from("CapUCB") == [cap()]
+    assert policies_from("UCB1") == [rb.UCB1()]
+
+
+def test_notation_does_not_import(lab, monkeypatch):
+    folder, mine, _ = lab
+    monkeypatch.syspath_prepend(folder)
+    with pytest.raises(
+        InvalidInput, match=rf"the module {mine} is not imported.*--import {mine}.*imports = \[\"{mine}\"\]"
+    ):
+        policies_from(f"{mine}:CapUCB")
+    with pytest.raises(InvalidInput, match="policy 'CapUCB' is not known"):
+        policies_from("CapUCB")
+    assert mine not in sys.modules
+    importlib.import_module(mine)
+    assert policies_from(f"{mine}:CapUCB")
+    with pytest.raises(InvalidInput, match="policy 'CapUCB' is not known"):  # nobody named the module
+        policies_from("CapUCB")
+
+
+def test_wrong_names_in_a_module(lab):
+    folder, mine, _ = lab
+    import_modules([mine], folder)
+    for text, message in (
+        (f"{mine}:CapUBC", rf"policy 'CapUBC' of the module {mine} is not known \(did you mean CapUCB\?\)"),
+        (f"{mine}:width", "policy 'width' of the module"),
+        (f"{mine}:Policy", "policy 'Policy' of the module"),
+        ("math:pi", "math has no policies"),
+        (f"{mine}:CapUCB(cup=3)", f"{mine}:CapUCB has no parameter 'cup'"),
+        (f"{mine}:CapUCB(cap='x')", f"{mine}:CapUCB.cap='x'. cannot be made: cap = 'x' must be float"),
+        (f"{mine}:", "cannot be read"),
+        (f":{mine}", "cannot be read"),
+        (f"{mine}:CapUCB:x", "cannot be read"),
+        (f"{mine}:CapUCB(**x)", r"\*\* is not allowed"),
+        (f"__import__('os').{mine}", "cannot be read"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            policies_from(text)
+
+
+def test_two_modules_with_a_policy_of_one_name(lab):
+    folder, mine, _ = lab
+    (folder / f"{mine}_too.py").write_text((folder / f"{mine}.py").read_text())
+    import_modules([mine, f"{mine}_too", mine], folder)
+    with pytest.raises(InvalidInput, match=f"'CapUCB' is in several modules: write {mine}:CapUCB or {mine}_too:CapUCB"):
+        policies_from("CapUCB")
+    assert policies_from(f"{mine}_too:CapUCB")[0].tag() == f"{mine}_too:CapUCB"
+
+
+def test_packages_with_and_without_a_file(tmp_path):
+    for name, first in (("own_whole", True), ("own_bare", False)):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        if first:
+            (tmp_path / name / "__init__.py").write_text("")
+            (tmp_path / name / "sub" / "__init__.py").write_text("from .mine import CapUCB\n")
+        (tmp_path / name / "sub" / "mine.py").write_text(MODULE.format(widths="..widths"))
+        (tmp_path / name / "widths.py").write_text(WIDTHS)
+        import_modules([f"{name}.sub.mine"], tmp_path)
+        policies = policies_from(f"{name}.sub.mine:CapUCB")
+        if first:
+            assert policies_from(f"{name}.sub:CapUCB") == policies
+        modules = {module.name: module.package for module in own_modules(policies)}
+        assert modules == {name: True, f"{name}.sub": True, f"{name}.sub.mine": False, f"{name}.widths": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mine.py", "must be the name of a module; write 'mine', without .py"),
+        ("", "must be the name of a module; for example 'mine'"),
+        ("a b", "must be the name"),
+        ("../mine", "must be the name"),
+        ("class", "must be the name"),
+        (3, "must be the name"),
+        ("own_not_there", r"cannot be imported: there is no own_not_there\.py in "),
+        ("own_wrong", r"cannot be imported: .*own_wrong\.py:2: ZeroDivisionError: division by zero"),
+        ("own_syntax", "cannot be imported: SyntaxError"),
+        ("own_quits", "cannot be imported: .*SystemExit: 3"),
+        ("own_needs", "cannot be imported: .*ModuleNotFoundError: No module named 'own_not_there_either'"),
+        ("random", r"random\.py cannot be imported: the name random belongs to .*; rename the file"),
+        ("wave", r"wave\.py cannot be imported: the name wave belongs to a module of Python; rename the file"),
+        ("robandit", r"robandit\.py cannot be imported: the name robandit belongs to .*; rename the file"),
+    ],
+)
+def test_modules_that_cannot_be_imported(tmp_path, name, message):
+    for file, text in {
+        "own_wrong": "x = 1\n1 / 0\n",
+        "own_syntax": "x = = 1\n",
+        "own_quits": "raise SystemExit(3)\n",
+        "own_needs": "import own_not_there_either\n",
+        "random": "",
+        "wave": "",
+        "robandit": "",
+    }.items():
+        (tmp_path / f"{file}.py").write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        import_modules([name], tmp_path)
+    assert own._named == {}
+
+
+def test_a_link_to_a_module_can_be_imported_twice(lab, tmp_path_factory):
+    folder, mine, widths = lab
+    other = tmp_path_factory.mktemp("links")
+    for name in (mine, widths):
+        (other / f"{name}.py").symlink_to(folder / f"{name}.py")
+    for _ in range(2):
+        import_modules([mine], other)
+    import_modules([mine], folder)
+
+
+def test_another_file_of_the_same_name(lab, tmp_path_factory):
+    folder, mine, _ = lab
+    import_modules([mine], folder)
+    other = tmp_path_factory.mktemp("other")
+    (other / f"{mine}.py").write_text("")
+    with pytest.raises(InvalidInput, match=f"the name {mine} belongs to .*{folder.name}.*; rename the file"):
+        import_modules([mine], other)
+
+
+def test_code_edited_within_a_second_is_the_code_that_runs(lab):
+    folder, mine, widths = lab
+    for cap in (1.0, 2.0):  # Python would take stored byte code of the same size and second
+        (folder / f"{mine}.py").write_text(MODULE.format(widths=widths).replace("1.0\n", f"{cap}\n", 1))
+        os.utime(folder / f"{mine}.py", (1e9, 1e9))
+        import_modules([mine], folder)
+        assert policies_from("CapUCB")[0].cap == cap
+        forget(mine, widths)
+
+
+# --- specs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_spec_imports_from_its_folder(lab, tmp_path_factory, monkeypatch):
+    folder, mine, _ = lab
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    spec = read_spec(folder / "caps.toml")
+    assert [policy.name for policy in spec.chosen()] == ["UCB1", "CapUCB(cap=3.0)"]
+    assert parse_spec(spec.to_toml()) == spec
+    assert spec.resolved()["imports"] == [mine]
+    assert spec.resolved()["cells"][1]["policy"] == {"policy": f"{mine}:CapUCB", "cap": 3.0}
+
+
+def test_a_text_imports_from_the_current_folder(lab, monkeypatch):
+    folder, mine, _ = lab
+    monkeypatch.chdir(folder)
+    spec = Spec(imports=[mine], policies=["CapUCB"], suites=["light"])
+    assert spec.imports == (mine,)
+    assert parse_spec(spec.to_toml()) == spec
+
+
+@pytest.mark.parametrize(
+    ("imports", "message"),
+    [
+        ('"x"', r"t:1: imports = 'x' must be a list of names of modules"),
+        ("[3]", r"t:1: imports\[0\] = 3 must be the name of a module"),
+        (
+            '[\n"no_such_own_module"]',
+            r"t:2: imports\[0\]: the module no_such_own_module cannot be imported: there is no",
+        ),
+        ('["math", "math"]', r"t:1: imports\[1\]: the import math is given twice"),
+    ],
+)
+def test_wrong_imports_in_a_spec(imports, message):
+    with pytest.raises(InvalidInput, match=message):
+        parse_spec(f"imports = {imports}\npolicies = ['UCB1']\nsuites = ['light']", "t")
+
+
+# --- run folders ----------------------------------------------------------------------------------------------------
+
+
+def test_from_a_spec_to_the_report_and_back(lab):
+    folder, mine, widths = lab
+    typed("run", "caps.toml", cwd=folder)
+    page = (folder / "caps" / "report.html").read_text()
+    assert f"The module {mine}" in page
+    assert "class CapUCB(Policy):" in page
+    assert "CapUCB(cap=3.0)" in page
+    data = json.loads((folder / "caps" / "run.json").read_text())
+    assert [each["name"] for each in data["modules"]] == [mine, widths]
+    assert {each["sha256"] for each in data["modules"]} == {
+        OwnModule.of("", (folder / f"{name}.py").read_text()).sha256 for name in (mine, widths)
+    }
+    forget(mine, widths)
+    for words in (("show", "caps"), ("export", "caps", "--out", "x.csv")):
+        # In a new process the class is not known; here the registry has it, but nothing was imported.
+        rb.policies.base._registry.pop(f"{mine}:CapUCB", None)
+        err = typed("results", *words, cwd=folder, code=1)[1]
+        assert err.startswith(f"robandit: policy '{mine}:CapUCB' is not known here. ")
+        assert f"--import {mine}" in err
+        assert mine not in sys.modules
+        typed("results", *words, "--import", mine, cwd=folder)
+        forget(mine, widths)
+    assert "CapUCB(cap=3.0)" in (folder / "x.csv").read_text()
+
+
+def test_the_option_of_every_command(lab):
+    folder, mine, widths = lab
+    (folder / "caps.toml").write_text((folder / "caps.toml").read_text().replace(f'imports = ["{mine}"]\n', ""))
+    rewards = "".join(f"{arm},{i % 7}\n" for i in range(30) for arm in "ab")
+    (folder / "log.csv").write_text(f"arm,reward\n{rewards}")
+    policy = ("--policy", f"{mine}:CapUCB", "--replications", "1", "--horizon", "20")
+    for words in (
+        ("spec", "check", "caps.toml"),
+        ("spec", "show", "caps.toml"),
+        ("run", "caps.toml"),
+        ("plan", "caps.toml"),
+        ("compare", *policy, "--out", "c.html"),
+        ("replay", "log.csv", *policy),
+    ):
+        assert f"add --import {mine}, or " in typed(*words, cwd=folder, code=1)[1]
+        typed(*words, "--import", mine, cwd=folder)
+        forget(mine, widths)
+    assert f"robandit run caps.toml --import {mine}" in (folder / "caps" / "report.html").read_text()
+    assert f"--import {mine}" in (folder / "c.html").read_text()
+
+
+def test_other_code_is_refused_by_name(lab):
+    folder, mine, widths = lab
+    typed("run", "caps.toml", cwd=folder)
+    before = (folder / "caps" / "run.json").read_bytes()
+    (folder / f"{widths}.py").write_text(WIDTHS.replace("2.0", "2.5"))
+    forget(mine, widths)
+    for command in ("run", "plan"):
+        err = typed(command, "caps.toml", cwd=folder, code=1)[1]
+        assert f"caps was made with other code: the module {widths} changed (line 5 is " in err
+        assert "'return 2.0 / math.sqrt(n)' there and 'return 2.5 / math.sqrt(n)' here" in err
+        assert err.endswith("To continue, restore the module, or give another with --out FOLDER, or remove caps\n")
+    out = typed("results", "show", "caps", "--import", mine, cwd=folder)[0]
+    assert f"The numbers are those of the code of the run, but the module {widths} changed" in out
+    assert (folder / "caps" / "run.json").read_bytes() == before
+    (folder / f"{widths}.py").write_text(WIDTHS)
+    forget(mine, widths)
+    assert ", 2 done before" in typed("run", "caps.toml", cwd=folder)[0]
+
+
+def test_a_parameter_that_is_gone_is_other_code(lab):
+    folder, mine, widths = lab
+    typed("run", "caps.toml", cwd=folder)
+    for name in ("caps.toml", f"{mine}.py"):
+        (folder / name).write_text((folder / name).read_text().replace("cap=", "most=").replace("cap:", "most:"))
+    (folder / f"{mine}.py").write_text((folder / f"{mine}.py").read_text().replace("p.cap", "p.most"))
+    forget(mine, widths)
+    assert f"other code: the module {mine} changed (line 14 is " in typed("run", "caps.toml", cwd=folder, code=1)[1]
+
+
+def test_policies_of_robandit_and_of_scripts_record_no_module():
+    class Local(rb.UCB1):
+        pass
+
+    Local.__module__ = "__main__"
+    assert own_modules([rb.UCB1(), rb.Probing(of=rb.UCB1()), Local()]) == ()
+
+
+# --- workers --------------------------------------------------------------------------------------------------------
+
+
+def packed_plan(folder, mine):
+    import_modules([mine], folder)
+    plan = small_plan(replications=4, policies=policies_from("CapUCB") + [rb.UCB1()])
+    return plan, Packed.of(plan, own_modules(cell.policy for cell in plan.cells))
+
+
+def test_a_module_is_rebuilt_from_its_source_and_replaced_by_another(lab):
+    folder, mine, widths = lab
+    plan, first = packed_plan(folder, mine)
+    here = [unit.run().to_bytes() for unit in plan.units]
+    assert first.opened() == plan  # the same code is there already
+    assert sys.modules[mine].__file__ == str(folder / f"{mine}.py")
+    forget(mine, widths)
+    for path in folder.iterdir():
+        path.unlink()
+    own._opened.cache_clear()
+    rebuilt = first.opened()
+    assert rebuilt is first.opened()
+    assert type(rebuilt.cells[0].policy) is sys.modules[mine].CapUCB is not type(plan.cells[0].policy)
+    assert [unit.run().to_bytes() for unit in rebuilt.units] == here
+    wider = WIDTHS.replace("2.0", "9.0")
+    modules = [OwnModule.of(m.name, wider if m.name == widths else m.source) for m in first.modules]
+    second = Packed(tuple(modules), first.content).opened()
+    assert type(second.cells[0].policy) is sys.modules[mine].CapUCB is not type(rebuilt.cells[0].policy)
+    assert type(second.cells[0].policy).select.__globals__["width"](1.0) == 9.0
+    assert type(first.opened().cells[0].policy).select.__globals__["width"](1.0) == 2.0
+
+
+def test_sources_that_are_damaged_unknown_or_not_the_workers(lab):
+    folder, mine, widths = lab
+    _, packed = packed_plan(folder, mine)
+    damaged = [OwnModule(m.name, m.source + " ", m.sha256) for m in packed.modules]
+    with pytest.raises(CorruptFile, match=f"the source of {mine} was damaged"):
+        Packed(tuple(damaged), packed.content).opened()
+    other = [OwnModule.of(m.name, m.source + "\n") for m in packed.modules]
+    with pytest.raises(
+        VersionSkew, match=f"has imported another module {mine} than the run, from .*{mine}.py: restart"
+    ):
+        Packed(tuple(other), packed.content).opened()
+    forget(mine, widths)
+    needs = [OwnModule.of(m.name, "import own_not_installed\n") for m in packed.modules]
+    with pytest.raises(
+        VersionSkew, match=f"{mine} cannot be imported on a worker .ModuleNotFoundError.*install the same"
+    ):
+        Packed(tuple(needs), packed.content).opened()
+
+
+def test_processes_and_a_cluster_without_the_file_give_the_same_bytes(lab, tmp_path_factory):
+    pytest.importorskip("distributed", reason='Dask is not installed: pip install "robandit[cluster]"')
+    folder, mine, widths = lab
+    plan, _ = packed_plan(folder, mine)
+    places = [folder / name for name in ("threads", "processes", "dask")]
+    run(plan, places[0], threads=1)
+    (folder / f"{mine}.py").rename(folder / "hidden")  # a worker that looks for it finds none
+    (folder / f"{widths}.py").unlink()
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert run(plan, places[1], engine=pool).failed == ()
+    with dask_farm(tmp_path_factory.mktemp("farm")) as farm:
+        cluster = farm(workers=2)
+        with dask_engine(scheduler_file=cluster.file) as engine:
+            assert run(plan, places[2], engine=engine).failed == ()
+    assert everything(places[0]) == everything(places[1]) == everything(places[2])
+    assert Store.open(places[2]).results().complete
