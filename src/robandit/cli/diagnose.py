@@ -55,7 +55,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         names = tuple(each.arm for each in recorded.arms)
         paired = table.rewards if isinstance(table, Table) and table.arms == names else None
         result = study(recorded, lambda *_: advance(""), table=paired)
-    remarks = []
+    remarks = [] if recorded.filtered is None else [f"{recorded.filtered}."]
+    remarks += reading.time_hint(records, "test for changes with time")
     if records.propensity is not None:
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
     in_order = _in_order(records, table, recorded.rows)

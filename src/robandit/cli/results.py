@@ -35,7 +35,8 @@ def show(folder: Path, *, problem: list[str] | None = None) -> None:
             choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        console.print(Text(findings.verdict))
+        for line in (*findings.costs, findings.verdict):
+            console.print(Text(line))
         console.print()
         boards = leaderboards(findings)
     for part in (*boards, *map(Text, remarks(findings))):
