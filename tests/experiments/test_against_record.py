@@ -202,3 +202,8 @@ def test_a_damaged_reference_is_rejected(references, tmp_path):
     path.write_text(json.dumps(data | {"references": references}))
     with pytest.raises(CorruptFile, match="is damaged"):
         Store.open(tmp_path)
+
+
+def test_a_replay_of_the_whole_log_names_its_total_once():
+    text = Findings(played(frame(), "UCB1", minimize=True)).costs[0]
+    assert "300 rows, 1,026 in total. UCB1 would have cost" in text

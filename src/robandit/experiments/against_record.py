@@ -76,7 +76,8 @@ def cost_sentences(measured: Measured, against: Against) -> str:
     mean, total = number(reference.mean), number(against.reference_total)
     if reference.kind == "log":
         rows = f"{counted(reference.rows, 'row')}, {number(reference.mean * reference.rows)} in total"
-        text = f"On {played.name}, the log {cost} {mean} per row{unit}: {rows}, or {total} for {pulls}."
+        here = f", or {total} for {pulls}" if reference.rows != played.horizon else ""
+        text = f"On {played.name}, the log {cost} {mean} per row{unit}: {rows}{here}."
     else:
         random = "costs" if minimize else "earns"
         text = f"On {played.name}, choosing arms at random {random} {mean} per pull{unit}, or {total} for {pulls}."

@@ -89,7 +89,8 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
         )
     sort = list(rows[0]).index("mean regret")
     if section.played.reference is not None:
-        rows.append(_reference(section, list(rows[0])))
+        before = sum(row["mean"] <= reference_row(section.played, section.against[best])[2] for row in section.rows)
+        rows.insert(before, _reference(section, list(rows[0])))
     listed = table(rows, label=f"Leaderboard on {section.played.name}", sort=sort)
     return (
         f"{listed}<p class='muted'><small>{_about_record(section)}Below each number is its 95 % interval (≥: too few replications "
