@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -104,10 +104,10 @@ def log_reference(
     paid = [values_of(x, unit) for x in values]
     known = paid if weights is None else [values_of(x, unit, weights[arm]) for arm, x in samples.items()]
     mean = float(shares @ np.array([each.centre for each in paid]))
-    about: tuple[Any, ...] = ("log", int(sizes.sum()), math.ldexp(mean, unit))
+    known_mean = Reference("log", int(sizes.sum()), math.ldexp(mean, unit), None, None, "", column)
     few = next((f"{formatted(arms[i])} has {why}" for i, each in enumerate(known) if (why := each.too_few())), "")
     if few:
-        return Reference(*about, None, None, few, column)
+        return replace(known_mean, why=few)
     level = (1.0 - CONFIDENCE) / (2 * len(arms))
     means, variances, spread = _resampled(known, SEED)
     log = (means, variances, spread) if weights is None else _resampled(paid, SEED + 1)
@@ -118,7 +118,7 @@ def log_reference(
         apart = (1.0 - own) ** 2 - own**2
         spreads, spread_now = parts + apart * variances[i], error + apart * float(spread[i])
         ends.append(_ends(means[i] - of_log, spreads, each.centre - mean, spread_now, level))
-    return _limited(about, ends, unit, column)
+    return _limited(known_mean, ends, unit)
 
 
 def random_reference(table: Floats, arms: Sequence[str], *, column: str = "") -> Reference:
@@ -136,15 +136,15 @@ def random_reference(table: Floats, arms: Sequence[str], *, column: str = "") ->
     unit = unit_of([table])
     rows = np.ldexp(table, -unit)
     differences = rows - rows.mean(axis=1, keepdims=True)
-    about: tuple[Any, ...] = ("random", len(rows), math.ldexp(float(rows.mean()), unit))
+    known_mean = Reference("random", len(rows), math.ldexp(float(rows.mean()), unit), None, None, "", column)
     columns = [Values(differences[:, i].copy()) for i in range(len(arms))]
     few = next((f"{formatted(arms[i])} has {why}" for i, each in enumerate(columns) if (why := each.too_few())), "")
     if few:
-        return Reference(*about, None, None, few, column)
+        return replace(known_mean, why=few)
     level = (1.0 - CONFIDENCE) / (2 * len(arms))
     means, variances, centre, spread = resampled_blocks(differences)
     of_data = zip(means, variances, centre.tolist(), spread.tolist(), strict=True)
-    return _limited(about, [_ends(*each, level) for each in of_data], unit, column)
+    return _limited(known_mean, [_ends(*each, level) for each in of_data], unit)
 
 
 def _resampled(arms: Sequence[Values], seed: int) -> tuple[Floats, Floats, Floats]:
@@ -162,6 +162,6 @@ def _ends(means: Floats, variances: Floats, centre: float, spread: float, level:
     return max(0.0, centre - low), max(0.0, high - centre)
 
 
-def _limited(about: Sequence[Any], ends: Sequence[tuple[float, float]], unit: int, column: str) -> Reference:
+def _limited(reference: Reference, ends: Sequence[tuple[float, float]], unit: int) -> Reference:
     below, above = (tuple(math.ldexp(pair[side], unit) for pair in ends) for side in (0, 1))
-    return Reference(*about, below, above, "", column)  # type: ignore[arg-type]
+    return replace(reference, below=below, above=above)

@@ -43,7 +43,7 @@ class Against(NamedTuple):
     """"better", "worse" or "not significant"."""
 
 
-NOT_RECORDED = Against("", *[math.nan] * 5, "")
+NOT_RECORDED = Against("", math.nan, math.nan, math.nan, math.nan, math.nan, "")
 
 
 def against_record(measured: Measured, seed: int) -> Against:

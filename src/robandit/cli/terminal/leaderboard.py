@@ -132,12 +132,17 @@ def _advantage(row: dict[str, Any]) -> str:
     return f"{'~' if row['versus'] == 'not significant' else ''}{number(row['better_by'])}"
 
 
-def _costs_of_playing(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+def _costs_of_playing(rows: Sequence[dict[str, Any] | None]) -> dict[str, list[str]]:
+    """Return the columns of relative regret, knowledge and speed; they are empty for a row that is None."""
     return {
-        "of random": [share(row["share_of_uniform"]) for row in rows],
-        "must know": [row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
-        "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:,.0f}" for row in rows],
+        "of random": ["" if row is None else share(row["share_of_uniform"]) for row in rows],
+        "must know": ["" if row is None else row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
+        "ns/pull": ["" if row is None else _speed(row["ns_per_pull"]) for row in rows],
     }
+
+
+def _speed(ns_per_pull: float) -> str:
+    return "–" if math.isnan(ns_per_pull) else f"{ns_per_pull:,.0f}"
 
 
 def _marks(standing: Standing) -> list[str]:
