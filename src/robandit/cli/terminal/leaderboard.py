@@ -119,9 +119,7 @@ def _replayed(standing: Standing) -> Board:
             "95 % interval": column(lambda row: _interval(row["better_by_low"], row["better_by_high"], number)),
             "regret": column(lambda row: number(row["mean"]), number(regret)),
             "worst regret": column(lambda row: number(row["worst"])),
-            **{
-                head: column(lambda row, head=head: _costs_of_playing([row])[head][0]) for head in _costs_of_playing([])
-            },
+            **_costs_of_playing(lines),
         },
         words=("policy", "must know"),
         spare=("ns/pull", "must know", "of random", "worst regret"),
