@@ -16,7 +16,9 @@ def commands(app: Any, chain: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
     for name in app:
         if not name.startswith("-"):
             inner = list(commands(app[name], (*chain, name)))
-            yield from inner or [((*chain, name), app[name])]
+            yield from inner
+            if app[name].default_command is not None:
+                yield (*chain, name), app[name]
 
 
 APP = cli.application()

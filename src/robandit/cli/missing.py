@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 # An option, or a command and its option, if the command needs another example -> the kind of value, and an example.
 EXAMPLES = {
     "--arm": ("a column", "model"),
+    "--column": ("a column", "latency_ms"),
     "--delimiter": ("a character", "';'"),
     "--delta": ("a number", "0.05"),
+    "--eps": ("a number", "0.5"),
     "--figures": ("a folder", "figures"),
     "--horizon": ("an integer", "10000"),
     "--into": ("a folder", "compiled"),
@@ -34,6 +36,8 @@ EXAMPLES = {
     "--threads": ("an integer", "4"),
     "--time": ("a column", "ts"),
     "--trials": ("an integer", "1000"),
+    "--u": ("a number", "2.0"),
+    "--v": ("a number", "2.0"),
     "--where": ("a condition", '"ok = true"'),
     "--workers": ("an integer", "4"),
     "FILE": ("a file", "experiment.toml"),
