@@ -195,3 +195,19 @@ def test_too_many_rows_to_sort_are_named(tmp_path, capsys, monkeypatch):
     timed(tmp_path, lambda i: i)
     remark = "Changes with time were not tested: the column 'time' has 800 rows, and more than 700 are not sorted."
     assert remark in " ".join(capsys.readouterr().out.split())
+
+
+def test_kept_rows_and_an_unused_time_are_reported(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{'ab'[i % 2]},{rng.normal()},{i},{'yes' if i < 60 else 'no'}" for i in range(80)]
+    (tmp_path / "log.csv").write_text("\n".join(["arm,reward,ts,used", *rows]))
+    file, page = str(tmp_path / "log.csv"), tmp_path / "page.html"
+    diagnose(file, reading=Reading(where="used = 'yes'"), out=page)
+    for shown in (capsys.readouterr().out, html.unescape(page.read_text())):
+        text = " ".join(shown.split())
+        assert """--where "used = 'yes'" keeps 60 rows and drops 20.""" in text
+        assert "The column 'ts' looks like a time. To test for changes with time, add --time ts." in text
+    diagnose(file, reading=Reading(time="ts"), out=page)
+    assert "looks like a time" not in capsys.readouterr().out
+    with pytest.raises(InvalidInput, match=r"no row fits .* The first values: 'used' has 'yes' and 'no'"):
+        diagnose(file, reading=Reading(where="used = 'maybe'"), out=page)

@@ -83,7 +83,8 @@ def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, colu
 
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
-    assert "KLinf-UCB" in typed("policies", cwd=tmp_path)[0]
+    assert "KLinf-UCB" in typed("policies", "--theory", cwd=tmp_path)[0]
+    assert "use it when" in typed("policies", cwd=tmp_path)[0].lower()
     assert typed("policies", "--markdown", cwd=tmp_path)[0].startswith("# The policies")
 
 
@@ -133,8 +134,8 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
         (["compare", "--horizon", "many"], 2, "many"),
         (["compare", "--horizon", "1.5"], 2, "'1.5' is not an integer"),
         (["verify", "--seed", "0.5"], 2, "'0.5' is not an integer"),
-        (["compare", "--out"], 2, "--out needs a path, for example --out results For help: robandit compare --help"),
-        (["run"], 2, "SPEC needs a path For help: robandit run --help"),
+        (["compare", "--out"], 2, "--out needs a file, for example --out report.html For help: robandit compare"),
+        (["run"], 2, "SPEC needs a file, for example robandit run experiment.toml For help: robandit run"),
         (["compare", "--colour", "red"], 2, "--colour"),
         (["compare", "UCB1"], 2, "'UCB1' has no option: write the option before its value, for example --policy UCB1"),
         (["compare", "--out", "."], 1, "it is a folder"),

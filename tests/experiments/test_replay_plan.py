@@ -71,6 +71,22 @@ def test_without_a_mode_every_way_that_the_record_allows_is_taken(columns, names
     assert words in notes_of(plan)
 
 
+def test_rows_that_do_not_fit_are_counted_and_an_unused_time_is_named():
+    frame = pl.DataFrame(
+        {
+            "arm": ["a", "b"] * ROWS,
+            "reward": [1.0, 2.0] * ROWS,
+            "my ts": range(2 * ROWS),
+            "ok": [1, 1, 0, 0] * (ROWS // 2),
+        }
+    )
+    plan = replayed(open_records(frame, where="ok = true"), ["UCB1"], replications=1)
+    assert f"--where 'ok = true' keeps {ROWS} rows and drops {ROWS}" in notes_of(plan)
+    assert "The column 'my ts' looks like a time: to read rows in its order, add --time 'my ts'." in notes_of(plan)
+    assert "looks like a time" not in notes_of(replayed(open_records(frame, time="my ts"), ["UCB1"], replications=1))
+    assert "--where" not in notes_of(replayed(open_records(frame), ["UCB1"], replications=1))
+
+
 def test_a_table_too_long_to_hold_is_not_read_in_order(monkeypatch):
     given = records()
     monkeypatch.setattr("robandit.experiments.replay_plan.UNASKED", ROWS)

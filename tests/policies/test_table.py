@@ -10,7 +10,7 @@ import pytest
 
 import robandit as rb
 from robandit.policies.assumptions import FINITE_VARIANCE, NONPOSITIVE, NOTHING, Assumption
-from robandit.policies.comparison import as_markdown, compared
+from robandit.policies.comparison import DEFAULT, LINE, as_lines, as_markdown, compared
 
 SAME = "(1+eps)"
 WORST = f"K^(eps/{SAME}) (u T)^(1/{SAME})"
@@ -174,3 +174,15 @@ def test_facts_can_be_copied(policy):
     ):
         assert again == assumption
         assert (again.name, again.point, again.holds_for) == (assumption.name, assumption.point, assumption.holds_for)
+
+
+def test_each_policy_has_one_line_that_says_when_to_use_it():
+    lines = as_lines(rb.policies.all_policies()).splitlines()
+    assert max(map(len, lines)) <= LINE
+    for cls in {type(policy) for policy in rb.policies.all_policies()}:
+        assert cls.__dict__.get("use_when"), f"{cls.__name__} has no use_when"
+        assert [line.split(maxsplit=1) for line in lines if line.split()[:1] == [cls.__name__]] == [
+            [cls.__name__, cls.use_when]
+        ]
+    assert lines[1].startswith("AdaKLUCB "), "the default is first"
+    assert type(rb.Bandit(["a", "b"]).policy).__name__ == DEFAULT

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -9,14 +10,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import robandit as rb
 from helpers import report_examples as examples
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import Played, planned
+from robandit.experiments.replay_plan import replayed
+from robandit.experiments.results import Results
 from robandit.experiments.runner import run
 from robandit.experiments.statistics import Findings, summary, verdict
+from robandit.recorded import open_records
 from robandit.report.page import write_page
 
 
@@ -318,3 +323,22 @@ def test_write_rejects_other_things(results, tmp_path):
         InvalidInput, match=r"must be results of .*; for a folder, pass robandit\.experiments\.Store\.open"
     ):
         rb.report.write(results, tmp_path / "page.html")
+
+
+def test_a_replay_begins_with_what_it_would_have_cost(tmp_path):
+    rng = np.random.default_rng(0)
+    arms = rng.choice(["a", "b"], 300, p=[0.8, 0.2])
+    log = pl.DataFrame({"arm": arms, "<b>": rng.exponential(size=300) * np.where(arms == "a", 2.0, 1.0)})
+    plan = replayed(open_records(log, reward="<b>", minimize=True), ["UCB1", "Uniform"], name="log", replications=6)
+    findings = Findings(Results.of(plan, [(unit, unit.run(), 1.0) for unit in plan.units]))
+    write_page(findings, tmp_path / "page.html", command="robandit replay log.csv")
+    page = (tmp_path / "page.html").read_text()
+    assert f'<div class="verdict"><p>{html.escape(findings.costs[0])}</p>' in page
+    board = next(table for table in Reader(page).tables if any(row and row[0].startswith("(the log)") for row in table))
+    heads = [re.sub(r"\W+$", "", head) for head in board[0]]
+    assert heads[:4] == ["policy", "mean cost", "saves", "mean regret"]
+    regrets = [float(row[3].split()[0].replace(",", "")) for row in board[1:]]
+    assert regrets == sorted(regrets), "the log stands in its place"
+    assert any("not significant" in row[2] for row in board[1:]) == any(
+        row["versus"] == "not significant" for row in findings.standings[0].rows
+    )

@@ -7,8 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, get_args
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import cyclopts
@@ -112,19 +111,12 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
     """Return the message, with an example if a value or the name of its option is missing, and the command that prints help."""
     import cyclopts
 
+    from robandit.cli.missing import missing_value
     from robandit.wording import visible
 
     message = str(error).strip()
     if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
-        name = error.argument.name
-        if error.argument.field_info.is_positional:
-            name = name.lstrip("-").upper()
-        types = {error.argument.hint, *get_args(error.argument.hint)}
-        examples = {int: ("an integer", "100"), Path: ("a path", "results")}
-        kind, example = next((examples[each] for each in examples if each in types), ("a value", ""))
-        message = f"{name} needs {kind}"
-        if example and name.startswith("--"):
-            message += f", for example {name} {example}"
+        message = missing_value(error.argument, tuple(error.command_chain or ()))
     if isinstance(error, cyclopts.UnusedCliTokensError):
         unused = " ".join(error.unused_tokens or ())
         message = (

@@ -52,7 +52,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     with steps("studying arms", len(recorded.arms)) as advance:
         known = None if isinstance(log, str) else log
         result = study(recorded, lambda *_: advance(""), table=paired, log=known)
-    remarks = [log] if isinstance(log, str) else []
+    remarks = [] if recorded.filtered is None else [f"{recorded.filtered}."]
+    remarks += [log] if isinstance(log, str) else reading.time_hint(records, "test for changes with time")
     if records.propensity is not None:
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
     write_study(result, out, command=command, remarks=remarks)

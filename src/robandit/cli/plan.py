@@ -12,7 +12,8 @@ WORTHWHILE = 10.0  # seconds that another size of units must save before it is s
 def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None, imports: Imports = None) -> None:
     """Estimate the processor time, the disk space and the elapsed time on several workers before you run an experiment.
 
-    Each policy plays each problem on this machine for a moment. This takes about 20 seconds, plus compilation. Units that are
+    The times are for idle machines: other programs on the same cores make the run longer, perhaps three times as long. Each policy
+    plays each problem on this machine for a moment. This takes about 20 seconds, plus compilation. Units that are
     already in the run folder are not counted, but their speeds are used. The command writes no file.
 
     Parameters

@@ -5,18 +5,22 @@ from __future__ import annotations
 from robandit.cli.options import Flag
 
 
-def policies(*, markdown: Flag = False) -> None:
-    """List every policy with its name for `--policy`, its regret bounds, its assumption, and the parameters it must know.
+def policies(*, theory: Flag = False, markdown: Flag = False) -> None:
+    """List every policy on one line: its name for `--policy`, and when to use it.
 
     Parameters
     ----------
+    theory
+        Print the regret bounds of each policy, its assumption, and the parameters it must know.
     markdown
-        Print the list as the Markdown page of the documentation.
+        Print the theory as the Markdown page of the documentation.
     """
     from robandit.policies import all_policies, table
-    from robandit.policies.comparison import as_markdown
+    from robandit.policies.comparison import as_lines, as_markdown
 
     if markdown:
         print(as_markdown(all_policies()), end="")
-    else:
+    elif theory:
         table()
+    else:
+        print(as_lines(all_policies()))

@@ -41,7 +41,10 @@ def replay(
     quick: Quick = False,
     imports: Imports = None,
 ) -> None:
-    """Compare policies on recorded rewards. Prints tables and writes a run folder with an HTML report.
+    """Compare policies on recorded rewards: what would each have cost or earned? Prints tables and writes a folder with a report.
+
+    Totals have the unit and the sign of the record. They are compared with what the log itself cost, or with random choices if the
+    record has a reward of every arm at every time; the difference has a 95 % interval.
 
     There are three modes. bootstrap draws rewards at random from the record of each arm. in-order replays the rewards by time; it
     needs a reward of every arm at every time. rejection reads a log of choices in order and skips the rows in which the policy

@@ -32,14 +32,15 @@ def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = N
     findings = Findings(store.results())
     console = Console()
     for caution in findings.results.plan.cautions:
-        console.print(Text(caution))
+        console.print(shown(caution))
     if problem:
         known = dict.fromkeys(played.name for played in findings.results.problems)
         for name in problem:
             choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        console.print(shown(findings.verdict))
+        for line in (*findings.costs, findings.verdict):
+            console.print(shown(line))
         console.print()
         boards = leaderboards(findings)
     changes = [f"The numbers are those of the code of the run, but {change}." for change in store.changed_modules()]

@@ -74,7 +74,7 @@ def conclude(results: Results, page: Path, *, command: str, figures: Path | None
         write_page(findings, page, command=command)
         drawn = [] if figures is None else write_figures(findings, figures)
     print_boards(leaderboards(findings)[printed:])
-    for line in (*remarks(findings), findings.verdict):
+    for line in (*remarks(findings), *findings.costs, findings.verdict):
         print_line(line)
     if figures is not None:
         print(visible(f"figures: {len(drawn)} files in {figures}"))

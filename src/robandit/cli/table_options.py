@@ -42,6 +42,9 @@ class Reading:
     """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs."""
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
+    where: str | None = None
+    """Read only rows that fit this condition, such as "ok = true and model != 'old'". A comparison is a column, one of
+    = != < <= > >=, and a number, 'text', true, false or null; join them with and, or, not and parentheses."""
     delimiter: str | None = None
     """The character between the columns of a CSV file, such as ";" or tab. By default it is found in the first line."""
     example: Literal["flights"] | None = None
@@ -60,11 +63,24 @@ class Reading:
             return open_records(file, **options)
         if file is not None:
             raise InvalidInput(f"the file {file} and --example {name} cannot be used together: omit one")
+        where = options.pop("where")
         for option, value in options.items():
             if value is not None and value is not False:
                 text = f"--{option.replace('_', '-')} cannot be used with --example {name}, whose columns are known: omit it"
                 raise InvalidInput(text, parameter=option, value=value)
-        return example(name)
+        return example(name, where=where)
+
+    @staticmethod
+    def time_hint(records: Records, purpose: str) -> list[str]:
+        """Return a note if a column looks like a time and none is named."""
+        import shlex
+
+        name = records.unused_time
+        return (
+            []
+            if name is None
+            else [f"The column {name!r} looks like a time. To {purpose}, add --time {shlex.quote(name)}."]
+        )
 
     def name(self, file: Path | str | None) -> str:
         """Return a name for the table."""

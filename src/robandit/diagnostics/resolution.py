@@ -195,7 +195,7 @@ def resolution(
         raise InvalidInput("weights and table: rows of a table need no weights, give one of the two")
     if table is not None:
         values = list(_table(table, len(arms)).T)
-    unit = _unit(values)
+    unit = unit_of(values)
     if weights is None:
         known = [values_of(each, unit) for each in values]
     else:
@@ -222,7 +222,7 @@ def resolution(
 
 def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
     """Return an interval for the mean by the same method, and its assumptions; or NaN, and the reason why values are too few."""
-    unit = _unit([values])
+    unit = unit_of([values])
     known = values_of(values, unit)
     too_few = known.too_few()
     if too_few:
@@ -283,19 +283,7 @@ class _Paired:
         rows = np.stack(columns, axis=1)
         self.best = best
         self.differences = sign * (rows[:, [best]] - rows)  # the column of the best arm is 0
-        count = len(rows)
-        length = max(math.ceil(count ** (1.0 / 3.0) - 1e-9), -(-count // UNITS))
-        sums = np.cumsum(np.vstack([np.zeros((1, rows.shape[1])), self.differences]), axis=0)
-        blocks = (sums[length:] - sums[:-length]) / length
-        draws = -(-count // length)
-        rng = np.random.default_rng(SEED)
-        self.means, self.variances = np.empty((2, rows.shape[1], arm_values.RESAMPLES))
-        for r in range(arm_values.RESAMPLES):
-            picked = blocks[rng.integers(0, len(blocks), draws)]
-            self.means[:, r] = picked.mean(axis=0)
-            self.variances[:, r] = picked.var(axis=0) / draws
-        self.centre = blocks.mean(axis=0)  # not the mean of all rows, because rows at the ends are in fewer blocks
-        self.spread = blocks.var(axis=0) / draws
+        self.means, self.variances, self.centre, self.spread = resampled_blocks(self.differences)
         self.off = self.differences.mean(axis=0) - self.centre
 
     def share(self) -> float:
@@ -308,6 +296,23 @@ class _Paired:
     def allowance(self, rival: int, level: float, arms: Sequence[Any]) -> tuple[float, str]:
         size, reason = allowance(Values(self.differences[:, rival]), "left", level)
         return size, f"the difference to {formatted(arms[rival])} {reason}" if reason else ""
+
+
+def resampled_blocks(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the means and variances of resamples of moving blocks of rows, one row per column, and those of the data."""
+    count = len(rows)
+    length = max(math.ceil(count ** (1.0 / 3.0) - 1e-9), -(-count // UNITS))
+    sums = np.cumsum(np.vstack([np.zeros((1, rows.shape[1])), rows]), axis=0)
+    blocks = (sums[length:] - sums[:-length]) / length
+    draws = -(-count // length)
+    rng = np.random.default_rng(SEED)
+    means, variances = np.empty((2, rows.shape[1], arm_values.RESAMPLES))
+    for r in range(arm_values.RESAMPLES):
+        picked = blocks[rng.integers(0, len(blocks), draws)]
+        means[:, r] = picked.mean(axis=0)
+        variances[:, r] = picked.var(axis=0) / draws
+    # The centre is not the mean of all rows, because rows at the ends are in fewer blocks.
+    return means, variances, blocks.mean(axis=0), blocks.var(axis=0) / draws
 
 
 def _table(given: Any, arms: int) -> Floats:
@@ -332,7 +337,7 @@ def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:
     return weights
 
 
-def _unit(samples: Sequence[Floats | Part]) -> int:
+def unit_of(samples: Sequence[Floats | Part]) -> int:
     """Return the exponent of a power of two. In units of this power, squares of the values do not overflow."""
     ends = [np.array([x.smallest[0], x.largest[0]]) if isinstance(x, Part) else x for x in samples]
     return math.frexp(max(float(np.max(np.abs(each))) for each in ends))[1]

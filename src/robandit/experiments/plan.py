@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from robandit.diagnostics.reference import Reference
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.cache import Kernel
 from robandit.policies.base import Policy
@@ -34,6 +35,8 @@ class Played:
     name: str
     problem: Problem
     horizon: int
+    reference: Reference | None = field(default=None, compare=False)
+    """What the record cost or earned, if the problem replays one."""
 
     def __repr__(self) -> str:
         """Return one line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from robandit.diagnostics.costs import sign_question
 from robandit.diagnostics.profile import Profile
+from robandit.diagnostics.reference import Reference, log_reference, random_reference
 from robandit.diagnostics.resolution import Resolution, resolution
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict, timed_log
 from robandit.diagnostics.words import words
@@ -40,6 +42,12 @@ _TOLD = (
     "made. UCB1 assumes a range of 1."
 )
 _MIXED_LAWS = "Results of the mode bootstrap are about a mixture of what arms gave before and after the changes."
+_COMPARED = {
+    "log": "Policies are compared with the log, whose rows count as the choices that were made. Intervals are for other logs of "
+    "this kind. They do not cover rewards beyond those recorded.",
+    "random": "The record has a reward of every arm at every time, so it does not say which arm was chosen. Policies are compared "
+    "with choosing arms at random. Intervals do not cover rewards beyond those recorded.",
+}
 _THINNED = " Rows are thinned by their propensities, as if each arm had been logged at random."
 _UNTHINNED = " This is valid if the logged choices did not depend on anything that also changed the rewards."
 
@@ -95,7 +103,8 @@ def replayed(
             f"Arms are the values of the column {records.arm!r}; choose another column with arm= (--arm)"
         )
     table = records.table() if "in-order" in modes else None
-    if not modes:
+    equal = len(set(samples.counts.values())) == 1  # then the rows may be a table, not a log of choices
+    if not modes or (table is None and equal):
         table = table_unasked(records, sum(samples.counts.values()))
     rows = sum(samples.counts.values())
     weighted_or_asked = records.propensity is not None or "rejection" in modes
@@ -110,14 +119,16 @@ def replayed(
         *([] if modes else _left_out(records, table)),
     ]
     played = []
+    references = _References(records, samples, table, log)
     for mode in modes or possible:
         problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick)
         if mode in modes and horizon is not None and pulls < horizon:
             beyond = f"horizon = {horizon} is beyond the {pulls:,} times of {records.source}"
             raise InvalidInput(f"{beyond}: ask for fewer pulls")
-        played.append(Played(f"{name}, {mode}", problem, pulls))
+        played.append(Played(f"{name}, {mode}", problem, pulls, references.of(mode)))
         notes.append(note)
-    notes += [_TOLD, str(Verdict(_resolution(samples, table, log, records.minimize), drift)), *more]
+    verdict = str(Verdict(_resolution(samples, table, log, records.minimize), drift))
+    notes += [references.note, _TOLD, verdict, *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 
@@ -153,6 +164,49 @@ def _first_notes(
     return [*notes, *drift.lines, *([_MIXED_LAWS] if drift else [])], drift
 
 
+class _References:
+    """What the record cost or earned, for each mode. Each is computed once."""
+
+    def __init__(self, records: Records, samples: Samples, table: MaybeTable, log: Log | None) -> None:
+        self._records, self._samples, self._table, self._log = records, samples, table, log
+        self._known: dict[str, Reference] = {}
+
+    def of(self, mode: Mode) -> Reference:
+        """Return the reference of a mode, for the arms of its problem in their order."""
+        log, table = self._log, self._table
+        weighted = log is not None and log.propensities is not None
+        source = "log" if mode == "rejection" or (mode == "bootstrap" and weighted) else "samples"
+        if isinstance(table, Table) and not weighted:
+            same = table.arms == (tuple(self._samples) if source == "samples" else log.arms if log else ())
+            source = "table" if same else source
+        if mode == "in-order":
+            source = "table"
+        if source not in self._known:
+            self._known[source] = self._computed(source)
+        return self._known[source]
+
+    def _computed(self, source: str) -> Reference:
+        log, column = self._log, self._records.reward
+        if source == "table":
+            assert isinstance(self._table, Table)
+            return random_reference(self._table.rewards, self._table.arms, column=column)
+        if source == "samples":
+            return log_reference(self._samples, counts=self._samples.counts, column=column)
+        assert log is not None
+        rows = {arm: log.actions == i for i, arm in enumerate(log.arms)}
+        rewards = {arm: log.rewards[where] for arm, where in rows.items()}
+        weights = None
+        if log.propensities is not None:
+            weights = {arm: 1.0 / log.propensities[where] for arm, where in rows.items()}
+        return log_reference(rewards, weights=weights, column=column)
+
+    @property
+    def note(self) -> str:
+        """The references of the modes so far, and what they assume."""
+        kinds = dict.fromkeys(each.kind for each in self._known.values())
+        return " ".join(_COMPARED[kind] for kind in kinds)
+
+
 def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None, minimize: bool) -> Resolution:
     """Return whether the record shows which arm is best. Compare rewards at equal times, or weigh by propensity, if possible."""
     # Rows with bad times are dropped. This may drop all rows of an arm.
@@ -171,6 +225,7 @@ def _read(records: Records, samples: Samples) -> str:
     note += f", minus the column {records.reward!r}" if records.negated else ""
     note += f", the column {records.reward!r}, minimised" if records.minimize else ""
     note += f"; SKIPPED: {samples.bad}" if samples.bad.count else ""
+    note += f"; {samples.filtered}" if samples.filtered is not None else ""
     return f"{note}."
 
 
@@ -184,6 +239,9 @@ def _left_out(records: Records, table: MaybeTable) -> list[str]:
     elif records.time is not None:
         reason = f"more than {UNASKED:,} rows are sorted only on request (--mode in-order)"
     note = f"The mode in-order is skipped: {reason.rstrip('.')}."
+    if records.unused_time is not None:
+        name = records.unused_time
+        note += f" The column {name!r} looks like a time: to read rows in its order, add --time {shlex.quote(name)}."
     if records.propensity is None:
         note += " For a log of choices in their order, use --mode rejection."
     return [note]

@@ -21,6 +21,7 @@ import numpy as np
 from robandit import intervals
 from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
+from robandit.experiments.against_record import Against, against_record, cost_sentences
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
@@ -39,6 +40,7 @@ SUMMARY = (
     *("problem", "horizon", "policy", "replications", "mean", "mean_low", "mean_high"),
     *("median", "median_low", "median_high", "q95", "q95_low", "q95_high", "worst", "worst_replication"),
     *("uniform", "share_of_uniform", "ns_per_pull", "told", "knows", "assumption", "assumption_met", "bound_name"),
+    *Against._fields,
 )
 
 
@@ -74,6 +76,12 @@ class Findings:
     def unranked(self) -> list[Row]:
         """The rows of policies without a rank. Each has a reason."""
         return [row for row in self.ranking if row["verdict"] == "not ranked"]
+
+    @cached_property
+    def costs(self) -> list[str]:
+        """For each replayed record, what it cost or earned, what the best policy would have, and the difference."""
+        replays = [standing for standing in self.standings if standing.played.reference is not None]
+        return [cost_sentences(each.measured[each.best], each.against[each.best]) for each in replays]
 
     @cached_property
     def verdict(self) -> str:
@@ -114,6 +122,11 @@ class Standing:
         return (learners or list(self.measured))[0]
 
     @cached_property
+    def against(self) -> dict[str, Against]:
+        """The comparison of each policy with the record that it was replayed on, by the policy's label."""
+        return {row["policy"]: Against(*(row[name] for name in Against._fields)) for row in self.rows}
+
+    @cached_property
     def pairs(self) -> list[Row]:
         """The rows of `paired`, which compare all other policies with the best."""
         return paired(self.results, self.played, self.best).to_dicts()
@@ -130,6 +143,9 @@ def summary(results: Results) -> pl.DataFrame:
     ``replications`` is the number of replications that were played, ``worst_replication`` the index of the one with the largest
     regret. ``uniform`` is the regret of choosing arms at random. ``told`` is the policy with all its parameters; ``knows`` lists
     those that it must know. ``assumption_met`` is false if the assumption of its bound fails, and null if this is unknown.
+
+    The last columns compare a policy that was replayed on a record with what the record cost or earned: see
+    `robandit.experiments.against_record.Against`. They are empty for other problems.
     """
     import polars as pl
 
@@ -146,11 +162,13 @@ def summary(results: Results) -> pl.DataFrame:
             *(uniform, interval.measured / uniform if uniform > 0.0 else math.nan, measured.ns_per_pull),
             *(repr(policy.prepared(played.horizon)), ", ".join(facts.knows) or "nothing"),
             *(facts.assumption.text, assumption_met(policy, played.problem), facts.bound),
+            *against_record(measured, results.plan.seed),
         )
         rows.setdefault(played, []).append(dict(zip(SUMMARY, values, strict=True)))
     ordered = [row for each in rows.values() for row in sorted(each, key=lambda row: (row["mean"], row["policy"]))]
     schema: dict[str, Any] = dict.fromkeys(SUMMARY, pl.Float64())
     schema |= dict.fromkeys(("problem", "policy", "told", "knows", "assumption", "bound_name"), pl.String())
+    schema |= dict.fromkeys(("reference", "versus"), pl.String())
     schema |= dict.fromkeys(("horizon", "replications", "worst_replication"), pl.Int64())
     return pl.DataFrame(ordered, schema=schema | {"assumption_met": pl.Boolean()})
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from robandit.diagnostics.reference import Reference
 from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
@@ -240,7 +241,13 @@ def _data(plan: Plan) -> dict[str, Any]:
         "cells": [{"label": c.label, "problem": number[c.played], "policy": c.policy.to_dict()} for c in plan.cells],
         "left_out": [{"label": c.label, "problem": number[c.played], "reason": c.reason} for c in plan.left_out],
         "modules": [asdict(module) for module in modules],
-    } | ({"notes": list(plan.notes)} if plan.notes else {})
+    } | _remarks(plan, list(problems))
+
+
+def _remarks(plan: Plan, problems: list[Played]) -> dict[str, Any]:
+    """Return the parts of a plan on which no result depends, so that they may change when a folder is continued."""
+    references = [None if p.reference is None else p.reference.to_dict() for p in problems]
+    return ({"notes": list(plan.notes)} if plan.notes else {}) | ({"references": references} if any(references) else {})
 
 
 def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, Any]:
@@ -252,8 +259,8 @@ def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, An
     if stored["replications"] > plan.replications:
         fewer = f"{folder} has {stored['replications']} replications, but the plan has only {plan.replications}"
         raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}")
-    kept = {key: value for key, value in stored.items() if key != "notes"}
-    renewed = {key: data[key] for key in ("left_out", "notes", "modules") if key in data}
+    kept = {key: value for key, value in stored.items() if key not in ("notes", "references")}
+    renewed = {key: data[key] for key in ("left_out", "notes", "references", "modules") if key in data}
     return kept | {"replications": plan.replications} | renewed
 
 
@@ -393,8 +400,10 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
         problem_data = [(p, Problem.from_dict(p["problem"])) for p in data["problems"]]
         cell_data = [(cell, Policy.from_dict(cell["policy"])) for cell in data["cells"]]
         own_error = False
+        references = data.get("references", [None] * len(problem_data))
         problems = [
-            Played(_text(p, "name"), problem, integer(p["horizon"], "horizon", 1)) for p, problem in problem_data
+            Played(_text(p, "name"), problem, integer(p["horizon"], "horizon", 1), _reference(reference, problem))
+            for (p, problem), reference in zip(problem_data, references, strict=True)
         ]
         plan = Plan(
             cells=tuple(Cell(problems[c["problem"]], policy, _text(c, "label")) for c, policy in cell_data),
@@ -421,6 +430,14 @@ def _modules(folder: Path, data: Mapping[str, Any]) -> tuple[OwnModule, ...]:
         return msgspec.convert(data.get("modules", []) if data["format"] != 1 else [], tuple[OwnModule, ...])
     except msgspec.ValidationError as error:
         raise CorruptFile(f"{folder / 'run.json'} is damaged: modules: {error}") from error
+
+
+def _reference(data: Mapping[str, Any] | None, problem: Problem) -> Reference | None:
+    reference = None if data is None else Reference.from_dict(data)
+    for limits in () if reference is None else (reference.below, reference.above):
+        if limits is not None and len(limits) != problem.arms:
+            raise ValueError(f"a reference has {len(limits)} limits for {problem.arms} arms")
+    return reference
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -7,11 +7,29 @@ from collections.abc import Iterable
 
 from robandit.policies.base import Policy
 
+DEFAULT = "AdaKLUCB"  # the policy of a live bandit
 LEGEND = (
     "Bounds are rates, without constants; sums are over the suboptimal arms. (matching): equal to the lower bound for known "
     "eps and u, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / algorithm. *: not in "
     "the paper's table."
 )
+
+
+LINE = 80  # columns of a line in `as_lines`
+
+
+def as_lines(policies: list[Policy]) -> str:
+    """Return one line per class: its name for ``--policy``, and when to use it. Policies that must know nothing come first."""
+    by_class = {type(policy): policy for policy in reversed(policies)}  # of several variants, the first
+    width = max(len(cls.__name__) for cls in by_class)
+    groups: dict[str, list[str]] = {"No parameters needed.": [], "Parameters needed.": []}
+    for cls, policy in sorted(
+        by_class.items(), key=lambda item: (item[0].__name__ != DEFAULT, item[0].__name__.lower())
+    ):
+        lines = list(groups.values())[bool(policy.facts.knows)]
+        lines.append(f"{cls.__name__:{width}}  {cls.use_when}".rstrip())
+    text = "\n\n".join("\n".join([f"{head} Use it when", *lines]) for head, lines in groups.items() if lines)
+    return f"{text}\n\neps and u bound a moment: E|X|^(1+eps) <= u. Bounds and assumptions: --theory"
 
 
 def compared(policies: list[Policy]) -> tuple[list[dict[str, str]], list[str]]:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
+from robandit.kernel.random import streams
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.laws import Empirical, LawTable, Weighted
 from robandit.laws import in_order as columns
@@ -65,9 +66,18 @@ class Replay(Problem):
         """Return a copy of the table, which also holds the position of the replication in the record."""
         code, par, start, pool = self._table
         par = par.copy()
-        # The remainder is not exactly uniform, but the bias is below rows / 2^64.
-        par[0, columns.PLACE] = 0 if replication == 0 else int(words[0, 1]) % self.rows
+        par[0, columns.PLACE] = self._start(replication, words)
         return LawTable(code, par, start, pool)
+
+    def starts(self, seed: int, replications: ArrayLike) -> Ints:
+        """Return the row at which each replication starts, for the seed of `robandit.simulate`."""
+        numbers = [int(number) for number in np.asarray(replications)]
+        words = (streams(np.random.SeedSequence(seed, spawn_key=(number,)), 2)[1:] for number in numbers)
+        return np.array([self._start(*each) for each in zip(numbers, words, strict=True)], dtype=np.int64)
+
+    def _start(self, replication: int, words: UInts) -> int:
+        # The remainder is not exactly uniform, but the bias is below rows / 2^64.
+        return 0 if replication == 0 else int(words[0, 1]) % self.rows
 
     @property
     def independent(self) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from robandit.recorded.records import Incomplete, Log, Records, Samples, Table
 from robandit.recorded.source import EXAMPLES, example, open_records
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
+from robandit.recorded.where import Filtered
 
 __all__ = [
     "EXAMPLES",
     "ArmRecord",
     "BadRows",
+    "Filtered",
     "Incomplete",
     "Log",
     "Recorded",

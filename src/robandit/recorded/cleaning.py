@@ -17,6 +17,7 @@ from robandit.recorded.columns import numbers_of, times_of
 from robandit.recorded.gather import Codes, grown
 from robandit.recorded.summary import BadRows
 from robandit.recorded.times import Clock, UnclearTime
+from robandit.recorded.where import Filtered
 from robandit.wording import listed
 
 if TYPE_CHECKING:
@@ -59,9 +60,16 @@ class Pass:
         self._source = records.source
         self._columns = listed([repr(name) for name in records.columns], 20)
         self._roles = {role: name for role, name in records._roles.items() if role in ("arm", "reward", *roles)}
+        self._where = records.where
+        if self._where is not None:
+            self._roles |= self._where.roles()
+        self._dropped = 0
+        self._values: dict[str, dict[str, None]] = {}
+        self.filtered: Filtered | None = None
         self._progress = progress
         self._examples: list[tuple[int, tuple[str, str]]] = []
-        self._empty: list[int] = []
+        self._empty: list[int] = []  # rows that may be blank lines
+        self._kept_empty: list[int] = []  # those of them that fit the condition
         self._count = 0
 
     def __iter__(self) -> Iterator[Batch]:
@@ -70,8 +78,14 @@ class Pass:
         stream = np.random.SFC64(SEED)
         done = 0
         for frame in self._reader.batches(self._roles):
-            batch = self._clean(frame, done, stream.random_raw(frame.height))
+            rows: Ints = np.arange(done, done + frame.height)
+            priorities = stream.random_raw(frame.height)
             done += frame.height
+            if self._where is not None:
+                fits = self._where.fits(frame).to_numpy()
+                self._drop(frame, rows, fits)
+                frame, rows, priorities = frame.filter(fits), rows[fits], priorities[fits]
+            batch = self._clean(frame, rows, priorities)
             self.n = grown(self.n, len(self.arms)) + np.bincount(batch.codes, minlength=len(self.arms))
             if batch.codes.size:
                 yield batch
@@ -79,7 +93,21 @@ class Pass:
                 self._progress(done, self._reader.rows)
         self._finish(done)
 
-    def _clean(self, frame: pl.DataFrame, before: int, priorities: NDArray[np.uint64]) -> Batch:
+    def _drop(self, frame: pl.DataFrame, rows: Ints, fits: NDArray[np.bool_]) -> None:
+        """Count the rows that do not fit the condition, and keep a few values for the message if none does."""
+        assert self._where is not None
+        self._dropped += int(np.count_nonzero(~fits))
+        blank = rows[~fits & _empty(frame)][: BLANKS - len(self._empty)]
+        self._empty += blank.tolist()
+        self._dropped -= blank.size  # `_finish` decides
+        for role, name in self._where.roles().items():
+            values = self._values.setdefault(name, {})
+            if len(values) < EXAMPLES:
+                values |= dict.fromkeys(
+                    str(value)[:40] for value in frame[role].head(100).drop_nulls().unique(maintain_order=True)
+                )
+
+    def _clean(self, frame: pl.DataFrame, rows: Ints, priorities: NDArray[np.uint64]) -> Batch:
         codes = self._codes(frame["arm"])
         numbers = numbers_of(frame, "reward")
         times = times_of(frame) if "time" in self._roles else None
@@ -92,20 +120,20 @@ class Pass:
         rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # no negative zeros
         actions = codes.fill_null(0).to_numpy().astype(np.uint16)
         if not good.all():
-            self._note(frame, np.flatnonzero(~good), before, numbers, propensities)
+            self._note(frame, np.flatnonzero(~good), rows, numbers, propensities)
             actions, rewards, priorities = actions[good], rewards[good], priorities[good]
             times = None if times is None else times.filter(good)
             propensities = None if propensities is None else propensities[good]
         if times is not None:
-            times = self._read_times(times, before, good)
+            times = self._read_times(times, rows[good])
         return Batch(actions, rewards, priorities, times, propensities)
 
-    def _read_times(self, times: pl.Series, before: int, good: NDArray[np.bool_]) -> pl.Series:
+    def _read_times(self, times: pl.Series, rows: Ints) -> pl.Series:
         """Return the times of good rows as values that sort by time."""
         try:
             return self.clock.read(times)
         except UnclearTime as error:
-            row = before + int(np.flatnonzero(good)[error.position])
+            row = int(rows[error.position])
             number = self._reader.locate([row]).get(row, (row + 1, False))[0]
             raise InvalidInput(
                 f"{self._source}, {self._reader.unit} {number:,}: {error}, so the rows cannot be sorted. Write all times as "
@@ -130,24 +158,33 @@ class Pass:
             codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
         return codes
 
-    def _note(self, frame: pl.DataFrame, wrong: Ints, before: int, rewards: Floats, chances: Floats | None) -> None:
+    def _note(self, frame: pl.DataFrame, wrong: Ints, rows: Ints, rewards: Floats, chances: Floats | None) -> None:
         """Count bad rows, and store the first few of them and the rows that may be blank lines."""
-        reward = frame["reward text"] if "reward text" in frame else frame["reward"]
-        empty = (frame["arm"].is_null() & reward.is_null()).to_numpy()[wrong]
-        blank = wrong[empty][: BLANKS - len(self._empty)]
-        self._empty += (blank + before).tolist()
+        blank = wrong[_empty(frame)[wrong]][: BLANKS - len(self._empty)]
+        self._empty += rows[blank].tolist()
+        self._kept_empty += rows[blank].tolist()
         bad = np.setdiff1d(wrong, blank, assume_unique=True)
         self._count += bad.size
         for row in bad[: EXAMPLES - len(self._examples)].tolist():
             chance = 1.0 if chances is None else float(chances[row])
-            self._examples.append((row + before, _fault(frame.row(row, named=True), float(rewards[row]), chance)))
+            self._examples.append((int(rows[row]), _fault(frame.row(row, named=True), float(rewards[row]), chance)))
 
     def _finish(self, rows: int) -> None:
         suspects = sorted({*self._empty, *(row for row, _ in self._examples)})
         numbers = self._reader.locate(suspects) if suspects else {}
         blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
-        empty = [(row, ("the arm and the reward are missing", "")) for row in self._empty if row not in blank]
+        empty = [(row, ("the arm and the reward are missing", "")) for row in self._kept_empty if row not in blank]
         rows -= len(blank)
+        if self._where is not None:
+            dropped = self._dropped + len(set(self._empty) - set(self._kept_empty) - blank)
+            rows -= dropped
+            self.filtered = Filtered(self._where.text, rows, dropped)
+            if dropped and not rows:
+                seen = "; ".join(
+                    f"{name!r} has {listed([*map(repr, each)], EXAMPLES)}" for name, each in self._values.items()
+                )
+                fits = f"no row fits where (--where) {self._where.text[:200]!r}, of {dropped:,}"
+                raise InvalidInput(f"{self._source}: {fits}. The first values: {seen}")
         count = self._count + len(empty)
         examples = []
         hints = {""}
@@ -171,6 +208,12 @@ class Pass:
                 f"{self._source} has {self.bad} (of {rows:,}). Each row needs {needs}: correct "
                 "them, or skip them with skip_bad=True (--skip-bad)"
             )
+
+
+def _empty(frame: pl.DataFrame) -> NDArray[np.bool_]:
+    """Return whether each row has neither an arm nor a reward."""
+    reward = frame["reward text"] if "reward text" in frame else frame["reward"]
+    return (frame["arm"].is_null() & reward.is_null()).to_numpy()
 
 
 def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:

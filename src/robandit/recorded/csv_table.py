@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from robandit.errors import CorruptFile, InvalidInput, RobanditError
 from robandit.recorded.columns import text_expressions
-from robandit.recorded.reader import TextReader, batches_of, not_utf8, reading_errors
+from robandit.recorded.reader import FIRST_ROWS, TextReader, batches_of, not_utf8, reading_errors
 from robandit.validation import invalid
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class CsvReader(TextReader):
         """See `Reader`."""
         with self._explained_errors():
             yield from batches_of(self._frame.select(text_expressions(roles)), self.source)
+
+    def first_rows(self) -> pl.DataFrame:
+        """See `Reader`."""
+        with self._explained_errors():
+            return self._frame.head(FIRST_ROWS).collect()
 
     def _lines(self) -> Iterator[tuple[int, bool]]:
         with self._open() as file:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from robandit.errors import InvalidInput
 from robandit.recorded.columns import NUMERIC, number_expressions
-from robandit.recorded.reader import Reader, batches_of, reading_errors
+from robandit.recorded.reader import FIRST_ROWS, Reader, batches_of, reading_errors
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +28,11 @@ class FrameReader(Reader):
         """See `Reader`."""
         selected = [each for role, name in roles.items() for each in self._expressions(role, name)]
         yield from batches_of(self._frame.select(selected), self.source)
+
+    def first_rows(self) -> pl.DataFrame:
+        """See `Reader`."""
+        with reading_errors(self.source):
+            return self._frame.head(FIRST_ROWS).collect()
 
     def _expressions(self, role: str, name: str) -> list[pl.Expr]:
         import polars as pl

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.recorded import reader
 from robandit.recorded.columns import text_expressions
-from robandit.recorded.reader import TextReader, batches_of, not_utf8
+from robandit.recorded.reader import FIRST_ROWS, TextReader, batches_of, not_utf8
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,6 +57,16 @@ class JsonReader(TextReader):
             if done < batch.height:
                 yield batch.slice(done).select(selected)
             done = max(0, done - batch.height)
+
+    def first_rows(self) -> pl.DataFrame:
+        """See `Reader`."""
+        import polars as pl
+
+        with self._open() as file:
+            lines = ((line, text) for line, text in enumerate(file, start=1) if text.strip())
+            objects = [self._object(line, text) for _, (line, text) in zip(range(FIRST_ROWS), lines, strict=False)]
+        rows = [[_text(each.get(name)) for name in self.columns] for each in objects]
+        return pl.DataFrame(rows, schema=dict.fromkeys(self.columns, pl.String()), orient="row")
 
     def _lines(self) -> Iterator[tuple[int, bool]]:
         with self._open() as file:

@@ -43,3 +43,7 @@ class OneArm(Reader):
     def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
         """See `Reader`."""
         return self._inner.locate(rows)
+
+    def first_rows(self) -> pl.DataFrame:
+        """See `Reader`."""
+        return self._inner.first_rows()

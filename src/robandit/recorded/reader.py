@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BATCH = 131_072  # rows; larger batches exceed the processor's cache and take more memory
 
 
+FIRST_ROWS = 100
+
+
 class Reader(ABC):
     """A table that can be read several times."""
 
@@ -34,6 +37,10 @@ class Reader(ABC):
         "arm" is text; "reward" and "propensity" are floats, null where they are not numbers. If the source has numbers as text,
         the text is in "reward text" or "propensity text". Other columns keep their types.
         """
+
+    @abstractmethod
+    def first_rows(self) -> pl.DataFrame:
+        """Return all columns of the first `FIRST_ROWS` rows."""
 
     def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
         """Return the number of each row in `unit`, and whether its line is blank; ``rows`` are ascending, from 0."""

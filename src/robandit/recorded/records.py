@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from robandit.recorded.cleaning import Pass, Progress
 from robandit.recorded.gather import Codes, Lowest, Sample, Sums
 from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
+from robandit.recorded.times import looks_like_time
+from robandit.recorded.where import Condition, Filtered
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -30,15 +33,19 @@ BYTES = 65  # peak memory per sorted row; benchmarks/recorded.py measures 50 to 
 class Samples(dict[str, Floats]):
     """A dictionary from arms to rewards in the order of the file: all, or a uniform random sample without replacement.
 
-    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `bad` has the skipped rows.
+    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `bad` has the skipped rows, and
+    `filtered` the numbers of rows that a condition kept and dropped (None without a condition).
     """
 
-    def __init__(self, rewards: Mapping[str, Floats], counts: Mapping[str, int], bad: BadRows) -> None:
+    def __init__(
+        self, rewards: Mapping[str, Floats], counts: Mapping[str, int], bad: BadRows, filtered: Filtered | None = None
+    ) -> None:
         """Store the rewards; see the attributes."""
         super().__init__(rewards)
         self.counts = dict(counts)
         self.whole = all(rewards[arm].size == n for arm, n in counts.items())
         self.bad = bad
+        self.filtered = filtered
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +101,18 @@ class Records:
         Whether the values are costs, which are read in their own sign and minimised.
     arm, reward, time, propensity
         The names of the columns that are used; None for a column that does not exist.
+    where
+        The condition that rows must fit; None if all rows are read.
     """
 
     def __init__(
-        self, reader: Reader, roles: Mapping[str, str], negate: bool, skip_bad: bool, minimize: bool = False
+        self,
+        reader: Reader,
+        roles: Mapping[str, str],
+        negate: bool,
+        skip_bad: bool,
+        minimize: bool = False,
+        where: Condition | None = None,
     ) -> None:
         """Store the options without reading; see `open_records`."""
         self._reader = reader
@@ -107,6 +122,7 @@ class Records:
         self.negated = negate
         self.minimize = minimize
         self.skip_bad = skip_bad
+        self.where = where
         self.arm = roles["arm"]
         self.reward = roles["reward"]
         self.time = roles.get("time")
@@ -117,6 +133,15 @@ class Records:
         sign = "minus " if self.negated else ""
         role = "cost" if self.minimize else "reward"
         return f"<Records: {self.source}, arm {self.arm!r}, {role} {sign}{self.reward!r}>"
+
+    @cached_property
+    def unused_time(self) -> str | None:
+        """The first column that looks like a time (`robandit.recorded.times.looks_like_time`), if no column of times is named."""
+        if self.time is not None:
+            return None
+        first = self._reader.first_rows()
+        names = [name for name in first.columns if name not in self._roles.values()]
+        return next((name for name in names if looks_like_time(name, first[name])), None)
 
     def summary(self, progress: Progress | None = None) -> Recorded:
         """Read all rows once, in bounded memory, and keep per arm the counts, the mean, a sample and the extremes.
@@ -150,7 +175,8 @@ class Records:
             largest[i][::-1].sort()
             records.append(ArmRecord.of(rows.arms[i], n, zeros[i], mean, samples[i], smallest[i], largest[i]))
         records.sort(key=lambda record: record.arm)
-        return Recorded(tuple(records), int(rows.n.sum()), rows.bad, self.source, self.negated, self.minimize)
+        about = rows.bad, self.source, self.negated, self.minimize, rows.filtered
+        return Recorded(tuple(records), int(rows.n.sum()), *about)
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
@@ -160,7 +186,7 @@ class Records:
             chosen.add(batch.codes, batch.priorities, batch.rewards, len(rows.arms))
         rewards = dict(zip(rows.arms, chosen.take(len(rows.arms)), strict=True))
         counts = {arm: n for arm, n in sorted(zip(rows.arms, rows.n.tolist(), strict=True)) if n}
-        return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad)
+        return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad, rows.filtered)
 
     def log(self, progress: Progress | None = None, *, times: bool = False) -> Log:
         """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file.
@@ -204,7 +230,7 @@ class Records:
 
     def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
         """Load all rows into memory, in the order of the file; arms are sorted by name."""
-        if self._reader.rows is not None:
+        if self._reader.rows is not None and self.where is None:
             self._check_size(self._reader.rows)
         rows = Pass(self, roles, progress)
         codes: list[Codes] = []
@@ -231,10 +257,10 @@ class Records:
 
     def _check_size(self, rows: int) -> None:
         if rows > MOST_ROWS:
+            least = "at least " if self._reader.rows is None or self.where else ""
             raise InvalidInput(
-                f"{self.source} has {'at least ' if self._reader.rows is None else ''}{rows:,} rows; at most {MOST_ROWS:,} can be "
-                f"sorted by time ({rows * BYTES / 1e9:.0f} GB of memory): split the file, or use bootstrap replay, which needs "
-                "no times"
+                f"{self.source} has {least}{rows:,} rows; at most {MOST_ROWS:,} can be sorted by time "
+                f"({rows * BYTES / 1e9:.0f} GB of memory): split the file, or use bootstrap replay, which needs no times"
             )
 
 

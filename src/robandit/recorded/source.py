@@ -20,6 +20,7 @@ from robandit.recorded.json_lines import JsonReader
 from robandit.recorded.one_arm import OneArm
 from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
+from robandit.recorded.where import parse_condition
 from robandit.validation import choice, flag
 from robandit.wording import joined, listed
 
@@ -55,6 +56,7 @@ def open_records(
     negate: bool = False,
     minimize: bool = False,
     skip_bad: bool = False,
+    where: str | None = None,
     delimiter: str | None = None,
     one_arm: str | None = None,
     spooling: Callable[[int], object] | None = None,
@@ -78,6 +80,8 @@ def open_records(
         The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean.
     skip_bad
         Skip rows without a usable arm or reward, and count them. By default they raise an error.
+    where
+        Read only rows that fit this condition, such as ``"ok = true and model != 'old'"``; see `robandit.recorded.where`.
     delimiter
         The character that separates the fields of a CSV file. The default is a comma (a tab in .tsv files), or ";", tab or "|" if
         the header contains it.
@@ -108,9 +112,13 @@ def open_records(
 
     def records(reader: Reader) -> Records:
         roles = _roles(reader, names)
+        condition = None if where is None else parse_condition(where, reader.columns, reader.source)
+        for name in () if condition is None else condition.columns:
+            if name in reader.repeated:
+                raise InvalidInput(f"{reader.source} has several columns named {name!r}: rename all but one of them")
         if one_arm is not None:
             reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
-        return Records(reader, roles, negate, skip_bad, minimize)
+        return Records(reader, roles, negate, skip_bad, minimize, condition)
 
     def read_file(file: Path, source: str) -> Records:
         return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))
@@ -135,7 +143,7 @@ def open_records(
     return table
 
 
-def example(name: str) -> Records:
+def example(name: str, *, where: str | None = None) -> Records:
     """Return the records of an example data set.
 
     Parameters
@@ -143,6 +151,8 @@ def example(name: str) -> Records:
     name
         "flights" has 327,317 flights from New York in 2013. The arm is the carrier, the cost is the lateness in minutes, and the
         time is the day. flights.md, next to the data, names the source.
+    where
+        See `open_records`.
 
     Examples
     --------
@@ -152,7 +162,7 @@ def example(name: str) -> Records:
     """
     choice(name, "name", EXAMPLES)
     file = Path(__file__).with_name(f"{name}.parquet")
-    records = open_records(file, arm="carrier", reward="lateness", time="day", minimize=True)
+    records = open_records(file, arm="carrier", reward="lateness", time="day", minimize=True, where=where)
     records.source = f"the example {name}"
     return records
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
+from robandit.recorded.where import Filtered
 from robandit.validation import check_items, column, flag, invalid
 from robandit.wording import counted, listed
 
@@ -116,6 +117,8 @@ class Recorded:
         Whether the rewards are the negatives of the recorded values.
     minimize
         Whether the rewards are costs, in their own sign, that are minimised.
+    filtered
+        The numbers of rows that a condition kept and dropped; None without a condition.
     """
 
     arms: tuple[ArmRecord, ...]
@@ -124,6 +127,7 @@ class Recorded:
     source: str
     negated: bool
     minimize: bool = False
+    filtered: Filtered | None = None
 
     def __repr__(self) -> str:
         """Return one line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from robandit.errors import InvalidInput
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+NAMES = r"^(ts|t|when|day|date|hour|time|datetime|timestamp|epoch|created|updated)$|([_ ](at|ts|time|date|day)|timestamp)$|[a-z]At$"
+"""Names of columns that hold times, if their values are numbers."""
 YEARS = (1678, 2261)  # the complete years that 64-bit nanoseconds can express
 ISO = (
     r"^(\d{4}-\d{2})(?:(-\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
@@ -80,6 +83,31 @@ class Clock:
             examples = f"such as 2013-01-02 or 2013-01-02T09:00+01:00 (years {YEARS[0]} to {YEARS[1]})"
             return f"{subject} neither a number nor a date or time in ISO 8601, {examples}"
         return f"{subject} {KINDS[kind]}, but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
+
+
+def looks_like_time(name: str, values: pl.Series) -> bool:
+    """Return whether a column looks like a time: by its type, or because all values are dates, or by its name if they are numbers.
+
+    >>> import polars as pl
+    >>> looks_like_time("x", pl.Series(["2013-01-02", "2013-01-03"])), looks_like_time("created_at", pl.Series([5, 7]))
+    (True, True)
+    >>> looks_like_time("x", pl.Series([5, 7])), looks_like_time("ts", pl.Series(["a", "b"]))
+    (False, False)
+    """
+    import polars as pl
+
+    values = values.drop_nulls()
+    if isinstance(values.dtype, (pl.Date, pl.Datetime)):
+        return True
+    if values.dtype.is_numeric() and values.dtype != pl.Boolean:
+        return values.len() > 0 and re.search(NAMES, name, re.IGNORECASE) is not None
+    if values.dtype != pl.String or not (values := values.filter(values.str.strip_chars() != "")).len():
+        return False
+    try:
+        read = Clock().read(values)
+    except UnclearTime:
+        return False
+    return read.dtype.is_temporal() or re.search(NAMES, name, re.IGNORECASE) is not None
 
 
 def _iso(text: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -68,9 +68,8 @@ def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str
     sections = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
     # The first sentence of the verdict stands out.
-    verdict = "".join(
-        f"<p>{escaped(each)}</p>" for each in re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)
-    )
+    sentences = [*findings.costs, *re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)]
+    verdict = "".join(f"<p>{escaped(each)}</p>" for each in sentences)
     items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.remarks)
     notes = pieces.warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
     header = f"""<h1>{escaped(title)}</h1>

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from robandit.diagnostics.words import words
+from robandit.experiments.against_record import reference_row
 from robandit.experiments.statistics import Standing, curves, worst_replications
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
@@ -75,6 +76,7 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
         rows.append(
             {
                 "policy": policy_name(label, styles, fails),
+                **_against_record(section, row),
                 "mean regret": _estimate(row, "mean"),
                 "above the best": _estimate(pair, "difference", doubt) if pair else cell(0.0, "–"),
                 "median": _estimate(row, "median"),
@@ -86,12 +88,48 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
                 "must know": words_cell(escaped(row["knows"])),
             }
         )
-    listed = table(rows, label=f"Leaderboard on {section.played.name}", sort=1)
+    sort = list(rows[0]).index("mean regret")
+    if section.played.reference is not None:
+        before = sum(row["mean"] <= reference_row(section.played, section.against[best])[2] for row in section.rows)
+        rows.insert(before, _reference(section, list(rows[0])))
+    listed = table(rows, label=f"Leaderboard on {section.played.name}", sort=sort)
     return (
-        f"{listed}<p class='muted'><small>Below each number is its 95 % interval (≥: too few replications for an upper end). "
+        f"{listed}<p class='muted'><small>{_about_record(section)}Below each number is its 95 % interval (≥: too few replications "
+        "for an upper end). "
         "Below the worst regret is the number of its replication. "
         f"Above the best: the mean difference to {escaped(best)} in the same replications. A note marks differences that are not "
         "significant: the interval contains 0, or the counts of wins and losses contradict it.</small></p>"
+    )
+
+
+def _against_record(section: Standing, row: dict[str, Any]) -> dict[str, str]:
+    """Return the cells of a replayed record: the policy's total, and its advantage over the record."""
+    if section.played.reference is None:
+        return {}
+    doubt = row["versus"] if row["versus"] == "not significant" else ""
+    cost, saves = _paid(section)
+    return {cost: number_cell(row["total"]), saves: _estimate(row, "better_by", doubt)}
+
+
+def _reference(section: Standing, columns: list[str]) -> dict[str, str]:
+    name, total, regret = reference_row(section.played, section.against[section.best])
+    cells = {"policy": f'<th scope="row">{escaped(name)}</th>', _paid(section)[0]: number_cell(total)}
+    cells["mean regret"] = number_cell(regret)
+    return {column: cells.get(column, cell(None)) for column in columns}
+
+
+def _paid(section: Standing) -> tuple[str, str]:
+    return ("mean cost", "saves") if section.played.problem.minimize else ("mean reward", "gains")
+
+
+def _about_record(section: Standing) -> str:
+    if section.played.reference is None:
+        return ""
+    cost, saves = _paid(section)
+    name = escaped(reference_row(section.played, section.against[section.best])[0])
+    return (
+        f"{cost.capitalize()}: the mean total of {counted(section.played.horizon, 'pull')}. {saves.capitalize()}: how much better "
+        f"than {name}. Its interval includes the error of the record; a note marks differences whose interval contains 0. "
     )
 
 

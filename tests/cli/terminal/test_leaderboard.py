@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 import math
 
+import numpy as np
+import polars as pl
 import pytest
 from rich.console import Console
 
@@ -13,8 +15,10 @@ from robandit.cli.terminal.leaderboard import leaderboard, leaderboards, ranks, 
 from robandit.cli.terminal.tables import Board, folded
 from robandit.experiments.compare_plan import EVERY, compared
 from robandit.experiments.plan import LeftOut, Plan, Unit
+from robandit.experiments.replay_plan import replayed
 from robandit.experiments.results import Failure, Results
 from robandit.experiments.statistics import Findings
+from robandit.recorded import open_records
 
 P, Q = problem(), problem("q")
 POLICIES = {"AdaR-UCB": rb.AdaRUCB(), "UCB1": rb.UCB1(), "Robust MOSS": rb.RobustMOSS().informed_by(made_up.PROBLEM)}
@@ -172,3 +176,25 @@ def test_where_nobody_is_ranked_there_is_no_ranking() -> None:
         "p: regret after 100 pulls, 6 replications, seed 1"
     ]
     assert remarks(Findings(made)) == []  # what is to come is in the verdict
+
+
+@pytest.mark.parametrize("minimize", [False, True])
+def test_a_replay_shows_costs_against_the_log_in_80_columns(minimize: bool) -> None:
+    rng = np.random.default_rng(0)
+    arms = rng.choice(["a", "b"], 300, p=[0.8, 0.2])
+    values = 1_000.0 * rng.exponential(size=300) * np.where(arms == "a", 2.0, 1.0)
+    log = pl.DataFrame({"arm": arms, "reward": values})
+    plan = replayed(open_records(log, minimize=minimize), ["UCB1", "AdaKLUCB"], name="log", replications=6, horizon=900)
+    results = Results.of(plan, [(unit, unit.run(), 1.0) for unit in plan.units])
+    standing = Findings(results).standings[0]
+    text = printed(leaderboard(standing), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    flat = " ".join(text.split())
+    assert f"log, bootstrap: {'cost' if minimize else 'reward'} of 900 pulls, 6 replications, seed 1" in flat
+    assert f"policy {'cost saves' if minimize else 'reward gains'} interval regret" in flat
+    assert f"(the log) {900 * values.mean():,.0f} – " in flat
+    for row in standing.rows:
+        mark = "~" if row["versus"] == "not significant" else ""
+        line = next(line for line in text.splitlines() if line.split()[:1] == [row["policy"].split()[0]])
+        assert f"{mark}{row['better_by']:,.0f}" in line.split()
+        assert f"{row['total']:,.0f}" in line.split()

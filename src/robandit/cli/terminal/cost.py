@@ -38,8 +38,9 @@ def time_board(cost: Cost, workers: Sequence[int], here: int) -> Board:
     one = cost.time_on(1)
     times = {n: cost.time_on(n) for n in workers}
     return Board(
-        title="elapsed time, on workers as fast as a core of this machine",
-        note="Busy: the share of the elapsed time in which workers compute. The start of workers and other load are not included.",
+        title="elapsed time, on idle workers as fast as a core of this machine",
+        note="Other programs on these cores make it longer: on a busy machine it can be three times as long. The start of workers "
+        "is not included. Busy: the share of the elapsed time in which workers compute.",
         columns={
             "workers": [f"{n:,}{' (here)' if n == here else ''}" for n in workers],
             "time": [duration(times[n]) for n in workers],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from robandit.cli.terminal.tables import Board
+from robandit.experiments.against_record import reference_row
 from robandit.experiments.statistics import Findings, Standing
 from robandit.report.page import failure_text
 from robandit.wording import counted, number, share
@@ -67,18 +68,14 @@ def remarks(findings: Findings) -> list[str]:
 
 
 def leaderboard(standing: Standing) -> Board:
-    """Return the table of final regret per policy on one problem, with the lowest mean first."""
+    """Return the table of final regret per policy on one problem, with the lowest mean first; on a record, also of costs."""
+    if standing.played.reference is not None:
+        return _replayed(standing)
     plan, played, rows = standing.results.plan, standing.played, standing.rows
     planned = plan.replications
     title = f"{played.name}: regret after {counted(played.horizon, 'pull')}, {counted(planned, 'replication')}"
     uniform = number(rows[0]["uniform"]) if rows else "–"
-    notes = [f"Of random: mean regret divided by the regret of choosing arms at random ({uniform})."]
-    if any(row["assumption_met"] is False for row in rows):
-        notes.append("* marks policies whose assumption fails on this problem.")
-    if any("horizon" in row["knows"] for row in rows):
-        notes.append("T is the horizon.")
-    if any(row["replications"] < planned for row in rows):
-        notes.append("(n) means that only n replications are done.")
+    notes = [f"Of random: mean regret divided by the regret of choosing arms at random ({uniform}).", *_marks(standing)]
     return Board(
         title=f"{title}, seed {plan.seed}",
         note=" ".join(notes),
@@ -89,13 +86,74 @@ def leaderboard(standing: Standing) -> Board:
             "median": [number(row["median"]) for row in rows],
             "95 % quantile": [number(row["q95"]) for row in rows],
             "worst": [number(row["worst"]) for row in rows],
-            "of random": [share(row["share_of_uniform"]) for row in rows],
-            "must know": [row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
-            "ns/pull": ["–" if math.isnan(row["ns_per_pull"]) else f"{row['ns_per_pull']:,.0f}" for row in rows],
+            **_costs_of_playing(rows),
         },
         words=("policy", "must know"),
         spare=("95 % interval", "ns/pull", "must know", "of random"),
     )
+
+
+def _replayed(standing: Standing) -> Board:
+    """Return the table of a replayed record: the total of each policy, its advantage over the record, and its regret."""
+    plan, played, rows = standing.results.plan, standing.played, standing.rows
+    minimize = played.problem.minimize
+    cost, saves = ("cost", "saves") if minimize else ("reward", "gains")
+    name, total, regret = reference_row(played, standing.against[standing.best])
+    before = [row for row in rows if row["mean"] <= regret]
+    lines: list[dict[str, Any] | None] = [*before, None, *rows[len(before) :]]
+    title = f"{played.name}: {cost} of {counted(played.horizon, 'pull')}, {counted(plan.replications, 'replication')}"
+    notes = [
+        f"{cost.capitalize()}: the mean total. {saves.capitalize()}: how much better than {name}; ~: not significant."
+    ]
+
+    def column(text: Callable[[dict[str, Any]], str], reference: str = "") -> list[str]:
+        return [reference if row is None else text(row) for row in lines]
+
+    return Board(
+        title=f"{title}, seed {plan.seed}",
+        note=" ".join([*notes, *_marks(standing)]),
+        columns={
+            "policy": column(lambda row: _name(row, plan.replications), name),
+            cost: column(lambda row: number(row["total"]), number(total)),
+            saves: column(_advantage, "–"),
+            "95 % interval": column(lambda row: _interval(row["better_by_low"], row["better_by_high"], number)),
+            "regret": column(lambda row: number(row["mean"]), number(regret)),
+            "worst regret": column(lambda row: number(row["worst"])),
+            **_costs_of_playing(lines),
+        },
+        words=("policy", "must know"),
+        spare=("ns/pull", "must know", "of random", "worst regret"),
+    )
+
+
+def _advantage(row: dict[str, Any]) -> str:
+    return f"{'~' if row['versus'] == 'not significant' else ''}{number(row['better_by'])}"
+
+
+def _costs_of_playing(rows: Sequence[dict[str, Any] | None]) -> dict[str, list[str]]:
+    """Return the columns of relative regret, knowledge and speed; they are empty for a row that is None."""
+    return {
+        "of random": ["" if row is None else share(row["share_of_uniform"]) for row in rows],
+        "must know": ["" if row is None else row["knows"].replace("horizon", "T").replace(", ", ",") for row in rows],
+        "ns/pull": ["" if row is None else _speed(row["ns_per_pull"]) for row in rows],
+    }
+
+
+def _speed(ns_per_pull: float) -> str:
+    return "–" if math.isnan(ns_per_pull) else f"{ns_per_pull:,.0f}"
+
+
+def _marks(standing: Standing) -> list[str]:
+    """Return the explanations of the marks and letters in a table."""
+    rows, planned = standing.rows, standing.results.plan.replications
+    notes = []
+    if any(row["assumption_met"] is False for row in rows):
+        notes.append("* marks policies whose assumption fails on this problem.")
+    if any("horizon" in row["knows"] for row in rows):
+        notes.append("T is the horizon.")
+    if any(row["replications"] < planned for row in rows):
+        notes.append("(n) means that only n replications are done.")
+    return notes
 
 
 def _name(row: dict[str, Any], planned: int) -> str:

@@ -116,6 +116,7 @@ class AdaKLUCB(TwoStreams, Policy):
     schedule: Literal["adaptive", "practical", "proved"] = "adaptive"
     pulls: Literal["double", "single"] = "single"
 
+    use_when = "you know nothing about the rewards: start with this one"
     label = "AdaKL-UCB"
     about = Facts(
         assumption=NOTHING,

@@ -103,6 +103,7 @@ class AdaRUCB(TwoStreams, Policy):
     tie: Literal["fewest", "lowest"] = "fewest"
     center: Literal["median"] | None = None
 
+    use_when = "you know nothing but need a proved bound; losses, not gains"
     label = "AdaR-UCB"
     about = Facts(
         assumption=NONPOSITIVE,

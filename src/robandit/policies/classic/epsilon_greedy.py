@@ -79,6 +79,7 @@ class EpsilonGreedy(IndexPolicy):
 
     epsilon: float = 0.1
 
+    use_when = "you want the baseline that is common in practice"
     label = "epsilon-greedy"
     columns = ("mean",)
     row_length = 3

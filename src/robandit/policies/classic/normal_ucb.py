@@ -39,6 +39,7 @@ class NormalUCB(MomentsPolicy):
     W. Cowan, J. Honda, M. N. Katehakis. Normal bandits of unknown means and variances. J. of Machine Learning Research 18, 2018.
     """
 
+    use_when = "rewards are close to normal"
     label = "Normal UCB"
     about = Facts(
         assumption=NORMAL,

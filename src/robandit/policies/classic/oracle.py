@@ -46,6 +46,7 @@ class Oracle(Policy):
     arm: int | None = None
 
     uses_rewards = False
+    use_when = "you test something: it always plays one given arm"
     about = Facts(
         knows=("arm",),
         bound="by definition",

@@ -44,6 +44,7 @@ class UCB1(IndexPolicy):
     scale: float = 1.0
 
     row_length = 2
+    use_when = "rewards are bounded, such as clicks, and you know the range"
     about = Facts(
         knows=("scale",),
         assumption=BOUNDED,

@@ -81,6 +81,7 @@ class UCBV(MomentsPolicy):
     zeta: float = 1.2
     c: float = 1.0
 
+    use_when = "rewards are bounded and most arms vary little"
     label = "UCB-V"
     about = Facts(
         knows=("range",),

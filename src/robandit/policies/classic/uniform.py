@@ -41,6 +41,7 @@ class Uniform(Policy):
 
     uses_rewards = False
     respects_allowed = True
+    use_when = "you collect unbiased data, or want a baseline"
     about = Facts(
         random=True, bound="by definition", instance="sum gap/K T", title="Uniform play", matches=(False, None)
     )

@@ -55,6 +55,7 @@ class Probing(Wrapping, Policy):
     rate: float = 0.1
 
     suffix: ClassVar[str] = "with probes"
+    use_when = "a bad arm may become good: any policy, with probes"
     about = Facts(
         citation=CITATION,
         notes=("Probes and restarts are added to any policy without weights; no bound is proved for them.",),

@@ -64,6 +64,7 @@ class Restarting(Wrapping, Policy):
     delta: float = DELTA
 
     suffix: ClassVar[str] = "with restarts"
+    use_when = "laws change abruptly, rarely and for good"
     about = Facts(citation=Probing.about.citation, notes=Probing.about.notes)
 
     def validate(self) -> None:

@@ -115,6 +115,7 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
     batch: float = 0.1
     threshold: Literal["proved", "log"] = "proved"
 
+    use_when = "you know eps and u, and want the least regret in the end"
     label = "KLinf-UCB"
     row_length = 3
     about = Facts(

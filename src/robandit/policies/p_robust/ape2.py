@@ -93,6 +93,7 @@ class APE2(Perturbed, Policy):
     c: float = 1.0
     perturbation: Perturbation = "weibull"
 
+    use_when = "you know eps but not u, and choices may be random"
     label = "APE^2"
     columns = ("mean", "scale")
     about = Facts(

@@ -72,6 +72,7 @@ class MRAPE(Perturbed, Policy):
     horizon: int | None = None
     c: float = 0.5
 
+    use_when = "you know eps and the horizon, and choices may be random"
     label = "MR-APE"
     columns = ("mean", "reach")
     about = Facts(

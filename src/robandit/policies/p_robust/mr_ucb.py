@@ -95,6 +95,7 @@ class MRUCB(PRobust, IndexPolicy):
     c: float = 1.0
     c_est: float = 0.1
 
+    use_when = "you know eps and the horizon, but not u"
     label = "MR-UCB"
     about = Facts(
         knows=("eps", "horizon"),

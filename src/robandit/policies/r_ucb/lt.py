@@ -44,6 +44,7 @@ class RUCBLT(Growing, IndexPolicy):
 
     f: Growth = "log_squared"
 
+    use_when = "tails are light and their scale is unknown: a baseline"
     label = "R-UCB-LT"
     row_length = UCB1.row_length
     about = Facts(

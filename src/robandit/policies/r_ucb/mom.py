@@ -91,6 +91,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
     f: Growth = "log"
     g: float | Literal["corollary"] = 0.45
 
+    use_when = "you want a baseline that suits any tail in the long run"
     label = "R-UCB-MoM"
     about = Facts(
         assumption=Assumption("long horizon", "T such that g(T) < eps/(1+eps) and f(T) > (12 u)^(1/(1+eps))"),

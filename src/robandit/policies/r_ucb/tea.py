@@ -97,6 +97,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
     f: Growth = "log_squared"
 
+    use_when = "you want a baseline that adapts in the long run"
     label = "R-UCB-TEA"
     columns = ("mean", "index", "threshold", "share_trimmed")
     about = Facts(

@@ -47,6 +47,7 @@ class MARS(Resampled, Policy):
 
     limit: int = 2000
 
+    use_when = "rewards are symmetric, not very heavy-tailed, and few"
     about = Facts(
         random=True,
         assumption=SYMMETRIC,

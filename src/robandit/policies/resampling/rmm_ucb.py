@@ -58,6 +58,7 @@ class RMMUCB(Resampled, Policy):
     limit: int = 2000
     median: Literal["exact", "printed"] = "exact"
 
+    use_when = "rewards are symmetric, heavy-tailed and few"
     label = "RMM-UCB"
     about = Facts(
         random=True,

@@ -110,6 +110,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     tau0: float | None = None
     refresh: float = 0.1
 
+    use_when = "you want to see what knowing only eps is worth; slow"
     label = "Catoni-Lepskii UCB"
     columns = ("mean", "index", "scale")
     about = Facts(

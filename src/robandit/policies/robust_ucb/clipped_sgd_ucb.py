@@ -115,6 +115,7 @@ class ClippedSGDUCB(IndexPolicy):
     batch: int = 1
     smoothing: float = 0.001
 
+    use_when = "rewards are symmetric with very heavy tails"
     label = "Clipped-SGD-UCB"
     about = Facts(
         knows=("horizon", "range"),

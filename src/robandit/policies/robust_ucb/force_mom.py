@@ -94,6 +94,7 @@ class ForceMoM(KeepsSums, Policy):
 
     columns = ("mean", "stored")
     respects_allowed = True
+    use_when = "right tails are heavy and you need a guarantee"
     about = Facts(
         bound="Dewasurendra's two theorems (preprint)",
         instance="sum gap (T/K)^rho",

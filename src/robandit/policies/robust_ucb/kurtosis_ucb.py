@@ -118,6 +118,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
 
     kappa: float | None = None
 
+    use_when = "you know the shape of the laws, but not their scale"
     label = "Kurtosis UCB"
     about = Facts(
         knows=("kappa",),

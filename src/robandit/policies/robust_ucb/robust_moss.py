@@ -92,6 +92,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     a: float = 1.1
     eta: float = 2.2
 
+    use_when = "you know eps, u and the horizon"
     label = "Robust MOSS"
     columns = ("mean", "index", "threshold", "share_saturated")
     about = Facts(

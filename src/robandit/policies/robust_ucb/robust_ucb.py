@@ -104,6 +104,7 @@ class RobustUCB(Policy):
     v: float | None = None
     common_threshold: bool = False
 
+    use_when = "you know eps and a bound on a moment: the usual choice then"
     label = "Robust UCB"
     columns = ("mean", "index")
     respects_allowed = True

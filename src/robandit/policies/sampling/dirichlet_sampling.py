@@ -158,6 +158,7 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
     bonus: Literal["robust", "bounded"] = "robust"
     upper: float | None = None
 
+    use_when = "tails are light, and choices may be random"
     label = "Dirichlet sampling"
     columns = ("mean", "stored")
     respects_allowed = True

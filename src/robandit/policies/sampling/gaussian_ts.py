@@ -82,6 +82,7 @@ class GaussianTS(Policy):
 
     alpha: float = -0.5
 
+    use_when = "rewards are close to normal, and choices may be random"
     label = "Gaussian TS"
     columns = ("mean", "scale")
     respects_allowed = True

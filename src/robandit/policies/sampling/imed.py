@@ -120,6 +120,8 @@ class IMED(KeepsRewards, Policy):
     H. Saber, P. Menard, O.-A. Maillard. Forced-exploration free strategies for unimodal bandits. Preprint, 2020.
     """
 
+    use_when = "rewards are close to normal, or have a known upper bound"
+
     family: Literal["gaussian", "bounded"] = "gaussian"
     scale: float = 1.0
     upper: float | None = None

@@ -128,6 +128,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
     memory: Literal["all", "limited"] = "all"
     window: int | None = None
 
+    use_when = "tails are light and their scale is unknown"
     label = "LB-SDA"
     columns = ("mean", "stored")
     respects_allowed = True

@@ -124,6 +124,7 @@ class MaillardSampling(Policy):
     lower: float | None = None
     upper: float | None = None
 
+    use_when = "tails are light and you log the probability of each choice"
     label = "Maillard sampling"
     columns = ("mean", "probability")
     respects_allowed = True

@@ -38,6 +38,7 @@ class Ada2TINF(Doubling, Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
+    use_when = "you know nothing, and rewards may be adversarial"
     about = huang_facts(
         bound="Ada2TINF of Huang et al.",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) + sqrt(K T)",

@@ -152,6 +152,7 @@ class AdaTINF(Doubling, Policy):
 
     horizon: int | None = None
 
+    use_when = "you know only the horizon; rewards may be adversarial"
     about = huang_facts(
         knows=("horizon",),
         anytime=False,

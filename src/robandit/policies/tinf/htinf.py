@@ -95,6 +95,7 @@ class HTINF(Skipping, Policy):
     eps: float | None = None
     u: float | None = None
 
+    use_when = "you know eps and u, and rewards may be adversarial"
     about = huang_facts(
         knows=("eps", "u"),
         bound="HTINF of Huang et al.",

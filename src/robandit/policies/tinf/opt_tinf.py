@@ -34,6 +34,7 @@ class OptTINF(Skipping, Policy):
     J. Huang, Y. Dai, L. Huang. Adaptive best-of-both-worlds algorithm for heavy-tailed multi-armed bandits. ICML 2022, PMLR 162.
     """
 
+    use_when = "rewards are of order 1 and may be adversarial"
     about = huang_facts(
         bound="Theorem 4.2 of Huang et al.",
         instance="sum (u^2/gap^(2-eps))^(1/eps) log T",

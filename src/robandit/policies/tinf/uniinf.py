@@ -91,6 +91,7 @@ class UniINF(Leader, Policy):
 
     horizon: int | None = None
 
+    use_when = "you know only the horizon, and choices may be random"
     label = "uniINF"
     about = Facts(
         knows=("horizon",),

@@ -1,0 +1,144 @@
+"""What a replayed record cost or earned, what each policy would have, and the difference with its interval, in the record's unit.
+
+The total of a policy over T pulls is T times the best mean, minus its regret (costs: plus its regret). In order, the policy's own
+rewards are summed. The reference is T times the mean of the record (`robandit.diagnostics.reference`), or, in order, the mean of
+all arms at the same times.
+
+The interval of the difference has two parts, which are added as independent errors:
+
+- the spread of the mean over replications: the hull of the bootstrap's and Student's, as for all differences;
+- the error of the record: the sum over the arms of the policy's pulls times the limit of "arm minus reference". The limits hold for
+  all arms at once, so it does not matter that the policy learned from the rows by which it is judged. The shares of the arms are
+  taken as they are, and in order also as the same at all times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from robandit import intervals
+from robandit.experiments.plan import Played
+from robandit.experiments.results import Measured
+from robandit.experiments.verdicts import ENOUGH
+from robandit.intervals import CONFIDENCE, Interval, bootstrap_intervals
+from robandit.kernel.types import Floats, Ints
+from robandit.problems import InOrder, Problem
+from robandit.wording import counted, number, share
+
+
+class Against(NamedTuple):
+    """A policy compared with the record, in its sign and unit; ``better_by`` is positive if the policy is better."""
+
+    reference: str
+    """"log" or "random", the kind of the reference; empty if the problem is not a replay."""
+    reference_total: float
+    total: float
+    better_by: float
+    better_by_low: float
+    better_by_high: float
+    versus: str
+    """"better", "worse" or "not significant"."""
+
+
+NOT_RECORDED = Against("", math.nan, math.nan, math.nan, math.nan, math.nan, "")
+
+
+def against_record(measured: Measured, seed: int) -> Against:
+    """Compare a policy with the record that it was replayed on; ``seed`` is the seed of the plan."""
+    played, reference = measured.cell.played, measured.cell.played.reference
+    if reference is None or not len(measured.final):
+        return NOT_RECORDED
+    problem, horizon = played.problem, played.horizon
+    sign = -1.0 if problem.minimize else 1.0
+    if isinstance(problem, InOrder):
+        starts = problem.starts(seed, measured.replications)
+        best = _windows(problem.rewards[:, problem.best_arm], starts, horizon)
+        paid = _windows(problem.rewards.mean(axis=1), starts, horizon)
+    else:
+        best, paid = (np.full(len(measured.final), horizon * mean) for mean in (_best(problem), reference.mean))
+    totals = best - sign * measured.final
+    better = _with_error(_interval(sign * (totals - paid)), _record_error(measured))
+    n = len(totals)
+    versus = "better" if n >= ENOUGH and better.low > 0.0 else "worse" if n >= ENOUGH and better.high < 0.0 else ""
+    return Against(reference.kind, float(paid.mean()), float(totals.mean()), *better, versus or "not significant")
+
+
+def cost_sentences(measured: Measured, against: Against) -> str:
+    """Return what the record cost or earned, what the policy would have, and whether the difference is significant."""
+    played, reference = measured.cell.played, measured.cell.played.reference
+    assert reference is not None
+    minimize, pulls = played.problem.minimize, counted(played.horizon, "pull")
+    cost = "cost" if minimize else "earned"
+    unit = f" (in the unit of {reference.column!r})" if reference.column else ""
+    mean, total = number(reference.mean), number(against.reference_total)
+    if reference.kind == "log":
+        rows = f"{counted(reference.rows, 'row')}, {number(reference.mean * reference.rows)} in total"
+        here = f", or {total} for {pulls}" if reference.rows != played.horizon else ""
+        text = f"On {played.name}, the log {cost} {mean} per row{unit}: {rows}{here}."
+    else:
+        random = "costs" if minimize else "earns"
+        text = f"On {played.name}, choosing arms at random {random} {mean} per pull{unit}, or {total} for {pulls}."
+    text += f" {measured.cell.label} would have {cost} {number(against.total)}: {_difference(against, minimize)}"
+    if math.isnan(against.better_by_low):
+        few = reference.why or "one replication is too few"
+        return f"{text}. It has no interval, since {few}; so it is not significant."
+    interval = f"95 % interval {number(against.better_by_low)} to {number(against.better_by_high)}"
+    if against.versus == "not significant":
+        return f"{text}, but this is not significant ({interval})."
+    return f"{text} ({interval})."
+
+
+def _difference(against: Against, minimize: bool) -> str:
+    size = number(abs(against.better_by))
+    saves, loses = ("it saves {}", "it costs {} more") if minimize else ("it earns {} more", "it earns {} less")
+    part = ""
+    if minimize and against.reference_total > 0.0:
+        part = f", {share(abs(against.better_by) / against.reference_total)}"
+    return (saves if against.better_by >= 0.0 else loses).format(size) + part
+
+
+def reference_row(played: Played, against: Against) -> tuple[str, float, float]:
+    """Return the name of the reference in a leaderboard, its total and its regret."""
+    assert played.reference is not None
+    name = "(the log)" if played.reference.kind == "log" else "(random arms)"
+    sign, mean = -1.0 if played.problem.minimize else 1.0, played.reference.mean
+    return name, against.reference_total, played.horizon * sign * (_best(played.problem) - mean)
+
+
+def _best(problem: Problem) -> float:
+    return float(problem.means[problem.best_arm])
+
+
+def _windows(values: Floats, starts: Ints, length: int) -> Floats:
+    """Return the sums of ``length`` values from each start on; after the last value they continue with the first."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = starts + length
+    wrapped = np.maximum(ends - len(values), 0)
+    return np.asarray(sums[np.minimum(ends, len(values))] - sums[starts] + sums[wrapped])
+
+
+def _interval(differences: Floats) -> Interval:
+    mean, low, high = bootstrap_intervals([differences])[0]
+    if len(differences) >= 2:  # for few skewed values both intervals are too narrow, on different sides
+        student = intervals.mean_interval(differences, CONFIDENCE)
+        low, high = min(low, student.low), max(high, student.high)
+    return Interval(mean, low, high)
+
+
+def _record_error(measured: Measured) -> tuple[float, float]:
+    """Return how much less and more the advantage of the policy may be on other records."""
+    played, reference = measured.cell.played, measured.cell.played.reference
+    assert reference is not None
+    if reference.below is None or reference.above is None:
+        return math.nan, math.nan
+    pulls = measured.pulls.mean(axis=0)
+    below, above = float(pulls @ np.array(reference.below)), float(pulls @ np.array(reference.above))
+    return (above, below) if played.problem.minimize else (below, above)
+
+
+def _with_error(interval: Interval, error: tuple[float, float]) -> Interval:
+    mean, low, high = interval
+    return Interval(mean, mean - math.hypot(mean - low, error[0]), mean + math.hypot(high - mean, error[1]))

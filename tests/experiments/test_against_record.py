@@ -1,0 +1,209 @@
+"""What a replay would have cost or earned: totals, differences, intervals and sentences, in each mode."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import robandit as rb
+from robandit.errors import CorruptFile
+from robandit.experiments import replayed, run
+from robandit.experiments.against_record import Against, against_record
+from robandit.experiments.plan import Played, planned
+from robandit.experiments.results import Measured, Results
+from robandit.experiments.statistics import Findings, summary
+from robandit.experiments.store import Store
+from robandit.recorded import open_records
+
+ROWS = 300
+
+
+def frame(**columns):
+    """A log of three arms; c is the cheapest and the rarest."""
+    rng = np.random.default_rng(7)
+    arms = rng.choice(["a", "b", "c"], ROWS, p=[0.6, 0.25, 0.15])
+    cost = rng.exponential(size=ROWS) + np.select([arms == "a", arms == "b"], [3.0, 2.0], 1.0)
+    return pl.DataFrame({"arm": arms, "reward": cost, "time": np.arange(ROWS)} | columns)
+
+
+def played(table, *policies, **options):
+    options = {"replications": 8, "seed": 3} | options
+    reading = {key: options.pop(key) for key in ("minimize", "negate") if key in options}
+    records = open_records(table, **reading)
+    plan = replayed(records, policies or ["UCB1", "Uniform"], name="x", **options)
+    return Results.of(plan, [(unit, unit.run(), 1.0) for unit in plan.units])
+
+
+def row(results, policy="UCB1", problem="x, bootstrap"):
+    return summary(results).row(by_predicate=(pl.col("policy") == policy) & (pl.col("problem") == problem), named=True)
+
+
+def test_the_total_is_that_of_the_pulls_and_the_reference_that_of_the_log():
+    table = frame()
+    results = played(table, minimize=True, horizon=1_000)
+    means = dict(table.group_by("arm").agg(pl.col("reward").mean()).iter_rows())
+    for measured in results.measured:
+        found = row(results, measured.cell.label)
+        pulls = measured.pulls.mean(axis=0)
+        assert found["total"] == pytest.approx(pulls @ [means[arm] for arm in "abc"])
+        assert found["reference"] == "log"
+        assert found["reference_total"] == pytest.approx(1_000 * table["reward"].mean())
+        assert found["better_by"] == pytest.approx(found["reference_total"] - found["total"])
+        assert found["better_by_low"] < found["better_by"] < found["better_by_high"]
+    assert row(results)["versus"] == "better"
+    assert row(results, "Uniform")["better_by"] > 0.0, "the log often chose the worst arm"
+
+
+def test_costs_and_negated_costs_are_the_same_with_another_sign():
+    table = frame()
+    costs, rewards = row(played(table, minimize=True)), row(played(table, negate=True))
+    assert rewards["total"] == pytest.approx(-costs["total"])
+    for name in ("better_by", "better_by_low", "better_by_high"):
+        assert rewards[name] == pytest.approx(costs[name])
+    worse = row(played(table))  # without the sign, the most expensive arm is the best
+    assert worse["total"] > worse["reference_total"]
+    assert worse["better_by"] == pytest.approx(worse["total"] - worse["reference_total"])
+
+
+def test_with_propensities_the_log_cost_what_its_rows_cost():
+    rng = np.random.default_rng(8)
+    hard = rng.random(4_000) < 0.5
+    chance = np.where(hard, 0.9, 0.1)
+    a = rng.random(4_000) < chance  # a is chosen where costs are high
+    cost = rng.exponential(size=4_000) + np.where(hard, 4.0, 0.0) - np.where(a, 0.5, 0.0)
+    log = {"arm": np.where(a, "a", "b"), "reward": cost, "propensity": np.where(a, chance, 1.0 - chance)}
+    results = played(pl.DataFrame(log), minimize=True, horizon=300, replications=20)
+    truth = 300 * (0.5 * (1.0 - 0.5))  # of always a, which the log plays half of the time
+    for problem in ("x, bootstrap", "x, rejection"):
+        found = row(results, problem=problem)
+        assert found["reference_total"] == pytest.approx(300 * cost.mean())
+        assert found["better_by_low"] < truth * 1.2
+        assert found["better_by_high"] > 0.0
+    naive = row(played(pl.DataFrame(log).drop("propensity"), minimize=True, horizon=300, replications=20))
+    assert naive["better_by"] > 2.0 * truth, "the negative control"
+
+
+@pytest.mark.parametrize("horizon", [50, ROWS])
+@pytest.mark.parametrize("minimize", [False, True])
+def test_in_order_the_rewards_of_the_same_times_are_compared(horizon, minimize):
+    rng = np.random.default_rng(9)
+    rewards = rng.normal(size=(ROWS, 2)).cumsum(axis=0)  # so that the window matters
+    columns = {"arm": ["a", "b"] * ROWS, "reward": rewards.reshape(-1), "time": np.repeat(np.arange(ROWS), 2)}
+    records = open_records(pl.DataFrame(columns), minimize=minimize)
+    plan = replayed(records, ["UCB1"], name="x", modes=["in-order"], horizon=horizon, replications=5, seed=2)
+    where = plan.problems[0]
+    plan = planned([where], [rb.Oracle(arm=1)], replications=5, seed=2)
+    measured = Results.of(plan, [(unit, unit.run(), 1.0) for unit in plan.units]).measured[0]
+    starts = where.problem.starts(2, np.arange(5))
+    assert starts[0] == 0
+    assert len(set(starts.tolist())) > 3
+    windows = [(start + np.arange(horizon)) % ROWS for start in starts]
+    got = [rewards[window, 1].sum() for window in windows]
+    random = [rewards[window].mean(axis=1).sum() for window in windows]
+    against = against_record(measured, 2)
+    assert against.reference == "random"
+    assert against.total == pytest.approx(np.mean(got))
+    assert against.reference_total == pytest.approx(np.mean(random))
+    assert against.better_by == pytest.approx((-1.0 if minimize else 1.0) * (np.mean(got) - np.mean(random)))
+
+
+def test_a_complete_table_is_no_log_of_choices_in_any_mode():
+    columns = {"arm": ["a", "b"] * 60, "reward": np.random.default_rng(1).normal(size=120)}
+    table = pl.DataFrame(columns | {"time": np.repeat(np.arange(60), 2)})
+    for modes in ([], ["bootstrap"], ["in-order"], ["bootstrap", "rejection"]):
+        plan = replayed(open_records(table), ["UCB1"], modes=modes, replications=1)
+        assert {each.reference.kind for each in plan.problems} == {"random"}
+        assert any("does not say which arm was chosen" in note for note in plan.notes)
+    plan = replayed(open_records(pl.DataFrame(columns)), ["UCB1"], replications=1)  # without times
+    assert plan.problems[0].reference.kind == "log"
+
+
+def test_a_difference_is_significant_only_if_its_interval_excludes_0():
+    rng = np.random.default_rng(2)
+    seen = set()
+    for shift in (0.0, 0.1, 0.3, 1.0):
+        arms = rng.choice(["a", "b"], 400)
+        cost = rng.normal(size=400) + np.where(arms == "a", shift, 0.0)
+        results = played(pl.DataFrame({"arm": arms, "reward": cost}), "UCB1", minimize=True)
+        found = row(results)
+        significant = not found["better_by_low"] <= 0.0 <= found["better_by_high"]
+        assert (found["versus"] != "not significant") == significant
+        text = Findings(results).costs[0]
+        assert ("but this is not significant" in text) == (not significant)
+        seen.add(significant)
+    assert seen == {True, False}
+
+
+def made_up(finals, pulls, reference=True):
+    """A policy with these regrets on two arms of a log: costs 1 and 3."""
+    log = {"arm": ["a"] * 100 + ["b"] * 100, "reward": [0.5, 1.5] * 50 + [2.5, 3.5] * 50}
+    plan = replayed(open_records(pl.DataFrame(log), minimize=True, reward="reward"), ["UCB1"], name="x", horizon=100)
+    cell = plan.cells[0]
+    n = len(finals)
+    regret = np.array(finals, dtype=float)[:, None]
+    measured = Measured(cell, np.arange(n), np.array([100]), regret, np.tile(pulls, (n, 1)), 1.0)
+    return Results(plan, (measured,))
+
+
+def test_the_sentence_says_what_the_log_and_the_policy_cost():
+    text = Findings(made_up([20.0] * 50, [90, 10])).costs[0]
+    assert text.startswith(
+        "On x, bootstrap, the log cost 2 per row (in the unit of 'reward'): 200 rows, 400 in total, or 200 for 100 pulls. "
+        "UCB1 would have cost 120: it saves 80, 40 % (95 % interval "
+    )
+    worse = Findings(made_up([150.0] * 50, [25, 75])).costs[0]
+    assert "UCB1 would have cost 250: it costs 50 more, 25 % (95 % interval -" in worse
+
+
+def test_few_replications_are_never_significant():
+    assert "not significant" in Findings(made_up([20.0] * 5, [90, 10])).costs[0]
+    alone = Findings(made_up([20.0], [90, 10])).costs[0]
+    assert alone.endswith("It has no interval, since one replication is too few; so it is not significant.")
+    assert math.isnan(row(made_up([20.0], [90, 10]))["better_by_low"])
+
+
+def test_other_problems_have_no_reference():
+    plan = planned([Played("p", rb.problems.bernoulli(means=[0.1, 0.9]), 10)], [rb.UCB1()], replications=2, seed=0)
+    results = Results.of(plan, [(unit, unit.run(), 1.0) for unit in plan.units])
+    found = summary(results).row(0, named=True)
+    assert (found["reference"], found["versus"]) == ("", "")
+    assert all(math.isnan(found[name]) for name in Against._fields if name not in ("reference", "versus"))
+    assert Findings(results).costs == []
+
+
+def test_a_folder_keeps_the_reference_and_one_without_it_continues(tmp_path):
+    records = open_records(frame(), minimize=True)
+    plan = replayed(records, ["UCB1"], name="x", replications=2, horizon=50)
+    run(plan, tmp_path)
+    assert [p.reference for p in Store.open(tmp_path).plan.problems] == [p.reference for p in plan.problems]
+    path = tmp_path / "run.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in data.items() if key != "references"}))  # as version 0.1
+    assert Store.open(tmp_path).plan.problems[0].reference is None
+    assert Findings(Store.open(tmp_path).results()).costs == []
+    assert run(plan, tmp_path).before == 1
+    assert Store.open(tmp_path).plan.problems[0].reference == plan.problems[0].reference
+
+
+@pytest.mark.parametrize(
+    "references",
+    [[], [{"kind": "log"}], ["log"], [{"below": [1.0]}], 5],
+    ids=["none", "half", "text", "short", "number"],
+)
+def test_a_damaged_reference_is_rejected(references, tmp_path):
+    plan = replayed(open_records(frame(), minimize=True), ["UCB1"], name="x", replications=1, horizon=5)
+    run(plan, tmp_path)
+    path = tmp_path / "run.json"
+    data = json.loads(path.read_text())
+    if references == [{"below": [1.0]}]:
+        references = [data["references"][0] | references[0]]
+    path.write_text(json.dumps(data | {"references": references}))
+    with pytest.raises(CorruptFile, match="is damaged"):
+        Store.open(tmp_path)
+
+
+def test_a_replay_of_the_whole_log_names_its_total_once():
+    text = Findings(played(frame(), "UCB1", minimize=True)).costs[0]
+    assert "300 rows, 1,026 in total. UCB1 would have cost" in text
