@@ -35,3 +35,31 @@ KINDS = {
     "two points": _two_point,
     "zeros": lambda rng, arm, n: np.zeros(n) if arm == 0 else rng.standard_normal(n),
 }
+
+
+def _rising(n):
+    return np.arange(1.0, n + 1.0)
+
+
+# Rewards of one arm that are not independent: each function takes a generator and a count.
+HARD = {
+    "ascending": lambda rng, n: _rising(n),
+    "descending": lambda rng, n: -_rising(n),
+    "growing": lambda rng, n: np.exp(_rising(n) * 0.03),
+    "losses grow": lambda rng, n: -np.exp(_rising(n) * 0.03),
+    "growing, both signs": lambda rng, n: np.resize([1.0, -1.0], n) * np.exp(_rising(n) * 0.03),
+    "slowing": lambda rng, n: np.log(_rising(n)),
+    "sorted gains": lambda rng, n: np.sort(rng.pareto(1.5, n)),
+    "sorted losses": lambda rng, n: np.sort(-rng.pareto(1.5, n)),
+    "losses, largest last": lambda rng, n: -np.sort(rng.pareto(1.5, n)),
+    "sorted cauchy": lambda rng, n: np.sort(rng.standard_cauchy(n)),
+    "alternating scales": lambda rng, n: np.resize([1.0, 1e6, 1e-6, -1e3, 1e-3, -1.0], n),
+    "sawtooth": lambda rng, n: _rising(n) % 300,
+    "zeros, then a jump": lambda rng, n: np.where(_rising(n) < 300, 0.0, 5.0 + rng.standard_normal(n)),
+    "a distant cluster": lambda rng, n: rng.standard_normal(n) + np.where(_rising(n) < 129, 0.0, 1000.0),
+    "two clusters": lambda rng, n: (
+        rng.standard_normal(n) + np.select([_rising(n) < 129, _rising(n) < 900], [0.0, 50.0], 80.0)
+    ),
+    "a walk": lambda rng, n: np.cumsum(rng.standard_normal(n)),
+    "a wild start": lambda rng, n: rng.standard_t(2, n) * np.where(_rising(n) < 129, 1e9, 1.0),
+}

@@ -183,6 +183,7 @@ def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> 
         arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
     except (TypeError, ValueError) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
+    arrays |= {name: getattr(fresh, name) for name in policy.later_fields if name not in arrays}
     if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
     return with_allowed(type(fresh)(**arrays), np.ones(arms, dtype=np.bool_))

@@ -59,6 +59,8 @@ class Policy:
     signed_columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     """The columns that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the negated
     index is then a lower confidence bound of the mean cost."""
+    later_fields: ClassVar[tuple[str, ...]] = ()
+    """State fields that earlier versions did not have. Bandits that they saved get these fields as in a new run."""
     about: ClassVar[Facts] = Facts()
 
     # --- the hooks ---------------------------------------------------------------------------------------------------

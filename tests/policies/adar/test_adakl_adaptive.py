@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
-from helpers.rewards import KINDS
+from helpers.rewards import HARD, KINDS
 from references.slow_adakl_adaptive import SlowAdaptive
 from robandit.policies import AdaKLUCB
 from robandit.policies.adar import adakl_ucb, clipped_index, leader, left_tail
 from robandit.policies.adar.clipped_index import ABOVE, BIG, CENTRE, KEPT, LEADER, N_NEAR, UP, N
+from robandit.policies.adar.clusters import COUNT
 from robandit.policies.adar.layout import FALLBACKS, LIMIT
 from robandit.policies.assumptions import NOTHING
 
@@ -92,8 +94,37 @@ def test_many_rewards_of_one_arm(kind, horizon):
     assert counts[N_NEAR] > (0.45 if kind == "coins" else 0.7) * len(
         rewards
     )  # coins are kept until l is four times their size
-    assert counts[N_NEAR] + counts[BIG] == counts[N] == len(rewards)
+    assert counts[N_NEAR] + live.s.far[0, :, COUNT].sum() + counts[BIG] == counts[N] == len(rewards)
     assert live.policy.counters(live.s) == {"fallbacks": 0}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_sequences_are_decided_as_the_reference_does(kind):
+    """Sorted, drifting and alternating rewards: most of them join a cluster, few are stored, and no decision changes."""
+    number, steps = list(HARD).index(kind), amount(1500, 6000)
+    arms = 2 + number % 2
+    live, slow = Live(AdaKLUCB(), arms), SlowAdaptive(arms)
+    rewards = [HARD[kind](np.random.default_rng([14, arm]), steps) + 1e-3 * arm for arm in range(arms)]
+    used, most = [0] * arms, 0
+    for t in range(steps):
+        arm = live.ask()
+        if t < 30 or t % 180 == 0:
+            wanted = slow.ask()
+            if arm != wanted:  # allowed if the two cannot be told apart
+                first, second = slow.index(arm), slow.index(wanted)
+                assert abs(first - second) <= 1e-9 * max(abs(first), abs(second)), (t, first, second, used)
+        reward = float(rewards[arm][used[arm]])
+        used[arm] += 1
+        live.tell(arm, reward)
+        slow.tell(arm, reward)
+        most = max(most, live.s.counts[:, KEPT].max())
+    agree(live, slow)
+    assert live.policy.counters(live.s) == {"fallbacks": 0}
+    assert most <= 1024
+    found = live.describe()
+    for arm, x in enumerate(slow.x):
+        if np.isnan(found["threshold"][arm]) and used[arm] > 1:
+            assert found["mean"][arm] == pytest.approx(np.mean(x), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["losses, tail 1.1", "student", "gains", "half zeros", "narrow"])

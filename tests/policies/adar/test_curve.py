@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robandit.policies.adar import curve as module
+from robandit.policies.adar.clusters import CLUSTER, TERMS, add_near
 from robandit.policies.adar.curve import (
     AT,
     CURVE,
@@ -16,8 +17,6 @@ from robandit.policies.adar.curve import (
     RADIUS,
     READY,
     STEP,
-    TERMS,
-    add_near,
     add_value,
     add_zero,
     distance,
@@ -28,6 +27,7 @@ from robandit.policies.adar.curve import (
 )
 
 NOTHING = np.zeros(TERMS)
+NO_CLUSTERS = np.zeros((0, CLUSTER))
 UNCLIPPED = (0.0, 0.0, 0.0)
 
 
@@ -37,7 +37,7 @@ def made(z, level, floor=0.0, first=0, near=NOTHING, cut=0.0, n_near=0, curve=No
     curve = np.zeros(CURVE) if curve is None else curve
     zeros = first if clip == UNCLIPPED else 0
     n = float(len(kept) + n_near)
-    remake(curve, kept, first, len(kept), near, cut, float(n_near), n, level, floor, zeros, *clip)
+    remake(curve, kept, first, len(kept), near, cut, NO_CLUSTERS, float(n_near), n, level, floor, zeros, *clip)
     return curve
 
 
@@ -181,12 +181,22 @@ def test_following_is_making_anew(kind):
     assert remade <= 50  # of 1600; a value that is left out makes it twice as many
 
 
-def test_a_new_largest_value_voids_the_curve():
+def test_a_new_largest_value_narrows_the_curve():
+    """The sums in units of the smaller gap are those of a curve made with the value."""
     z = np.array([-3.0, -1.0, 0.0, 1.0])
     curve = made(z, 1.0)
-    add_value(curve, 0.9)
+    above = 1.0 + 0.4 * curve[GAP]
+    curve[STEP] = 0.002
+    at = curve[AT] + 0.002 * curve[GAP]
+    add_value(curve, above)
     assert curve[READY] == 1.0
-    add_value(curve, 1.0 + 1e-9)
+    assert curve[GAP] == pytest.approx(curve[AT] - above, rel=1e-15)
+    assert curve[AT] + curve[STEP] * curve[GAP] == pytest.approx(at, rel=1e-15)
+    for step in (-0.01, 0.0, 0.01):
+        l = curve[AT] + step * curve[GAP]
+        wanted = l - math.exp(-0.2 + np.log(l - np.append(z, above)).mean())
+        assert value_at(curve, 5.0, 0.2, step, *UNCLIPPED) == pytest.approx(wanted, rel=1e-13)
+    add_value(curve, curve[AT])  # no l up to here is allowed any more
     assert curve[READY] == 0.0
 
 
@@ -222,7 +232,7 @@ def test_a_cut_at_a_quarter_of_l_costs_less_than_1e_9_of_the_width(kind):
         "losses": np.where(rng.random(n) < 0.9, 0.0, -1.0),
         "few above": np.where(rng.random(n) < 0.98, rng.uniform(-1.0, 1.0, n), -9.0),
     }[kind]
-    level = distance(z, 0, n, NOTHING, 0.0, float(n), 4.0, *UNCLIPPED)[0]
+    level = distance(z, 0, n, NOTHING, 0.0, NO_CLUSTERS, float(n), 4.0, *UNCLIPPED)[0]
     below = np.abs(z) <= 1.0
     rest, near = z[~below], powers(z[below], 1.0)
     exact = made(z, level)
@@ -239,8 +249,8 @@ def test_a_cut_at_a_quarter_of_l_costs_less_than_1e_9_of_the_width(kind):
         assert abs(one - two) < 1e-9 * width
     # Nearer than that it would not do.
     near_by = (
-        distance(z, 0, n, NOTHING, 0.0, float(n), 1.2, *UNCLIPPED)[2],
-        distance(rest, 0, len(rest), near, 1.0, float(n), 1.2, *UNCLIPPED)[2],
+        distance(z, 0, n, NOTHING, 0.0, NO_CLUSTERS, float(n), 1.2, *UNCLIPPED)[2],
+        distance(rest, 0, len(rest), near, 1.0, NO_CLUSTERS, float(n), 1.2, *UNCLIPPED)[2],
     )
     assert abs(near_by[0] - near_by[1]) > 1e-6
 
@@ -249,7 +259,9 @@ def test_l_keeps_away_from_the_cut():
     """A minimiser closer to the cut than the power sums allow is not looked for."""
     z = np.random.default_rng(6).uniform(-1.0, 1.0, 100)
     near = powers(z, 1.0)
-    assert minimiser(z[:0], 0, 0, near, 1.0, 100.0, 60.0, 0.0, 0.0, *UNCLIPPED) == pytest.approx(module.LEAST_RATIO)
+    assert minimiser(z[:0], 0, 0, near, 1.0, NO_CLUSTERS, 100.0, 60.0, 0.0, 0.0, *UNCLIPPED) == pytest.approx(
+        module.LEAST_RATIO
+    )
     assert made(z, 60.0)[AT] < 2.0
 
 
@@ -283,7 +295,7 @@ def test_d_grows_with_data_and_falls_with_l(first, more, above, farther):
     l2 = l1 * farther
 
     def d(count, at):
-        return distance(z, 0, count, NOTHING, 0.0, float(count), at, *UNCLIPPED)[0]
+        return distance(z, 0, count, NOTHING, 0.0, NO_CLUSTERS, float(count), at, *UNCLIPPED)[0]
 
     rounding = 1e-13 * len(z)
     assert d(len(first), l1) >= -rounding

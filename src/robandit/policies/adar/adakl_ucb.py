@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import best_arm, forget_lines, touched
@@ -118,6 +118,7 @@ class AdaKLUCB(TwoStreams, Policy):
 
     use_when = "you know nothing about the rewards: start with this one"
     label = "AdaKL-UCB"
+    later_fields: ClassVar[tuple[str, ...]] = ("far",)
     about = Facts(
         assumption=NOTHING,
         adaptive=Adaptive(True, True, True, True),

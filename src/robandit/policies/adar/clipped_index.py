@@ -38,6 +38,19 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, forget_lines, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.adar.centre import FIRST, due, median_in_place
+from robandit.policies.adar.clusters import (
+    CLUSTER,
+    CLUSTERS,
+    COUNT,
+    FEWEST,
+    PIVOT,
+    SPAN,
+    TERMS,
+    add_near,
+    joins,
+    make_room,
+    total_of,
+)
 from robandit.policies.adar.curve import (
     AT,
     CURVE,
@@ -45,8 +58,6 @@ from robandit.policies.adar.curve import (
     RADIUS,
     READY,
     STEP,
-    TERMS,
-    add_near,
     add_value,
     follow,
     minimiser,
@@ -125,6 +136,7 @@ class State(NamedTuple):
     buffer: Floats  # (arms, capacity + 1)
     squares: Floats  # (arms, SQUARES + 1)
     near: Floats  # (arms, TERMS)
+    far: Floats  # (arms, CLUSTERS, CLUSTER)
     curves: Floats  # (arms, 2, CURVE)
     firsts: Floats  # (arms, FIRST)
     lowest: Floats  # (arms, LOWEST)
@@ -154,6 +166,7 @@ def new_state(arms: int, p: Params, largest: float, limit: int) -> State:
         buffer=np.zeros((arms, capacity + 1)),
         squares=np.zeros((arms, SQUARES + 1)),
         near=np.zeros((arms, TERMS)),
+        far=np.zeros((arms, CLUSTERS, CLUSTER)),
         curves=np.zeros((arms, 2, CURVE)),
         firsts=np.zeros((arms, FIRST)),
         lowest=np.zeros((arms, LOWEST)),
@@ -221,7 +234,7 @@ class Adaptive:
         out[3] = math.nan
         if out[1] < math.inf:
             first = 0
-            total = s.near[arm, 0] * numbers[CUT]
+            total = s.near[arm, 0] * numbers[CUT] + total_of(s.far[arm])
             if numbers[THRESHOLD] < math.inf:
                 out[2] = numbers[THRESHOLD]
                 out[3] = counts[ABOVE] / counts[N]
@@ -300,12 +313,14 @@ def store(s: State, arm: int, z: float) -> int:
             s.arms[arm, BELOW] += z * z
             return SQUARES
     else:
-        counts[BIG] += 1
         if counts[KEPT] >= FARTHEST and size <= abs(row[FARTHEST - 1]):
             s.arms[arm, BELOW] += z * z
-            row[counts[KEPT]] = z
-            counts[KEPT] += 1
+            if not joins(s.far[arm], z):
+                row[counts[KEPT]] = z
+                counts[KEPT] += 1
+                counts[BIG] += 1
             return SQUARES
+        counts[BIG] += 1
     return insert(s, arm, z)
 
 
@@ -320,8 +335,11 @@ def insert(s: State, arm: int, z: float) -> int:
     if place >= FARTHEST:
         place = FARTHEST - 1
         if abs(row[place]) > s.arms[arm, CUT]:  # a smaller one is in the power sums
-            row[counts[KEPT]] = row[place]
-            counts[KEPT] += 1
+            if joins(s.far[arm], row[place]):
+                counts[BIG] -= 1
+            else:
+                row[counts[KEPT]] = row[place]
+                counts[KEPT] += 1
     else:
         counts[KEPT] += 1
     last = place
@@ -353,8 +371,11 @@ def merge(s: State, arm: int) -> None:
         lowest = threshold_root(rest_above(s, arm, d), a, d)
         guess = s.curves[arm, FREE, AT]
         cut, n, level = numbers[CUT], float(counts[N]), s.limits[1]
-        least = minimiser(row, 0, counts[BIG], s.near[arm], cut, n, level, 0.0, guess, 0.0, 0.0, 0.0)
-        move_near(s, arm, (1.0 - 1e-9) * min(lowest, least) / 4.0)
+        least = minimiser(row, 0, counts[BIG], s.near[arm], cut, s.far[arm], n, level, 0.0, guess, 0.0, 0.0, 0.0)
+        lowest = min(lowest, least)
+        move_near(s, arm, (1.0 - 1e-9) * lowest / 4.0)
+        if counts[BIG] >= FARTHEST + FEWEST:
+            gather(s, arm, lowest)
     if counts[KEPT] == room:
         if room < s.clock[LIMIT]:
             s.clock[FULL] = 1
@@ -399,6 +420,28 @@ def move_near(s: State, arm: int, cut: float) -> None:
         counts[BIG] -= 1
         add_near(near, row[counts[BIG]] / cut)
     counts[N_NEAR] += before - counts[BIG]
+
+
+@out_of_line
+def gather(s: State, arm: int, low: float) -> None:
+    """Move rewards to a cluster, except for the `FARTHEST` largest, which may be clipped; ``low`` is below every later M and l."""
+    counts = s.counts[arm]
+    row = s.buffer[arm]
+    chosen = make_room(s.far[arm], row, FARTHEST, counts[KEPT], low, float(counts[N]), float(counts[N_NEAR]))
+    if chosen < 0:
+        return
+    cluster = s.far[arm, chosen]
+    kept = FARTHEST
+    for j in range(FARTHEST, counts[KEPT]):
+        off = row[j] - cluster[PIVOT]
+        if abs(off) <= cluster[SPAN]:
+            add_near(cluster, off / cluster[SPAN])
+            cluster[COUNT] += 1.0
+        else:
+            row[kept] = row[j]
+            kept += 1
+    counts[BIG] -= counts[KEPT] - kept
+    counts[KEPT] = kept
 
 
 # --- the index -------------------------------------------------------------------------------------------------------
@@ -529,7 +572,9 @@ def bound_of(s: State, arm: int, which: int, n: float, own: float, floor: float)
         cut = s.arms[arm, CUT]
         last = counts[BIG]
         n_near = float(counts[N_NEAR])
-        remake(curve, s.buffer[arm], first, last, s.near[arm], cut, n_near, n, own, floor, 0, up, down, floor)
+        remake(
+            curve, s.buffer[arm], first, last, s.near[arm], cut, s.far[arm], n_near, n, own, floor, 0, up, down, floor
+        )
         if curve[AT] < 3.9999 * cut:
             s.clock[FALLBACKS] += 1
     return value_at(curve, n, own / n, curve[STEP], up, down, floor)

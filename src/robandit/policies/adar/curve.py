@@ -7,12 +7,14 @@ more values can only raise D, and D falls as l grows (the bound is convex in l).
 largest future n C is below every later minimiser.
 
 **Values near zero are not stored.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
-(z/cut)^k. Sixteen terms leave an error below 1e-9 of the bound's width.
+(z/cut)^k. Sixteen terms leave an error below 1e-9 of the bound's width. The same holds about any other point
+(:mod:`robandit.policies.adar.clusters`).
 
 **Near the last minimiser l0 the sum is a polynomial.** With w = l0 - max z and a_j = w / (l0 - z_j) <= 1, ``sum log(l0 + e w -
 z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers, and a
-Newton step updates the minimiser. Within |e| <= 0.01 the omitted terms are below 1e-15. Outside this range (after about two per
-cent more values), or when the largest value changes, the numbers are recomputed from the stored values.
+Newton step updates the minimiser. Within |e| <= 0.01 the omitted terms are below 1e-15. A new largest value below l0 reduces w,
+which only rescales the numbers. Outside this range (for independent data, after about two per cent more values), or when a value
+exceeds l0, the numbers are recomputed from the stored values.
 
 **Clipped values are not in the sums.** ``up`` values count as ``edge`` and ``down`` values as ``-edge``. They are further terms in
 every formula, because the edge moves with each evaluation. The other schedules of AdaKL-UCB have none: trimmed values count as 0.
@@ -27,8 +29,8 @@ import math
 from robandit.estimators.formulas.likelihood import bound_at
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
+from robandit.policies.adar.clusters import COUNT, PIVOT, SPAN, TERMS, logs_and_tilts, top_of
 
-TERMS = 16  # powers of the values that are not stored
 POWERS = 6
 RADIUS = 0.01
 LEAST_RATIO = 3.99  # least l/cut; the choice of the cut makes it 4, except for rounding
@@ -46,22 +48,27 @@ CURVE = 11
 
 @out_of_line
 def add_value(curve: Floats, z: float) -> None:
-    """Add a value below the largest. A larger value invalidates the curve."""
+    """Add a value. One above l0 invalidates the curve."""
     below = curve[AT] - z
-    if below < curve[GAP]:
+    if below <= 0.0:
         curve[READY] = 0.0
-    else:
-        curve[LOGS] += math.log1p(-z / curve[AT])
-        add_powers(curve, curve[GAP] / below)
+        return
+    if below < curve[GAP]:
+        narrow(curve, below)
+    curve[LOGS] += math.log1p(-z / curve[AT])
+    add_powers(curve, curve[GAP] / below)
 
 
 @out_of_line
-def add_near(near: Floats, ratio: float) -> None:
-    """Add a value that is not stored; ``ratio`` is z/cut."""
-    power = ratio
-    for k in range(TERMS):
-        near[k] += power
-        power *= ratio
+def narrow(curve: Floats, gap: float) -> None:
+    """Express the curve in units of a smaller w, because the largest value is closer to l0 now."""
+    ratio = gap / curve[GAP]
+    factor = 1.0
+    for r in range(POWERS):
+        factor *= ratio
+        curve[SUMS + r] *= factor
+    curve[STEP] /= ratio
+    curve[GAP] = gap
 
 
 def rescale(near: Floats, ratio: float) -> None:
@@ -148,6 +155,7 @@ def distance(
     last: int,
     near: Floats,
     cut: float,
+    far: Floats,
     n: float,
     at: float,
     up: float,
@@ -156,7 +164,7 @@ def distance(
 ) -> tuple[float, float, float]:
     """Return D(at), its derivative by log l, and the sum of log(1 - z/l) over all but the clipped values.
 
-    The values are kept[first:last], the near ones, the clipped ones, and zeros.
+    The values are kept[first:last], the near ones, the clusters, the clipped ones, and zeros.
     """
     logs = 0.0
     tilts = 0.0  # sum z/(l - z)
@@ -169,6 +177,12 @@ def distance(
         logs -= term / (k + 1.0)
         tilts += term
         squares += (k + 2.0) * term
+    for j in range(far.shape[0]):
+        if far[j, COUNT] > 0.0:
+            more = logs_and_tilts(far[j], at)
+            logs += more[0]
+            tilts += more[1]
+            squares += more[2]
     for j in range(first, last):
         ratio = kept[j] / at
         tilt = ratio / (1.0 - ratio)
@@ -206,6 +220,7 @@ def minimiser(
     last: int,
     near: Floats,
     cut: float,
+    far: Floats,
     n: float,
     level: float,
     floor: float,
@@ -216,13 +231,16 @@ def minimiser(
 ) -> float:
     """Return the l >= floor where D(l) = level, or the floor if D is smaller there. Newton on log D, in log(l - base)."""
     base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # a lower bound of l
+    for j in range(far.shape[0]):
+        if far[j, COUNT] > 0.0:
+            base = max(base, far[j, PIVOT] + LEAST_RATIO * far[j, SPAN])
     if up > 0.0:
         base = max(base, edge)
     scale = max(cut, floor)
     for j in range(first, last):
         scale = max(scale, abs(kept[j]))
     if floor > base:
-        d, slope, _ = distance(kept, first, last, near, cut, n, floor, up, down, edge)
+        d, slope, _ = distance(kept, first, last, near, cut, far, n, floor, up, down, edge)
         if d <= level:
             return floor
     low = math.log(scale) - 80.0
@@ -238,7 +256,7 @@ def minimiser(
         if not low < y < high:
             y = 0.5 * (low + high)
         at = base + math.exp(y)
-        d, slope, _ = distance(kept, first, last, near, cut, n, at, up, down, edge)
+        d, slope, _ = distance(kept, first, last, near, cut, far, n, at, up, down, edge)
         if d > level:
             low = y
         else:
@@ -260,6 +278,7 @@ def remake(
     last: int,
     near: Floats,
     cut: float,
+    far: Floats,
     n_near: float,
     n: float,
     level: float,
@@ -271,9 +290,9 @@ def remake(
 ) -> None:
     """Move l0 to the minimiser and recompute the sums, with ``zeros`` values that count as 0."""
     guess = curve[AT] + curve[STEP] * curve[GAP]
-    at = minimiser(kept, first, last, near, cut, n, level, floor, guess, up, down, edge)
-    highest = max(highest_of(kept, first, last), cut)
-    _, _, logs = distance(kept, first, last, near, cut, n, at, up, down, edge)
+    at = minimiser(kept, first, last, near, cut, far, n, level, floor, guess, up, down, edge)
+    highest = max(highest_of(kept, first, last), cut, top_of(far))
+    _, _, logs = distance(kept, first, last, near, cut, far, n, at, up, down, edge)
     curve[READY] = 1.0
     curve[AT] = at
     curve[GAP] = at - highest
@@ -285,15 +304,24 @@ def remake(
         add_powers(curve, curve[GAP] / (at - kept[j]))
     for _ in range(zeros):
         add_powers(curve, curve[GAP] / at)
-    # (1 - z/l)^-r = sum_k C(r+k-1, k) (z/l)^k
-    a = curve[GAP] / at
-    x = cut / at
+    add_sums(curve, near, n_near, 0.0, cut)
+    for j in range(far.shape[0]):
+        if far[j, COUNT] > 0.0:
+            add_sums(curve, far[j], far[j, COUNT], far[j, PIVOT], far[j, SPAN])
+
+
+@out_of_line
+def add_sums(curve: Floats, sums: Floats, count: float, pivot: float, radius: float) -> None:
+    """Add ``count`` values about a pivot to A_1 to A_6, from the sums of ((z - pivot)/radius)^k."""
+    # With y = l - pivot and d = z - pivot: (1 - d/y)^-r = sum_k C(r+k-1, k) (d/y)^k
+    a = curve[GAP] / (curve[AT] - pivot)
+    x = radius / (curve[AT] - pivot)
     front = 1.0
     for r in range(POWERS):
         front *= a
-        total = n_near
+        total = count
         factor = 1.0
         for k in range(TERMS):
             factor *= x * (r + 1.0 + k) / (k + 1.0)
-            total += factor * near[k]
+            total += factor * sums[k]
         curve[SUMS + r] += front * total

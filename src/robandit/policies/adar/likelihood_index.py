@@ -26,6 +26,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.adar.centre import FIRST, due, median_in_place
+from robandit.policies.adar.clusters import CLUSTER, CLUSTERS, TERMS, add_near
 from robandit.policies.adar.curve import (
     AT,
     CURVE,
@@ -33,8 +34,6 @@ from robandit.policies.adar.curve import (
     RADIUS,
     READY,
     STEP,
-    TERMS,
-    add_near,
     add_value,
     add_zero,
     follow,
@@ -116,6 +115,7 @@ class State(NamedTuple):
     counts: Ints  # (arms, ARM_INTS)
     buffer: Floats  # (arms, ROWS, capacity + 1)
     near: Floats  # (arms, TERMS)
+    far: Floats  # (arms, CLUSTERS, CLUSTER)
     curves: Floats  # (arms, 2, CURVE)
     firsts: Floats  # (arms, 2, FIRST)
     limits: Floats  # [largest c L, largest L]
@@ -133,8 +133,9 @@ def new_state(arms: int, c: float, largest: float, limit: int) -> State:
     counts[:, [TOP_NEXT, BIG_NEXT]] = capacity
     buffer, near = np.zeros((arms, ROWS, capacity + 1)), np.zeros((arms, TERMS))
     curves, firsts = np.zeros((arms, 2, CURVE)), np.zeros((arms, 2, FIRST))
+    far = np.zeros((arms, CLUSTERS, CLUSTER))
     limits = np.array([c * largest, largest])
-    return State(numbers, counts, buffer, near, curves, firsts, limits, *lazy_state(arms), new_clock(limit))
+    return State(numbers, counts, buffer, near, far, curves, firsts, limits, *lazy_state(arms), new_clock(limit))
 
 
 @out_of_line
@@ -251,7 +252,7 @@ def merge(s: Any, arm: int) -> None:
         if free[AT] > 0.0:  # the curve is in use
             n = float(counts[N_X])
             least = minimiser(
-                big, 0, counts[BIG], s.near[arm], numbers[CUT], n, s.limits[1], 0.0, free[AT], 0.0, 0.0, 0.0
+                big, 0, counts[BIG], s.near[arm], numbers[CUT], s.far[arm], n, s.limits[1], 0.0, free[AT], 0.0, 0.0, 0.0
             )
             lowest = min(lowest, least)
         move_near(s, arm, (1.0 - 1e-9) * lowest / 4.0)
@@ -403,6 +404,7 @@ def rebuild(s: State, arm: int, which: int, first: int, level: float, floor: flo
         counts[BIG],
         s.near[arm],
         cut,
+        s.far[arm],
         n_near,
         n,
         level,
