@@ -456,7 +456,7 @@ def test_memory_is_bounded_and_a_fallback_is_counted():
     bandit = rb.Bandit(["a", "b"], rb.AdaRUCB(), compile="now")
     size = []
     for half in range(12_000):
-        bandit.update_many(["a", "a"], [-1e6 - half, -1.0])
+        bandit.update_many(["a", "a"], [-1e6 - 50.0 * half, -1.0])
         if half % 1000 == 0:
             size.append(sum(array.nbytes for array in bandit._engine.state) / 2)
     for _ in range(200):
@@ -465,7 +465,10 @@ def test_memory_is_bounded_and_a_fallback_is_counted():
     assert max(size) <= 128 * 1024
     assert size[-1] == size[-2], "and it stopped growing"
     bandit.select()
-    assert bandit.counters()["fallbacks"] > 0
+    assert bandit.counters()["fallbacks"] == 0, "the threshold is far below"
+    bandit.update_many(["a", "a"] * 175, [-2.0, -1.5e6] * 175)
+    bandit.select()
+    assert bandit.counters()["fallbacks"] > 0, "the threshold is among them"
     assert all(math.isfinite(row["index"]) for row in bandit.estimates())
 
 

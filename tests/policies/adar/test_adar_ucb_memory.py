@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.amount import amount
 from helpers.driving import Live
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import SlowAdaRUCB
@@ -41,24 +42,21 @@ def adversarial(rng, n):
     return rewards
 
 
-def test_an_adversary_reaches_the_limit_and_is_counted():
-    rewards = adversarial(np.random.default_rng(1), 8000)
-    live = Live(AdaRUCB(), 2, None)
-    live.replay(rewards, 16_000)
-    assert bytes_per_arm(live) <= 128 * KIB
-    assert live.policy.counters(live.s)["fallbacks"] > 0
-    assert live.s.counts[:, layout.BIG].max() <= adar_ucb.LIVE_VALUES
-    assert np.isfinite(live.describe()["index"]).all()  # it goes on
-
-
-def test_the_adversary_changes_nothing_where_the_horizon_is_known():
+@pytest.mark.parametrize("horizon", [None, 12_000])
+def test_the_adversary_changes_no_decision(horizon):
+    """A live bandit thins what it cannot store. The threshold is never near the large rewards, so that is exact, too."""
     steps = 12_000
     rewards = adversarial(np.random.default_rng(1), steps // 2)
-    live = Live(AdaRUCB(), 2, steps)
+    live = Live(AdaRUCB(), 2, horizon)
     chosen = live.replay(rewards, steps)
     assert live.policy.counters(live.s) == {"fallbacks": 0}
-    assert live.s.counts[:, layout.BIG].max() > adar_ucb.LIVE_VALUES / 2
     assert live.grown > 0
+    if horizon is None:
+        assert live.s.cells.max() > 0.0
+        assert bytes_per_arm(live) <= 128 * KIB
+        assert live.s.counts[:, layout.BIG].max() <= adar_ucb.LIVE_VALUES
+    else:
+        assert live.s.counts[:, layout.BIG].max() > adar_ucb.LIVE_VALUES / 2
     reference = SlowAdaRUCB(2)
     used = [0, 0]
     for tau in range(1, steps // 2 + 1):
@@ -68,11 +66,62 @@ def test_the_adversary_changes_nothing_where_the_horizon_is_known():
             assert reference.choose(tau)[0] == arm, tau
         reference.learn(arm, *rewards[arm, used[arm] : used[arm] + 2])
         used[arm] += 2
-    said = live.describe()
+    found = live.describe()
     for arm in range(2):
         want = reference.precise(arm, steps // 2 + 1)
-        assert said["index"][arm] == pytest.approx(float(want.index), rel=1e-11)
-        assert said["share_trimmed"][arm] == float(want.share_trimmed)
+        assert found["index"][arm] == pytest.approx(float(want.index), rel=1e-11)
+        if live.s.cells[arm] == 0.0:
+            assert found["share_trimmed"][arm] == float(want.share_trimmed)
+        else:
+            assert np.isnan(found["share_trimmed"][arm])  # a stored reward stands for several
+
+
+@pytest.mark.parametrize("pattern", [[1e6, 1e-6], [1.0, 1e6, 1.0, 1e-6], [-1e6, -1e-6, 1e3, 1e-3, 5.0, 1e-2]])
+def test_alternating_scales_are_exact(pattern):
+    """Whatever stream the large rewards are in: equal ones need one place in the buffer."""
+    steps = 8000
+    rewards = np.outer([1.0, 1.01], np.resize(pattern, steps))
+    live = Live(AdaRUCB(), 2, None)
+    chosen = live.replay(rewards, steps)
+    assert live.policy.counters(live.s) == {"fallbacks": 0}
+    reference = SlowAdaRUCB(2)
+    for arm in range(2):
+        x = rewards[arm, : np.count_nonzero(chosen == arm)]
+        reference.x[arm], reference.y[arm] = x[0::2], x[1::2]
+        exact = reference.terms(arm, steps // 2 + 1)
+        assert abs(live.describe()["index"][arm] - exact.index) <= 1e-11 * exact.size
+
+
+def test_a_threshold_among_thinned_rewards_is_counted_and_off_by_at_most_a_cell():
+    """X spread over 17 powers of ten, X' below most of them, and then a threshold that rises through them."""
+    rng = np.random.default_rng(6)
+    live, reference = Live(AdaRUCB(), 1, None), SlowAdaRUCB(1)
+    x = np.exp(rng.uniform(-20.0, 20.0, 8000))
+    y = 1e-9 * rng.standard_normal(8000)
+    for first, second in zip(x.tolist(), y.tolist(), strict=True):
+        live.tell(0, first)
+        live.tell(0, second)
+    reference.x[0], reference.y[0] = x, y
+    cells, different = live.s.cells[0], 0
+    assert 0.0 < cells < 1024.0
+    for _ in range(amount(25, 200)):
+        for pair in np.exp(rng.uniform(-20.0, 5.0, (4, 2))).tolist():
+            live.tell(0, pair[0])
+            live.tell(0, pair[1])
+            reference.learn(0, *pair)
+        before = live.policy.counters(live.s)["fallbacks"]
+        live.ask()
+        counted = live.policy.counters(live.s)["fallbacks"] > before
+        exact = reference.terms(0, len(reference.x[0]) + 1)
+        found = live.describe()
+        assert found["threshold"][0] == pytest.approx(exact.threshold, rel=1e-11)
+        sizes, n = np.abs(reference.x[0]), len(reference.x[0])
+        near = sizes[(sizes <= exact.threshold) & (sizes >= exact.threshold * (1.0 - 1.0 / cells))]
+        off = exact.mean - found["mean"][0]
+        assert -1e-12 * exact.size <= off <= near.sum() / n + 1e-12 * exact.size  # only these may be trimmed, too
+        different += off > 1e-9 * exact.size
+        assert counted or abs(off) <= 1e-12 * exact.size
+    assert different > 3  # the negative control: it does happen
 
 
 def test_growth_keeps_everything():

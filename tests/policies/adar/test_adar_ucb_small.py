@@ -116,32 +116,59 @@ def test_lines_are_above_and_events_in_time(solver):
     assert events > 5
 
 
-def test_at_the_limit_the_smallest_eighth_is_let_go_of(monkeypatch):
+def at_the_limit(monkeypatch, large, small):
     monkeypatch.setattr(adar_ucb, "LIVE_VALUES", 80)
-    rng = np.random.default_rng(2)
     live = Plain(AdaRUCB(c=0.2, delta_exp=0.5, bonus=0.1), 1, None)
-    limit = int(live.s.clock[layout.LIMIT])
-    assert limit == 80
+    assert live.s.clock[layout.LIMIT] == 80
     assert live.s.buffer.shape[2] - 1 == 64
-    large = 1e3 * (1.0 + rng.pareto(1.5, 90))
-    small = 1e-3 * rng.standard_normal(90)
     most = 0
     for x, y in zip(large, small, strict=True):
         live.tell(0, x)
         live.tell(0, y)
         most = max(most, int(live.s.counts[0, layout.BIG]))
     assert live.grown == 1
-    assert live.s.buffer.shape[2] - 1 == limit
-    assert most == limit - 1  # at the limit they are let go of at once
-    kept = np.sort(large[:80])[10:]
-    assert live.s.arms[0, trimmed_index.MERGED] == np.sort(large[:80])[9]
+    assert live.s.buffer.shape[2] - 1 == 80
+    assert most == 79  # at the limit the row is thinned at once
+    return live
+
+
+def test_at_the_limit_rewards_of_one_cell_share_a_place(monkeypatch):
+    rng = np.random.default_rng(2)
+    large = 1e3 * (1.0 + rng.pareto(1.5, 90))
+    live = at_the_limit(monkeypatch, large, 1e-3 * rng.standard_normal(90))
+    cells = live.s.cells[0]
+    assert 1.0 <= cells < 1024.0
+    assert live.s.arms[0, trimmed_index.MERGED] < 1.0  # none of the large ones is merged
+    assert live.s.arms[0, trimmed_index.BELOW_SUM] == 0.0
     stored = live.s.buffer[0, layout.BIG_VALUE, : live.s.counts[0, layout.BIG]]
-    later = large[80:][large[80:] > live.s.arms[0, trimmed_index.MERGED]]
-    assert sorted(stored) == sorted([*kept, *later])
-    assert live.s.arms[0, trimmed_index.BELOW_SUM] == pytest.approx(large[80:].sum() - later.sum())
+    assert set(stored) < set(large)
+    assert (np.diff(stored) <= 0.0).all()
+    for place, size in enumerate(stored):
+        sums = live.s.buffer[0, [trimmed_index.BIG_SUM, trimmed_index.BIG_SQUARES], place]
+        bottom = trimmed_index.bottom_of_cell(size, cells)
+        cell = large[(large >= bottom) & (large <= size)]
+        below = large[large < bottom]
+        if np.sum([trimmed_index.bottom_of_cell(other, cells) == bottom for other in stored]) == 1:
+            np.testing.assert_allclose(sums, [cell.sum() + below.sum(), (cell**2).sum() + (below**2).sum()], rtol=1e-12)
     before = live.policy.counters(live.s)["fallbacks"]
     live.describe()
     assert live.policy.counters(live.s)["fallbacks"] == before  # asking is not counted
+    trimmed_index.refresh(live.p, live.s, 0, 2.0)
+    assert live.policy.counters(live.s)["fallbacks"] == before  # the threshold is in no cell of a stored reward
+    at = 0.5 * (trimmed_index.bottom_of_cell(stored[5], cells) + stored[5])
+    assert trimmed_index.in_cell(live.s, 0, 6, at)
+    assert not trimmed_index.in_cell(live.s, 0, 6, 0.5 * stored[5])
+    assert not trimmed_index.in_cell(live.s, 0, 0, at)
+
+
+def test_if_cells_do_not_suffice_the_smallest_are_merged(monkeypatch):
+    """Each reward in a power of two of its own."""
+    large = 2.0 ** np.arange(90)
+    live = at_the_limit(monkeypatch, np.random.default_rng(3).permutation(large), np.resize([-1e-3, 2e-3], 90))
+    assert live.s.cells[0] == 1.0
+    merged = live.s.arms[0, trimmed_index.MERGED]
+    assert merged >= 2.0**9
+    before = live.policy.counters(live.s)["fallbacks"]
     trimmed_index.refresh(live.p, live.s, 0, 2.0)
     assert live.policy.counters(live.s)["fallbacks"] == before + 1
 

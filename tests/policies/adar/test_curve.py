@@ -193,8 +193,8 @@ def test_a_new_largest_value_narrows_the_curve():
     assert curve[GAP] == pytest.approx(curve[AT] - above, rel=1e-15)
     assert curve[AT] + curve[STEP] * curve[GAP] == pytest.approx(at, rel=1e-15)
     for step in (-0.01, 0.0, 0.01):
-        l = curve[AT] + step * curve[GAP]
-        wanted = l - math.exp(-0.2 + np.log(l - np.append(z, above)).mean())
+        at = curve[AT] + step * curve[GAP]
+        wanted = at - math.exp(-0.2 + np.log(at - np.append(z, above)).mean())
         assert value_at(curve, 5.0, 0.2, step, *UNCLIPPED) == pytest.approx(wanted, rel=1e-13)
     add_value(curve, curve[AT])  # no l up to here is allowed any more
     assert curve[READY] == 0.0

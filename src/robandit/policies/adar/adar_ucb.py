@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -105,6 +105,7 @@ class AdaRUCB(TwoStreams, Policy):
 
     use_when = "you know nothing but need a proved bound; losses, not gains"
     label = "AdaR-UCB"
+    later_fields: ClassVar[tuple[str, ...]] = ("cells",)
     about = Facts(
         assumption=NONPOSITIVE,
         bound="Theorems 7 and 8 of Genalti et al.",
@@ -173,7 +174,7 @@ class AdaRUCB(TwoStreams, Policy):
         capacity = 64 if horizon is None else min(room, rounds + 2)
         clock = new_clock(max(LIVE_VALUES, room) if horizon is None else UNLIMITED)
         clock[LEAST] = -1
-        state = State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock)
+        state = State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock, np.zeros(arms))
         return state if self.center is None else with_centres(state)
 
     def forget_choice(self, state: Any) -> None:

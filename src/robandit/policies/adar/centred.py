@@ -62,6 +62,7 @@ class CentredState(NamedTuple):
     lines: Floats
     lead: Ints
     clock: Ints
+    cells: Floats
     centres: Floats
     firsts: Floats  # (arms, 2, FIRST): original rewards; X' in any order
     received: Ints  # (arms, 2): number of rewards in `firsts`

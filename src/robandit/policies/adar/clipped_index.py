@@ -41,14 +41,11 @@ from robandit.policies.adar.centre import FIRST, due, median_in_place
 from robandit.policies.adar.clusters import (
     CLUSTER,
     CLUSTERS,
-    COUNT,
     FEWEST,
-    PIVOT,
-    SPAN,
     TERMS,
     add_near,
+    gather,
     joins,
-    make_room,
     total_of,
 )
 from robandit.policies.adar.curve import (
@@ -375,7 +372,10 @@ def merge(s: State, arm: int) -> None:
         lowest = min(lowest, least)
         move_near(s, arm, (1.0 - 1e-9) * lowest / 4.0)
         if counts[BIG] >= FARTHEST + FEWEST:
-            gather(s, arm, lowest)
+            # The farthest stay, since they may be clipped.
+            last = gather(s.far[arm], row, FARTHEST, counts[KEPT], lowest, n, float(counts[N_NEAR]))
+            counts[BIG] -= counts[KEPT] - last
+            counts[KEPT] = last
     if counts[KEPT] == room:
         if room < s.clock[LIMIT]:
             s.clock[FULL] = 1
@@ -420,28 +420,6 @@ def move_near(s: State, arm: int, cut: float) -> None:
         counts[BIG] -= 1
         add_near(near, row[counts[BIG]] / cut)
     counts[N_NEAR] += before - counts[BIG]
-
-
-@out_of_line
-def gather(s: State, arm: int, low: float) -> None:
-    """Move rewards to a cluster, except for the `FARTHEST` largest, which may be clipped; ``low`` is below every later M and l."""
-    counts = s.counts[arm]
-    row = s.buffer[arm]
-    chosen = make_room(s.far[arm], row, FARTHEST, counts[KEPT], low, float(counts[N]), float(counts[N_NEAR]))
-    if chosen < 0:
-        return
-    cluster = s.far[arm, chosen]
-    kept = FARTHEST
-    for j in range(FARTHEST, counts[KEPT]):
-        off = row[j] - cluster[PIVOT]
-        if abs(off) <= cluster[SPAN]:
-            add_near(cluster, off / cluster[SPAN])
-            cluster[COUNT] += 1.0
-        else:
-            row[kept] = row[j]
-            kept += 1
-    counts[BIG] -= counts[KEPT] - kept
-    counts[KEPT] = kept
 
 
 # --- the index -------------------------------------------------------------------------------------------------------

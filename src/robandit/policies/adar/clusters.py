@@ -129,11 +129,31 @@ def widen(cluster: Floats, pivot: float, radius: float) -> None:
 
 
 @out_of_line
-def make_room(clusters: Floats, values: Floats, first: int, last: int, low: float, n: float, n_near: float) -> int:
-    """Choose a cluster for most of values[first:last], widen it, and return it; or -1 if too few values would join.
+def gather(clusters: Floats, values: Floats, first: int, last: int, low: float, n: float, n_near: float) -> int:
+    """Move most of values[first:last] to a cluster, if many fit into one; return the new end of the values that remain.
 
-    ``low`` is below every later l. All of values[:last] are values outside of the power sums, and n_near values are near 0.
+    ``low`` is below every later l. All of values[:last] are outside of power sums, n_near values are near 0, and n is their total
+    number with those in clusters. The order of the remaining values does not change.
     """
+    chosen = make_room(clusters, values, first, last, low, n, n_near)
+    if chosen < 0:
+        return last
+    cluster = clusters[chosen]
+    kept = first
+    for j in range(first, last):
+        off = values[j] - cluster[PIVOT]
+        if abs(off) <= cluster[SPAN]:
+            add_near(cluster, off / cluster[SPAN])
+            cluster[COUNT] += 1.0
+        else:
+            values[kept] = values[j]
+            kept += 1
+    return kept
+
+
+@out_of_line
+def make_room(clusters: Floats, values: Floats, first: int, last: int, low: float, n: float, n_near: float) -> int:
+    """Choose a cluster for most of values[first:last] (as in `gather`), widen it, and return it; or -1 if too few would join."""
     total = n_near / low
     for j in range(clusters.shape[0]):
         if clusters[j, COUNT] > 0.0:

@@ -26,7 +26,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.adar.centre import FIRST, due, median_in_place
-from robandit.policies.adar.clusters import CLUSTER, CLUSTERS, TERMS, add_near
+from robandit.policies.adar.clusters import CLUSTER, CLUSTERS, FEWEST, TERMS, add_near, gather, joins, total_of
 from robandit.policies.adar.curve import (
     AT,
     CURVE,
@@ -207,6 +207,9 @@ def learn_value(p: Params, s: State, arm: int, z: float) -> None:
             add_near(s.near[arm], z / numbers[CUT])
         if trimmed[READY] != 0.0:
             add_value(trimmed, z)
+    elif abs(z) <= 4.0 * numbers[CUT] and joins(s.far[arm], z):  # rewards up to four cuts are never trimmed
+        if trimmed[READY] != 0.0:
+            add_value(trimmed, z)
     else:
         place = insert_big(s.buffer[arm, BIG_VALUE], counts, z)
         if trimmed[READY] != 0.0:
@@ -256,6 +259,12 @@ def merge(s: Any, arm: int) -> None:
             )
             lowest = min(lowest, least)
         move_near(s, arm, (1.0 - 1e-9) * lowest / 4.0)
+        if counts[BIG] >= 2 * FEWEST:
+            first = 0
+            while first < counts[BIG] and abs(big[first]) > 4.0 * numbers[CUT]:
+                first += 1
+            n = float(counts[N_X])
+            counts[BIG] = gather(s.far[arm], big, first, counts[BIG], lowest, n, float(counts[N_NEAR]))
     if counts[BIG] == room or counts[TOP] == room:
         if room < s.clock[LIMIT]:
             s.clock[FULL] = 1
@@ -304,7 +313,7 @@ def describe(p: Params, s: State, arm: int, out: Floats) -> None:
             first = s.counts[arm, BIG_ABOVE]
             out[2] = numbers[THRESHOLD]
             out[3] = first / n
-        total = s.near[arm, 0] * numbers[CUT]
+        total = s.near[arm, 0] * numbers[CUT] + total_of(s.far[arm])
         for j in range(first, s.counts[arm, BIG]):
             total += s.buffer[arm, BIG_VALUE, j]
         out[0] = numbers[CENTRE] + total / n

@@ -4,8 +4,10 @@
 largest level of the run, the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold. Values up
 to ``M_low`` are never clipped or trimmed again, so they go into running sums. Only larger values are stored: fewer than ``c
 L_max`` of X', and about as many of X, for any number of pulls. For X that holds only with high probability, so the buffer can
-grow. A live bandit has a limit. If dependent data exceed it, the smallest values are merged too, and ``fallbacks`` counts
-evaluations whose threshold is below a merged value.
+grow. A live bandit has a limit. If dependent data exceed it, the row is thinned: of all stored X in one *cell*, such as 1 to 1 +
+1/1024 times a power of two, only the largest stays, and its suffix sums stand for all. So X of one cell are trimmed together. That
+changes nothing unless M lies inside of the cell of a stored X; ``fallbacks`` counts the evaluations for which it does. If the limit
+is still exceeded, cells get wider, and at last the smallest values are merged.
 
 **Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is ``sqrt(S
 / (c L - d))``, so an evaluation takes two square roots. The level of the next event is known in advance. Until then the index
@@ -79,6 +81,7 @@ BIG_SUM = 3
 BIG_SQUARES = 4
 ROWS = 5
 
+FINEST = 1024.0  # cells per power of two when X is thinned for the first time
 SLACK = 1e-12  # far above the rounding error of an index, and far too small to matter in a bound
 
 
@@ -104,6 +107,7 @@ class State(NamedTuple):
     lines: Floats
     lead: Ints
     clock: Ints
+    cells: Floats  # (arms,): cells per power of two to which X is thinned, or 0
 
 
 def empty_arms(arms: int, capacity: int) -> tuple[Floats, Ints, Floats]:
@@ -141,7 +145,8 @@ def describe(p: Params, s: State, arm: int, out: Floats) -> None:
         out[1] = index(p, s, arm, level)
         out[0] = s.arms[arm, MEAN]
         out[2] = s.arms[arm, THRESHOLD]
-        out[3] = s.counts[arm, BIG_ABOVE] / s.counts[arm, N_X]
+        if s.cells[arm] == 0.0 or s.counts[arm, BIG_ABOVE] == 0:  # otherwise unknown: a stored X stands for several
+            out[3] = s.counts[arm, BIG_ABOVE] / s.counts[arm, N_X]
         s.clock[FALLBACKS] = fallbacks  # only decisions are counted
 
 
@@ -208,7 +213,7 @@ def refresh(p: Params, s: State, arm: int, level: float) -> None:
     counts[BIG_ABOVE] = trimmed
     if trimmed < counts[BIG] and p.doubling == 0:
         event = max(event, abs(s.buffer[arm, BIG_VALUE, trimmed]))
-    if threshold < numbers[MERGED]:
+    if threshold < numbers[MERGED] or (s.cells[arm] > 0.0 and in_cell(s, arm, trimmed, threshold)):
         s.clock[FALLBACKS] += 1
     n = float(counts[N_X])
     mean, variance = moments(s, arm, trimmed)
@@ -334,9 +339,52 @@ def merge(s: State, arm: int) -> None:
         if room < s.clock[LIMIT]:
             s.clock[FULL] = 1
         else:
-            counts[BIG] = room - room // 8
-            numbers[MERGED] = abs(big[counts[BIG]])
+            make_room(s, arm, room - room // 8)
     counts[TOP_ABOVE] = min(counts[TOP_ABOVE], counts[TOP])
     counts[BIG_ABOVE] = min(counts[BIG_ABOVE], counts[BIG])
     counts[TOP_NEXT] = min(room, counts[TOP] + counts[TOP] // 4 + 16)
     counts[BIG_NEXT] = min(room, counts[BIG] + counts[BIG] // 4 + 16)
+
+
+@out_of_line
+def make_room(s: State, arm: int, most: int) -> None:
+    """Thin X to at most this number of values, with cells as narrow as possible. If cells do not suffice, merge the smallest X."""
+    counts = s.counts[arm]
+    if s.cells[arm] == 0.0:
+        s.cells[arm] = FINEST
+    thin(s.buffer[arm], counts, s.cells[arm])
+    while counts[BIG] > most and s.cells[arm] > 1.0:
+        s.cells[arm] *= 0.5
+        thin(s.buffer[arm], counts, s.cells[arm])
+    if counts[BIG] > most:
+        counts[BIG] = most
+        s.arms[arm, MERGED] = abs(s.buffer[arm, BIG_VALUE, most])
+
+
+def thin(buffer: Floats, counts: Ints, cells: float) -> None:
+    """Keep the largest stored X of each cell. Its suffix sums already include the others."""
+    kept = 1
+    for j in range(1, counts[BIG]):
+        if abs(buffer[BIG_VALUE, j]) < bottom_of_cell(abs(buffer[BIG_VALUE, kept - 1]), cells):
+            for row in (BIG_VALUE, BIG_SUM, BIG_SQUARES):
+                buffer[row, kept] = buffer[row, j]
+            kept += 1
+    for row in (BIG_SUM, BIG_SQUARES):
+        buffer[row, kept] = buffer[row, counts[BIG]]
+    counts[BIG] = kept
+
+
+def bottom_of_cell(size: float, cells: float) -> float:
+    """Return the lower end of a size's cell; ``cells`` is the number of cells per power of two, itself a power of two.
+
+    >>> bottom_of_cell(1.3, 4.0), bottom_of_cell(2.6, 4.0), bottom_of_cell(1.0, 4.0)
+    (1.25, 2.5, 1.0)
+    """
+    mantissa, exponent = math.frexp(size)
+    return math.ldexp(math.floor(2.0 * cells * mantissa) / (2.0 * cells), exponent)
+
+
+@out_of_line
+def in_cell(s: State, arm: int, trimmed: int, threshold: float) -> bool:
+    """Return whether the threshold is in the cell of the smallest stored X above it, which may stand for X below it, too."""
+    return trimmed > 0 and threshold >= bottom_of_cell(abs(s.buffer[arm, BIG_VALUE, trimmed - 1]), s.cells[arm])
