@@ -23,6 +23,7 @@ import cluster
 import compiling
 import drift_detector
 import first_decision
+import hard_sequences
 import numpy as np
 
 import recorded
@@ -367,6 +368,11 @@ def figures() -> list[Row]:
     for policy in (adar, rb.AdaKLUCB()):
         row(f"live {policy.name}, select() + update(), K=10, after 1e5 pulls", live(policy), "us", 3.0)
         row("  the same before it is compiled", first_decision.interpreted(policy), "us", math.inf)
+    for policy in (adar, rb.AdaKLUCB()):
+        for arms in (2, 100):
+            worst, ratio = hard_sequences.slowest(policy, arms)
+            row(f"live {policy.name}, K={arms}, T=1e5, hard: {worst.sequence}", worst.mean, "us", 50.0)
+            row("  the same / independent rewards", ratio, "x", 25.0)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
         row(f"price of threads, {policy.name}, select() + update()", price_of_threads(policy), "x", 0.15)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):

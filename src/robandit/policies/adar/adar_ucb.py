@@ -42,6 +42,11 @@ class AdaRUCB(TwoStreams, Policy):
     keeps the guarantee. ``center="median"`` makes decisions independent of a constant added to all rewards. Do not use it for
     right-skewed rewards such as revenue, where the assumption fails.
 
+    Decisions are exact: those of the definition, except for rounding. One exception: a live bandit stores at most 2,048 first
+    rewards per arm (more for a large ``c * delta_exp``). If dependent data exceed that, first rewards of almost the same size are
+    trimmed together. ``counters()["fallbacks"]`` counts the evaluations that this may change; docs/explanation/exact-algorithm.md
+    has the details.
+
     Parameters
     ----------
     c

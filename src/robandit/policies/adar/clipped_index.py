@@ -17,9 +17,10 @@ clipped bound is the smaller one. A curve (:mod:`robandit.policies.adar.curve`) 
 
 **The state** stores an arm's rewards minus the centre: the `FARTHEST` largest in descending order of size, then further ones above
 ``CUT`` in any order. Rewards up to ``CUT`` are in power sums, also those that are stored. The cut is a quarter of the lowest future
-threshold and of the lowest future l. So these rewards are never clipped and always small compared with l. A live bandit has a
-limit. If dependent data exceed it, the smallest rewards join the power sums, and ``fallbacks`` counts the curves made with an l
-below four cuts.
+threshold and of the lowest future l. So these rewards are never clipped and always small compared with l. Rewards that are neither
+small nor among the farthest, such as most of a sorted sequence, join clusters (:mod:`robandit.policies.adar.clusters`). A live
+bandit has a limit. If dependent data exceed it even so, the smallest rewards join the power sums, and ``fallbacks`` counts the
+curves made with an l below four cuts.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`). For a fixed l the bound is concave in L_i, and L_i rises at most at a known
 rate. As L grows, M falls. That raises only rewards clipped from below, and -log(l + M) is concave in L. So a tangent is above the

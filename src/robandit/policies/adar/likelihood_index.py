@@ -6,8 +6,9 @@ for the untrimmed rewards. The first ``BIG_ABOVE`` rewards are trimmed. When tha
 **The state** stores rewards minus the centre of their arm, in descending order of size. Rewards up to ``cut`` are in power sums.
 The cut is a quarter of the lowest future threshold and of the lowest future l, both computed from today's data at the largest
 level of the run. So these rewards are never trimmed and always small compared with l. At most a few thousand rewards are above
-the cut, for any number of pulls. A live bandit has a limit. If dependent data exceed it, the smallest rewards join the power
-sums, and ``fallbacks`` counts the curves made with an l below four cuts.
+the cut, for any number of pulls. If the data drift or are sorted, more are: those up to four cuts join clusters
+(:mod:`robandit.policies.adar.clusters`). A live bandit has a limit. If dependent data exceed it even so, the smallest rewards join
+the power sums, and ``fallbacks`` counts the curves made with an l below four cuts.
 
 **The arg-max is lazy** (:mod:`robandit.kernel.lazy`). For a fixed l the bound is concave in the level, and l stays feasible until
 a known level. So the tangent is above the index until then.

@@ -7,7 +7,8 @@ L_max`` of X', and about as many of X, for any number of pulls. For X that holds
 grow. A live bandit has a limit. If dependent data exceed it, the row is thinned: of all stored X in one *cell*, such as 1 to 1 +
 1/1024 times a power of two, only the largest stays, and its suffix sums stand for all. So X of one cell are trimmed together. That
 changes nothing unless M lies inside of the cell of a stored X; ``fallbacks`` counts the evaluations for which it does. If the limit
-is still exceeded, cells get wider, and at last the smallest values are merged.
+is still exceeded, cells get wider. (The smallest values are merged if one cell per power of two is too narrow. That cannot happen
+with the limit of a live bandit, but nothing may be written beyond the row.)
 
 **Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is ``sqrt(S
 / (c L - d))``, so an evaluation takes two square roots. The level of the next event is known in advance. Until then the index
