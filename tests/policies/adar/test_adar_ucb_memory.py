@@ -79,7 +79,7 @@ def test_the_adversary_changes_no_decision(horizon):
 @pytest.mark.parametrize("pattern", [[1e6, 1e-6], [1.0, 1e6, 1.0, 1e-6], [-1e6, -1e-6, 1e3, 1e-3, 5.0, 1e-2]])
 def test_alternating_scales_are_exact(pattern):
     """Whatever stream the large rewards are in: equal ones need one place in the buffer."""
-    steps = 8000
+    steps = 20_000
     rewards = np.outer([1.0, 1.01], np.resize(pattern, steps))
     live = Live(AdaRUCB(), 2, None)
     chosen = live.replay(rewards, steps)
