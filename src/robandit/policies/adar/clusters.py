@@ -87,7 +87,7 @@ def total_of(clusters: Floats) -> float:
     >>> clusters = np.zeros((1, CLUSTER))
     >>> widen(clusters[0], 10.0, 2.0)
     >>> clusters[0, COUNT] = 1.0  # a value at the pivot
-    >>> joins(clusters, 8.5), joins(clusters, 7.5), total_of(clusters)
+    >>> joins(clusters, 8.5), joins(clusters, 7.5), float(total_of(clusters))
     (True, False, 18.5)
     """
     total = 0.0
