@@ -181,7 +181,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_bandit(tmp_path, monkeypatch):
 def test_a_policy_that_is_not_imported(tmp_path, monkeypatch):
     lived(Greedy()).save(tmp_path / "b")
     monkeypatch.delitem(sys.modules["robandit.policies.base"]._registry, Greedy.tag())
-    with pytest.raises(InvalidInput, match=r"own_policies:Greedy.*must be imported first"):
+    with pytest.raises(InvalidInput, match=r"own_policies:Greedy.*Import its module first"):
         rb.Bandit.load(tmp_path / "b")
 
 

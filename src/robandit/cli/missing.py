@@ -18,6 +18,7 @@ EXAMPLES = {
     "--eps": ("a number", "0.5"),
     "--figures": ("a folder", "figures"),
     "--horizon": ("an integer", "10000"),
+    "--import": ("a module", "mine"),
     "--into": ("a folder", "compiled"),
     "--out": ("a folder", "results"),
     "compare --out": ("a file", "report.html"),

@@ -44,9 +44,9 @@ _TOLD = (
 _MIXED_LAWS = "Results of the mode bootstrap are about a mixture of what arms gave before and after the changes."
 _COMPARED = {
     "log": "Policies are compared with the log, whose rows count as the choices that were made. Intervals are for other logs of "
-    "this kind. They do not cover rewards beyond those recorded.",
-    "random": "The record has a reward of every arm at every time, so it does not say which arm was chosen. Policies are compared "
-    "with choosing arms at random. Intervals do not cover rewards beyond those recorded.",
+    "this kind. They do not cover values beyond those recorded.",
+    "random": "The record has a value of every arm at every time, so it does not say which arm was chosen. Policies are compared "
+    "with choosing arms at random. Intervals do not cover values beyond those recorded.",
 }
 _THINNED = " Rows are thinned by their propensities, as if each arm had been logged at random."
 _UNTHINNED = " This is valid if the logged choices did not depend on anything that also changed the rewards."
