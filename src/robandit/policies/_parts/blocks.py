@@ -9,6 +9,8 @@ LOW holds the digits that cancel in HIGH. The field ``scratch`` has room for twi
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
@@ -39,6 +41,7 @@ class KeepsSums(KeepsRewards):
     """The hooks of a policy whose state has a store of sums."""
 
     enlarged = staticmethod(enlarged_sums)
+    grows: ClassVar[dict[str, int]] = {"pool": 0}
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:

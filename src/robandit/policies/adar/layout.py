@@ -67,6 +67,7 @@ class TwoStreams:
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index", "threshold", "share_trimmed")
     respects_allowed: ClassVar[bool] = True
+    grows: ClassVar[dict[str, int]] = {"buffer": -1}
 
     def grow(self, state: Any) -> Any:
         """Double the length of every buffer, up to the limit."""

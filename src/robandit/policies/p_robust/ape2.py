@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from robandit.kernel.random import exponential
+from robandit.kernel.ranges import ANYTHING, Range, near
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -127,6 +128,11 @@ class APE2(Perturbed, Policy):
         if not alpha > math.log(arms):
             alpha = size = math.log(arms)
         return State(*mean_state(arms, self.eps), np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64))
+
+    def ranges(self, state: State) -> dict[str, Range]:
+        """Return the valid range of each field."""
+        law = near(self.init(len(state.arms), None).law)
+        return self.mean_ranges(state) | {"law": law, "rng": ANYTHING}
 
     add = staticmethod(learn_mean)
 
