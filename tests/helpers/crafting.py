@@ -9,9 +9,9 @@ import faulthandler
 import hashlib
 import itertools
 import json
+import os
 import subprocess
 import sys
-import time
 import traceback
 import warnings
 from datetime import timedelta
@@ -33,8 +33,46 @@ ROUNDS = 30
 STRICT_ROUNDS = 6
 LONGEST = 60.0  # seconds that one case may take, on a busy machine
 INTEGERS = (-1, 0, 1, 2, 3, 4, 31, 32, 64, 128, 255, 256, 2**31, 2**52, 2**53, 2**62, 2**63 - 1, -2, -(2**31), -(2**63))
-FLOATS = (np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0, 1.0, 2.0, 3.0, 0.5, 64.0, 1e9, 2.0**53, 1e150, 1e308, -1e308, 1e-320)
-ANY = (None, True, -1, 0, 1, 2**31, 2**63, 2**64 - 1, -1.5, 1e308, float("nan"), "", "x", "paused", "é" * 100, b"x", b"", [], {})
+FLOATS = (
+    np.nan,
+    np.inf,
+    -np.inf,
+    -1.0,
+    0.0,
+    -0.0,
+    1.0,
+    2.0,
+    3.0,
+    0.5,
+    64.0,
+    1e9,
+    2.0**53,
+    1e150,
+    1e308,
+    -1e308,
+    1e-320,
+)
+ANY = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    2**64 - 1,
+    -1.5,
+    1e308,
+    float("nan"),
+    "",
+    "x",
+    "paused",
+    "é" * 100,
+    b"x",
+    b"",
+    [],
+    {},
+)
 
 
 # --- bandits to begin with ------------------------------------------------------------------------------------------------
@@ -300,7 +338,7 @@ def run(notes, cases):
         faulthandler.dump_traceback_later(LONGEST, exit=True)
         try:
             outcome, changes, message = one_case(number, seed)
-        except Exception as error:  # noqa: BLE001 - each kind is a finding
+        except Exception as error:
             place = "".join(traceback.format_exception(error)[-3:])
             outcome, changes, message = f"FAILED {type(error).__name__}", crafted(number, seed)[1], f"{error}\n{place}"
         result = {"case": case, "outcome": outcome, "changes": changes, "message": message[:1500]}
@@ -317,7 +355,10 @@ def run_in_child(folder, cases):
             return results
         notes = Path(folder) / f"notes.{turn}"
         command = [sys.executable, __file__, str(notes), *left]
-        child = subprocess.run(command, capture_output=True, text=True, check=False)
+        paths = os.pathsep.join([str(Path(__file__).parent.parent), str(Path(rb.__file__).parent.parent)])
+        child = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": paths}
+        )
         lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
         results += [line for line in lines if "outcome" in line]
         if child.returncode == 0:
@@ -334,6 +375,5 @@ def run_in_child(folder, cases):
 
 
 if __name__ == "__main__":
-    start = time.perf_counter()
     with open(sys.argv[1], "w") as file:
         run(file, sys.argv[2:])

@@ -15,7 +15,7 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm
-from robandit.kernel.ranges import COUNTS, MOST, NUMBERS, Range, by_column
+from robandit.kernel.ranges import ANYTHING, COUNTS, MOST, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.facts import Adaptive, Facts
@@ -170,7 +170,9 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         left = Range(0, MOST if state.run[ARM] >= 0 else 0, True)
         pool = self.store_ranges(state, Range(-FARTHEST, FARTHEST**2))
         run = by_column(state.run, {ARM: arm, LEFT: left, CHOSEN: arm, INFEASIBLE: COUNTS})
-        return index_ranges(state, state.slots[:-1, USED] > 0) | pool | {"arms": NUMBERS, "found": NUMBERS, "run": run}
+        return (
+            index_ranges(state, state.slots[:-1, USED] > 0) | pool | {"arms": ANYTHING, "found": ANYTHING, "run": run}
+        )
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader, and the arm that the last `select` chose."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, NUMBERS, REWARDS, SUMS, Range, by_column, exactly
+from robandit.kernel.ranges import ANYTHING, REWARDS, SUMS, Range, by_column, exactly
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies._parts.reward_store import USED
@@ -126,8 +126,8 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
     def ranges(self, state: State) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored = state.slots[:-1, USED]
-        arms = by_column(state.arms, {COUNT: exactly(stored)})
-        own = {"arms": arms, "now": NUMBERS, "ordered": REWARDS, "scratch": ANYTHING}
+        arms = by_column(state.arms, {COUNT: exactly(stored)}, ANYTHING)
+        own = {"arms": arms, "now": ANYTHING, "ordered": REWARDS, "scratch": ANYTHING}
         return index_ranges(state, stored > 0) | self.store_ranges(state, SUMS) | own
 
     @staticmethod

@@ -43,7 +43,7 @@ import numpy as np
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
-from robandit.kernel.ranges import ANYTHING, MOST, NUMBERS, REWARDS, SUMS, Range
+from robandit.kernel.ranges import ANYTHING, MOST, REWARDS, SUMS, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
 from robandit.policies._parts.reward_store import (
@@ -375,7 +375,7 @@ class Resampled:
         pulls = pulls_range(state, stored > 0)
         pulls.high[arms + TAKEN] = self.limit
         own = {"pulls": pulls, "spans": Range(low, high), "sums": SUMS, "tallies": Range(0, self.limit)}
-        own |= {"best": NUMBERS, "blocks": SUMS, "spare_tallies": ANYTHING, "votes": ANYTHING, "rng": ANYTHING}
+        own |= {"best": ANYTHING, "blocks": SUMS, "spare_tallies": ANYTHING, "votes": ANYTHING, "rng": ANYTHING}
         own |= {"spare": ANYTHING, "shifts": ANYTHING, "values": ANYTHING}
         return own | {"pool": REWARDS, "slots": slots_range(state.slots, state.pool.shape[1])}
 

@@ -45,7 +45,7 @@ from robandit.estimators.formulas.catoni import (
 )
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, NUMBERS, SUMS, Range, by_column
+from robandit.kernel.ranges import ANYTHING, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.index import SLACK, IndexHooks, index_ranges, log_time, no_pulls
@@ -113,7 +113,7 @@ class Catoni(KeepsRewards, IndexHooks):
     @classmethod
     def ranges(cls, s: State) -> dict[str, Range]:
         """Return the valid range of each field. No arm is counted as tried, since `first` is 0."""
-        own = {"table": NUMBERS, "arms": by_column(s.arms, {ROOT: SUMS, CENTER: SUMS}), "work": ANYTHING}
+        own = {"table": ANYTHING, "arms": by_column(s.arms, {ROOT: SUMS, CENTER: SUMS}, ANYTHING), "work": ANYTHING}
         return index_ranges(s, np.zeros(len(s.allowed))) | cls.store_ranges(s) | own
 
     rewards = staticmethod(stored_rewards)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import ANYTHING, NUMBERS, SIGNED, SUMS, Range, allowed_arm, by_column, exactly
+from robandit.kernel.ranges import ANYTHING, SIGNED, SUMS, Range, allowed_arm, by_column, exactly
 from robandit.kernel.types import Bools, Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies._parts.reward_store import USED, stored_rewards
@@ -132,7 +132,7 @@ class ForceMoM(KeepsSums, Policy):
         arm = allowed_arm(state.plan[[TURN, BEST]], state.allowed)
         plan = {DONE: SIGNED, LEAST: exactly(least_forced(arms)), WAIT: Range(0, NEVER)}
         plan |= {TURN: Range(-1, arm.high[0]), BEST: Range(-1, arm.high[1])}
-        own = {"arms": NUMBERS, "plan": by_column(state.plan, plan, SIGNED), "scratch": ANYTHING}
+        own = {"arms": ANYTHING, "plan": by_column(state.plan, plan, SIGNED), "scratch": ANYTHING}
         return self.store_ranges(state, SUMS) | own | {"pulls": pulls_range(state, stored > 0)}
 
     def forget_choice(self, state: Any) -> None:

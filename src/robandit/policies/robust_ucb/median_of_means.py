@@ -64,7 +64,7 @@ class MedianOfMeans(KeepsSums, IndexHooks):
     def ranges(cls, s: State) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored = s.slots[:-1, USED]
-        own = {"arms": by_column(s.arms, {COUNT: exactly(stored)}), "scratch": ANYTHING}
+        own = {"arms": by_column(s.arms, {COUNT: exactly(stored)}, ANYTHING), "scratch": ANYTHING}
         return index_ranges(s, stored > 0) | cls.store_ranges(s, SUMS) | own
 
     @staticmethod

@@ -13,7 +13,7 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import MOST, SUMS, Range, by_column
+from robandit.kernel.ranges import ANYTHING, MOST, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.parameters import check_known
@@ -139,7 +139,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         stored, count = state.slots[:-1, USED], state.arms[:, COUNT]
         arms = {COUNT: Range(stored, MOST, True), SUM: SUMS, BALANCE: Range(-count, count, True)}
         tried = index_ranges(state, count > 0.0)
-        return tried | self.store_ranges(state) | {"arms": by_column(state.arms, arms)}
+        return tried | self.store_ranges(state) | {"arms": by_column(state.arms, arms, ANYTHING)}
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and saturation levels (which rise) and indices for the new number of arms."""

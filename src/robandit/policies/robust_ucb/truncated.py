@@ -25,7 +25,7 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import FINITE, MOST, Range, by_column, near
+from robandit.kernel.ranges import ANYTHING, FINITE, MOST, Range, by_column, near
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
@@ -83,7 +83,7 @@ class Truncated(KeepsRewards, IndexHooks):
     def ranges(cls, s: State) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored, count = s.slots[:-1, USED], s.arms[:, COUNT]
-        arms = by_column(s.arms, {COUNT: Range(stored, MOST, True), DROPPED: Range(0, stored, True)})
+        arms = by_column(s.arms, {COUNT: Range(stored, MOST, True), DROPPED: Range(0, stored, True)}, ANYTHING)
         own = {"arms": arms, "limit": near(np.array([math.log(most_pulls(None) + 2.0)]))}
         return index_ranges(s, count > 0.0) | cls.store_ranges(s, FINITE) | own
 

@@ -29,7 +29,7 @@ import numpy as np
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, exponential, mixed
-from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, NUMBERS, SUMS, Range
+from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, SUMS, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import HIGH, LOW, two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
@@ -223,7 +223,7 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
     def ranges(self, state: State) -> dict[str, Range]:
         """Return the valid range of each field."""
         pulls = pulls_range(state, state.slots[:-1, USED] > 0)
-        own = {"pulls": pulls, "sums": SUMS, "bound": FINITE, "caps": NUMBERS, "run": COUNTS}
+        own = {"pulls": pulls, "sums": SUMS, "bound": FINITE, "caps": ANYTHING, "run": COUNTS}
         return self.store_ranges(state) | rounds_ranges(state) | own | {"words": ANYTHING, "rng": ANYTHING}
 
     def counters(self, state: State) -> dict[str, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import COUNTS, FINITE, NOT_NEGATIVE, NUMBERS, Range, by_column
+from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, NOT_NEGATIVE, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.assumptions import BELOW, NORMAL_OF_SCALE
@@ -180,7 +180,7 @@ class IMED(KeepsRewards, Policy):
         arms = by_column(state.arms, {COUNT: count, LOG: Range(0.0, 40.0), SHIFT: FINITE, MEAN: FINITE, SUM: FINITE})
         tried = pulls_range(state, state.arms[:, COUNT] > 0.0)
         store = self.store_ranges(state, NOT_NEGATIVE)
-        return store | {"arms": arms, "found": NUMBERS, "pulls": tried, "run": COUNTS}
+        return store | {"arms": arms, "found": ANYTHING, "pulls": tried, "run": COUNTS}
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of rewards above ``upper``."""

@@ -186,7 +186,7 @@ class MaillardSampling(Policy):
 
     def ranges(self, state: State) -> dict[str, Range]:
         """Return the valid range of each field."""
-        arms = by_column(state.arms, {COUNT: COUNTS}, NUMBERS)
+        arms = by_column(state.arms, {COUNT: COUNTS, ENTROPY: ANYTHING, WEIGHT: ANYTHING})
         tried = pulls_range(state, state.arms[:, COUNT] > 0.0)
         return {"arms": arms, "ends": NUMBERS, "pulls": tried, "run": COUNTS, "rng": ANYTHING}
 
