@@ -46,8 +46,11 @@ def lazy_state(arms: int) -> tuple[Floats, Ints]:
 
 
 def lazy_ranges(s: Any) -> dict[str, Range]:
-    """Return the valid ranges of ``lines``, which are only compared, and ``lead``: allowed arms, or -1."""
-    return {"lines": ANYTHING, "lead": allowed_arm(s.lead, s.allowed)}
+    """Return the valid ranges of ``lines``, which are only compared, and ``lead``: allowed arms, or -1. The second has a leader."""
+    lead = allowed_arm(s.lead, s.allowed)
+    if s.lead[LEADER] < 0:
+        lead.high[SECOND] = -1
+    return {"lines": ANYTHING, "lead": lead}
 
 
 def touched(lines: Floats, lead: Ints, arm: int) -> None:

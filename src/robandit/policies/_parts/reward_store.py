@@ -8,6 +8,7 @@ Policies inherit the hooks ``full`` and ``grow`` from `KeepsRewards`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,7 +85,8 @@ def slots_range(slots: Ints, columns: int) -> Range:
 class KeepsRewards:
     """The hooks of a policy whose state has a store: ``full``, ``grow`` and ``grows``."""
 
-    grows: ClassVar[dict[str, int]] = {"pool": 1}
+    grows: ClassVar[Mapping[str, int] | None] = {"pool": 1}
+    axis: ClassVar[int] = 1  # of the pool, along which it grows
 
     full: ClassVar[Any] = staticmethod(store_full)
     enlarged: ClassVar[Any] = staticmethod(enlarged)
@@ -92,7 +94,7 @@ class KeepsRewards:
     @classmethod
     def store_ranges(cls, s: Any, pool: Range = REWARDS) -> dict[str, Range]:
         """Return the valid ranges of ``pool`` and ``slots``."""
-        return {"pool": pool, "slots": slots_range(s.slots, s.pool.shape[cls.grows["pool"]])}
+        return {"pool": pool, "slots": slots_range(s.slots, s.pool.shape[cls.axis])}
 
     @classmethod
     def grow(cls, state: Any) -> Any:

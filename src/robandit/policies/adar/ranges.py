@@ -69,7 +69,7 @@ def adaptive_ranges(s: Any, fresh: Any) -> dict[str, Range]:
         c.BIG: exactly(big),
         c.ABOVE: Range(0, np.minimum(kept, c.SQUARES)),
         c.UP: Range(0, s.counts[:, c.ABOVE]),
-        c.N_LOW: Range(0, LOWEST),
+        c.N_LOW: Range(0, _ordered(s.lowest, LOWEST, np.zeros(arms))),
         c.PULLS: SIGNED,
     }
     clock = {

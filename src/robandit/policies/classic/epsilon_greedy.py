@@ -94,7 +94,7 @@ class EpsilonGreedy(IndexPolicy):
         rows, pulls, lines, lead = super().init(arms, horizon)
         return State(rows, pulls, lines, lead, np.zeros(4, dtype=np.uint64))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         arms = by_column(state.arms, {SUM: SUMS, COUNT: COUNTS, MEAN: SUMS})
         return index_ranges(state, state.arms[:, COUNT] > 0.0) | {"arms": arms, "rng": ANYTHING}

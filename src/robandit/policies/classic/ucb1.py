@@ -59,7 +59,7 @@ class UCB1(IndexPolicy):
         """Check that the scale is positive."""
         positive(self.scale, "scale", owner="UCB1")
 
-    def ranges(self, state: IndexState) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         arms = by_column(state.arms, {SUM: SUMS, COUNT: COUNTS})
         return index_ranges(state, state.arms[:, COUNT] > 0.0) | {"arms": arms}

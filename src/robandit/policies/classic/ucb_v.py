@@ -138,7 +138,7 @@ class UCBV(MomentsPolicy):
         rows, *others = super().init(arms, horizon)
         return State(rows, np.array([math.inf, -math.inf]), *others)
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. The smallest reward of none is infinity."""
         return super().ranges(state) | {"seen": NUMBERS}
 

@@ -164,7 +164,7 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         run = np.array([-1, 0, -1, 0], dtype=np.int64)
         return State(rows, found, *empty_store(arms, 2), pulls, run, lines, lead)
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         arm = Range(-1, len(state.allowed) - 1, True)
         left = Range(0, MOST if state.run[ARM] >= 0 else 0, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class APE2(Perturbed, Policy):
             alpha = size = math.log(arms)
         return State(*mean_state(arms, self.eps), np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         law = near(self.init(len(state.arms), None).law)
         return self.mean_ranges(state) | {"law": law, "rng": ANYTHING}

@@ -98,7 +98,7 @@ class MRAPE(Perturbed, Policy):
         """Return a state without rewards."""
         return State(*mean_state(arms, self.eps, 1), np.zeros(4, dtype=np.uint64))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         return self.mean_ranges(state) | {"rng": ANYTHING}
 

@@ -120,7 +120,7 @@ class MRUCB(PRobust, IndexPolicy):
         """Return a state without rewards."""
         return State(*mean_state(arms, self.eps, 1), *lazy_state(arms))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         return lazy_ranges(state) | self.mean_ranges(state)
 

@@ -54,7 +54,7 @@ class RUCBLT(Growing, IndexPolicy):
         notes=(INPUTS,),
     )
 
-    ranges = UCB1.ranges  # type: ignore[assignment]
+    ranges = UCB1.ranges
     add = staticmethod(UCB1.add)
     rewards = staticmethod(UCB1.rewards)
     mean = staticmethod(UCB1.mean)

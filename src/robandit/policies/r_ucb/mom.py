@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         numbers, ordered, scratch = np.zeros((arms, 8)), np.zeros((arms, most)), np.zeros(2 * most)
         return State(numbers, now, ordered, scratch, *empty_sums(arms, horizon), no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored = state.slots[:-1, USED]
         arms = by_column(state.arms, {COUNT: exactly(stored)}, ANYTHING)

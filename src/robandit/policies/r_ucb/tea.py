@@ -117,7 +117,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         reach = np.array([0.0, growth(self.params().f, math.log(most_pulls(horizon) + 1.0))])
         return State(np.zeros((arms, 3)), reach, *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. A level is finite, so that only rewards in the heap are below it."""
         last = near(self.init(1, None).reach[LAST])
         count = state.arms[:, COUNT]

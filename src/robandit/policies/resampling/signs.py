@@ -35,6 +35,7 @@ possible maximum. So an index does not depend on when it was computed before.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -312,7 +313,7 @@ class Resampled:
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     respects_allowed: ClassVar[bool] = True
-    grows: ClassVar[dict[str, int]] = {"pool": 1, "sums": 0, "tallies": 0}
+    grows: ClassVar[Mapping[str, int] | None] = {"pool": 1, "sums": 0, "tallies": 0}
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
     select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
@@ -360,7 +361,7 @@ class Resampled:
             rng=np.zeros(4, dtype=np.uint64),
         )
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self: Any, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. Sheets are in ``sums`` and ``tallies`` as rewards are in a store."""
         stored, arms = state.slots[:-1, USED], len(state.allowed)
         blocks, room = state.spans[:-1, BLOCKS], state.spans[:-1, ROOM]

@@ -111,7 +111,7 @@ class Catoni(KeepsRewards, IndexHooks):
         return State(*empty_store(arms, 1), no_pulls(arms), table, np.zeros((arms, 8)), work, *lazy_state(arms))
 
     @classmethod
-    def ranges(cls, s: State) -> dict[str, Range]:
+    def ranges(cls, s: Any) -> dict[str, Range]:
         """Return the valid range of each field. No arm is counted as tried, since `first` is 0."""
         own = {"table": ANYTHING, "arms": by_column(s.arms, {ROOT: SUMS, CENTER: SUMS}, ANYTHING), "work": ANYTHING}
         return index_ranges(s, np.zeros(len(s.allowed))) | cls.store_ranges(s) | own

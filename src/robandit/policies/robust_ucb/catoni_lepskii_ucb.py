@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
         """Return a state without rewards."""
         return State(*empty_store(arms, 1), np.zeros((arms, 3)), no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. No arm is counted as tried, since `first` is 0."""
         counted = Range(0, state.slots[:-1, USED], True)
         arms = by_column(state.arms, {MEAN: SUMS, SCALE: NOT_NEGATIVE, COUNTED: counted})

@@ -176,7 +176,7 @@ class ClippedSGDUCB(IndexPolicy):
         held = np.full(1, -1, dtype=np.int64)
         return State(numbers, sums, held, no_pulls(arms), *lazy_state(arms), np.zeros(4, dtype=np.uint64))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         p = self.params()
         arms = by_column(state.arms, {COUNT: COUNTS, FILLED: Range(0, p.groups * p.batch - 1, True)}, FINITE)

@@ -126,7 +126,7 @@ class ForceMoM(KeepsSums, Policy):
         scratch = np.zeros(2 * (block_count(arms, NEVER) + 1))
         return State(np.zeros((arms, 3)), plan, no_pulls(arms), scratch, *empty_sums(arms, forced))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored, arms = state.slots[:-1, USED], len(state.allowed)
         arm = allowed_arm(state.plan[[TURN, BEST]], state.allowed)

@@ -157,7 +157,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         store, least = empty_sums(arms, horizon, 4), np.zeros(1, dtype=np.int64)
         return State(numbers, blocks, scratch, least, *store, no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. Sums of squares may overflow. No arm is counted as tried, since `first` is 0."""
         arms = {COUNT: exactly(state.slots[:-1, USED]), BLOCKS: Range(0, state.blocks.shape[2], True)}
         store = self.store_ranges(state, by_column(state.pool, {HIGH: SUMS, LOW: SUMS}, ANYTHING))

@@ -61,7 +61,7 @@ class MedianOfMeans(KeepsSums, IndexHooks):
         return State(np.zeros((arms, 8)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
 
     @classmethod
-    def ranges(cls, s: State) -> dict[str, Range]:
+    def ranges(cls, s: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored = s.slots[:-1, USED]
         own = {"arms": by_column(s.arms, {COUNT: exactly(stored)}, ANYTHING), "scratch": ANYTHING}

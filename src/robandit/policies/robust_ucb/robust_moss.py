@@ -134,7 +134,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         """Return a state without rewards."""
         return State(np.zeros((arms, 6)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. An infinite level saturates no reward."""
         stored, count = state.slots[:-1, USED], state.arms[:, COUNT]
         arms = {COUNT: Range(stored, MOST, True), SUM: SUMS, BALANCE: Range(-count, count, True)}

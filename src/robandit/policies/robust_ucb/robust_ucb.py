@@ -150,10 +150,7 @@ class RobustUCB(Policy):
         """Return the state of the estimator."""
         return _ESTIMATORS[self.estimator].init(self, arms, horizon)
 
-    @property
-    def grows(self) -> Any:
-        """The fields of the estimator that grow."""
-        return _ESTIMATORS[self.estimator].grows
+    grows: ClassVar[Any] = property(lambda self: _ESTIMATORS[self.estimator].grows)
 
     def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field of the estimator."""

@@ -80,7 +80,7 @@ class Truncated(KeepsRewards, IndexHooks):
         return State(numbers, np.array([limit]), *empty_store(arms, 2), no_pulls(arms), *lazy_state(arms))
 
     @classmethod
-    def ranges(cls, s: State) -> dict[str, Range]:
+    def ranges(cls, s: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         stored, count = s.slots[:-1, USED], s.arms[:, COUNT]
         arms = by_column(s.arms, {COUNT: Range(stored, MOST, True), DROPPED: Range(0, stored, True)}, ANYTHING)

@@ -220,7 +220,7 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
             rng=np.zeros(4, dtype=np.uint64),
         )
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         pulls = pulls_range(state, state.slots[:-1, USED] > 0)
         own = {"pulls": pulls, "sums": SUMS, "bound": FINITE, "caps": ANYTHING, "run": COUNTS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class GaussianTS(Policy):
         """Return the state without rewards."""
         return State(np.zeros((arms, MOMENTS)), no_pulls(arms), np.zeros(4, dtype=np.uint64))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         tried = state.arms[:, COUNT] >= self.params().first
         return {"arms": moments_range(state.arms), "pulls": pulls_range(state, tried), "rng": ANYTHING}

@@ -173,7 +173,7 @@ class IMED(KeepsRewards, Policy):
         rows[:, SHIFT] = self.upper or 0.0
         return State(rows, found, *empty_store(arms, 1, room), no_pulls(arms), run)
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. If rewards are bounded, all of them are stored."""
         stored = state.slots[:-1, USED]
         count = Range(stored, stored, True) if self.family == "bounded" else COUNTS

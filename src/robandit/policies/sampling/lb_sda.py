@@ -189,7 +189,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
             duels=duels,
         )
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field. The rewards in use are the last ones of those that are stored."""
         total, used, arms = state.counts[TOTAL], state.slots[:-1, USED], len(state.allowed)
         live = Range(0, used)

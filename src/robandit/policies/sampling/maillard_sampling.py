@@ -184,7 +184,7 @@ class MaillardSampling(Policy):
         run = np.zeros(1, dtype=np.int64)
         return State(np.zeros((arms, 6)), np.array([0.0, 1.0]), no_pulls(arms), run, np.zeros(4, dtype=np.uint64))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         arms = by_column(state.arms, {COUNT: COUNTS, ENTROPY: ANYTHING, WEIGHT: ANYTHING})
         tried = pulls_range(state, state.arms[:, COUNT] > 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Doubling(Leader):
         """Return a state without losses, for rewards of scale 1. The horizon is the policy's parameter, not the argument."""
         return State(*new_state(arms, Q), np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         ledger = {LEVEL: Range(1.0, FINITE.high), SPENT: FINITE, END: Range(2.0, FINITE.high)}
         return super().ranges(state) | {"ledger": by_column(state.ledger, ledger)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class UniINF(Leader, Policy):
         """Return a state without losses."""
         return State(*new_state(arms, Q), np.array([FIRST_SCALE]), np.zeros((arms, 2)))
 
-    def ranges(self, state: State) -> dict[str, Range]:
+    def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
         return super().ranges(state) | {"scale": Range(FIRST_SCALE, FINITE.high), "last": FINITE}
 
