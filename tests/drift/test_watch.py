@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robandit.drift import SavedWatch, Watch
+from robandit.drift import SavedWatch, Watch, detector
 from robandit.drift import watch as module
 from robandit.errors import InvalidInput
 
@@ -177,7 +177,7 @@ def test_damaged_counts_are_rejected(value):
     watch = Watch(1, SALT)
     watch.feed(0, [1.0, 2.0, 3.0])
     saved = watch.save()
-    saved.rows[0] = damaged(saved.rows[0], module.LENGTH, value)
+    saved.rows[0] = damaged(saved.rows[0], detector.LENGTH, value)
     assert Watch.load(saved, 1, 0) is None
 
 

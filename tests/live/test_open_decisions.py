@@ -18,7 +18,7 @@ ids = st.one_of(
 )
 contents = st.tuples(
     st.integers(0, ARMS - 1),
-    st.floats(),
+    st.floats(allow_nan=False, allow_infinity=False),
     st.one_of(st.none(), st.floats(0.0, 1.0), st.just(math.nan)),
     st.floats(-1e12, 1e12),
 )

@@ -50,6 +50,7 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import GOLDEN, mixed
+from robandit.kernel.ranges import COUNTS, FINITE, NOT_NEGATIVE, REWARDS, Range, by_column
 from robandit.kernel.types import Floats
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "UP",
     "WIDTH",
     "Z",
+    "detector_range",
     "fresh",
     "new_state",
     "recent",
@@ -138,6 +140,21 @@ EDGE = 2e-11  # ranks are moved to [EDGE, 1 - EDGE], where these polynomials hol
 def new_state(arms: int) -> Floats:
     """Return the state of a detector that has seen no reward."""
     return np.zeros((arms, WIDTH))
+
+
+def detector_range(d: Floats) -> Range:
+    """Return the valid range of a state: what `step` and an alarm rely on."""
+    columns = dict.fromkeys(range(WIDTH), FINITE)
+    columns |= dict.fromkeys((*range(VALUE, TIE), *range(NEWEST, AGE)), REWARDS)
+    columns |= dict.fromkeys(range(TIE, TREE), Range(0.0, 1.0))
+    columns |= dict.fromkeys(range(TREE, CAPITAL), COUNTS)
+    columns |= dict.fromkeys((*range(CAPITAL, CUSUM), EVIDENCE, *range(BLOCK, TAU)), NOT_NEGATIVE)
+    columns |= dict.fromkeys(range(EXCURSION, LENGTH), Range(0, d[:, LENGTH], True))
+    columns |= {LENGTH: Range(0, d[:, AGE], True), AGE: COUNTS, MOST: COUNTS, Z: Range(-10.0, 10.0)}
+    least = np.where(d[:, [TAU, COMMON]] == 0.0, 0.0, 1.0)  # tau is at least 1, if it is known
+    columns |= {TAU: Range(least[:, 0], NOT_NEGATIVE.high), COMMON: Range(least[:, 1], NOT_NEGATIVE.high)}
+    columns |= {POWER: Range(0.0, 1.0)} | dict.fromkeys(range(FACTOR, COMMON), Range(0.0, max(GAINS) + 1e-9))
+    return by_column(d, columns)
 
 
 def watch(d: Floats, arm: int, x: float, salt: np.uint64) -> bool:

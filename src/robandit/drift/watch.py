@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
@@ -11,13 +12,14 @@ import msgspec
 import numpy as np
 
 from robandit.drift.alarm import Alarm
-from robandit.drift.detector import AGE, LENGTH, WIDTH, new_state, restarted, watch_all
+from robandit.drift.detector import WIDTH, detector_range, new_state, restarted, watch_all
 from robandit.kernel import compiled
 from robandit.kernel.background import in_background
 from robandit.kernel.build import kernel_of
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.ranges import MOST, violation
 from robandit.kernel.types import Floats
 from robandit.validation import array, column, integer, invalid
 
@@ -120,11 +122,13 @@ class Watch:
         if len(rows) != arms or not 0 <= saved.salt < 2**64:
             return None
         for i, row in enumerate(rows):
-            if row is None or not (
-                0.0 <= row[LENGTH] <= row[AGE] < 2.0**53 and (row[[LENGTH, AGE]] % 1.0 == 0.0).all()
-            ):
+            if row is None:
                 return None
             watch._d[i] = row
+        if violation({"d": watch._d}, {"d": detector_range(watch._d)}) or not all(
+            _valid(a, arms) for a in saved.alarms
+        ):
+            return None
         watch.salt, watch.alarms = saved.salt, saved.alarms[-KEPT:]
         return watch
 
@@ -169,6 +173,13 @@ def _packed(row: Floats) -> bytes:
     used = row.view(np.uint64) != 0  # so that -0.0 is kept
     columns: Floats = row[used].astype("<f8")
     return np.packbits(used).tobytes() + columns.tobytes()
+
+
+def _valid(alarm: Alarm, arms: int) -> bool:
+    """Return whether a saved alarm can be one of a bandit with this number of arms."""
+    numbers = (number for part in (alarm.before, alarm.after) for number in msgspec.structs.astuple(part))
+    counted = 0 <= alarm.changed <= MOST and 0 <= alarm.noticed <= MOST
+    return type(alarm.arm) is int and 0 <= alarm.arm < arms and counted and all(map(math.isfinite, numbers))
 
 
 def _unpacked(packed: bytes) -> Floats | None:

@@ -37,7 +37,9 @@ from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
 from robandit.diagnostics.profile import Profile
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import SavedWatch, Watch
+from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import hashed
+from robandit.kernel.ranges import MOST
 from robandit.policies.assumptions import Assumption
 
 SIZE = 2048
@@ -165,10 +167,12 @@ class Memory:
             return None
         for i, (rewards, zeros, sample, fresh) in enumerate(zip(*parts, strict=True)):
             sizes_fit = len(sample) == 8 * min(rewards, SIZE) and len(fresh) % 8 == 0 and len(fresh) < 8 * CHUNK
-            if not sizes_fit or not 0 <= zeros <= rewards:
+            if not sizes_fit or not 0 <= zeros <= rewards <= MOST:
                 return None
-            memory.samples[i] = array("d", np.frombuffer(sample, dtype="<f8").tolist())
-            memory.fresh[i] = array("d", np.frombuffer(fresh, dtype="<f8").tolist())
+            kept = [np.frombuffer(part, dtype="<f8") for part in (sample, fresh)]
+            if not all((np.abs(values) <= LARGEST_REWARD).all() for values in kept):
+                return None
+            memory.samples[i], memory.fresh[i] = (array("d", values.tolist()) for values in kept)
         memory.rewards, memory.zeros, memory.warned = saved.rewards, saved.zeros, saved.warned
         if watching:
             memory.watch = Watch.load(saved.watch, arms, SALT)

@@ -34,7 +34,7 @@ _close = struct.Struct("<i").pack_into
 _ROW_BYTES = _ROW.size
 _UNUSED_BYTES = 1024 * _ROW_BYTES  # allowed even if few decisions are open
 _NEW = 256  # decisions that are kept as tuples; moving so many takes 0.1 ms
-_LARGEST_NUMBER = 10**18 - 1
+LARGEST_NUMBER = 10**18 - 1
 
 # Arm, mark, propensity, time, and the life and the number of the id.
 _Row: TypeAlias = tuple[int, float, float | None, float, str, int]
@@ -219,8 +219,11 @@ class OpenDecisions:
         return SavedDecisions(lives, arms, marks, propensities, times, _packed(places), rows["number"].tobytes())
 
     @classmethod
-    def unpack(cls, saved: SavedDecisions, arms: int) -> Self | None:
-        """Return the decisions that `pack` saved, or None if they are inconsistent or do not fit this number of arms."""
+    def unpack(cls, saved: SavedDecisions, arms: int, *, weighted: bool = False) -> Self | None:
+        """Return the decisions that `pack` saved, or None if they are inconsistent or do not fit this number of arms.
+
+        If the policy is ``weighted``, their marks must be probabilities above 0.
+        """
         rows = np.empty(len(saved.numbers) // _TABLE["number"].itemsize, dtype=_TABLE)
         columns = (saved.arms, saved.marks, saved.propensities, saved.times, saved.places, saved.numbers)
         for name, data in zip(_COLUMNS, columns, strict=True):
@@ -235,7 +238,9 @@ class OpenDecisions:
         chance[np.isnan(chance)] = math.nan
         chances_fit = np.isnan(chance) | (chance == _NONE) | ((chance >= 0.0) & (chance <= 1.0))
         arms_fit = (rows["arm"] >= 0) & (rows["arm"] < arms)
-        if len(set(ids)) < len(ids) or not (chances_fit & arms_fit & np.isfinite(rows["time"])).all():
+        mark = rows["mark"]
+        marks_fit = (mark > 0.0) & (mark <= 1.0) if weighted else np.isfinite(mark)
+        if len(set(ids)) < len(ids) or not (chances_fit & arms_fit & marks_fit & np.isfinite(rows["time"])).all():
             return None
         decisions = cls()
         decisions._lives = {life: i for i, life in enumerate(saved.lives)}
@@ -246,7 +251,7 @@ class OpenDecisions:
 def _ids(lives: list[str], life: Any, number: Any) -> list[DecisionId] | None:
     """Return ids from their lives and numbers, or None if they are invalid."""
     valid = all(name == "" or re.fullmatch(LIFE, name) for name in lives) and len(set(lives)) == len(lives)
-    in_range = (life >= 0) & (life < len(lives)) & (number >= 0) & (number <= _LARGEST_NUMBER)
+    in_range = (life >= 0) & (life < len(lives)) & (number >= 0) & (number <= LARGEST_NUMBER)
     if not valid or not in_range.all():
         return None
     pairs = zip(life.tolist(), number.tolist(), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ import numpy as np
 
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
+from robandit.kernel.ranges import MOST, violation
+from robandit.kernel.types import Bools
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
-from robandit.live.open_decisions import DecisionId, OpenDecisions, SavedDecisions
-from robandit.policies.base import Policy, with_allowed, without_allowed
+from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
+from robandit.policies.base import Policy, growing_fields, with_allowed, without_allowed
 
 Among: TypeAlias = tuple[int, ...] | None
 """Arms that a choice is restricted to; None for all that are available."""
@@ -146,11 +149,15 @@ def unpack(data: bytes, source: str) -> Fields:
         arms = checked_arms(saved.arms)
     except (msgspec.MsgspecError, RecursionError, InvalidInput, ValueError, OverflowError) as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
-    policy = Policy.from_dict(saved.policy)
-    decisions = OpenDecisions.unpack(saved.open, len(arms))
+    try:
+        policy = Policy.from_dict(saved.policy).prepared(None)
+    except RecursionError as error:
+        raise CorruptFile(f"{source} is damaged: its policy is nested too deeply") from error
+    decisions = OpenDecisions.unpack(saved.open, len(arms), weighted=policy.weighted)
     if decisions is None or not _fit_together(saved, decisions):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
-    state = _restored(source, policy, len(arms), saved.state)
+    allowed = _allowed(source, policy, saved)
+    state = _restored(source, policy, allowed, saved.state)
     memory = Memory.load(saved.record, len(arms), watching=policy.alarms(state) is None)
     if memory is None:
         raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
@@ -163,7 +170,8 @@ def _fit_together(saved: _Saved, decisions: OpenDecisions) -> bool:
     choices = [each for each in [*saved.asked, saved.among] if each is not None]
     return (
         len(saved.received) == len(saved.states) == count
-        and min([saved.expired, *saved.received, *saved.issued.values()]) >= 0
+        and all(0 <= number <= MOST for number in [saved.expired, *saved.received])
+        and all(0 <= number <= LARGEST_NUMBER + 1 for number in saved.issued.values())
         and (saved.max_open is None or saved.max_open >= 1)
         and -1 <= saved.pick < count
         and all(choice and all(0 <= arm < count for arm in choice) for choice in choices)
@@ -176,20 +184,44 @@ def _known(decision_id: DecisionId, issued: Mapping[str, int]) -> bool:
     return parsed is not None and parsed[1] < issued.get(parsed[0], 0)
 
 
-def _restored(source: str, policy: Policy, arms: int, saved: dict[str, Any]) -> Any:
-    """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types and sizes fit the policy."""
-    fresh = policy.init(arms, None)
-    try:
-        arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
-    except (TypeError, ValueError) as error:
-        raise CorruptFile(f"{source} is damaged: {error}") from error
-    arrays |= {name: getattr(fresh, name) for name in policy.later_fields if name not in arrays}
-    if set(arrays) != set(fresh._fields) or not all(_fits(arrays[n], array) for n, array in fresh._asdict().items()):
+def _allowed(source: str, policy: Policy, saved: _Saved) -> Bools:
+    """Return which arms the last choice could select. Raise `CorruptFile` unless the policy can leave out the others."""
+    active = np.array([state == ACTIVE for state in saved.states], dtype=np.bool_)
+    if not policy.respects_allowed and not (active.all() and saved.among is None and set(saved.asked) <= {None}):
+        raise CorruptFile(f"{source} is damaged: {policy.label} chooses among all arms, and some are left out")
+    allowed = active.copy()
+    if saved.among is not None:
+        allowed[:] = False
+        allowed[list(saved.among)] = True
+        if not active[allowed].all():
+            raise CorruptFile(f"{source} is damaged: its last choice was among arms that are not active")
+    if saved.pick >= 0 and not allowed[saved.pick]:
+        raise CorruptFile(f"{source} is damaged: it selected an arm that it could not choose")
+    return allowed
+
+
+def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]) -> Any:
+    """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types, sizes and values fit the policy."""
+    fresh = policy.init(len(allowed), None)
+    later = {name: getattr(fresh, name) for name in policy.later_fields if name not in saved}
+    known = {name: array for name, array in fresh._asdict().items() if name not in later}
+    if set(saved) != set(known) or not all(_fits(policy, n, saved[n], now) for n, now in known.items()):
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
-    return with_allowed(type(fresh)(**arrays), np.ones(arms, dtype=np.bool_))
+    arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
+    state = with_allowed(type(fresh)(**arrays, **later), allowed)
+    outside = violation(state._asdict(), policy.ranges(state))
+    if outside is not None:
+        raise CorruptFile(f"{source} is damaged: in the state of {policy.label}, {outside}")
+    return state
 
 
-def _fits(saved: Any, fresh: Any) -> bool:
-    """Return whether a saved array has the type of the fresh one, and its size or, after growing, a larger one."""
-    same = saved.dtype == fresh.dtype and saved.ndim == fresh.ndim
-    return same and all(now >= first for now, first in zip(saved.shape, fresh.shape, strict=True))
+def _fits(policy: Policy, name: str, saved: tuple[str, list[int], bytes], fresh: Any) -> bool:
+    """Return whether a saved array has the type and the size of the fresh one, or a larger size along an axis that grows."""
+    kind, shape, data = saved
+    if kind != fresh.dtype.str or len(shape) != fresh.ndim:
+        return False
+    grows = growing_fields(policy)
+    longer = set(range(fresh.ndim)) if grows is None else {grows[name] % fresh.ndim} if name in grows else set()
+    sizes = zip(shape, fresh.shape, strict=True)
+    fit = all(now == first or (axis in longer and now > first) for axis, (now, first) in enumerate(sizes))
+    return fit and math.prod(shape) * fresh.itemsize == len(data)

@@ -6,7 +6,7 @@ in the subset of Python that Numba compiles. They may use numbers, arrays, ``mat
 constants. They may not allocate, and their array indices are not checked. An index policy needs less code
 (:mod:`robandit.policies.index`). Optional:
 
-- ``take``, ``expire``, ``full``, ``chance``, ``grow``, ``counters``, ``validate``: see their docstrings;
+- ``take``, ``expire``, ``full``, ``chance``, ``grow``, ``ranges``, ``counters``, ``validate``: see their docstrings;
 - ``s.allowed``: one boolean per arm, which `Policy.start` adds to the state. It is False for an arm that must not be chosen now,
   such as a paused one. A ``select`` that reads it declares ``respects_allowed = True``; index policies do so without further code;
 - ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
@@ -29,6 +29,7 @@ import numpy as np
 from robandit.errors import InvalidInput, NotApplicable, formatted
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
+from robandit.kernel.ranges import Range
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, order, plain
@@ -62,6 +63,9 @@ class Policy:
     later_fields: ClassVar[tuple[str, ...]] = ()
     """State fields that earlier versions did not have. Bandits that they saved get these fields as in a new run."""
     about: ClassVar[Facts] = Facts()
+    grows: ClassVar[Mapping[str, int] | None] = None
+    """The fields of the state that `grow` makes longer, and the axis of each. A saved field must have its first length along all
+    other axes. None: if the policy has `grow`, every field of a saved state may be longer along every axis."""
 
     # --- the hooks ---------------------------------------------------------------------------------------------------
 
@@ -152,6 +156,14 @@ class Policy:
     def alarms(self, state: Any) -> tuple[Alarm, ...] | None:
         """Return the newest changes of laws that the policy's own detector noticed, or None if it has none."""
         return None
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field (:mod:`robandit.kernel.ranges`), given a state whose arrays have valid shapes.
+
+        A saved bandit whose state is outside is refused: a file can hold any number, with a valid checksum, and compiled hooks use
+        integers as indices without a check. Fields that are missing here are not checked.
+        """
+        return {}
 
     def validate(self) -> None:
         """Raise `InvalidInput` for parameters outside their domain. It is called when the policy is made."""
@@ -407,6 +419,12 @@ def _is_abstract(hook: Any) -> bool:
 def is_template(cls: type[Policy]) -> bool:
     """Return whether a class is a template. A policy with several algorithms has its hooks elsewhere, and overrides `hooks`."""
     return cls.hooks is Policy.hooks and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
+
+
+def growing_fields(policy: Policy) -> Mapping[str, int] | None:
+    """Return `Policy.grows`, and no fields if the policy has neither ``grow`` nor ``grown``."""
+    fixed = type(policy).grow is Policy.grow and type(policy).grown is Policy.grown
+    return {} if fixed else policy.grows
 
 
 def check_policy_given(policy: Any, name: str = "policy") -> None:

@@ -9,6 +9,9 @@ LOW holds the digits that cancel in HIGH. The field ``scratch`` has room for twi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
@@ -39,6 +42,8 @@ class KeepsSums(KeepsRewards):
     """The hooks of a policy whose state has a store of sums."""
 
     enlarged = staticmethod(enlarged_sums)
+    grows: ClassVar[Mapping[str, int] | None] = {"pool": 0}
+    axis: ClassVar[int] = 0
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:

@@ -8,10 +8,12 @@ Policies inherit the hooks ``full`` and ``grow`` from `KeepsRewards`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from robandit.kernel.ranges import REWARDS, Range
 from robandit.kernel.types import Floats, Ints
 
 # Columns of ``slots``, one row per arm. In the last row, column FULL is 1 if some arm has no room left.
@@ -69,11 +71,30 @@ def place_last(slots: Ints) -> None:
     slots[last, START] = slots[:last, ROOM].sum()
 
 
+def slots_range(slots: Ints, columns: int) -> Range:
+    """Return the valid range of ``slots``: one stretch after the other in ``columns`` columns, each with room for a reward."""
+    low, high = np.zeros(slots.shape, np.int64), np.zeros(slots.shape, np.int64)
+    room = slots[:-1, ROOM]
+    low[:-1, START] = high[:-1, START] = np.cumsum(room) - room
+    low[:-1, ROOM], high[:-1, ROOM] = 1, columns - low[:-1, START]
+    high[:-1, USED] = room - 1
+    high[-1, FULL] = 1
+    return Range(low, high, True)
+
+
 class KeepsRewards:
-    """The hooks of a policy whose state has a store: ``full`` and ``grow``."""
+    """The hooks of a policy whose state has a store: ``full``, ``grow`` and ``grows``."""
+
+    grows: ClassVar[Mapping[str, int] | None] = {"pool": 1}
+    axis: ClassVar[int] = 1  # of the pool, along which it grows
 
     full: ClassVar[Any] = staticmethod(store_full)
     enlarged: ClassVar[Any] = staticmethod(enlarged)
+
+    @classmethod
+    def store_ranges(cls, s: Any, pool: Range = REWARDS) -> dict[str, Range]:
+        """Return the valid ranges of ``pool`` and ``slots``."""
+        return {"pool": pool, "slots": slots_range(s.slots, s.pool.shape[cls.axis])}
 
     @classmethod
     def grow(cls, state: Any) -> Any:

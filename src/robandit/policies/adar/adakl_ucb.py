@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import best_arm, forget_lines, touched
+from robandit.kernel.ranges import Range
 from robandit.policies.adar import clipped_index
 from robandit.policies.adar.centre import FIRST
 from robandit.policies.adar.layout import CURRENT, IN_TOP, LIVE_ROUNDS, ROUNDS, UNLIMITED, TwoStreams, round_open
@@ -24,6 +25,7 @@ from robandit.policies.adar.likelihood_index import (
     outlook,
     pulls_issued,
 )
+from robandit.policies.adar.ranges import adakl_ranges, adaptive_ranges
 from robandit.policies.assumptions import CENTRED, NONPOSITIVE, NOTHING
 from robandit.policies.base import Policy, hooks_of
 from robandit.policies.facts import Adaptive, Facts
@@ -194,6 +196,14 @@ class AdaKLUCB(TwoStreams, Policy):
         if self.schedule == "adaptive":
             return clipped_index.new_state(arms, p, math.log(rounds), limit)
         return new_state(arms, p.c, p.factor * math.log(rounds), limit)
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field."""
+        fresh = self.init(1, None)
+        if self.schedule == "adaptive":
+            return adaptive_ranges(state, fresh)
+        centred, practical = self.center is not None, self.schedule == "practical"
+        return adakl_ranges(state, fresh, centred=centred, practical=practical)
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader of the arg-max; and all lines, because an arm borrows only from a leader that is allowed."""

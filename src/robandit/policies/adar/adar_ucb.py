@@ -10,8 +10,10 @@ import numpy as np
 
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import lazy_state, touched
+from robandit.kernel.ranges import Range
 from robandit.policies.adar.centred import Centred, with_centres
 from robandit.policies.adar.layout import IN_TOP, LEAST, LIVE_ROUNDS, UNLIMITED, TwoStreams, new_clock
+from robandit.policies.adar.ranges import adar_ranges
 from robandit.policies.adar.trimmed_index import (
     EVENT,
     Params,
@@ -181,6 +183,10 @@ class AdaRUCB(TwoStreams, Policy):
         clock[LEAST] = -1
         state = State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock, np.zeros(arms))
         return state if self.center is None else with_centres(state)
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field."""
+        return adar_ranges(state, self.init(1, None))
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader, and look for forced arms again."""

@@ -286,6 +286,9 @@ def learn(s: State, arm: int, reward: float) -> None:
             counts[N_LOW] = add_low(s.lowest[arm], counts[N_LOW], -z)
         clipped = store(s, arm, z) < counts[ABOVE]
         if clipped:
+            if counts[ABOVE] == SQUARES:  # too many without an evaluation, which alone can lower it: count again from 0
+                counts[ABOVE] = counts[UP] = 0
+                s.curves[arm, CLIPPED, READY] = 0.0
             counts[ABOVE] += 1
             counts[UP] += 1 if z > 0.0 else 0
         if counts[BIG] >= counts[NEXT] or counts[KEPT] >= s.buffer.shape[1] - 1:
@@ -403,7 +406,7 @@ def move_near(s: State, arm: int, cut: float) -> None:
     counts = s.counts[arm]
     near = s.near[arm]
     row = s.buffer[arm]
-    if cut <= numbers[CUT]:
+    if not cut > numbers[CUT]:  # also if it is NaN
         return
     rescale(near, numbers[CUT] / cut)
     numbers[CUT] = cut

@@ -10,6 +10,7 @@ The columns below are a saved format: they must not change. Each policy adds its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,6 +68,7 @@ class TwoStreams:
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index", "threshold", "share_trimmed")
     respects_allowed: ClassVar[bool] = True
+    grows: ClassVar[Mapping[str, int] | None] = {"buffer": -1}
 
     def grow(self, state: Any) -> Any:
         """Double the length of every buffer, up to the limit."""

@@ -288,7 +288,7 @@ def move_near(s: State, arm: int, cut: float) -> None:
     counts = s.counts[arm]
     near = s.near[arm]
     big = s.buffer[arm, BIG_VALUE]
-    if cut <= numbers[CUT]:
+    if not cut > numbers[CUT]:  # also if it is NaN
         return
     rescale(near, numbers[CUT] / cut)
     numbers[CUT] = cut

@@ -340,7 +340,9 @@ def merge(s: State, arm: int) -> None:
         if room < s.clock[LIMIT]:
             s.clock[FULL] = 1
         else:
-            make_room(s, arm, room - room // 8)
+            counts[TOP] = min(counts[TOP], room - 1)  # less only if a file contradicts the threshold equation
+            if counts[BIG] == room:
+                make_room(s, arm, room - room // 8)
     counts[TOP_ABOVE] = min(counts[TOP_ABOVE], counts[TOP])
     counts[BIG_ABOVE] = min(counts[BIG_ABOVE], counts[BIG])
     counts[TOP_NEXT] = min(room, counts[TOP] + counts[TOP] // 4 + 16)

@@ -12,7 +12,8 @@ import numpy as np
 from robandit.drift.alarm import Alarm, Kind, Summary
 from robandit.drift.detector import DELTA, new_state, restarted
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.policies.base import Policy, check_policy_given, with_allowed, without_allowed
+from robandit.kernel.ranges import COUNTS, REWARDS, Range, by_column
+from robandit.policies.base import Policy, check_policy_given, growing_fields, with_allowed, without_allowed
 from robandit.policies.drift import schedule
 from robandit.policies.facts import Facts
 from robandit.validation import within
@@ -84,6 +85,7 @@ class Wrapping:
         return dataclasses.replace(inner, title=title, citation=own.citation, notes=own.notes, **none)
 
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
+    grows: ClassVar[Any] = property(lambda self: growing_fields(self.of))
     columns: ClassVar[Any] = _inner("columns")
     signed_columns: ClassVar[Any] = _inner("signed_columns")
     chance: ClassVar[Any] = _inner("chance")
@@ -115,6 +117,12 @@ class Wrapping:
     def init(self, arms: int, horizon: int | None) -> Any:
         """Return the state of the other policy with the fields of the schedule."""
         return _merged(self.of.init(arms, horizon), schedule.new_fields(arms, horizon))
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field of the other policy and of the schedule."""
+        inner: dict[str, Range] = self.of.ranges(inner_state(state))
+        log = by_column(state.drift_log, _logged(len(state.allowed)), REWARDS)
+        return inner | schedule.field_ranges(state) | {"drift_log": log}
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks of the schedule, with those of the other policy bound to them."""
@@ -212,6 +220,11 @@ def _log(state: Any, alarm: Alarm) -> None:
         *_numbers(alarm.after),
     ]
     book[schedule.ALARMS] += 1.0
+
+
+def _logged(arms: int) -> dict[int, Range]:
+    """Return the valid ranges of the columns of the log that are not rewards."""
+    return dict(enumerate((Range(0, arms - 1, True), COUNTS, COUNTS, Range(0, len(KINDS) - 1, True))))
 
 
 def _numbers(summary: Summary) -> tuple[float, ...]:

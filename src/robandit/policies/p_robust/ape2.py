@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from robandit.kernel.random import exponential
+from robandit.kernel.ranges import ANYTHING, Range, near
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -128,6 +129,11 @@ class APE2(Perturbed, Policy):
         if not alpha > math.log(arms):
             alpha = size = math.log(arms)
         return State(*mean_state(arms, self.eps), np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64))
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field."""
+        law = near(self.init(len(state.arms), None).law)
+        return self.mean_ranges(state) | {"law": law, "rng": ANYTHING}
 
     add = staticmethod(learn_mean)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.kernel.random import uniform
+from robandit.kernel.ranges import ANYTHING, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -97,6 +98,10 @@ class MRAPE(Perturbed, Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         return State(*mean_state(arms, self.eps, 1), np.zeros(4, dtype=np.uint64))
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field."""
+        return self.mean_ranges(state) | {"rng": ANYTHING}
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and reaches for the new number of arms."""

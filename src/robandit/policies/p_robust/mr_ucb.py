@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from robandit.kernel.lazy import lazy_state
+from robandit.kernel.lazy import lazy_ranges, lazy_state
+from robandit.kernel.ranges import Range
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import IndexPolicy
@@ -119,6 +120,10 @@ class MRUCB(PRobust, IndexPolicy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         return State(*mean_state(arms, self.eps, 1), *lazy_state(arms))
+
+    def ranges(self, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field."""
+        return lazy_ranges(state) | self.mean_ranges(state)
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and indices for the new number of arms."""

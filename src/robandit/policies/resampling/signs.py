@@ -35,6 +35,7 @@ possible maximum. So an index does not depend on when it was computed before.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,6 +44,7 @@ import numpy as np
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
+from robandit.kernel.ranges import ANYTHING, MOST, REWARDS, SUMS, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
 from robandit.policies._parts.reward_store import (
@@ -52,6 +54,7 @@ from robandit.policies._parts.reward_store import (
     empty_store,
     enlarged,
     place_last,
+    slots_range,
     store_full,
     stored_rewards,
 )
@@ -62,6 +65,7 @@ from robandit.policies.index import (
     expire_pull,
     first_untried,
     no_pulls,
+    pulls_range,
     select_by_score,
     take_pull,
 )
@@ -169,7 +173,7 @@ def index(p: Params, s: State, arm: int) -> float:
     t = s.pulls[s.best.shape[0] + TAKEN] + 1
     last = resamples(t)
     n = s.slots[arm, USED]
-    k = block_count(p, n, t)
+    k = min(block_count(p, n, t), s.blocks.shape[1])  # less only if a file contradicts the limit on pulls
     if s.spans[arm, BLOCKS] != k:
         s.spans[arm, BLOCKS] = k
         s.spans[arm, SHEETS] = s.spans[arm, DONE] = 0
@@ -309,6 +313,7 @@ class Resampled:
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     respects_allowed: ClassVar[bool] = True
+    grows: ClassVar[Mapping[str, int] | None] = {"pool": 1, "sums": 0, "tallies": 0}
     take: ClassVar[Any] = staticmethod(take_pull)
     expire: ClassVar[Any] = staticmethod(expire_pull)
     select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
@@ -355,6 +360,25 @@ class Resampled:
             votes=np.zeros(WIDTH, dtype=np.int64),
             rng=np.zeros(4, dtype=np.uint64),
         )
+
+    def ranges(self: Any, state: Any) -> dict[str, Range]:
+        """Return the valid range of each field. Sheets are in ``sums`` and ``tallies`` as rewards are in a store."""
+        stored, arms = state.slots[:-1, USED], len(state.allowed)
+        blocks, room = state.spans[:-1, BLOCKS], state.spans[:-1, ROOM]
+        low, high = np.zeros(state.spans.shape, np.int64), np.zeros(state.spans.shape, np.int64)
+        low[:-1, ROW] = high[:-1, ROW] = np.cumsum(room) - room
+        low[:-1, ROOM], high[:-1, ROOM] = 1, min(len(state.sums), len(state.tallies)) - low[:-1, ROW]
+        high[:-1, BLOCKS] = state.blocks.shape[1]
+        high[:-1, SHEETS] = room // np.maximum(blocks, 1)
+        low[:-1, DONE], high[:-1, DONE] = blocks, stored
+        high[:-1, SEEN] = MOST
+        high[-1, ROW] = 1
+        pulls = pulls_range(state, stored > 0)
+        pulls.high[arms + TAKEN] = self.limit
+        own = {"pulls": pulls, "spans": Range(low, high), "sums": SUMS, "tallies": Range(0, self.limit)}
+        own |= {"best": ANYTHING, "blocks": SUMS, "spare_tallies": ANYTHING, "votes": ANYTHING, "rng": ANYTHING}
+        own |= {"spare": ANYTHING, "shifts": ANYTHING, "values": ANYTHING}
+        return own | {"pool": REWARDS, "slots": slots_range(state.slots, state.pool.shape[1])}
 
     def grow(self: Any, state: State) -> State:
         """Return the state with more room for rewards and sheets."""
