@@ -68,7 +68,8 @@ def check_policy(policy: Policy) -> list[str]:
 
 def _undeclared(policy: Policy) -> list[str]:
     """Return the integer fields of the state that a file may fill with any number."""
-    state = policy.prepared(HORIZON).start(ARMS, None, np.zeros(4, dtype=np.uint64))
+    policy = policy.prepared(HORIZON)
+    state = policy.start(ARMS, None, np.zeros(4, dtype=np.uint64))
     declared = {"rng", "allowed", *policy.ranges(state)}
     return [name for name, array in state._asdict().items() if array.dtype.kind in "biu" and name not in declared]
 
@@ -203,7 +204,8 @@ def check_late_rewards(policy: Policy) -> None:
 def check_saved_goes_on(policy: Policy) -> None:
     """Check that a bandit makes the same decisions after saving and loading."""
     rng = np.random.default_rng(2)
-    bandit = Bandit(range(ARMS), policy.prepared(HORIZON + 1), seed=3, compile="now")
+    policy = policy.prepared(HORIZON + 1)
+    bandit = Bandit(range(ARMS), policy, seed=3, compile="now")
     with tempfile.TemporaryDirectory() as folder:
         for step in range(HORIZON):
             outside = violation(bandit._engine.state._asdict(), policy.ranges(bandit._engine.state))
