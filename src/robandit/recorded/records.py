@@ -19,6 +19,7 @@ from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 from robandit.recorded.times import looks_like_time
 from robandit.recorded.where import Condition, Filtered
+from robandit.validation import integer
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ class Records:
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
+        most = integer(most, "most", 1)
         rows = Pass(self, (), progress)
         chosen = Sample(most, 1 << 24)
         for batch in rows:
