@@ -89,7 +89,7 @@ class RiverPolicy(_RiverBase):
 
     def pull(self, arm_ids: Iterable[Any]) -> Any:
         """Return the arm to pull next, one of these names."""
-        return super().pull(list(checked_arms(arm_ids, "arm_ids")))  # type: ignore[no-untyped-call]
+        return super().pull(list(checked_arms(arm_ids, "arm_ids")))
 
     def _pull(self, arm_ids: Iterable[Any]) -> Any:
         names = checked_arms(arm_ids, "arm_ids")
