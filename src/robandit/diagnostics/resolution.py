@@ -191,6 +191,8 @@ def resolution(
     samples = mapping(samples, "samples", rule)
     if not samples:
         raise invalid("samples", samples, rule)
+    if weights is not None:
+        weights = mapping(weights, "weights", "a mapping from every arm to its weights")
     arms = list(samples)
     values = [x if isinstance(x, Part) else sample(x, f"the rewards of {formatted(arm)}") for arm, x in samples.items()]
     if weights is not None and table is not None:

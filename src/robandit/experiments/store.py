@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from robandit.diagnostics.reference import Reference
-from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
+from robandit.errors import CorruptFile, FileError, InvalidInput, excerpt, formatted
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.own_code import OwnModule, own_modules
@@ -238,8 +238,8 @@ def _check_empty(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
     others = [name for name in names if name != "locks" and not name.startswith(".run.json.")]
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
-        first = ", ".join(others[:3]) + (", ..." if others[3:] else "")
-        raise FileError(f"{folder} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
+        first = excerpt(others)
+        raise FileError(f"{shown(folder)} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
 
 
 # --- run.json -------------------------------------------------------------------------------------------------------

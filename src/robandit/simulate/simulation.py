@@ -102,18 +102,23 @@ def simulate(
     given_seed = validation.seed(seed)
     root = int(np.random.SeedSequence().entropy) if given_seed is None else given_seed  # type: ignore[arg-type]
     times = _checkpoints(horizon, checkpoints)
+    try:
+        regret = np.zeros((len(chosen), replications, len(times)))
+        pulls = np.zeros((len(chosen), replications, problem.arms), dtype=np.int64)
+        done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address has
+        raise invalid("replications", replications, "a number whose results fit into memory") from error
     result = Result(
         policies=chosen,
         problem=problem,
         horizon=horizon,
         seed=root,
         checkpoints=times,
-        regret=np.zeros((len(chosen), replications, len(times))),
-        pulls=np.zeros((len(chosen), replications, problem.arms), dtype=np.int64),
+        regret=regret,
+        pulls=pulls,
         first=first,
     )
     ending = threading.Event()
-    done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
     prepared = [policy.prepared(horizon) for policy in chosen]
     if len(prepared) > 1:
