@@ -17,6 +17,7 @@ from robandit import files
 from robandit.errors import FileError, InvalidInput
 from robandit.experiments import Store, read_spec
 from robandit.files import read, read_sealed, write_atomically
+from robandit.recorded import open_records
 from robandit.temporaries import Temporary, sweep_temporaries
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
@@ -242,3 +243,14 @@ def test_temporary_files_in_use_and_files_of_others_are_not_swept(target):
         folder.rmdir()
     assert sorted(os.listdir(target.parent)) == sorted(["kept", *others])
     assert target.read_bytes() == b"old"
+
+
+def test_records_of_devices_and_of_names_that_are_not_utf_8(tmp_path):
+    with pytest.raises(FileError, match="/dev/full cannot be read: it is a device"):
+        open_records("/dev/full")
+    path = tmp_path / os.fsdecode(b"\xff.csv")
+    path.write_text("arm,reward\na,1\n")
+    with pytest.raises(FileError, match="its name is not UTF-8"):
+        open_records(path)
+    with pytest.raises(FileError, match="File name too long"):
+        open_records("x" * 300)

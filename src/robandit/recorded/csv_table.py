@@ -38,7 +38,7 @@ class CsvReader(TextReader):
         self.repeated = tuple(dict.fromkeys(name for name in names if names.count(name) > 1))
         import polars as pl
 
-        with reading_errors(source), self._explained_errors():
+        with self._explained_errors():
             self._frame = pl.scan_csv(path, separator=self._delimiter, infer_schema=False)
             self.columns = tuple(self._frame.collect_schema().names())
 

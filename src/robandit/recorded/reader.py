@@ -100,8 +100,6 @@ def reading_errors(source: str) -> Iterator[None]:
         yield
     except RobanditError:
         raise
-    except UnicodeEncodeError as error:  # Polars takes only names in UTF-8
-        raise FileError(f"{source} cannot be read: its name is not UTF-8; rename it") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # without errno, the content is wrong
             raise FileError(f"{source} cannot be read: {error.strerror}") from error

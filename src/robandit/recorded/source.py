@@ -195,6 +195,10 @@ def example(name: str, *, where: str | None = None) -> Records:
 
 def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence[str]) -> Reader:
     """Return a reader that fits the first bytes and the ending; ``columns`` help to find the delimiter of a CSV file."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:  # Polars takes only such names
+        raise FileError(f"{source} cannot be read: its name is not UTF-8; rename it") from error
     if os.path.isdir(path):  # Path.is_dir raises for names that are too long
         raise FileError(f"{source} is a folder: name a file in it")
     with opened(path, None, source) as file:
