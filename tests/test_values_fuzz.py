@@ -71,6 +71,8 @@ def spoiled(draw, call):
             place = draw.choice(tuple(usual))
             value = usual | {place: value}
             odd = f"{odd} at {place!r}"
+        if call.name == "simulate" and name == "horizon" and type(value) is int and value > 10**6:
+            continue  # it would be played
         given[name] = value
         names.append(f"{name}={odd}")
     return given, ", ".join(names)

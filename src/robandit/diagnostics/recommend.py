@@ -176,7 +176,10 @@ def _samples(given: Any) -> dict[Any, Floats]:
     if isinstance(given, Mapping):
         if not given:
             raise validation.invalid("rewards", given, "the rewards of at least one arm")
-        return {arm: _sample(values, f"the rewards of {formatted(arm)}") for arm, values in given.items()}
+        return {
+            arm: _sample(values, f"the rewards of {formatted(arm)}")
+            for arm, values in validation.mapping(given, "rewards", "a mapping from arm to rewards").items()
+        }
     if isinstance(given, Law):
         raise InvalidInput(f"{formatted(given)} is one law: pass a Problem with all arms, or a sample of it")
     if hasattr(given, "diagnose"):

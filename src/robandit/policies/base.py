@@ -192,10 +192,13 @@ class Policy:
             object.__setattr__(self, f.name, plain(getattr(self, f.name)))
         try:
             self.validate()
-        except (TypeError, ValueError) as error:
-            if not isinstance(error, InvalidInput):  # such as from comparing an array with a string
-                self._freeze()
+        except RobanditError:
             raise
+        except Exception as error:  # such as from comparing an array with a string
+            self._freeze()
+            if type(self).__module__.startswith("robandit."):
+                raise InvalidInput(f"{formatted(self)} has a parameter that cannot be compared: {error}") from error
+            raise  # an error in the validate() of a user's policy
         self._freeze()
 
     def _freeze(self) -> None:

@@ -187,6 +187,7 @@ def example(name: str, *, where: str | None = None) -> Records:
     ('the example flights', True, 'day')
     """
     choice(name, "name", EXAMPLES)
+    where = None if where is None else text(where, "where")
     file = Path(__file__).with_name(f"{name}.parquet")
     records = open_records(file, arm="carrier", reward="lateness", time="day", minimize=True, where=where)
     records.source = f"the example {name}"

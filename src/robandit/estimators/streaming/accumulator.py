@@ -169,7 +169,7 @@ class Saved:
     def numbers(self, field: str, *, most: int, least: float = -math.inf) -> Floats:
         """Return a list of finite numbers as an array."""
         value = self.take(field)
-        if not isinstance(value, list) or len(value) > most:
+        if type(value) is not list or len(value) > most:
             raise self.damaged(field, value, f"a list of at most {most} numbers")
         return np.array([within(v, field, least, math.inf, owner=self.owner) for v in value], dtype=np.float64)
 
