@@ -174,6 +174,7 @@ def _contradicted(name: str, value: Any, fact: str) -> InvalidInput:
 
 def _samples(given: Any) -> dict[Any, Floats]:
     if isinstance(given, Mapping):
+        given = validation.mapping(given, "rewards", "a mapping from arm to rewards")
         if not given:
             raise validation.invalid("rewards", given, "the rewards of at least one arm")
         return {
