@@ -2,12 +2,23 @@
 
 import errno
 import os
+import random
+import signal
 import stat
+import subprocess
+import sys
+import time
 
 import pytest
 
+import robandit as rb
+from helpers.amount import amount
+from robandit import files
 from robandit.errors import FileError, InvalidInput
-from robandit.files import read_sealed, write_atomically
+from robandit.experiments import Store, read_spec
+from robandit.files import read, read_sealed, write_atomically
+from robandit.recorded import open_records
+from robandit.temporaries import Temporary, sweep_temporaries
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
 
@@ -113,3 +124,133 @@ def test_a_link_stays_a_link(target, tmp_path):
 def test_the_modification_time_may_be_given(target):
     write_atomically(target, b"new", modified=1e9)
     assert (target.read_bytes(), target.stat().st_mtime) == (b"new", 1e9)
+
+
+@pytest.fixture
+def odd_paths(tmp_path):
+    """Names that no file can have, and things that are no files."""
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    os.mkfifo(tmp_path / "pipe")
+    long = [tmp_path / ("x" * 300), tmp_path / ("d" * 200) / ("e" * 300), "y" * 10_000]
+    return [
+        *long,
+        tmp_path / "a",
+        tmp_path / "a" / "in",
+        tmp_path / "pipe",
+        tmp_path / "pipe" / "in",
+        "/dev/full",
+        tmp_path,
+    ]
+
+
+READERS = (rb.Bandit.load, rb.Result.from_parquet, read_spec, Store.open, read)
+
+
+@pytest.mark.parametrize("use", READERS, ids=lambda use: use.__qualname__)
+def test_odd_paths_cannot_be_read(use, odd_paths):
+    """Reading /dev/full would never end, and opening the pipe neither."""
+    for path in odd_paths:
+        with pytest.raises(FileError) as caught:
+            use(path)
+        assert len(str(caught.value)) < 400
+        assert "\n" not in str(caught.value)
+
+
+def test_odd_paths_cannot_be_written(odd_paths):
+    bandit = rb.Bandit(["a", "b"], rb.UCB1(), compile="never")
+    for path in odd_paths:
+        for use in (bandit.save, lambda path: write_atomically(path, b"new"), files.check_writable):
+            with pytest.raises(FileError) as caught:
+                use(path)
+            assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("use", READERS, ids=lambda use: use.__qualname__)
+def test_lone_surrogates_are_no_names(use):
+    with pytest.raises(InvalidInput, match=r"'a\\ud800' must be the name of a "):
+        use("a\ud800")
+
+
+def test_messages_about_paths_are_printable(tmp_path):
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / "a\x1b[31m\nb\udcff")
+    assert "\x1b" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    str(caught.value).encode()
+
+
+def test_huge_files_are_not_read(target, monkeypatch):
+    monkeypatch.setattr(files, "MOST_BYTES", 2)
+    with pytest.raises(FileError, match="it has more than"):
+        read(target)
+    monkeypatch.setattr(files, "MOST_BYTES", 3)
+    assert read(target) == b"old"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
+def test_files_that_claim_to_be_empty_are_read_to_their_end():
+    assert read("/proc/self/status").startswith(b"Name:")
+
+
+def test_a_name_of_the_greatest_length_can_be_written(tmp_path):
+    """The name of the temporary file is shorter."""
+    write_atomically(tmp_path / ("x" * 255), b"new")
+    write_atomically(tmp_path / ("\N{SNOWMAN}" * 85), b"new")
+    assert len(os.listdir(tmp_path)) == 2
+
+
+SAVER = """
+import sys
+from robandit.files import write_atomically
+print("ready", flush=True)
+while True:
+    write_atomically(sys.argv[1], b"x" * 3_000_000)
+"""
+
+
+def test_what_killed_savers_leave_is_swept(tmp_path):
+    path = tmp_path / "bandit"
+    draw = random.Random(0)
+    left = 0
+    for _ in range(amount(4, 60)):
+        saver = subprocess.Popen([sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE)
+        saver.stdout.readline()
+        time.sleep(draw.random() * 0.05)
+        saver.send_signal(signal.SIGKILL)
+        saver.wait()
+        saver.stdout.close()
+        left = max(left, len([name for name in os.listdir(tmp_path) if name.startswith(".")]))
+    assert left <= 1, "each process removes what the one before it left"
+    files._swept.clear()
+    write_atomically(path, b"new")
+    assert os.listdir(tmp_path) == ["bandit"]
+
+
+def test_temporary_files_in_use_and_files_of_others_are_not_swept(target):
+    others = [".kept.mine", ".kept.0123abcd-0123abcd.part", ".other.part", "kept.part", ".kept.part"]
+    for name in others:
+        (target.parent / name).write_bytes(b"user")
+    with Temporary(target) as used:
+        stale = used.path.with_name(used.path.name[:-13] + "01234567.part")
+        stale.write_bytes(b"left by a killed process")
+        folder = used.path.with_name(used.path.name[:-13] + "76543210.part")
+        folder.mkdir()
+        sweep_temporaries(target.parent, target.name)
+        assert used.path.exists(), "it is locked"
+        assert not stale.exists()
+        assert folder.exists()
+        folder.rmdir()
+    assert sorted(os.listdir(target.parent)) == sorted(["kept", *others])
+    assert target.read_bytes() == b"old"
+
+
+def test_records_of_devices_and_of_names_that_are_not_utf_8(tmp_path):
+    with pytest.raises(FileError, match="/dev/full cannot be read: it is a device"):
+        open_records("/dev/full")
+    path = tmp_path / os.fsdecode(b"\xff.csv")
+    path.write_text("arm,reward\na,1\n")
+    with pytest.raises(FileError, match="its name is not UTF-8"):
+        open_records(path)
+    with pytest.raises(FileError, match="File name too long"):
+        open_records("x" * 300)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -21,15 +22,20 @@ from robandit.errors import InvalidInput, formatted
 from robandit.validation import (
     LARGEST_INTEGER,
     LEAST_EPS,
+    MOST_ITEMS,
+    MOST_NUMBERS,
     array,
     check_items,
     choice,
     column,
     finite,
     flag,
+    function,
+    instance,
     integer,
     invalid,
     items_of,
+    mapping,
     numbers,
     order,
     plain,
@@ -37,7 +43,9 @@ from robandit.validation import (
     positive,
     probabilities,
     probability,
+    read_items,
     seed,
+    text,
     within,
 )
 
@@ -353,6 +361,73 @@ def test_invalid_probabilities() -> None:
     assert_invalid(lambda: probabilities([1.0], "p", 2), "p", "2 probabilities, one for each item")
     assert_invalid(lambda: probabilities([], "p", 0), "p", "at least one number")
     assert_invalid(lambda: probabilities([1e308, 1e308], "p", 2), "p", "add up to 1, not to inf")
+
+
+class Raising:
+    """An object whose methods fail."""
+
+    def __float__(self) -> float:
+        raise RuntimeError
+
+    __iter__ = __len__ = __array__ = __repr__ = items = __float__  # type: ignore[assignment]
+
+
+class RaisingInt(int):
+    """An integer whose methods fail."""
+
+    def __lt__(self, other: object) -> bool:
+        raise RuntimeError
+
+    __gt__ = __int__ = __index__ = __lt__  # type: ignore[assignment]
+
+
+def test_errors_of_the_callers_objects_become_ours() -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: finite(Raising(), "x"),
+        lambda: numbers([Raising()], "x"),
+        lambda: items_of(Raising(), "x", "numbers"),
+        lambda: read_items(Raising(), "x", "numbers"),
+        lambda: array(Raising(), "x"),
+        lambda: array([Raising()], "x"),
+        lambda: items_of((1 / x for x in (1, 0)), "x", "numbers"),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match=r"^x.* must be "):
+            call()
+    assert integer(RaisingInt(3), "n") == 3
+
+
+def test_endless_and_huge_collections_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_invalid(lambda: items_of(range(MOST_ITEMS + 1), "xs", "numbers"), "xs", "at most 10,000,000")
+    assert_invalid(lambda: array(range(MOST_NUMBERS + 1), "xs"), "xs", "pass a NumPy array")
+    monkeypatch.setattr(validation, "MOST_ITEMS", 10)
+    assert_invalid(lambda: items_of(itertools.count(), "xs", "numbers"), "xs", "a sequence of numbers, at most 10")
+    assert read_items(range(10), "xs", "numbers") == tuple(range(10))
+
+
+def test_types() -> None:
+    assert instance(1, int, "n", "an integer") == 1
+    assert_invalid(lambda: instance(1, str, "n", "a string"), "n", "a string")
+    assert function(len, "f", "a function") is len
+    assert function(None, "f", "a function") is None
+    assert_invalid(lambda: function(1, "f", "a function"), "f", "a function, or None")
+    assert text(np.str_("a"), "t") == "a"
+    assert type(text(np.str_("a"), "t")) is str
+    assert text("", "t") == ""
+    assert_invalid(lambda: text(b"a", "t"), "t", "a string")
+    assert_invalid(lambda: text("\ud800", "t"), "t", "a string of valid Unicode")
+    assert mapping({1: 2}, "m", "a mapping") == {1: 2}
+    assert_invalid(lambda: mapping([1], "m", "a mapping"), "m", "a mapping")
+
+
+def test_messages_are_printable() -> None:
+    class Wordy:
+        def __repr__(self) -> str:
+            return "\x1b[31m" + "x" * 1000
+
+    assert formatted(Wordy()).startswith("\\x1b[31mxxx")
+    assert len(formatted(Wordy())) < 90
+    assert formatted(Raising()) == "Raising object whose repr fails"
 
 
 # --- arrays ------------------------------------------------------------------------------------------------------------

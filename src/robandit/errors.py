@@ -29,6 +29,8 @@ sample contradicts its assumption.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 __all__ = [
@@ -148,9 +150,23 @@ class CompilationWarning(UserWarning):
 
 
 def formatted(value: Any) -> str:
-    """Return the repr of a value for a message: on one line, at most 80 characters."""
+    """Return the repr of a value for a message: on one line, printable, at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # an integer of thousands of digits, or a list that contains itself
+    except (ValueError, RecursionError, MemoryError):  # an integer of thousands of digits, or a deeply nested list
         return "a value that is too large to print"
-    return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"
+    except Exception:
+        return f"{type(value).__name__[:60]} object whose repr fails"
+    return printable(text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}")
+
+
+def excerpt(names: Iterable[Any]) -> str:
+    """Return names of the caller for a message, with commas: at most 5 of them, and 160 characters."""
+    given = [printable(str(name)) for name in islice(names, 6)]
+    text = ", ".join(given[:5]) + (", ..." if len(given) > 5 else "")
+    return text if len(text) <= 160 else f"{text[:150]} ..."
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters, and what no terminal can print, as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from contextlib import suppress
+import stat
 from pathlib import Path
+from typing import IO
 
-from robandit.errors import CorruptFile, FileError, NewerFile
+from robandit.errors import CorruptFile, FileError, NewerFile, printable
+from robandit.temporaries import Temporary, sweep_temporaries
 from robandit.validation import invalid
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
 """The placeholder of the checksum, for formats without one. Damaged Parquet files would be read as other numbers."""
+MOST_BYTES = 4 << 30
+"""The size of the largest file that is read into memory."""
 
 
 def sealed(content: bytes) -> bytes:
@@ -21,20 +24,54 @@ def sealed(content: bytes) -> bytes:
     return content.replace(UNSEALED, SEAL + hashlib.sha256(content).hexdigest().encode())
 
 
-def named(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file, or raise `InvalidInput` if it cannot be one."""
-    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
-        raise invalid("path", path, "the name of a file", hint="pass a string or a Path")
-    return Path(path)
+def named(path: str | os.PathLike[str], parameter: str = "path", rule: str = "the name of a file") -> Path:
+    """Return the path of a file or folder, or raise `InvalidInput` if it cannot be one."""
+    problem = None
+    if isinstance(path, (str, os.PathLike)):
+        try:
+            name = os.fspath(path)
+            if isinstance(name, str) and b"\0" not in os.fsencode(name):
+                return Path(str.__str__(name))
+        except Exception as error:  # a lone surrogate, or an error of the caller's own type
+            problem = error
+    raise invalid(parameter, path, rule, hint="pass a string or a Path") from problem
+
+
+def shown(path: object) -> str:
+    """Return a path for a message: printable, and at most 200 characters."""
+    text = printable(str(path))
+    return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"
+
+
+def reason(error: OSError | RuntimeError) -> str:
+    """Return why a path cannot be used. Python before 3.13 raises RuntimeError for a loop of symbolic links."""
+    return getattr(error, "strerror", None) or printable(str(error))[:200]
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file, or raise `FileError`."""
+    """Return the content of a file, or raise `FileError`. Devices, pipes and huge files are rejected."""
     source = named(path)
     try:
-        return source.read_bytes()
-    except OSError as error:
-        raise FileError(f"{source} cannot be read: {error.strerror}") from error
+        facts = os.stat(source)
+        if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):  # opening a folder raises a good error
+            raise FileError(f"{shown(source)} cannot be read: it is a device or a pipe, not a file; name a file")
+        with open(source, "rb") as file:
+            content = _limited(file, facts.st_size)
+    except (OSError, RuntimeError) as error:
+        raise FileError(f"{shown(source)} cannot be read: {reason(error)}") from error
+    if content is None:
+        raise FileError(f"{shown(source)} cannot be read: it has more than {MOST_BYTES >> 30} GB")
+    return content
+
+
+def _limited(file: IO[bytes], size: int) -> bytes | None:
+    """Return the content of a file that has this size, or None if it is too long. Files of /proc claim to be empty."""
+    if size > MOST_BYTES:
+        return None
+    parts = [file.read(size + 1)]
+    while parts[-1] and sum(map(len, parts)) <= MOST_BYTES:
+        parts.append(file.read(1 << 24))
+    return None if parts[-1] else parts[0] if len(parts) <= 2 else b"".join(parts)
 
 
 def read_sealed(path: str | os.PathLike[str]) -> bytes:
@@ -49,66 +86,91 @@ def check_seal(content: bytes, source: object) -> None:
     start = content.rfind(SEAL) + len(SEAL)
     blank = content[:start] + b"0" * 64 + content[start + 64 :]
     if SEAL not in content or hashlib.sha256(blank).hexdigest().encode() != content[start : start + 64]:
-        raise CorruptFile(f"{source} is not a result that Robandit wrote, or is damaged: its checksum does not match")
+        raise CorruptFile(
+            f"{shown(source)} is not a result that Robandit wrote, or is damaged: its checksum does not match"
+        )
 
 
 def check_format(version: int, newest: int, where: object) -> None:
     """Raise `NewerFile` if a file has a newer format than this version reads."""
     if version > newest:
-        raise NewerFile(f"{where} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
+        raise NewerFile(f"{shown(where)} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
 
 
 def write_atomically(
-    path: str | os.PathLike[str], content: bytes, *, modified: float | None = None, closed: bool = False
+    path: str | os.PathLike[str],
+    content: bytes,
+    *,
+    modified: float | None = None,
+    closed: bool = False,
+    sweep: bool = True,
 ) -> None:
     """Write a file under another name in the same folder, flush it to the disk, and move it into place.
 
     If anything fails (for example a full disk), the old file is untouched and no partial file is left. Several processes may write
     the same file at once. A symbolic link is kept and its target replaced; a device or a pipe is rejected. ``modified`` sets the
     modification time of the new file, in seconds since 1970. ``closed``: only this user may write the file, whatever the umask.
+    ``sweep``: the first write of a process removes what killed processes left of the same file (`Temporary`).
     """
-    target = named(path).resolve()
-    if target.exists() and not target.is_file():
-        raise FileError(f"{target} cannot be written: it is not a file; pass the name of a file")
-    temporary = None
+    target = named(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target) & (0o755 if closed else 0o777))
-        if modified is not None:
-            os.utime(temporary, (modified, modified))
-        os.replace(temporary, target)
-    except BaseException as error:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-        if not isinstance(error, OSError):
-            raise
-        reason = error.strerror or error
-        raise FileError(f"{target} cannot be written: {reason}; the old file, if any, is unchanged") from error
+        target = target.resolve()
+        if target.exists() and not target.is_file():
+            raise FileError(f"{shown(target)} cannot be written: it is not a file; pass the name of a file")
+        if sweep and target not in _swept:
+            if len(_swept) >= 10_000:  # a long-lived process that writes many files
+                _swept.clear()
+            _swept.add(target)
+            sweep_temporaries(target.parent, target.name)
+        with Temporary(target) as temporary:
+            with os.fdopen(os.dup(temporary.handle), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary.path, _mode(target) & (0o755 if closed else 0o777))
+            if modified is not None:
+                os.utime(temporary.path, (modified, modified))
+            temporary.replace(target)
+    except (OSError, RuntimeError) as error:
+        message = f"{shown(target)} cannot be written: {reason(error)}; the old file, if any, is unchanged"
+        raise FileError(message) from error
+
+
+_swept: set[Path] = set()
 
 
 def check_writable(path: Path) -> None:
     """Raise `FileError` if no file can be written here. Call it before long work whose result would be lost."""
-    if not path.absolute().parent.is_dir():
-        raise FileError(f"{path} cannot be written: the folder {path.absolute().parent} does not exist; make it first")
-    if path.is_dir():
-        raise FileError(f"{path} cannot be written: it is a folder; name a file in it")
+    try:
+        path = named(path)
+        if not path.absolute().parent.is_dir():
+            folder = shown(path.absolute().parent)
+            raise FileError(f"{shown(path)} cannot be written: the folder {folder} does not exist; make it first")
+        if path.is_dir():
+            raise FileError(f"{shown(path)} cannot be written: it is a folder; name a file in it")
+        if path.exists() and not path.is_file():
+            raise FileError(f"{shown(path)} cannot be written: it is not a file; name a file")
+        path.resolve()  # raises for a loop of symbolic links
+    except (OSError, RuntimeError) as error:
+        raise FileError(f"{shown(path)} cannot be written: {reason(error)}") from error
 
 
 def check_folder(path: Path | None) -> None:
     """Raise `FileError` unless this is a folder, or can become one; None is accepted."""
-    if path is not None and path.is_file():
-        raise FileError(f"{path} is a file: name a folder")
-    if path is not None and not path.is_dir():
-        check_writable(path)
+    if path is None:
+        return
+    try:
+        if path.is_file():
+            raise FileError(f"{shown(path)} is a file: name a folder")
+        if path.is_dir():
+            return
+    except OSError as error:
+        raise FileError(f"{shown(path)} cannot be used: {reason(error)}; name another folder") from error
+    check_writable(path)
 
 
 def _mode(target: Path) -> int:
-    """Return the permissions of the file to be replaced, or the default ones of a new file (mkstemp's are private)."""
+    """Return the permissions of the file to be replaced, or the default ones of a new file (temporary ones are private)."""
     try:
         return target.stat().st_mode & 0o777
     except OSError:

@@ -13,7 +13,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
-from robandit.validation import invalid, plain
+from robandit.validation import invalid, plain, read_items
 
 # The types of nearly all rewards. They are known to be numbers, so `checked_reward` needs a fifth of the time of other types.
 _USUAL = frozenset({float, int, bool, np.bool, *(np.dtype(code).type for code in "efdbhilqBHILQ")})
@@ -22,7 +22,7 @@ _LIST_METHODS = ("to_list", "to_pylist", "tolist")  # pandas and polars; Arrow; 
 
 def listed(name: str, values: Any, rule: str = "a list or a column") -> list[Any]:
     """Return the values of a column as a list. Raise `InvalidInput` if they have no order or more than one dimension."""
-    shape, kind, problem = getattr(values, "shape", None), type(values).__name__, ""
+    shape, kind, problem = getattr(values, "shape", None), type(values).__name__[:60], ""
     if isinstance(shape, tuple) and len(shape) != 1:
         column = f"one of its columns, such as {kind.lower()}['{name}']"
         hint = f"pass {column if hasattr(values, 'columns') else 'one dimension'}"
@@ -35,11 +35,15 @@ def listed(name: str, values: Any, rule: str = "a list or a column") -> list[Any
         raise invalid(name, values, rule)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
         return list(values)  # tolist() would turn times into integers
-    for each in _LIST_METHODS:
+    for each in () if isinstance(values, (list, tuple)) else _LIST_METHODS:
         method = getattr(values, each, None)
         if callable(method):
-            return list(method())
-    return list(values)
+            try:
+                values = method()
+            except Exception as error:
+                raise invalid(name, values, rule, hint=f"its {each}() raises {type(error).__name__}") from error
+            break
+    return list(values) if type(values) in (list, tuple) else list(read_items(values, name, rule))
 
 
 def at(name: str, position: int) -> str:
@@ -85,6 +89,8 @@ def checked_reward(reward: Any) -> float:
         number = LARGEST_REWARD * 2.0
     except ValueError:  # a signalling NaN of decimal
         number = float("nan")
+    except Exception as error:  # of the caller's own type
+        raise invalid("reward", reward, "a number", hint="pass a float", error=InvalidReward) from error
     if not abs(number) < float("inf"):
         hint = "skip it, or give a failure a finite cost"
         raise invalid("reward", number, "a finite number", hint=hint, error=InvalidReward)

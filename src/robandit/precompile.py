@@ -10,6 +10,7 @@ from pathlib import Path
 
 from robandit.drift.watch import watch_kernel
 from robandit.errors import FileError
+from robandit.files import named, shown
 from robandit.kernel import cache_directory
 from robandit.kernel.cache import Kernel, ready
 from robandit.kernel.folder import SETTING, configured
@@ -20,7 +21,7 @@ from robandit.policies import Policy, all_policies
 from robandit.policies.base import check_policy_given
 from robandit.problems import bernoulli
 from robandit.simulate.simulation import play_kernel
-from robandit.validation import integer
+from robandit.validation import function, integer, items_of
 
 
 def precompile(
@@ -49,9 +50,10 @@ def precompile(
     """
     if policies is None:
         policies = all_policies()
-    chosen = list(policies) if isinstance(policies, Iterable) else [policies]
+    chosen = list(items_of(policies, "policies", "policies")) if isinstance(policies, Iterable) else [policies]
     for policy in chosen:
         check_policy_given(policy)
+    function(done, "done", "a function that takes a name")
     if processes is not None:
         processes = integer(processes, "processes", 1, 1024)
     with _folder(into) as folder:
@@ -100,14 +102,14 @@ def _folder(into: str | os.PathLike[str] | None) -> Iterator[Path]:
         yield cache_directory()
         return
     before = os.environ.get(SETTING)
-    path = Path(into).absolute()
+    path = named(into, "into", "the name of a folder").absolute()
     try:
         if not path.is_dir():  # the mode of a folder that exists is the user's choice
             path.mkdir(parents=True)
             path.chmod(0o755)
     except OSError as error:
         raise FileError(
-            f"compiled code cannot be stored in {path}: {error.strerror}; name a folder of yours"
+            f"compiled code cannot be stored in {shown(path)}: {error.strerror}; name a folder of yours"
         ) from error
     os.environ[SETTING] = str(path)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from robandit import validation
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.inputs import checked_reward
 from robandit.live.arms import checked_arms
 from robandit.live.bandit import Bandit
@@ -87,6 +87,10 @@ class RiverPolicy(_RiverBase):
             raise InvalidInput("the arms of a RiverPolicy are not known before pull(arm_ids): call it first")
         return self._bandit
 
+    def pull(self, arm_ids: Iterable[Any]) -> Any:
+        """Return the arm to pull next, one of these names."""
+        return super().pull(list(checked_arms(arm_ids, "arm_ids")))
+
     def _pull(self, arm_ids: Iterable[Any]) -> Any:
         names = checked_arms(arm_ids, "arm_ids")
         if self._bandit is None:
@@ -100,8 +104,8 @@ class RiverPolicy(_RiverBase):
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
         """Learn the reward of a pull. It must be one number."""
         if len(reward_args) != 1 or reward_kwargs:
-            arguments = [*map(repr, reward_args), *(f"{name}={value!r}" for name, value in reward_kwargs.items())]
-            call = f"update({arm_id!r}, {', '.join(arguments)})"
+            arguments = [*map(formatted, reward_args), *(f"{n}={formatted(v)}" for n, v in reward_kwargs.items())]
+            call = f"update({formatted(arm_id)}, {', '.join(arguments[:3])})"
             raise InvalidInput(f"{call}: Robandit's policies learn from one number, update(arm, reward)")
         arm, reward = validation.plain(arm_id), checked_reward(reward_args[0])  # also for river's statistics
         self.bandit.update(arm, reward)

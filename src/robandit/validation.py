@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from fractions import Fraction
+from itertools import islice
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput, formatted, printable
 
 __all__ = [
     "LARGEST_INTEGER",
     "LEAST_EPS",
+    "MOST_ITEMS",
+    "MOST_NUMBERS",
     "array",
     "check_items",
     "choice",
     "column",
     "finite",
     "flag",
+    "function",
+    "instance",
     "integer",
     "invalid",
     "items_of",
+    "mapping",
     "numbers",
     "order",
     "plain",
@@ -37,12 +43,20 @@ __all__ = [
     "positive",
     "probabilities",
     "probability",
+    "read_items",
     "seed",
+    "text",
     "within",
 ]
 
 LARGEST_INTEGER = 2**53
 """The bound of horizons and other counts of pulls. A double represents every integer up to it."""
+
+MOST_ITEMS = 10_000_000
+"""The longest collection of names, laws or parameters. It also ends generators that would never end."""
+
+MOST_NUMBERS = 100_000_000
+"""The longest collection of numbers that is not an array. A list of that length takes gigabytes."""
 
 LEAST_EPS = 1e-9
 """The smallest eps. Formulas contain powers of 1/eps, and 1 + eps must differ from 1."""
@@ -82,24 +96,26 @@ def integer(
     3
     """
     given = plain(value)
-    if isinstance(given, bool) or not isinstance(given, int) or given < least or (most is not None and given > most):
+    if isinstance(given, int):
+        given = given if isinstance(given, bool) else int.__pos__(given)  # a subclass may have its own comparisons
+    if type(given) is not int or given < least or (most is not None and given > most):
         largest = "2^53" if most == LARGEST_INTEGER else "2^63 - 1" if most == 2**63 - 1 else most
         rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {largest}"
         raise invalid(name, value, rule, owner=owner, hint=hint)
-    return int(given)
+    return given
 
 
 def _number(value: Any, accepts: Callable[[float], bool], name: str, rule: str, owner: str, hint: str) -> float:
     """Return the value as a float if it is a real number that fits a double and ``accepts`` returns True."""
     given = plain(value)
-    number = math.nan
+    number, reason = math.nan, None
     if isinstance(given, Real) and not isinstance(given, (bool, np.timedelta64)):  # NumPy counts durations as integers
         try:
             number = float(given)
-        except OverflowError:
-            number = math.inf
+        except Exception as error:  # too large for a double, or an error of the caller's own type
+            reason = error
     if not (math.isfinite(number) and accepts(number)):
-        raise invalid(name, value, rule, owner=owner, hint=hint)
+        raise invalid(name, value, rule, owner=owner, hint=hint) from reason
     return number
 
 
@@ -181,6 +197,62 @@ def flag(value: Any, name: str, *, owner: str = "", hint: str = "") -> bool:
     return given
 
 
+def instance(
+    value: Any, kind: type | tuple[type, ...], name: str, rule: str, *, owner: str = "", hint: str = ""
+) -> Any:
+    """Return a value that has one of these types.
+
+    >>> instance("a", str, "name", "a string")
+    'a'
+    """
+    if not isinstance(value, kind):
+        raise invalid(name, value, rule, owner=owner, hint=hint)
+    return value
+
+
+def text(value: Any, name: str, rule: str = "a string", *, owner: str = "", hint: str = "") -> str:
+    """Return a string that can be printed and written to a file: without lone surrogates.
+
+    >>> text("a", "name")
+    'a'
+    """
+    try:
+        given = str.__str__(value) if isinstance(value, str) else None
+        if given is not None and given.encode():
+            return given
+    except UnicodeEncodeError as error:
+        raise invalid(name, value, f"{rule} of valid Unicode", owner=owner, hint=hint) from error
+    if given is None:
+        raise invalid(name, value, rule, owner=owner, hint=hint)
+    return given
+
+
+def mapping(value: Any, name: str, rule: str, *, owner: str = "", hint: str = "") -> dict[Any, Any]:
+    """Return the entries of a mapping as a dictionary.
+
+    >>> mapping({"a": 1}, "rewards", "a mapping from arm to rewards")
+    {'a': 1}
+    """
+    reason = None
+    if isinstance(value, Mapping):
+        try:
+            return dict(value.items())
+        except Exception as error:  # of the caller's own type
+            reason = error
+    raise invalid(name, value, rule, owner=owner, hint=hint) from reason
+
+
+def function(value: Any, name: str, rule: str, *, owner: str = "") -> Any:
+    """Return a function, or None.
+
+    >>> function(None, "progress", "a function that takes a number") is None
+    True
+    """
+    if not (value is None or callable(value)):
+        raise invalid(name, value, f"{rule}, or None", owner=owner)
+    return value
+
+
 def seed(value: Any, name: str = "seed") -> int | None:
     """Return a seed: an integer >= 0, or None for a seed from the system."""
     if value is None:
@@ -193,10 +265,23 @@ def seed(value: Any, name: str = "seed") -> int | None:
 
 def items_of(values: Any, name: str, what: str, *, owner: str = "") -> tuple[Any, ...]:
     """Return the items of an ordered collection; strings, sets and mappings are rejected."""
+    rule, hint = f"a sequence of {what}", "pass a list or a tuple"
     unordered = isinstance(values, (str, bytes, bytearray, set, frozenset, Mapping))
-    if unordered or not isinstance(values, Iterable) or getattr(values, "shape", None) == ():
-        raise invalid(name, values, f"a sequence of {what}", owner=owner, hint="pass a list or a tuple")
-    return tuple(values)
+    if unordered or not isinstance(values, Iterable):
+        raise invalid(name, values, rule, owner=owner, hint=hint)
+    return read_items(values, name, rule, owner=owner, hint=hint)
+
+
+def read_items(values: Iterable[Any], name: str, rule: str, *, owner: str = "", hint: str = "") -> tuple[Any, ...]:
+    """Return the items of any iterable, if they can be read and are at most `MOST_ITEMS`."""
+    try:
+        many = len(values) > MOST_ITEMS if isinstance(values, Sized) else False
+        items = () if many else tuple(islice(values, MOST_ITEMS + 1))
+    except Exception as error:  # of the caller's own type, or an array without dimensions
+        raise invalid(name, values, rule, owner=owner, hint=hint) from error
+    if many or len(items) > MOST_ITEMS:
+        raise invalid(name, values, f"{rule}, at most {MOST_ITEMS:,}", owner=owner)
+    return items
 
 
 def numbers(values: Any, name: str, *, owner: str = "") -> tuple[float, ...]:
@@ -225,6 +310,8 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
 def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
     """Return numbers of any shape as an array of doubles, without copying one. Text and dates are rejected."""
     try:
+        if not hasattr(values, "__array__") and isinstance(values, Sized) and len(values) > MOST_NUMBERS:
+            raise OverflowError(f"it has more than {MOST_NUMBERS:,} items: pass a NumPy array")
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(f"its type is {given.dtype}")
@@ -236,8 +323,11 @@ def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray
                 raise TypeError(f"it contains {formatted(item)}")
         return np.array([float(item) for item in items]).reshape(given.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        reason = "its rows differ in length" if "inhomogeneous" in str(error) else error
+        reason = "its rows differ in length" if "inhomogeneous" in str(error) else printable(str(error)[:120])
         raise invalid(name, values, f"an array of numbers ({reason})", owner=owner, hint=hint) from None
+    except Exception as error:  # of the caller's own type
+        rule = f"an array of numbers (reading it raises {type(error).__name__})"
+        raise invalid(name, values, rule, owner=owner, hint=hint) from error
 
 
 def check_items(

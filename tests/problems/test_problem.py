@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import robandit as rb
 from helpers.invalid import assert_invalid
 from robandit.errors import InvalidInput, MeanUndefined, NotApplicable
 from robandit.laws import (
@@ -320,3 +321,33 @@ def test_minimize_must_be_true_or_false(value: Any) -> None:
     ):
         assert_invalid(make, "minimize", "True or False")
     assert Problem(TWO, minimize=np.bool_(True)).minimize is True
+
+
+def test_many_arms_are_judged_and_measured_once(monkeypatch):
+    """With 100,000 arms, a quadrature per arm and question takes minutes."""
+    from robandit.laws import location_scale
+    from robandit.laws.base import Law
+
+    problem = rb.problems.gaussian(means=[-1.0] * 1000)
+    judged = []
+    verdict = Law.truncated_nonpositivity
+    monkeypatch.setattr(Law, "truncated_nonpositivity", lambda law: judged.append(law) or verdict(law))
+    assert problem.assumption().holds
+    assert len(judged) == 1, "all arms are the best, and have the same law"
+
+    quadratures = []
+    moment = location_scale.moment
+    monkeypatch.setattr(location_scale, "moment", lambda *args: quadratures.append(1) or moment(*args))
+    scaled = rb.problems.negated_pareto(means=[-1.0 - k / 1000 for k in range(1000)], tail=1.53125)
+    expected = max(law.central_moment(1.25) for law in scaled.laws)
+    assert len(quadratures) < 30, "the laws differ only in scale"
+    assert [scaled.v(0.25), scaled.v(0.25)] == [expected, expected]
+
+
+def test_a_mixture_of_many_laws_is_tabulated_exactly():
+    """The cumulative weights are rounded once, as sums of each prefix would be; those take quadratic time."""
+    weights = np.random.default_rng(0).random(300) * 10.0 ** np.random.default_rng(1).integers(-9, 9, 300)
+    mixture = rb.laws.Mixture([rb.laws.Constant(float(k)) for k in range(300)], (weights / math.fsum(weights)).tolist())
+    parts = [part.weight for part in mixture.components()]
+    sums = [math.fsum(parts[: k + 1]) / math.fsum(parts) for k in range(299)]
+    assert rb.laws.tabulate([mixture]).par[:, 0].tolist() == [*sums, 1.0]

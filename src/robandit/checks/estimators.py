@@ -13,7 +13,8 @@ import numpy as np
 from robandit.estimators import Estimate
 from robandit.kernel.types import Floats
 from robandit.laws import Gaussian, Law
-from robandit.validation import integer
+from robandit.laws.base import checked_law
+from robandit.validation import finite, flag, integer, invalid, mapping
 
 FAILURE = 1e-6  # the probability with which the coverage check may reject a correct estimator
 CLOSE = 1e-9  # relative tolerance for two computations of the same number
@@ -98,10 +99,20 @@ def check_estimator(
     Traceback (most recent call last):
     AssertionError: hopeful: 260 of 400 intervals missed the mean 0.0; at delta = 0.05 at most 44 may...
     """
+    if not callable(estimator):
+        raise invalid("estimator", estimator, "a function, or a class of accumulators")
+    law = Gaussian() if law is None else checked_law(law, "law")
+    parameters = {} if parameters is None else mapping(parameters, "parameters", "a mapping from names to values")
+    scales = None if scales is None else mapping(scales, "scales", "a mapping from parameters to powers")
+    for key, power in (scales or {}).items():
+        if key not in parameters:
+            raise invalid("scales", key, "a mapping from names of parameters to powers")
+        finite(power, f"scales[{key!r}]")
+        finite(parameters[key], f"parameters[{key!r}]")
     inner = estimator.func if isinstance(estimator, partial) else estimator
     name = str(getattr(inner, "__name__", repr(estimator)))
     numbers = integer(size, "size", 2), integer(replications, "replications", 1), integer(seed, "seed")
-    subject = _Subject(name, estimator, dict(parameters or {}), law or Gaussian(), shift, scales, *numbers)
+    subject = _Subject(name, estimator, parameters, law, flag(shift, "shift"), scales, *numbers)
     for check in _ACCUMULATOR_CHECKS if hasattr(inner, "update_many") else _FUNCTION_CHECKS:
         check(subject)
 

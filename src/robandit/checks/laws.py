@@ -12,7 +12,8 @@ import robandit.laws
 from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats
 from robandit.laws import Law
-from robandit.laws.base import known_laws
+from robandit.laws.base import checked_law, known_laws
+from robandit.validation import integer
 
 POINTS = 2000  # largest number of points for comparing the sample with the cdf, since some cdfs are slow quadratures
 FAILURE = 1e-6  # the probability that a statistical check rejects a correct law
@@ -27,6 +28,8 @@ def check_law(law: Law, *, size: int = 20_000, seed: int = 0) -> None:
     >>> from robandit.laws import Pareto
     >>> check_law(-Pareto(tail=1.5))
     """
+    checked_law(law, "law")
+    size, seed = integer(size, "size", 1), integer(seed, "seed", 0)
     checks = (_check_value, _check_support, _check_moments, _check_cdf, _check_quantiles, _check_partial_means)
     for check in (*checks, _check_verdict):
         check(law)

@@ -18,7 +18,7 @@ from robandit.laws import Gaussian, Pareto, ZeroInflated
 from robandit.laws.table import fill
 from robandit.live.bandit import Bandit
 from robandit.live.engine import Engine
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, check_policy_given
 from robandit.policies.classic.ucb1 import UCB1
 from robandit.problems import Problem, bernoulli
 from robandit.simulate.result import Result
@@ -47,6 +47,7 @@ def check_policy(policy: Policy) -> list[str]:
     >>> check_policy(UCB1())
     []
     """
+    check_policy_given(policy)
     try:
         informed = policy.informed_by(_problem())
     except NotApplicable:  # a moment of that problem is infinite

@@ -68,6 +68,7 @@ def main() -> None:
 
     from robandit.cli.terminal.guard import guard
     from robandit.errors import KernelError, RobanditError
+    from robandit.files import shown
     from robandit.wording import visible
 
     # Print a question mark for characters that standard output cannot encode.
@@ -89,10 +90,10 @@ def main() -> None:
     except BrokenPipeError:
         _exit_unread()
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in FULL and error.filename is None:
             raise
-        name = visible(str(error.filename or "output"))
-        print(f"robandit: {name} cannot be written: {error.strerror}", file=sys.stderr)
+        use = "written" if error.errno in FULL else "used"
+        print(f"robandit: {shown(error.filename or 'output')} cannot be {use}: {error.strerror}", file=sys.stderr)
         try:
             sys.stdout.flush()
         except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -106,11 +107,12 @@ def coverage(
     from robandit.errors import FileError
     from robandit.experiments.coverage import CONTENDERS, LAWS
     from robandit.experiments.coverage import coverage as measure
+    from robandit.files import shown
     from robandit.report.coverage import write_coverage
     from robandit.wording import visible
 
-    if out is not None and not out.is_dir():
-        raise FileError(f"{out} is not a folder: create it first")
+    if out is not None and not os.path.isdir(out):  # Path.is_dir raises for names that are too long
+        raise FileError(f"{shown(out)} is not a folder: create it first")
     with steps("measuring coverage", len(LAWS) * len(sizes) * len(CONTENDERS)) as advance:
         frame = measure(sizes=sizes, delta=delta, trials=trials, seed=seed, advance=advance)
     for table in tables(frame, delta):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from robandit.cli.options import Imports, OptionalIntegers, RunFolder, import_given
@@ -40,7 +41,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None,
     import_given(imports)
     experiment = read_spec(spec)
     folder = run_folder(spec, out)
-    exists = (folder / "run.json").exists()
+    exists = os.path.exists(folder / "run.json")  # Path.exists raises for names that are too long
     with another_with_out(folder):
         todo = Store.open(folder).continued(experiment.plan()) if exists else experiment.plan()
     known = recorded(todo, folder) if exists else {}

@@ -49,14 +49,14 @@ def run(
     """
     from robandit.cli.run_folder import play_into, run_folder
     from robandit.experiments.spec import read_spec
-    from robandit.files import check_folder
+    from robandit.files import check_folder, read
 
     check_folder(figures)
     cluster = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
     context = _engine(engine, threads, cluster)
     import_given(imports)
     plan = read_spec(spec).plan()
-    text = spec.read_bytes().decode()  # read_text would change line ends
+    text = read(spec).decode()
     chosen = {"import": imports, "engine": engine if engine != "threads" else None, "out": out}
     command = command_line("run", spec, **chosen, **cluster)
     folder = run_folder(spec, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -103,6 +104,6 @@ def another_with_out(folder: Path) -> Iterator[None]:
         before, request, after = str(error).rpartition(ELSEWHERE)
         if not request:
             raise
-        remove = f", or remove {folder}" if (folder / "run.json").exists() else ""
+        remove = f", or remove {folder}" if os.path.exists(folder / "run.json") else ""
         message = f"{before}give another with --out FOLDER{after}{remove}"
         raise type(error)(message, parameter=error.parameter, value=error.value, rule=error.rule) from error

@@ -19,7 +19,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
 
     from robandit.errors import FileError
     from robandit.experiments.spec import EXAMPLE
-    from robandit.files import check_writable
+    from robandit.files import check_writable, shown
     from robandit.wording import visible
 
     check_writable(file)
@@ -27,9 +27,9 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
         with file.open("x", encoding="utf-8") as out:
             out.write(EXAMPLE)
     except FileExistsError:
-        raise FileError(f"{file} exists and is not overwritten: name another file, or move this one") from None
+        raise FileError(f"{shown(file)} exists and is not overwritten: name another file, or move this one") from None
     except OSError as error:
-        raise FileError(f"{file} cannot be written: {error.strerror or error}") from error
+        raise FileError(f"{shown(file)} cannot be written: {error.strerror or error}") from error
     name = shlex.quote(str(file))
     print(visible(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}"))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from robandit.diagnostics.samples import sample
 from robandit.drift.record import Change, changed_arms
-from robandit.errors import InvalidInput
-from robandit.validation import probability
+from robandit.errors import formatted
+from robandit.validation import mapping, probability
 
 
 def changes(rewards: Mapping[Any, Any], level: float = 0.05) -> tuple[Change, ...]:
@@ -33,9 +33,6 @@ def changes(rewards: Mapping[Any, Any], level: float = 0.05) -> tuple[Change, ..
     >>> print(*changes({"stable": stable, "moved": moved}), sep="\\n")
     arm 'moved' changed around its reward 501 of 1,000: median 1.132 -> 2.548 (p = 0.002)
     """
-    if not isinstance(rewards, Mapping):
-        raise InvalidInput(
-            "rewards must map each arm to its rewards in order of time", parameter="rewards", value=rewards
-        )
-    samples = {arm: sample(x, f"the sample of arm {arm!r}") for arm, x in rewards.items()}
+    given = mapping(rewards, "rewards", "a mapping from each arm to its rewards in order of time")
+    samples = {arm: sample(x, f"the sample of arm {formatted(arm)}") for arm, x in given.items()}
     return changed_arms(samples, probability(level, "level"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from itertools import islice
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -154,8 +155,12 @@ def _checked_bounds(bounds: Any) -> Pair | None:
     if bounds is None:
         return None
     try:  # a set has no order, and a string of two digits is not two numbers
-        ends = [] if isinstance(bounds, (Set, Mapping)) else [validation.finite(end, "bounds") for end in bounds]
-    except (TypeError, InvalidInput):
+        ends = (
+            []
+            if isinstance(bounds, (Set, Mapping))
+            else [validation.finite(end, "bounds") for end in islice(bounds, 3)]
+        )
+    except Exception:  # TypeError, InvalidInput, or an error of the caller's own type
         ends = []
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(ends[1] - ends[0]):
         rule = "two numbers in order: finite, the smaller one first"
@@ -164,14 +169,18 @@ def _checked_bounds(bounds: Any) -> Pair | None:
 
 
 def _contradicted(name: str, value: Any, fact: str) -> InvalidInput:
-    return InvalidInput(f"{name} = {value!r}, but {fact}", parameter=name, value=value)
+    return InvalidInput(f"{name} = {formatted(value)}, but {fact}", parameter=name, value=value)
 
 
 def _samples(given: Any) -> dict[Any, Floats]:
     if isinstance(given, Mapping):
+        given = validation.mapping(given, "rewards", "a mapping from arm to rewards")
         if not given:
             raise validation.invalid("rewards", given, "the rewards of at least one arm")
-        return {arm: _sample(values, f"the rewards of {arm!r}") for arm, values in given.items()}
+        return {
+            arm: _sample(values, f"the rewards of {formatted(arm)}")
+            for arm, values in validation.mapping(given, "rewards", "a mapping from arm to rewards").items()
+        }
     if isinstance(given, Law):
         raise InvalidInput(f"{formatted(given)} is one law: pass a Problem with all arms, or a sample of it")
     if hasattr(given, "diagnose"):

@@ -48,7 +48,7 @@ from robandit.diagnostics.samples import floats, sample
 from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
-from robandit.validation import flag, invalid
+from robandit.validation import flag, invalid, mapping
 
 CONFIDENCE = 0.95
 NAMED = 5  # rivals named in the text
@@ -187,10 +187,14 @@ def resolution(
     H. R. Kuensch. The jackknife and the bootstrap for general stationary observations. Annals of Statistics 17, 1989.
     """
     minimize = flag(minimize, "minimize", owner="resolution")
-    if not isinstance(samples, Mapping) or not samples:
-        raise invalid("samples", samples, "a mapping from arm to rewards, with at least one arm")
+    rule = "a mapping from arm to rewards, with at least one arm"
+    samples = mapping(samples, "samples", rule)
+    if not samples:
+        raise invalid("samples", samples, rule)
+    if weights is not None:
+        weights = mapping(weights, "weights", "a mapping from every arm to its weights")
     arms = list(samples)
-    values = [x if isinstance(x, Part) else sample(x, f"the rewards of {arm!r}") for arm, x in samples.items()]
+    values = [x if isinstance(x, Part) else sample(x, f"the rewards of {formatted(arm)}") for arm, x in samples.items()]
     if weights is not None and table is not None:
         raise InvalidInput("weights and table: rows of a table need no weights, give one of the two")
     if table is not None:
@@ -326,14 +330,16 @@ def _table(given: Any, arms: int) -> Floats:
 
 def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:
     if not isinstance(given, Mapping) or arm not in given:
-        raise invalid("weights", given, f"a mapping from every arm to its weights ({arm!r} has none)")
-    weights = sample(given[arm], f"the weights of {arm!r}")
+        raise invalid("weights", given, f"a mapping from every arm to its weights ({formatted(arm)} has none)")
+    weights = sample(given[arm], f"the weights of {formatted(arm)}")
     if isinstance(values, Part):
-        raise invalid("weights", given, f"None, since not all rewards of {arm!r} are kept")
+        raise invalid("weights", given, f"None, since not all rewards of {formatted(arm)} are kept")
     if len(weights) != len(values):
-        raise invalid(f"weights[{arm!r}]", given[arm], f"one weight per reward: {len(values)}, not {len(weights)}")
+        raise invalid(
+            f"weights[{formatted(arm)}]", given[arm], f"one weight per reward: {len(values)}, not {len(weights)}"
+        )
     if not weights.min() > 0.0:
-        raise invalid(f"weights[{arm!r}]", weights.min(), "> 0, as one over a probability is")
+        raise invalid(f"weights[{formatted(arm)}]", weights.min(), "> 0, as one over a probability is")
     return weights
 
 

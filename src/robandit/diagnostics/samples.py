@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
-from robandit.validation import finite
+from robandit.validation import array, finite, read_items
 
 
 def sample(x: Any, name: str = "the sample") -> Floats:
@@ -21,7 +22,7 @@ def sample(x: Any, name: str = "the sample") -> Floats:
         raise _invalid(name, x, f"is the text {formatted(x)}: pass a list or array of numbers")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise _invalid(name, x, "has masked values: remove them with .compressed()")
-    if hasattr(x, "columns"):
+    if hasattr(type(x), "columns"):  # of the type, because the columns of a lazy frame take time
         raise _invalid(name, x, "is a table: pass one column of it, or all arms as dict(df) (polars: df.to_dict())")
     values = floats(x, name, "pass a list or array of floats")
     if values.ndim != 1:
@@ -37,15 +38,16 @@ def sample(x: Any, name: str = "the sample") -> Floats:
 
 def floats(x: Any, name: str, hint: str) -> Floats:
     """Return an array of numbers of any shape as floats; other types are rejected."""
+    if isinstance(x, Iterable) and not (hasattr(x, "__len__") or hasattr(x, "__array__")):
+        x = read_items(x, name, "numbers", hint=hint)  # a generator
     try:
-        given = np.asarray(x if hasattr(x, "__len__") or hasattr(x, "__array__") else list(x))
-        if given.dtype.kind not in "biufO":
-            raise TypeError(f"its type is {given.dtype}")
-        if given.dtype.kind == "O" and any(isinstance(value, (str, bytes)) for value in given.ravel().tolist()):
-            raise TypeError("it contains text")
-        return given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _invalid(name, x, f"is not an array of numbers ({error}): {hint}") from None
+        numbers = array(x, name)
+    except InvalidInput as error:
+        reason = f" ({str(error.rule).partition(' (')[2][:-1]})"
+        raise _invalid(name, x, f"is not an array of numbers{reason}: {hint}") from error
+    if not isinstance(x, (Iterable, np.ndarray)) and numbers.ndim == 0:
+        raise _invalid(name, x, f"is not an array of numbers (it is {formatted(x)}): {hint}")
+    return numbers.copy() if numbers is x else numbers
 
 
 def _invalid(name: str, x: Any, problem: str) -> InvalidInput:
@@ -54,6 +56,6 @@ def _invalid(name: str, x: Any, problem: str) -> InvalidInput:
 
 def checked_about(about: Any) -> float | Literal["median"]:
     """Return the point as a float, or ``"median"``."""
-    if isinstance(about, str) and about == "median":
+    if isinstance(about, str) and str.__str__(about) == "median":
         return "median"
     return finite(about, "about", hint="or pass 'median'")

@@ -20,6 +20,7 @@ from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_path
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
+from robandit.validation import function, instance
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -273,6 +274,11 @@ def study(
     if not isinstance(recorded, Recorded):
         hint = "pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
         raise InvalidInput(f"recorded is a {type(recorded).__name__}: {hint}")
+    function(progress, "progress", "a function that takes two numbers", owner="study")
+    if log is not None:
+        from robandit.recorded import Log
+
+        instance(log, Log, "log", "a log, or None", hint="the log(times=True) of records")
     minimize = recorded.minimize
     profiles = {record.arm: Profile(rewards(record), minimize) for record in recorded.arms}
     arms = []

@@ -22,7 +22,9 @@ from robandit.drift.detector import (
     recent,
     winner,
 )
+from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
+from robandit.validation import column
 from robandit.wording import compact, percent
 
 __all__ = ["GUARANTEE", "Alarm", "Summary", "difference"]
@@ -52,6 +54,7 @@ class Summary(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, rewards: Floats) -> Summary:
         """Return the summary of a sample with at least one reward."""
+        rewards = column(rewards, "rewards", LARGEST_REWARD)
         low, median, high = np.quantile(rewards, [0.05, 0.5, 0.95]).tolist()
         return cls(low, median, high, float(rewards.mean()))
 

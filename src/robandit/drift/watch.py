@@ -21,7 +21,7 @@ from robandit.kernel.interpreted import interpreted
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.ranges import MOST, violation
 from robandit.kernel.types import Floats
-from robandit.validation import array, column, integer, invalid
+from robandit.validation import MOST_ITEMS, array, choice, column, instance, integer, invalid
 
 __all__ = ["SavedWatch", "Watch"]
 
@@ -62,7 +62,8 @@ class Watch:
 
     def __init__(self, arms: int, salt: int) -> None:
         """Start without rewards."""
-        self.salt = salt % 2**64
+        arms = integer(arms, "arms", 0, MOST_ITEMS)
+        self.salt = integer(salt, "salt", -(2**64), None) % 2**64
         self._d = new_state(arms)
         self._compile = "now"
         self.alarms: list[Alarm] = []
@@ -73,7 +74,7 @@ class Watch:
 
         Until it is compiled, it runs interpreted, with the same results. A watch for which this is not called compiles it at once.
         """
-        self._compile = compile
+        self._compile = choice(compile, "compile", ("background", "now", "never"))
         if compile == "now":
             compiled_watch()
         elif compile == "background":
@@ -85,8 +86,7 @@ class Watch:
         rewards = array(values, "values")
         if rewards.ndim != 1:
             raise invalid("values", values, "one row of rewards")
-        if not rewards.flags.c_contiguous:
-            rewards = rewards.copy()
+        rewards = np.require(rewards, requirements=["C", "A", "W"])  # the types that the detector is compiled for
         entry, salt = compiled_watch() if self._compile == "now" else _ready_watch(), np.uint64(self.salt)
         raised: list[Alarm] = []
         end = entry(self._d, arm, rewards, 0, salt)
@@ -116,6 +116,8 @@ class Watch:
         The result is a new watch with this salt if no watch was saved (None, in older files), or one with another layout.
         """
         watch = cls(arms, salt)
+        if saved is not None:
+            instance(saved, SavedWatch, "saved", "a SavedWatch, or None")
         if saved is None or saved.layout != LAYOUT:
             return watch
         rows = [_unpacked(packed) for packed in saved.rows]

@@ -164,7 +164,7 @@ def given_pair(**pair: Any) -> bool:
     """
     missing = [name for name, value in pair.items() if value is None]
     if len(missing) == 1:
-        given = " and ".join(f"{name} = {value!r}" for name, value in pair.items())
+        given = " and ".join(f"{name} = {formatted(value)}" for name, value in pair.items())
         rule = "given together with the other"
         raise InvalidInput(f"{given}: give both for bounds, or neither", parameter=missing[0], rule=rule)
     return not missing

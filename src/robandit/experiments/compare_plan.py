@@ -8,7 +8,7 @@ from robandit.errors import InvalidInput
 from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.spec_entries import Misplaced, policies_in, problems_in
 from robandit.policies import Policy
-from robandit.validation import integer
+from robandit.validation import integer, items_of, text
 
 PULLS = 50_000
 
@@ -74,7 +74,7 @@ def asked_numbers(
 
 def asked_policies(policies: Sequence[str]) -> tuple[list[Policy], list[str]]:
     """Return the policies that a command line names, by default those of `FIRST_LOOK`, with a note that there are more."""
-    if policies:
+    if not (type(policies) in (list, tuple) and len(policies) == 0):
         return named_policies(policies), []
     chosen, every = named_policies(FIRST_LOOK), named_policies(EVERY)
     return chosen, [f"These are {len(chosen)} of {len(every)} policies. To see all, add --all."]
@@ -83,6 +83,7 @@ def asked_policies(policies: Sequence[str]) -> tuple[list[Policy], list[str]]:
 def named_policies(names: Sequence[str]) -> list[Policy]:
     """Return the policies with these names, as a command line writes them."""
     try:
-        return [policy for _, policy in policies_in(names)]
+        given = items_of(names, "policies", "names of policies")
+        return [policy for _, policy in policies_in([text(name, "policy") for name in given])]
     except Misplaced as error:  # as in `compared`
         raise InvalidInput(error.message) from error

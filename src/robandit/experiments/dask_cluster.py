@@ -16,10 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from robandit.errors import EngineLost, InvalidInput, VersionSkew
+from robandit.errors import EngineLost, FileError, InvalidInput, VersionSkew
 from robandit.experiments.engines import Answer, Engine, WorkersDied, installed_version, play, version_skew, versions
 from robandit.experiments.own_code import Packed, own_modules
 from robandit.experiments.plan import Plan
+from robandit.files import read, shown
 from robandit.validation import integer, invalid
 from robandit.wording import counted
 
@@ -236,10 +237,10 @@ def _same(plan: Plan | Packed) -> Plan | Packed:
 
 def _address(file: Path) -> str:
     try:
-        return str(json.loads(file.read_bytes())["address"])
-    except OSError as error:
-        hint = f"start the scheduler first, with --scheduler-file {file}"
-        raise InvalidInput(f"the scheduler file {file} cannot be read: {error.strerror}; {hint}") from error
+        return str(json.loads(read(file))["address"])
+    except FileError as error:
+        hint = f"start the scheduler first, with --scheduler-file {shown(file)}"
+        raise InvalidInput(f"the scheduler file {error}; {hint}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(f"{file} was not written by a Dask scheduler, or is incomplete: {error}") from error
 

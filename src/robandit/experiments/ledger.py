@@ -51,7 +51,7 @@ class Ledger:
     def receive(self, unit: Unit, content: bytes, seconds: float) -> None:
         """Store the part that a worker made. The part is written last, so that a unit with a part is done."""
         write_json(self._time(unit), {"seconds": seconds})
-        write_atomically(self.part(unit), content)
+        write_atomically(self.part(unit), content, sweep=False)
         self._failure(unit).unlink(missing_ok=True)
 
     def fail(self, failure: Failure) -> None:
@@ -97,7 +97,9 @@ class Ledger:
     def sweep(self) -> None:
         """Remove unfinished files of killed processes. Units locked by a running process are skipped."""
         for name in FOLDERS:
-            for path in (self.folder / name).glob(".*.*.*"):  # write_atomically names them .KEY.parquet.RANDOM
+            for path in (self.folder / name).glob(
+                ".*.*.*"
+            ):  # write_atomically names them .KEY.parquet.HOST-RANDOM.part
                 with self._locked(path.name.split(".")[1]) as mine:
                     if mine:
                         path.unlink(missing_ok=True)
@@ -118,6 +120,5 @@ class Ledger:
 def write_json(path: Path, data: Any) -> None:
     """Write plain data as indented JSON, atomically."""
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    write_atomically(
-        path, text.encode(errors="backslashreplace")
-    )  # half a character, as in file names, in JSON's notation
+    # Half a character, as in file names, is written in JSON's notation.
+    write_atomically(path, text.encode(errors="backslashreplace"), sweep=False)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from robandit import policies, problems, suites
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.experiments import own_code
 from robandit.policies import Policy, Probing, Restarting, all_policies
 from robandit.policies.base import is_template
@@ -79,14 +79,14 @@ def task_from(text: str) -> suites.Task | None:
     suite = suite_from(head)
     tasks = {task.name: task for task in suite.tasks}
     if tail not in tasks:
-        raise InvalidInput(unknown(f"problem {tail!r} of the suite {suite.name}", tail, tasks))
+        raise InvalidInput(unknown(f"problem {formatted(tail)} of the suite {suite.name}", tail, tasks))
     return tasks[tail]
 
 
 def suite_from(name: str) -> suites.Suite:
     """Return the suite with this name."""
     if name not in suites.NAMES:
-        raise InvalidInput(unknown(f"suite {name!r}", name, suites.NAMES))
+        raise InvalidInput(unknown(f"suite {formatted(name)}", name, suites.NAMES))
     return suites.named(name)
 
 
@@ -123,12 +123,12 @@ def _call(
         return name, None
     if not isinstance(node, ast.Call) or (name := _name(node.func, kind)) is None:
         meant = close(text.partition("(")[0], known, also)
-        raise InvalidInput(f"{kind} {text!r} cannot be read{_question(meant)}: write it as {example}")
-    call, by_name = f"{kind} {text!r}", f"give parameters by name: {example}"
+        raise InvalidInput(f"{kind} {formatted(text)} cannot be read{_question(meant)}: write it as {example}")
+    call, by_name = f"{kind} {formatted(text)}", f"give parameters by name: {example}"
     if len(node.args) == 1 and kind == "policy" and _names_a_policy(node.args[0]):  # Probing(UCB1(scale=2.0))
         node.keywords.insert(0, ast.keyword("of", node.args.pop()))
     if node.args:
-        raise InvalidInput(f"{call}: {ast.get_source_segment(source, node.args[0])} has no name; {by_name}")
+        raise InvalidInput(f"{call}: {str(ast.get_source_segment(source, node.args[0]))[:80]} has no name; {by_name}")
     parameters: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -175,10 +175,10 @@ def policy_class(name: str) -> type[Policy]:
         return cls
     own = own_code.named_policies()
     if name not in own:
-        raise InvalidInput(unknown(f"policy {name!r}", name, [*known, "all", *own], _labels()))
+        raise InvalidInput(unknown(f"policy {formatted(name)}", name, [*known, "all", *own], _labels()))
     if len(own[name]) > 1:
         raise InvalidInput(
-            f"policy {name!r} is in several modules: write {' or '.join(cls.tag() for cls in own[name])}"
+            f"policy {formatted(name)} is in several modules: write {' or '.join(cls.tag() for cls in own[name])}"
         )
     return own[name][0]
 
@@ -191,7 +191,9 @@ def _own_class(module: str, name: str) -> type[Policy]:
     if not (isinstance(cls, type) and issubclass(cls, Policy) and not is_template(cls)):
         names = [each.__name__ for each in own_code.policies_of(module)]
         there = (
-            unknown(f"policy {name!r} of the module {module}", name, names) if names else f"{module} has no policies"
+            unknown(f"policy {formatted(name)} of the module {module}", name, names)
+            if names
+            else f"{module} has no policies"
         )
         raise InvalidInput(there)
     return cls
@@ -238,7 +240,7 @@ def _kinds(hint: Any) -> str:
 def builder(name: str) -> Callable[..., problems.Problem]:
     """Return the builder of problems with this name."""
     if name not in BUILDERS:
-        known = unknown(f"problem {name!r}", name, BUILDERS)
+        known = unknown(f"problem {formatted(name)}", name, BUILDERS)
         raise InvalidInput(f"{known}, and problems of suites, such as heavy/pareto-1.6")
     build: Callable[..., problems.Problem] = getattr(problems, name)
     return build
@@ -274,7 +276,7 @@ def check_parameters(name: str, parameters: Iterable[str]) -> None:
     for key in parameters:
         if key not in known:
             meant = _question(close(key, known))
-            raise InvalidInput(f"{name} has no parameter {key!r}{meant}: it has {_listed(known) or 'none'}")
+            raise InvalidInput(f"{name} has no parameter {formatted(key)}{meant}: it has {_listed(known) or 'none'}")
 
 
 def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str | None:

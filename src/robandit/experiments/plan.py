@@ -18,10 +18,11 @@ from typing import Any
 from robandit.diagnostics.reference import Reference
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.cache import Kernel
-from robandit.policies.base import Policy
+from robandit.policies.base import Policy, check_policy_given
 from robandit.problems import Problem
-from robandit.simulate.result import Result, problem_reference
+from robandit.simulate.result import Result, check_problem, problem_reference
 from robandit.simulate.simulation import compiled_play, play_kernel, simulate
+from robandit.validation import instance, integer, items_of, order, text
 
 PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
 CAUTION = "! "  # begins a note that is shown before any result
@@ -181,6 +182,11 @@ class Plan:
         return {name for name, count in Counter(name for name, _ in everywhere).items() if count > 1}
 
 
+def check_plan(plan: Any) -> None:
+    """Raise `InvalidInput` unless this is a plan."""
+    instance(plan, Plan, "plan", "a plan", hint="make one with planned(problems, policies, ...)")
+
+
 def planned(
     problems: Iterable[Played],
     policies: Sequence[Policy],
@@ -194,6 +200,19 @@ def planned(
 
     A policy is skipped, with the reason, if a parameter has no value or the horizon is too long. ``notes`` go into the report.
     """
+    problems = items_of(problems, "problems", "problems, each a Played")
+    policies = items_of(policies, "policies", "policies")
+    for i, each in enumerate(problems):
+        instance(each, Played, f"problems[{i}]", "a Played", hint="such as Played(name, problem, horizon)")
+        check_problem(each.problem)
+        text(each.name, "name", owner="Played")
+        integer(each.horizon, "horizon", 1, owner="Played")
+    for policy in policies:
+        check_policy_given(policy)
+    seed, replications = integer(seed, "seed", 0, None), integer(replications, "replications", 1, MOST_REPLICATIONS)
+    notes = [text(note, "note") for note in items_of(notes, "notes", "strings")]
+    if eps is not None:
+        eps = order(eps, owner="planned")
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
     labels = [policy.name for policy in policies]

@@ -20,7 +20,7 @@ from robandit.experiments.plan import CAUTION, Plan, Played, planned
 from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
-from robandit.validation import invalid
+from robandit.validation import flag, function, instance, invalid, items_of, plain, text
 from robandit.wording import counted
 
 Mode = Literal["bootstrap", "in-order", "rejection"]
@@ -91,9 +91,14 @@ def replayed(
     progress
         Called with the number of rows read so far and the total number of rows, if known.
     """
+    quick = flag(quick, "quick")
     horizon, replications, seed = asked_numbers(horizon, replications, seed, quick=quick)
+    instance(records, Records, "records", "records", hint="make them with robandit.recorded.open_records")
+    name = text(name, "name")
+    function(progress, "progress", "a function that takes two numbers")
+    modes = items_of(modes, "modes", "names")
     for mode in modes:
-        if mode not in get_args(Mode) or modes.count(mode) > 1:
+        if plain(mode) not in get_args(Mode) or modes.count(mode) > 1:
             raise invalid("modes", list(modes), f"a list without repetitions of {', '.join(get_args(Mode))}")
     chosen, more = asked_policies(policies)
     samples = records.samples(progress=progress)

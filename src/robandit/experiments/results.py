@@ -12,6 +12,7 @@ import numpy as np
 from robandit.experiments.plan import Cell, Plan, Played, Unit
 from robandit.kernel.types import Floats, Ints
 from robandit.simulate.result import Result
+from robandit.validation import instance
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,6 +111,11 @@ class Results:
         """Whether every replication of every cell was played."""
         counts = [len(m.replications) for m in self.measured]
         return counts == [self.plan.replications] * len(self.plan.cells)
+
+
+def check_results(results: Any) -> None:
+    """Raise `InvalidInput` unless these are the results of an experiment."""
+    instance(results, Results, "results", "the results of a run", hint="such as run(plan, folder).store.results()")
 
 
 def measured_in(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:

@@ -29,7 +29,7 @@ from robandit.files import check_seal
 from robandit.kernel.cores import cores
 from robandit.kernel.messages import say
 from robandit.kernel.workers import compile_all
-from robandit.validation import integer, invalid
+from robandit.validation import function, integer, invalid
 
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
@@ -234,6 +234,8 @@ def run(
         this run. ``store.measured(cell)`` returns its results.
     """
     tries = integer(tries, "tries", 1, None)
+    function(progress, "progress", "a function")
+    function(finished, "finished", "a function")
     if threads is not None:
         threads = integer(threads, "threads", 1, None)
         if engine is not None:

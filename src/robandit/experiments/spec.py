@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
-from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, formatted
+from robandit.errors import CorruptFile, InvalidInput, NewerFile, formatted
 from robandit.experiments import spec_entries as entries
 from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
 from robandit.experiments.toml import line_of, lines, syntax_message, toml_value
+from robandit.files import named, read, shown
 from robandit.policies import Policy
 from robandit.problems import Problem
-from robandit.validation import LARGEST_INTEGER, order
+from robandit.validation import LARGEST_INTEGER, items_of, order
+from robandit.validation import text as valid_text
 from robandit.wording import counted
 
 __all__ = ["EXAMPLE", "PolicyEntry", "ProblemEntry", "Spec", "parse_spec", "read_spec", "resolved_text", "summary"]
@@ -85,7 +87,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             values = getattr(self, key)
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise misplaced((key,), values)
-            checked[key] = tuple(values)
+            checked[key] = items_of(values, key, "entries")
         horizons = enumerate(checked["horizons"])
         checked["horizons"] = tuple(
             entries.checked_integer(("horizons", i), each, 1, LARGEST_INTEGER) for i, each in horizons
@@ -93,7 +95,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         entries.import_all(name for name in checked["imports"] if not isinstance(name, str) or name not in sys.modules)
         for key in ("imports", "horizons", "suites"):
             for i, value in enumerate(checked[key]):
-                if value in checked[key][:i]:
+                if any(
+                    value is other or (isinstance(value, (str, int)) and value == other) for other in checked[key][:i]
+                ):
                     raise Misplaced((key, i), f"the {key[:-1]} {value} is given twice: leave one of them out")
         if self.eps is not None:
             try:
@@ -190,16 +194,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
     """Read the spec in a TOML file. This runs the modules that it imports."""
-    try:
-        content = pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
+    content = read(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise CorruptFile(f"{path}:{line}: this is not UTF-8, which TOML requires; check the file") from error
-    return parse_spec(text, os.fspath(path), folder=pathlib.Path(path).parent)
+        raise CorruptFile(f"{shown(path)}:{line}: this is not UTF-8, which TOML requires; check the file") from error
+    return parse_spec(text, shown(path), folder=named(path).parent)
 
 
 def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = None) -> Spec:
@@ -212,6 +213,7 @@ def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = 
     ...
     robandit.errors.InvalidInput: spec:3: replications = 0 must be an integer from 1 to 1,000,000
     """
+    text, where = valid_text(text, "text", "a text in TOML"), shown(valid_text(where, "where"))
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

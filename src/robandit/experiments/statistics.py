@@ -23,12 +23,12 @@ from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
 from robandit.experiments.against_record import Against, against_record, cost_sentences
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results, regret_table
+from robandit.experiments.results import Measured, Results, check_results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
 from robandit.intervals import CONFIDENCE, RESAMPLES, bootstrap_intervals, percentile_interval, quantile_interval
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.assumptions import assumption_met
-from robandit.validation import integer, invalid
+from robandit.validation import instance, integer, invalid, text
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class Standing:
 
 def verdict(results: Results) -> str:
     """Return `Findings.verdict`, a few sentences for the top of a report."""
+    check_results(results)
     return Findings(results).verdict
 
 
@@ -149,6 +150,7 @@ def summary(results: Results) -> pl.DataFrame:
     """
     import polars as pl
 
+    check_results(results)
     of_means = bootstrap_intervals([m.final for m in results.measured])
     rows: dict[Played, list[Row]] = {}
     for measured, interval in zip(results.measured, of_means, strict=True):
@@ -221,7 +223,7 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
     cells = {m.cell.label: m for m in _measured_on(results, played)}
     if best is None:
         best = min(cells.values(), key=_mean_and_label).cell.label
-    elif best not in cells:
+    elif text(best, "best", "the name of a policy") not in cells:
         rule = f"a policy with results on {played.name}: one of {', '.join(sorted(cells))}"
         raise invalid("best", best, rule)
     others = [label for label in cells if label != best]
@@ -252,6 +254,8 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
 
 
 def _measured_on(results: Results, played: Played) -> tuple[Measured, ...]:
+    check_results(results)
+    instance(played, Played, "played", "a problem of the plan, one of results.problems")
     measured = results.on(played)
     if not measured:
         known = ", ".join(f"{each.name} (horizon {each.horizon})" for each in results.problems) or "none yet"
@@ -306,6 +310,7 @@ def ranking(results: Results) -> pl.DataFrame:
     """
     import polars as pl
 
+    check_results(results)
     labels, reasons = _rankable(results)
     problems = results.plan.problems
     cells = {(m.cell.label, m.cell.played): m for m in results.measured}

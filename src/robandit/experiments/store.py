@@ -16,19 +16,27 @@ from typing import Any
 import msgspec
 
 from robandit.diagnostics.reference import Reference
-from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
+from robandit.errors import CorruptFile, FileError, InvalidInput, excerpt, formatted
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.own_code import OwnModule, own_modules
-from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit
-from robandit.experiments.results import Failure, Measured, Results, measured_in, pulls_table, regret_table
-from robandit.files import check_format, write_atomically
+from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit, check_plan
+from robandit.experiments.results import (
+    Failure,
+    Measured,
+    Results,
+    check_results,
+    measured_in,
+    pulls_table,
+    regret_table,
+)
+from robandit.files import check_format, named, read, reason, shown, write_atomically
 from robandit.laws.packing import is_packed
 from robandit.locks import locked
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, sealed_parquet
-from robandit.validation import integer, invalid
+from robandit.validation import integer, invalid, text
 from robandit.wording import joined, listed
 
 __all__ = ["ELSEWHERE", "Store"]
@@ -80,10 +88,13 @@ class Store:
         spec_text
             The text of the spec, stored as ``spec.toml``.
         """
-        place = Path(folder)
-        if place.is_file():
-            raise FileError(f"{place} is a file: {ELSEWHERE} for the run")
+        place = named(folder, "folder", "the name of a folder")
+        check_plan(plan)
+        command = text(command, "command")
+        spec_text = None if spec_text is None else text(spec_text, "spec_text")
         with _named(place):
+            if place.is_file():
+                raise FileError(f"{shown(place)} is a file: {ELSEWHERE} for the run")
             place.mkdir(parents=True, exist_ok=True)
             if not (place / "run.json").exists():
                 _check_empty(place)
@@ -116,13 +127,15 @@ class Store:
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
         """Read a run folder without changing it."""
-        place = Path(folder)
-        if not (place / "run.json").exists():
-            raise FileError(f"{place} is not a run folder: it has no run.json; name one that a run has made")
+        place = named(folder, "folder", "the name of a folder")
+        with _named(place):
+            if not (place / "run.json").exists():
+                raise FileError(f"{shown(place)} is not a run folder: it has no run.json; name one that a run has made")
         return _parsed(place, _read(place))
 
     def continued(self, plan: Plan) -> Plan:
         """Return the plan with the same units as in this folder. Raise if the plan is another experiment."""
+        check_plan(plan)
         _check_modules(self.folder, self.modules, plan)
         _continued(self.folder, _read(self.folder), plan)
         return replace(plan, unit_pulls=self.plan.unit_pulls)
@@ -193,8 +206,11 @@ class Store:
         results
             The return value of `results`, if it is loaded already.
         """
-        place = self.folder / "results" if folder is None else Path(folder)
-        measured = (self.results() if results is None else results).measured
+        place = self.folder / "results" if folder is None else named(folder, "folder", "the name of a folder")
+        if results is None:
+            results = self.results()
+        check_results(results)
+        measured = results.measured
         tables = {"regret": regret_table(measured), "pulls": pulls_table(measured)}
         with _named(place):
             place.mkdir(parents=True, exist_ok=True)
@@ -212,8 +228,9 @@ def _named(folder: Path) -> Iterator[None]:
     """Convert errors of the system to `FileError` with the name of the folder."""
     try:
         yield
-    except OSError as error:
-        raise FileError(f"{error.filename or folder} cannot be used: {error.strerror}; {ELSEWHERE}") from error
+    except (OSError, RuntimeError) as error:
+        place = shown(getattr(error, "filename", None) or folder)
+        raise FileError(f"{place} cannot be used: {reason(error)}; {ELSEWHERE}") from error
 
 
 def _check_empty(folder: Path) -> None:
@@ -221,8 +238,8 @@ def _check_empty(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
     others = [name for name in names if name != "locks" and not name.startswith(".run.json.")]
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
-        first = ", ".join(others[:3]) + (", ..." if others[3:] else "")
-        raise FileError(f"{folder} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
+        first = excerpt(others)
+        raise FileError(f"{shown(folder)} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
 
 
 # --- run.json -------------------------------------------------------------------------------------------------------
@@ -377,10 +394,8 @@ def _short(value: Any) -> str:
 def _read(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(read(path))
         version = int(data["format"])
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CorruptFile(f"{path} was not written by Robandit, or is damaged: {error}") from error
     check_format(version, FORMAT_VERSION, path)

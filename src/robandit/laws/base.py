@@ -8,16 +8,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, MeanUndefined, formatted
+from robandit.errors import InvalidInput, MeanUndefined, RobanditError, excerpt, formatted
 from robandit.kernel.types import Floats
 from robandit.laws.packing import is_packed, packed, unpacked
 from robandit.laws.verdict import Verdict, judge
-from robandit.validation import array, check_items, choice, finite, integer, invalid, within
+from robandit.validation import array, check_items, choice, finite, integer, invalid, mapping, within
 
 if TYPE_CHECKING:
     from robandit.laws.table import Component
@@ -164,7 +165,10 @@ class Law(ABC):
         size = integer(size, "size")
         if not isinstance(seed, np.random.SeedSequence):
             seed = np.random.SeedSequence(integer(seed, "seed", 0, None, hint="or pass a numpy SeedSequence"))
-        out = np.empty(size, dtype=np.float64)
+        try:
+            out = np.empty(size, dtype=np.float64)
+        except MemoryError as error:
+            raise invalid("size", size, "a number of rewards that fits into memory") from error
         args = (*tabulate([self]), 0, streams(seed, 1)[0], out)
         compiled(fill, label="the law sampler", args=args)(*args)
         return out
@@ -276,19 +280,27 @@ class Law(ABC):
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Law:
         """Return the law that ``to_dict`` wrote. Unknown classes and parameters are rejected."""
-        if not isinstance(data, Mapping) or "kind" not in data:
-            raise invalid("law", data, 'an object with the class name under "kind"')
-        laws = known_laws()
-        name = choice(data["kind"], "kind", sorted(laws))
-        parameters = {key: _from_json(value) for key, value in data.items() if key != "kind"}
+        rule = 'an object with the class name under "kind"'
+        data = mapping(data, "law", rule)
+        if "kind" not in data:
+            raise invalid("law", data, rule)
+        kind = data["kind"]
+        laws = _own_laws() if type(kind) is str and kind in _own_laws() else known_laws()
+        name = choice(kind, "kind", sorted(laws))
+        try:
+            parameters = {key: _from_json(value) for key, value in data.items() if key != "kind"}
+        except RobanditError:
+            raise
+        except Exception as error:  # RecursionError, or an error of the caller's own type
+            raise invalid("law", data, "plain JSON data that to_dict wrote") from error
         names = {field.name for field in fields(laws[name])}  # type: ignore[arg-type]
         unknown = sorted(map(str, set(parameters) - names))
         if unknown:
-            raise InvalidInput(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(sorted(names))}")
+            raise InvalidInput(f"{name} has no parameter {excerpt(unknown)}; it has {', '.join(sorted(names))}")
         try:
             return laws[name](**parameters)
         except TypeError as error:
-            raise InvalidInput(f"{name} cannot be made of {formatted(dict(data))}: {error}") from error
+            raise InvalidInput(f"{name} cannot be made of {formatted(data)}: {error}") from error
 
 
 def checked_law(value: Any, name: str) -> Law:
@@ -318,6 +330,12 @@ def known_laws() -> dict[str, type[Law]]:
     """Return all laws by class name, including users' laws. A user's law cannot replace one of Robandit."""
     laws = sorted(_concrete(Law), key=lambda law: not law.__module__.startswith("robandit."))  # type: ignore[type-abstract]
     return {law.__name__: law for law in reversed(laws)}
+
+
+@cache
+def _own_laws() -> dict[str, type[Law]]:
+    """Return Robandit's laws by class name. Searching for all laws takes longer than making one."""
+    return {name: law for name, law in known_laws().items() if law.__module__.startswith("robandit.")}
 
 
 def _concrete(kind: type[Law]) -> Iterator[type[Law]]:

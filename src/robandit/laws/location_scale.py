@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,8 +108,18 @@ class LocationScale(Law):
         """Return a moment: about ``loc`` in closed form, about other points by quadrature to about 1e-12."""
         loc, scale = self.placement
         centre = (about - loc) / scale
-        value = self.standard_moment_about(order, centre) if centre != 0.0 else self.standard_moment(order)
-        return float(scale**order * value)
+        return float(
+            scale**order * (self._moment_about(order, centre) if centre != 0.0 else self.standard_moment(order))
+        )
+
+    def _moment_about(self, order: float, centre: float) -> float:
+        """Return `standard_moment_about`. It is kept, since the laws of a problem often differ only in their scales."""
+        key = (type(self), *self.standard_code, self.left_tail, self.right_tail, order, centre)
+        if key not in _quadratures:
+            if len(_quadratures) >= 4096:
+                _quadratures.clear()
+            _quadratures[key] = self.standard_moment_about(order, centre)
+        return _quadratures[key]
 
     def standard_moment_about(self, order: float, centre: float) -> float:
         """E|Z - centre|^order for an order below the tail index."""
@@ -178,6 +189,9 @@ class PowerTail(LocationScale):
     def right_tail(self) -> float:
         """The parameter ``tail``."""
         return self.tail
+
+
+_quadratures: dict[tuple[Any, ...], float] = {}
 
 
 def hazard(q: Floats, upper: bool) -> Floats:

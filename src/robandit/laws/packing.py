@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def packed(values: np.ndarray[Any, Any], kind: str = "float64") -> list[Any] | d
 
 def is_packed(value: Any) -> bool:
     """Return whether this is the JSON data of a long array."""
-    return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in KINDS
+    return isinstance(value, dict) and dict.__len__(value) == 1 and next(dict.__iter__(value)) in KINDS
 
 
 def unpacked(value: Any, name: str) -> Any:

@@ -48,6 +48,7 @@ STABLE, STABLE_ONE, DISCRETE, EMPIRICAL = range(9, 13)
 CUMULATIVE, LOC, SCALE, A, B, OFFSET, LENGTH = range(7)
 # -log(U) at the middle of the last cell of the uniform grid, which replaces 0 if U rounds to 1.
 LEAST_EXPONENTIAL = 2.0**-54
+UNITS = 2**1074  # smallest doubles in 1
 
 
 class Component(NamedTuple):
@@ -89,7 +90,12 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     for law in checked:
         parts = [part for part in law.components() if part.weight > 0.0]
         total = math.fsum(part.weight for part in parts)
+        exact = (
+            0  # the sum of the weights so far, in units of the smallest double; fsum of each prefix would be quadratic
+        )
         for number, part in enumerate(parts, start=1):
+            numerator, denominator = part.weight.as_integer_ratio()
+            exact += numerator * (UNITS // denominator)
             offset = length = 0
             if part.data is not None:
                 length = len(part.data)
@@ -99,7 +105,7 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
                     used += length
                 offset = offsets[id(part.data)]
             # The last weight is exactly 1, so that a uniform of 1 finds a component despite rounding.
-            cumulative = math.fsum(other.weight for other in parts[:number]) / total if number < len(parts) else 1.0
+            cumulative = exact / UNITS / total if number < len(parts) else 1.0
             codes.append(part.code)
             # + 0.0 turns -0.0 into 0.0, so that loc + scale * 0 is never a negative zero.
             rows.append([cumulative, part.loc + 0.0, part.scale, part.a, part.b, float(offset), float(length), 0.0])

@@ -14,6 +14,7 @@ from robandit.inputs import listed
 from robandit.validation import invalid, plain
 
 Arm: TypeAlias = Any
+RULE = "a string, a finite number of up to 64 bits, None, or a tuple of them"
 
 State: TypeAlias = Literal["active", "paused", "retired"]
 ACTIVE: Final = "active"
@@ -42,7 +43,10 @@ def checked_name(arm: Arm) -> Arm:
 def hashable(arm: Arm) -> Arm:
     """Return a name in hashable form: NumPy scalars become Python values, and lists (from files) become tuples."""
     if isinstance(arm, (list, tuple)):
-        return tuple(hashable(a) for a in arm)
+        try:
+            return tuple(hashable(a) for a in arm)
+        except Exception as error:  # RecursionError, or an error of the caller's own type
+            raise invalid("arm", arm, RULE) from error
     return arm if isinstance(arm, Fraction) else plain(arm)  # a float would be a different name
 
 
@@ -57,4 +61,4 @@ def _check_saveable(arm: Arm) -> None:
     except Exception:
         saveable = False
     if not saveable or (isinstance(arm, float) and not math.isfinite(arm)):
-        raise invalid("arm", arm, "a string, a finite number of up to 64 bits, None, or a tuple of them")
+        raise invalid("arm", arm, RULE)

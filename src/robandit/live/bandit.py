@@ -28,6 +28,7 @@ from robandit.errors import (
     InvalidInput,
     UnavailableArm,
     UnknownArm,
+    excerpt,
     formatted,
 )
 from robandit.files import read, write_atomically
@@ -408,13 +409,13 @@ class Bandit:
     def _update(self, arm: Arm, reward: float) -> Sequence[Warned]:
         try:
             i = self._index[arm]
-        except (KeyError, TypeError):
+        except Exception:  # KeyError, TypeError, or an error of the caller's own type
             i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
         usual = type(reward) is float and (_SMALLEST <= abs(reward) <= _LARGEST or not reward)
         value = reward if usual else checked_reward(reward)
         if self._policy.weighted and i != self._pick:
             hint = "call select() right before update(), or use decide() and reward()"
-            fact = f"{self._policy.label} {_WEIGHS}, and {arm!r} is not the last arm of select()"
+            fact = f"{self._policy.label} {_WEIGHS}, and {formatted(arm)} is not the last arm of select()"
             raise DecisionError(f"{fact}: {hint}")
         if self._horizon is not None:
             self._check_horizon(1)
@@ -433,7 +434,7 @@ class Bandit:
                 raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
             try:
                 positions = [self._index[name] for name in names]
-            except (KeyError, TypeError):
+            except Exception:  # as in `_update`
                 positions = [self._position(name, at("arms", k)) for k, name in enumerate(names)]
             if len(positions) != len(values):
                 raise InvalidInput(f"{len(positions)} arms but {len(values)} rewards: pass one reward for each arm")
@@ -636,8 +637,8 @@ class Bandit:
     def _position(self, arm: Arm, place: str = "") -> int:
         try:
             return self._index[hashable(arm)]
-        except (KeyError, TypeError):
-            known = ", ".join(repr(a) for a in self._arms[:10]) + (", ..." if len(self._arms) > 10 else "")
+        except Exception:  # as in `_update`
+            known = excerpt(repr(a) for a in self._arms)
             message = f"{place}arm {formatted(arm)} is unknown: this bandit has {known}"
             raise UnknownArm(message, parameter="arm", value=arm, rule=f"one of {known}") from None
 

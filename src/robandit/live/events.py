@@ -11,13 +11,13 @@ that were passed as ``among``. Asking changes caches and random streams, so it i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from robandit.errors import printable
 from robandit.live.arms import hashable
-from robandit.validation import invalid
+from robandit.validation import invalid, mapping
 
 __all__ = [
     "ArmAdded",
@@ -120,12 +120,11 @@ def event_from(data: Any) -> Event:
     if isinstance(data, _Event):
         return data  # type: ignore[return-value]
     rule = "an event, or the data of its to_dict()"
-    if not isinstance(data, Mapping):
-        raise invalid("event", data, rule)
+    fields = mapping(data, "event", rule)
     try:
-        event: Event = msgspec.convert(dict(data), Event)
-    except msgspec.ValidationError as error:
-        raise invalid("event", data, rule, hint=str(error)) from error
+        event: Event = msgspec.convert(fields, Event)
+    except Exception as error:  # msgspec.ValidationError, or an error of the caller's own type
+        raise invalid("event", data, rule, hint=printable(str(error))[:160]) from error
     names: dict[str, Any] = {"asked": tuple(None if each is None else hashable(each) for each in event.asked)}
     if hasattr(event, "arm"):
         names["arm"] = hashable(event.arm)

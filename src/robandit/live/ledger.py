@@ -53,7 +53,7 @@ class Ledger:
         """Raise `DecisionError` unless the id has the form of one and is not known."""
         life, number = _parsed(decision_id)
         if number < self.issued.get(life, 0):
-            raise DecisionError(f"decision {decision_id!r} is known already: each decision is applied once")
+            raise DecisionError(f"decision {formatted(decision_id)} is known already: each decision is applied once")
 
     def checked_open(self, given: Any, arms: list[Arm], policy: Policy, place: str = "") -> DecisionId:
         """Return the id of an open decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
@@ -63,15 +63,17 @@ class Ledger:
             row = self.open.arm_and_time(decision_id)
         else:
             decision_id = validation.plain(decision_id)
+            if isinstance(decision_id, int) and not isinstance(decision_id, bool):
+                decision_id = int.__pos__(decision_id)  # a subclass may have its own comparisons
             row = self.open.arm_and_time(decision_id) if type(decision_id) in (str, int) else None
         if row is None:
             reason = self._why_not_open(*_parsed(decision_id, place), policy.weighted)
-            message = f"{place}decision {decision_id!r} {reason}"
+            message = f"{place}decision {formatted(decision_id)} {reason}"
             raise DecisionError(message, parameter="decision", value=decision_id, rule="an open decision")
         arm, time = row
         if whole and not (given.time == time and given.arm == arms[arm]):
             own = Decision(decision_id, arms[arm], self.open[decision_id].propensity, time)
-            raise DecisionError(f"{place}{given!r} is not a decision of this bandit: {own!r} is")
+            raise DecisionError(f"{place}{formatted(given)} is not a decision of this bandit: {formatted(own)} is")
         return decision_id
 
     def _why_not_open(self, life: str, number: int, weighted: bool) -> str:

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, datacla
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable, formatted
+from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatted, printable
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
 from robandit.kernel.ranges import Range
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
-from robandit.validation import LEAST_EPS, integer, invalid, order, plain
+from robandit.validation import LEAST_EPS, integer, invalid, mapping, order, plain
 
 if TYPE_CHECKING:
     from robandit.drift import Alarm
@@ -192,10 +192,13 @@ class Policy:
             object.__setattr__(self, f.name, plain(getattr(self, f.name)))
         try:
             self.validate()
-        except (TypeError, ValueError) as error:
-            if not isinstance(error, InvalidInput):  # such as from comparing an array with a string
-                self._freeze()
+        except RobanditError:
             raise
+        except Exception as error:  # such as from comparing an array with a string
+            self._freeze()
+            if type(self).__module__.startswith("robandit."):
+                raise InvalidInput(f"{formatted(self)} has a parameter that cannot be compared: {error}") from error
+            raise  # an error in the validate() of a user's policy
         self._freeze()
 
     def _freeze(self) -> None:
@@ -266,9 +269,8 @@ class Policy:
         """
         import msgspec
 
-        if not isinstance(data, Mapping):
-            raise invalid("data", data, 'an object with the class name under "policy"', owner="Policy.from_dict")
-        parameters = dict(data)
+        rule = 'an object with the class name under "policy"'
+        parameters = mapping(data, "data", rule, owner="Policy.from_dict")
         tag = parameters.pop("policy", None)
         cls = _registry.get(tag) if isinstance(tag, str) else None
         if cls is None and isinstance(tag, str) and ":" in tag:
@@ -282,14 +284,19 @@ class Policy:
             )
         fields = {f.name for f in dataclasses.fields(cls)}
         for name in (name for name in parameters if name not in fields):
-            raise InvalidInput(f"{tag} has no parameter {name!r}: it has {', '.join(sorted(fields)) or 'none'}")
+            raise InvalidInput(
+                f"{tag} has no parameter {formatted(name)}: it has {', '.join(sorted(fields)) or 'none'}"
+            )
         for name, value in parameters.items():
-            if isinstance(value, Mapping) and "policy" in value:
+            if type(value) is dict and "policy" in value:
                 parameters[name] = Policy.from_dict(value)
         try:
             return msgspec.convert(parameters, cls)
-        except (msgspec.ValidationError, ArithmeticError) as error:  # ArithmeticError: an integer beyond a double
-            raise InvalidInput(f"{tag} cannot be made from {parameters}: {error}") from error
+        except RobanditError:
+            raise
+        except Exception as error:  # such as ArithmeticError for an integer beyond a double
+            reason = printable(str(error))[:160]
+            raise InvalidInput(f"{tag} cannot be made from {formatted(parameters)}: {reason}") from error
 
     @classmethod
     def tag(cls) -> str:
@@ -334,7 +341,9 @@ class Policy:
         if eps is not None:
             order(eps, owner="informed_by")
             if needed and own not in (None, eps):
-                raise InvalidInput(f"{self!r} has an eps already, and eps = {eps!r} is passed: omit one of them")
+                raise InvalidInput(
+                    f"{self!r} has an eps already, and eps = {formatted(eps)} is passed: omit one of them"
+                )
         if own is not None:
             return own
         default: float = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps

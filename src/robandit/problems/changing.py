@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, excerpt
 from robandit.laws import Law, LawTable, Mixture, Verdict
 from robandit.laws.combinators import scaled_to_mean
 from robandit.problems.problem import Problem
@@ -23,6 +23,7 @@ from robandit.validation import choice, integer, invalid, items_of, seed
 Kind = Literal["swap", "rise", "fall", "tail", "load", "several", "slow"]
 KINDS: tuple[Kind, ...] = ("swap", "rise", "fall", "tail", "load", "several", "slow")
 RARE = 0.03  # probability of the losses that "tail" adds
+MOST_CHANGES = 100_000  # of "several"; each is a problem of its own
 STEPS = 100  # pieces in a period of "slow"
 SWING = 0.5  # amplitude of "slow", relative to the means
 
@@ -117,7 +118,7 @@ class Changing(Problem):
 
     def stretches(self, horizon: int) -> Iterator[tuple[Problem, int]]:
         """Yield each piece with the time at which it ends, until the horizon."""
-        begun = 0
+        horizon, begun = integer(horizon, "horizon", 1), 0
         while True:
             ends = [*self.changes, math.inf if self.period is None else self.period]
             for (_, problem), end in zip(self.pieces, ends, strict=True):
@@ -127,6 +128,14 @@ class Changing(Problem):
                     return
             begun += self.period or 0
 
+    def uniform_regret(self, horizon: int) -> float:
+        """Return the mean regret of choosing arms at random. A whole period is computed once."""
+        horizon = integer(horizon, "horizon", 1)
+        if self.period is None or horizon <= self.period:
+            return super().uniform_regret(horizon)
+        periods, rest = divmod(horizon, self.period)
+        return periods * super().uniform_regret(self.period) + (super().uniform_regret(rest) if rest else 0.0)
+
     def tabulate(self) -> LawTable:
         """Return the table of the first piece."""
         return self.pieces[0][1].tabulate()
@@ -135,7 +144,7 @@ class Changing(Problem):
 
     def check_horizon(self, horizon: int) -> None:
         """Raise `InvalidInput` if a run would end before the first change: it would say nothing about changes."""
-        if self.changes and horizon <= self.changes[0]:
+        if self.changes and integer(horizon, "horizon", 1) <= self.changes[0]:
             hint = "use a longer horizon, or changing(..., at=...) with an earlier change"
             raise invalid("horizon", horizon, f"above {self.changes[0]}, the pulls before the first change", hint=hint)
 
@@ -153,8 +162,7 @@ class Changing(Problem):
 def changing_from_dict(data: Mapping[str, Any]) -> Changing:
     """Return the problem that `Changing.to_dict` wrote."""
     if set(data) != {"changing", "problems", "period"}:
-        listed = ", ".join(sorted(map(str, data)))
-        raise InvalidInput(f"a changing problem has changing, problems and period; this one has {listed}")
+        raise InvalidInput(f"a changing problem has changing, problems and period; this one has {excerpt(data)}")
     problems = [Problem.from_dict(each) for each in items_of(data["problems"], "problems", "problems")]
     pieces = []
     for i, piece in enumerate(items_of(data["changing"], "changing", "pairs of a time and the number of a problem")):
@@ -211,7 +219,7 @@ def changing(kind: Kind, problem: Problem, at: int = 10_000, *, changes: int = 3
         times = sorted({step * at // STEPS for step in range(STEPS)})
         return Changing([(time, _turned(problem, time / at)) for time in times], period=at)
     if kind == "several":
-        return _several(problem, at, integer(changes, "changes", 1), seed)
+        return _several(problem, at, integer(changes, "changes", 1, MOST_CHANGES), seed)
     return Changing([(0, problem), (at, _changed(kind, problem))])
 
 
@@ -296,7 +304,7 @@ def _checked_pieces(pieces: Any) -> tuple[tuple[int, Problem], ...]:
         raise invalid("pieces", pieces, "at least one pair of a time and a problem")
     checked: list[tuple[int, Problem]] = []
     for i, item in enumerate(items):
-        if not isinstance(item, (tuple, list)) or len(item) != 2 or type(item[1]) is not Problem:
+        if type(item) not in (tuple, list) or len(item) != 2 or type(item[1]) is not Problem:
             raise invalid(f"pieces[{i}]", item, "a pair of a time and a problem made of laws")
         time = integer(item[0], f"pieces[{i}][0]", 0)
         if (checked and time <= checked[-1][0]) or (not checked and time != 0):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.laws import Bernoulli, Constant, Law
 from robandit.problems.problem import Problem
-from robandit.validation import integer, invalid, order, positive, within
+from robandit.validation import MOST_ITEMS, integer, invalid, order, positive, within
 
 
 def _rare(mass: float, value: float, arm: str) -> Law:
@@ -119,11 +119,13 @@ def lower_bound_family(
     >>> problem.means.tolist(), problem.u(1.0)
     ([-0.2, -0.3, -0.1], 1.0)
     """
-    arms = integer(arms, "arms", 2)
+    arms = integer(arms, "arms", 2, MOST_ITEMS)
     eps = order(eps)
     u = positive(u, "u")
     if (horizon is None) == (delta is None):
-        raise InvalidInput(f"horizon = {horizon} and delta = {delta}: pass exactly one of the two")
+        raise InvalidInput(
+            f"horizon = {formatted(horizon)} and delta = {formatted(delta)}: pass exactly one of the two"
+        )
     gap = hard_gap(arms, eps, u, horizon) if horizon is not None else positive(delta, "delta")
     best_arm = 0 if best is None else integer(best, "best", 0, arms - 1)
     value = _far(u, gap, eps)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, excerpt
 from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
-from robandit.validation import flag, invalid, items_of, order
+from robandit.validation import flag, integer, invalid, items_of, mapping, order, text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,11 +135,21 @@ class Problem:
         >>> negated_pareto(means=[-1.0, -2.0], tail=1.5).u(0.25)
         3.6144080144
         """
-        return max(law.absolute_moment(1.0 + order(eps)) for law in self.laws)
+        return self._largest("absolute_moment", order(eps))
 
     def v(self, eps: float) -> float:
         """Return the smallest valid bound on centred moments: the maximum of E|X - mean|^(1+eps), eps in (0, 1]."""
-        return max(law.central_moment(1.0 + order(eps)) for law in self.laws)
+        return self._largest("central_moment", order(eps))
+
+    def _largest(self, moment: str, eps: float) -> float:
+        """Return the largest moment of the laws. Many policies ask for it, and 100,000 quadratures take a minute, so it is kept."""
+        if (moment, eps) not in self._moments:
+            self._moments[moment, eps] = max(getattr(law, moment)(1.0 + eps) for law in dict.fromkeys(self.laws))
+        return self._moments[moment, eps]
+
+    @cached_property
+    def _moments(self) -> dict[tuple[str, float], float]:
+        return {}
 
     def assumption(self) -> Verdict:
         """Return whether the best arm satisfies E[X 1{|X| > M}] <= 0 for every M >= 0, as AdaR-UCB's analysis requires.
@@ -147,8 +157,15 @@ class Problem:
         X is the reward: minus the cost if costs are minimised. If there are several best arms, one is enough. Return the verdict
         of the first that satisfies it, else of the first.
         """
-        verdicts = [self.reward_laws[i].truncated_nonpositivity() for i in self.best_arms]
-        return next((verdict for verdict in verdicts if verdict.holds), verdicts[0])
+        laws = dict.fromkeys(self.reward_laws[i] for i in self.best_arms)
+        first: Verdict | None = None
+        for law in laws:  # one after the other, since all arms may be the best
+            verdict = law.truncated_nonpositivity()
+            first = verdict if first is None else first
+            if verdict.holds:
+                return verdict
+        assert first is not None
+        return first
 
     def tabulate(self) -> LawTable:
         """Return the reward laws as the arrays that the compiled sampler reads. They are cached, since samples may be large."""
@@ -176,7 +193,7 @@ class Problem:
         500.0
         """
         total, start = 0.0, 0
-        for piece, end in self.stretches(horizon):
+        for piece, end in self.stretches(integer(horizon, "horizon", 1)):
             total += (end - start) * float(piece.gaps.mean())
             start = end
         return total
@@ -222,19 +239,21 @@ class Problem:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
         """Return the problem that ``to_dict`` wrote. Unknown fields are rejected."""
-        if isinstance(data, Mapping) and "replay" in data:
+        rule = 'an object with "laws" and, optionally, "names" and "minimize"'
+        data = mapping(data, "problem", rule)
+        if "replay" in data:
             from robandit.problems.replays import replay_from_dict
 
             return replay_from_dict(data)
-        if isinstance(data, Mapping) and "changing" in data:
+        if "changing" in data:
             from robandit.problems.changing import changing_from_dict
 
             return changing_from_dict(data)
-        if not isinstance(data, Mapping) or "laws" not in data:
-            raise invalid("problem", data, 'an object with "laws" and, optionally, "names" and "minimize"')
+        if "laws" not in data:
+            raise invalid("problem", data, rule)
         unknown = sorted(map(str, set(data) - {"laws", "names", "minimize"}))
         if unknown:
-            raise InvalidInput(f"a problem has no field {', '.join(unknown)}; it has laws, names and minimize")
+            raise InvalidInput(f"a problem has no field {excerpt(unknown)}; it has laws, names and minimize")
         laws = [Law.from_dict(law) for law in items_of(data["laws"], "laws", "laws")]
         return cls(laws, data.get("names"), data.get("minimize", False))
 
@@ -258,10 +277,11 @@ def _checked_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
         raise invalid("names", names, f"{arms} strings, one for each arm")
     earlier: set[str] = set()
     for i, name in enumerate(checked):
-        if not isinstance(name, str) or name in earlier:
-            raise invalid(f"names[{i}]", name, "a string that differs from the names before it")
-        earlier.add(name)
-    return checked
+        rule = "a string that differs from the names before it"
+        if text(name, f"names[{i}]", rule) in earlier:
+            raise invalid(f"names[{i}]", name, rule)
+        earlier.add(str.__str__(name))
+    return tuple(map(str.__str__, checked))
 
 
 def _frozen(values: Any) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, excerpt, formatted
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.random import streams
 from robandit.kernel.types import Floats, Ints, UInts
@@ -27,7 +27,7 @@ from robandit.laws import Empirical, LawTable, Weighted
 from robandit.laws import in_order as columns
 from robandit.laws.packing import packed, unpacked
 from robandit.problems.problem import Problem
-from robandit.validation import array, check_items, choice, invalid, items_of
+from robandit.validation import array, check_items, choice, integer, invalid, items_of, mapping
 
 
 def recorded_problem(samples: Mapping[str, ArrayLike], minimize: bool = False) -> Problem:
@@ -46,9 +46,8 @@ def recorded_problem(samples: Mapping[str, ArrayLike], minimize: bool = False) -
     >>> problem.names, problem.means.tolist(), problem.best_arm
     (('east', 'west'), [2.0, 3.0], 0)
     """
-    if not isinstance(samples, Mapping):
-        raise invalid("samples", samples, "a mapping from each arm's name to its rewards")
-    laws = [Empirical(_rewards(rewards, f"samples[{arm!r}]", 1)) for arm, rewards in samples.items()]
+    samples = mapping(samples, "samples", "a mapping from each arm's name to its rewards")
+    laws = [Empirical(_rewards(rewards, f"samples[{formatted(arm)}]", 1)) for arm, rewards in samples.items()]
     return Problem(laws, list(samples), minimize)
 
 
@@ -145,7 +144,7 @@ class InOrder(Replay):
 
     def check_horizon(self, horizon: int) -> None:
         """Raise `InvalidInput` if the horizon exceeds the table."""
-        if horizon > self.rows:
+        if integer(horizon, "horizon", 1) > self.rows:
             hint = "use a shorter horizon, or draw with replacement (robandit.problems.recorded_problem)"
             raise invalid("horizon", horizon, f"at most {self.rows}, the rows of the record", hint=hint)
 
@@ -286,7 +285,7 @@ def replay_from_dict(data: Mapping[str, Any]) -> Replay:
     kind = choice(data["replay"], "replay", fields)
     present = set(data) - {"replay"}
     if not fields[kind] <= present <= fields[kind] | optional[kind]:
-        listed = ", ".join(sorted(map(str, present))) or "nothing"
+        listed = excerpt(sorted(map(str, present))) or "nothing"
         raise InvalidInput(
             f"a replay {kind} has {', '.join(sorted(fields[kind] | optional[kind]))}; this one has {listed}"
         )

@@ -18,6 +18,7 @@ from robandit.recorded.gather import Codes, grown
 from robandit.recorded.summary import BadRows
 from robandit.recorded.times import Clock, UnclearTime
 from robandit.recorded.where import Filtered
+from robandit.validation import function
 from robandit.wording import listed
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Pass:
         self._dropped = 0
         self._values: dict[str, dict[str, None]] = {}
         self.filtered: Filtered | None = None
-        self._progress = progress
+        self._progress = function(progress, "progress", "a function that takes two numbers")
         self._examples: list[tuple[int, tuple[str, str]]] = []
         self._empty: list[int] = []  # rows that may be blank lines
         self._kept_empty: list[int] = []  # those of them that fit the condition

@@ -19,6 +19,7 @@ from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 from robandit.recorded.times import looks_like_time
 from robandit.recorded.where import Condition, Filtered
+from robandit.validation import flag, integer
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ class Records:
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
+        most = integer(most, "most", 1)
         rows = Pass(self, (), progress)
         chosen = Sample(most, 1 << 24)
         for batch in rows:
@@ -193,6 +195,7 @@ class Records:
 
         The log has the times of its rows only if you ask for them with ``times``, because they take memory.
         """
+        times = flag(times, "times")
         rows = self._load(("time", "propensity"), progress)
         clock, rows = rows.times, rows._replace(times=None)
         order = slice(None) if clock is None else _order(clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import stat
 import sys
 import tempfile
 import weakref
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
+from robandit.files import named, shown
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
@@ -21,7 +23,7 @@ from robandit.recorded.one_arm import OneArm
 from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
 from robandit.recorded.where import parse_condition
-from robandit.validation import choice, flag
+from robandit.validation import choice, flag, function, text
 from robandit.wording import joined, listed
 
 ENDINGS = {
@@ -98,6 +100,12 @@ def open_records(
     ([('a', 2, 2.5), ('b', 1, 2.0)], True)
     """
     names = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
+    for role, column in names.items():
+        names[role] = None if column is None else text(column, role, "a string, or None", owner="open_records")
+    arm, reward = names["arm"], names["reward"]
+    delimiter = None if delimiter is None else text(delimiter, "delimiter", "a string, or None", owner="open_records")
+    negate, skip_bad = flag(negate, "negate", owner="open_records"), flag(skip_bad, "skip_bad", owner="open_records")
+    function(spooling, "spooling", "a function that takes a number of bytes", owner="open_records")
     if one_arm is not None and names.pop("arm") is not None:
         raise InvalidInput(
             f"arm = {formatted(arm)} and one_arm = {formatted(one_arm)}: give one of them", parameter="arm"
@@ -125,11 +133,12 @@ def open_records(
 
     if not isinstance(path, (str, os.PathLike)):
         return records(read_frame(path))
-    source, file = str(path), Path(path)
-    if source == "-":
+    file = named(path)
+    source = shown(file)
+    if str(file) == "-":
         source = "the standard input"
         copy = _spool(sys.stdin.buffer, source, spooling)
-    elif file.is_file() or file.is_dir() or not file.exists():
+    elif not _is_stream(file, source):
         return read_file(file, source)
     else:  # a pipe can be read only once
         with opened(file, None, source) as pipe:
@@ -141,6 +150,23 @@ def open_records(
         raise
     weakref.finalize(table, _remove, copy)
     return table
+
+
+def _is_stream(file: Path, source: str) -> bool:
+    """Return whether this is a pipe or a terminal. Other devices are rejected, because some never end."""
+    try:
+        mode = os.stat(file).st_mode
+    except (OSError, ValueError):
+        return False  # the error is raised when the file is opened
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not _is_terminal(file)):
+        raise FileError(f"{source} cannot be read: it is a device; name a file")
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _is_terminal(file: Path) -> bool:
+    with suppress(OSError), open(file, "rb", buffering=0) as device:
+        return device.isatty()
+    return False
 
 
 def example(name: str, *, where: str | None = None) -> Records:
@@ -161,6 +187,7 @@ def example(name: str, *, where: str | None = None) -> Records:
     ('the example flights', True, 'day')
     """
     choice(name, "name", EXAMPLES)
+    where = None if where is None else text(where, "where")
     file = Path(__file__).with_name(f"{name}.parquet")
     records = open_records(file, arm="carrier", reward="lateness", time="day", minimize=True, where=where)
     records.source = f"the example {name}"
@@ -169,7 +196,11 @@ def example(name: str, *, where: str | None = None) -> Records:
 
 def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence[str]) -> Reader:
     """Return a reader that fits the first bytes and the ending; ``columns`` help to find the delimiter of a CSV file."""
-    if path.is_dir():
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:  # Polars takes only such names
+        raise FileError(f"{source} cannot be read: its name is not UTF-8; rename it") from error
+    if os.path.isdir(path):  # Path.is_dir raises for names that are too long
         raise FileError(f"{source} is a folder: name a file in it")
     with opened(path, None, source) as file:
         start = file.read(64)
@@ -215,11 +246,11 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
                 raise InvalidInput(f"{reader.source} has several columns named {column!r}: rename all but one of them")
             roles[role] = column
         elif name is not None or role in ("arm", "reward"):
-            columns = listed([repr(name) for name in reader.columns], 20)
+            columns = listed([formatted(name) for name in reader.columns], 10)
             near = difflib.get_close_matches(column.lower(), [c.lower() for c in reader.columns], n=1, cutoff=0.6)
             hint = next((f"; did you mean {c!r}?" for c in reader.columns if near and c.lower() == near[0]), ".")
             raise InvalidInput(
-                f"{reader.source} has no column {column!r}: its columns are {columns}{hint} Name the column of "
+                f"{reader.source} has no column {formatted(column)}: its columns are {columns}{hint} Name the column of "
                 f"the {role} with {role}= (--{role}){_header_hint(reader.columns)}",
                 parameter=role,
                 value=name,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, InvalidReward
+from robandit.errors import InvalidInput, InvalidReward, formatted
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
 from robandit.recorded.where import Filtered
-from robandit.validation import check_items, column, flag, invalid
+from robandit.validation import check_items, column, flag, invalid, mapping
 from robandit.wording import counted, listed
 
 EXTREMES = 1_000
@@ -143,8 +143,10 @@ class Recorded:
         >>> [(arm.arm, arm.n, arm.zeros, arm.mean) for arm in recorded.arms]
         [('a', 2, 1, 1.5), ('b', 1, 0, 1.0)]
         """
-        if not isinstance(rewards, Mapping) or not rewards:
-            raise invalid("rewards", rewards, "a mapping from at least one arm to its rewards")
+        rule = "a mapping from at least one arm to its rewards"
+        rewards = mapping(rewards, "rewards", rule)
+        if not rewards:
+            raise invalid("rewards", rewards, rule)
         arms = tuple(_arm_record(str(arm), rewards[arm]) for arm in sorted(rewards, key=str))
         if len({arm.arm for arm in arms}) < len(arms):
             raise InvalidInput("two arms have the same name after conversion to text: rename one", parameter="rewards")
@@ -153,7 +155,7 @@ class Recorded:
 
 
 def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:
-    name = f"rewards[{arm!r}]"
+    name = f"rewards[{formatted(arm)}]"
     try:
         values = column(rewards, name, LARGEST_REWARD) + 0.0  # no negative zeros
         check_items(values, playable(values), name, f"within the limits: 0 or at least {SMALLEST_REWARD:g} in size")

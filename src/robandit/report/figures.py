@@ -25,7 +25,7 @@ from robandit.errors import FileError
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured
 from robandit.experiments.statistics import Findings, curves
-from robandit.files import write_atomically
+from robandit.files import named, shown, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,11 +42,11 @@ def write_figures(findings: Findings, folder: str | os.PathLike[str]) -> list[Pa
     ``<problem>-final`` shows the distribution of the final regret. Both show at most the eight policies with the lowest means, and
     the title says so if there are more. The folder is created if it does not exist.
     """
-    target = Path(folder)
+    target = named(folder, "folder", "the name of a folder")
     try:
         target.mkdir(exist_ok=True)
     except OSError as error:
-        raise FileError(f"the folder {target} cannot be created: {error.strerror}; name another one") from error
+        raise FileError(f"the folder {shown(target)} cannot be created: {error.strerror}; name another one") from error
     written = []
     with settings():
         for name, standing in zip(_names(findings.results.problems), findings.standings, strict=True):

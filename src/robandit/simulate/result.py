@@ -16,7 +16,7 @@ from robandit.files import UNSEALED, check_format, named, read_sealed, sealed, w
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.problems import Problem
-from robandit.validation import invalid
+from robandit.validation import flag, instance, invalid
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,6 +52,7 @@ class Result:
 
     def __post_init__(self) -> None:
         """Leave times and counters empty; `simulate` fills them in."""
+        instance(self.policies, tuple, "policies", "a tuple of policies", owner="Result")
         object.__setattr__(self, "seconds", np.full(len(self.policies), np.nan))
         object.__setattr__(self, "counters", tuple({} for _ in self.policies))
 
@@ -126,6 +127,7 @@ class Result:
         """Return the bytes that `to_parquet` writes."""
         import polars as pl
 
+        whole = flag(whole, "whole", owner="Result")
         p, r, _ = self.regret.shape
         frame = pl.DataFrame(
             {

@@ -27,7 +27,7 @@ from robandit.laws.table import draw, missed, with_missed
 from robandit.policies.base import Policy, check_policy_given
 from robandit.problems import Problem, bernoulli
 from robandit.simulate.result import Result, check_problem
-from robandit.validation import integer, invalid
+from robandit.validation import flag, integer, invalid, items_of, read_items
 
 CHUNK = 1 << 16  # pulls between two checks of the stop event: a few milliseconds
 
@@ -86,7 +86,8 @@ def simulate(
     >>> result.regret.shape == (2, 4, len(result.checkpoints))
     True
     """
-    chosen = tuple(policies) if isinstance(policies, Iterable) else (policies,)
+    several = isinstance(policies, Iterable) and not isinstance(policies, str)
+    chosen = items_of(policies, "policies", "policies") if several else (policies,)
     _check_policies(chosen)
     check_problem(problem)
     # Convert to Python integers, because the loop would be compiled again for NumPy integers.
@@ -96,21 +97,28 @@ def simulate(
     first = integer(first, "first", 0, None)
     if threads is not None:
         threads = integer(threads, "threads", 1, None)
+    if progress is not None:
+        progress = flag(progress, "progress")
     given_seed = validation.seed(seed)
     root = int(np.random.SeedSequence().entropy) if given_seed is None else given_seed  # type: ignore[arg-type]
     times = _checkpoints(horizon, checkpoints)
+    try:
+        regret = np.zeros((len(chosen), replications, len(times)))
+        pulls = np.zeros((len(chosen), replications, problem.arms), dtype=np.int64)
+        done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address has
+        raise invalid("replications", replications, "a number whose results fit into memory") from error
     result = Result(
         policies=chosen,
         problem=problem,
         horizon=horizon,
         seed=root,
         checkpoints=times,
-        regret=np.zeros((len(chosen), replications, len(times))),
-        pulls=np.zeros((len(chosen), replications, problem.arms), dtype=np.int64),
+        regret=regret,
+        pulls=pulls,
         first=first,
     )
     ending = threading.Event()
-    done = np.zeros(len(chosen) * replications, dtype=np.int64)  # pulls of each job: separate counters need no lock
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
     prepared = [policy.prepared(horizon) for policy in chosen]
     if len(prepared) > 1:
@@ -167,7 +175,8 @@ def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
         raise invalid("checkpoints", given, "a list of times", hint="such as [100, 1000]")
     else:
         hint = "times lie between 1 and the horizon"
-        checked = [integer(time, f"checkpoints[{i}]", 1, horizon, hint=hint) for i, time in enumerate(given)]
+        items = read_items(given, "checkpoints", "a list of times", hint="such as [100, 1000]")
+        checked = [integer(time, f"checkpoints[{i}]", 1, horizon, hint=hint) for i, time in enumerate(items)]
         times = np.unique(np.array(checked, dtype=np.int64))
     return np.union1d(times, np.array([horizon], dtype=np.int64))
 

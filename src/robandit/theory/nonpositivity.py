@@ -8,7 +8,7 @@ from robandit import diagnostics
 from robandit.diagnostics.assumption import Nonpositivity
 from robandit.laws import Law, Verdict
 from robandit.laws.median import law_median
-from robandit.validation import invalid
+from robandit.validation import invalid, text
 
 
 def truncated_nonpositivity(
@@ -46,7 +46,7 @@ def truncated_nonpositivity(
     if confidence is not None:
         raise invalid("confidence", confidence, "None for a law, which is decided exactly", hint="omit it")
     if isinstance(about, str):
-        if about != "median":
+        if text(about, "about") != "median":
             raise invalid("about", about, "a finite number, or 'median'")
         about = law_median(law_or_sample)
     return law_or_sample.truncated_nonpositivity(about)

@@ -15,7 +15,7 @@ from robandit.kernel.types import Floats
 from robandit.policies.base import Policy, check_policy_given
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
 from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
-from robandit.validation import LARGEST_INTEGER, choice, invalid, order, within
+from robandit.validation import LARGEST_INTEGER, array, choice, invalid, order, within
 
 Of = Literal["T", "K", "u", "gap"]
 UNSCALED: dict[str, float] = {"T": 1.0, "K": 1.0, "u": 1.0, "gap": 1.0}
@@ -196,11 +196,10 @@ def _numbers(name: str, value: Any, least: float, most: float = math.inf, *, abo
     rule = f"a finite number, or an array of them, {'>' if above else '>='} {least:g}"
     rule += f" and <= {most:.0f}" if most < math.inf else ""
     try:
-        array = np.asarray(value, dtype=np.float64)
-        is_bool = np.asarray(value).dtype == np.bool_
-    except (TypeError, ValueError, OverflowError):
-        raise invalid(name, value, rule, owner="rate") from None
-    good = np.isfinite(array) & (array <= most) & (array > least if above else array >= least)
-    if is_bool or not array.size or not good.all():
+        numbers = array(value, name)
+    except InvalidInput as error:
+        raise invalid(name, value, rule, owner="rate") from error
+    good = np.isfinite(numbers) & (numbers <= most) & (numbers > least if above else numbers >= least)
+    if np.asarray(value).dtype == np.bool_ or not numbers.size or not good.all():
         raise invalid(name, value, rule, owner="rate")
-    return array
+    return numbers

@@ -14,7 +14,7 @@ import numpy as np
 
 from robandit.intervals import Interval
 from robandit.policies.base import Policy
-from robandit.validation import integer, invalid
+from robandit.validation import finite, flag, instance, integer, invalid, items_of
 from robandit.verify.figure import Figure
 from robandit.verify.interval_arithmetic import sure
 
@@ -41,6 +41,7 @@ class Effort:
 
     def __post_init__(self) -> None:
         """Reject invalid values before any work is done."""
+        object.__setattr__(self, "quick", flag(self.quick, "quick"))
         object.__setattr__(self, "seed", integer(self.seed, "seed", 0, None))
         if self.threads is not None:
             object.__setattr__(self, "threads", integer(self.threads, "threads", 1, None))
@@ -81,6 +82,8 @@ class Finding:
 
     def __post_init__(self) -> None:
         """Reject NaN and contradictory numbers."""
+        for name in ("measured", "low", "high", "least", "most"):
+            object.__setattr__(self, name, _real(getattr(self, name), name))
         if not self.low <= self.measured <= self.high:
             rule = f"inside its own interval, {self.low} to {self.high}"
             raise invalid("measured", self.measured, rule, owner=self.claim)
@@ -142,6 +145,11 @@ class Finding:
         for name in ("measured", "low", "high", "least", "most"):
             values[name] = float(values[name]) if math.isfinite(values[name]) else None
         return {**values, "misprints": list(self.misprints), "note": self.note}
+
+
+def _real(value: Any, name: str) -> float:
+    """Return a number, which may be infinite, as a float."""
+    return value if isinstance(value, float) and math.isinf(value) else finite(value, name)
 
 
 def finding(claim: str, measured: Interval | float, note: str = "") -> Finding:
@@ -240,6 +248,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 def checked(statement: Statement, effort: Effort, track: Track = silent) -> Outcome:
     """Run a check and measure its time."""
+    instance(statement, Statement, "statement", "a statement", hint="such as statements(['lemma-2'])[0]")
+    instance(effort, Effort, "effort", "an Effort", hint="such as Effort(quick=True)")
     start = time.perf_counter()
     evidence = statement.run(effort, track)
     return Outcome(statement=statement, ran=evidence, seconds=time.perf_counter() - start)
@@ -251,7 +261,7 @@ def find_statements(names: Sequence[str], statements: Sequence[Statement]) -> tu
         raise invalid("names", names, "a list of names", hint="such as ['lemma-2']")
     keys = {_normalised(key): (key, s) for s in statements for key in (s.key, *s.aliases)}
     chosen = set()
-    for name in (names := tuple(names)):
+    for name in (names := items_of(names, "names", "names")):
         normalised = _normalised(name)
         if normalised not in keys:
             close = get_close_matches(normalised, keys, n=1)

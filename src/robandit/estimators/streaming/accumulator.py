@@ -9,10 +9,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.estimators.estimate import rows
 from robandit.kernel.types import Floats
-from robandit.validation import finite, integer, invalid, probability, within
+from robandit.validation import finite, integer, invalid, mapping, probability, within
 
 Own = TypeVar("Own", bound="Accumulator")
 CHUNK = 2**20  # largest number of values passed to compiled code at once; exact sums carry between chunks at the latest
@@ -40,7 +40,7 @@ class Accumulator(ABC):
 
     def update_many(self, values: ArrayLike) -> None:
         """Take many values in this order. If one of them is rejected, none is taken."""
-        if isinstance(values, (list, tuple, range)) and not values:
+        if type(values) in (list, tuple, range) and not values:
             return
         if isinstance(values, np.ndarray) and values.shape == (0,):
             return
@@ -58,7 +58,7 @@ class Accumulator(ABC):
     def merge(self: Own, other: Own) -> None:
         """Take all values of another accumulator with the same class and settings, which is not changed."""
         if type(other) is not type(self):
-            raise InvalidInput(f"{self._name} cannot be merged with {other!r}: both must be of the same kind")
+            raise InvalidInput(f"{self._name} cannot be merged with {formatted(other)}: both must be of the same kind")
         if other is self:
             raise InvalidInput(f"this {self._name} cannot be merged with itself: every value would count twice")
         for name in self.settings:
@@ -80,9 +80,10 @@ class Accumulator(ABC):
         if not isinstance(state, dict):
             kind = type(state).__name__
             raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass the result of to_dict")
-        saved = Saved(name, dict(state))
-        if saved.take("kind") != name:
-            raise InvalidInput(f"the state's kind is {state['kind']!r}: it cannot become a {name}")
+        saved = Saved(name, mapping(state, "state", "a dictionary", owner=name))
+        kind = saved.take("kind")
+        if not isinstance(kind, str) or str.__str__(kind) != name:
+            raise InvalidInput(f"the state's kind is {formatted(state['kind'])}: it cannot become a {name}")
         version = saved.count("version", least=1)
         if version > cls.version:
             reads = f"this Robandit reads up to {cls.version}: install a newer one"
@@ -91,7 +92,9 @@ class Accumulator(ABC):
         accumulator._load(saved)
         if saved.fields:
             field = next(iter(saved.fields))
-            raise InvalidInput(f"the state of a {name} has no field {field!r}: it is damaged, or of another kind")
+            raise InvalidInput(
+                f"the state of a {name} has no field {formatted(field)}: it is damaged, or of another kind"
+            )
         return accumulator
 
     def __repr__(self) -> str:
@@ -166,7 +169,7 @@ class Saved:
     def numbers(self, field: str, *, most: int, least: float = -math.inf) -> Floats:
         """Return a list of finite numbers as an array."""
         value = self.take(field)
-        if not isinstance(value, list) or len(value) > most:
+        if type(value) is not list or len(value) > most:
             raise self.damaged(field, value, f"a list of at most {most} numbers")
         return np.array([within(v, field, least, math.inf, owner=self.owner) for v in value], dtype=np.float64)
 

@@ -47,7 +47,7 @@ class Growing:
 
 def check_decay(owner: str, g: Any) -> None:
     """Raise `InvalidInput` unless g is a number in (0, 1) or "corollary"."""
-    if g != "corollary":
+    if not (isinstance(g, str) and str.__str__(g) == "corollary"):
         within(g, "g", 0.0, 1.0, open_low=True, open_high=True, owner=owner, hint="or pass 'corollary'")
 
 
